@@ -1,7 +1,7 @@
 """`./x bench archive [TASKS]`: bytes that a finished task takes, before and after it went into the archive.
 
-Each is added with a brief of 600 bytes, claimed, reported on, and handed in with a result of 300 bytes and its usage.
-Bytes are those of tables and indexes without free pages: what a store that lives on takes for one task more.
+Each is added with a brief of 600 bytes, claimed, reported on, and submitted with a result of 300 bytes and its usage.
+Bytes are those of tables and indexes without free pages: the growth of a store in use for each further task.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 import psycopg
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, Totals
 from tenure.core.outcomes import Outcome
@@ -46,7 +46,7 @@ def fill(engine: Engine, tasks: int) -> None:
 
 
 def _new(n: int) -> NewTask:
-    words = f"Task {n} of many: read the words of module {n % 97}, write what is missing, and run its tests. "
+    words = f"Task {n} of many: read the words of module {n % 97}, write missing parts, and run its tests. "
     return NewTask(title=f"Write module {n}", description=(words * 6)[:500], tags=("code",), spec={"prompt": words})
 
 

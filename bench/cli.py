@@ -58,7 +58,7 @@ def _fill(place: Path, count: int) -> None:
 
 
 def _commands(place: Path, size: int, rounds: int) -> list[Figure]:
-    """Medians of `claim` and `done`, each round beside a bare start of its own."""
+    """Medians of `claim` and `done`, each round next to a bare start."""
     took: dict[str, list[float]] = {"bare": [], "claim": [], "done": []}
     for _ in range(rounds):
         took["bare"].append(_timed(BARE, place)[0])

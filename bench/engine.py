@@ -92,7 +92,7 @@ def figures_of(costs: Costs, sizes: list[int], batch: int, scripts: Scripts) -> 
     ]
     can_tell = statistics.median(syncs) <= TELLING
     if not can_tell:
-        _say(f"a sync takes {statistics.median(syncs):.0f} µs: too slow to tell us from the raw driver, no verdict")
+        _say(f"a sync takes {statistics.median(syncs):.0f} µs: too slow to compare us with the raw driver, no verdict")
     for size in sizes:
         for verb in ("claim", "submit", "pair"):
             ours, raw = (costs.wall(size, verb, 1, side) for side in ("ours", "raw"))

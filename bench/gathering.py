@@ -17,14 +17,14 @@ from bench.ground import PROJECT, WrongAnswer, add, check, claim_next, open_engi
 from bench.report import Figure, rate, show
 from tenure.core import commands
 from tenure.core.records import Result
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.engine.runtime.batcher import Batcher
 
 Do = Callable[[commands.Command], Any]
 
 
 class Board:
-    """One store on which every side claims and hands in; the batches that the gatherer made are counted."""
+    """One store on which every side claims and submits; counts the batches of the batcher."""
 
     def __init__(self, folder: Path) -> None:
         self.engine = open_engine(folder / "gathering.db")
@@ -48,7 +48,7 @@ class Board:
         return claiming / (threads * each), submitting / (threads * each)
 
     def loop_round(self, tasks: int) -> tuple[float, float]:
-        """The same from as many asyncio tasks, each of which claims one and hands it in."""
+        """The same from as many asyncio tasks, each of which claims and submits one."""
         add(self.engine, tasks)
 
         async def play(gatherer: Batcher) -> tuple[float, float]:
@@ -72,7 +72,7 @@ class Board:
                 sizes.append(len(batch))
                 return super().commit_checked(batch, callers)
 
-        return Batcher(Counting(self.engine.store, self.engine.chance, pause=time.sleep))
+        return Batcher(Counting(self.engine.store, self.engine.random, Context(pause=time.sleep)))
 
     def _keep(self, grants: list[list[Any]]) -> None:
         check([grant for some in grants for grant in some], "GRANTED")
@@ -95,7 +95,7 @@ def together(threads: int, action: Callable[[int], Any]) -> tuple[list[Any], flo
         start.wait()
         try:
             got[number] = action(number)
-        except Exception as error:  # noqa: BLE001 - told to the main thread, which raises
+        except Exception as error:  # noqa: BLE001 - the main thread raises it
             got[number] = error
 
     workers = [threading.Thread(target=run, args=(n,)) for n in range(threads)]

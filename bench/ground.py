@@ -18,7 +18,7 @@ from tenure.core import commands, ids
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Claim, Result, Row, Task, Track, replace
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.stores.open_store import open_store
 from tenure.stores.port import Change
 
@@ -30,7 +30,7 @@ BY_ENGINE = 100_000  # more than that is filled by rows: see `fill`
 
 
 class WrongAnswer(Exception):
-    """What was measured is not what should have happened."""
+    """The measured run had a wrong result."""
 
 
 class Chance:
@@ -39,7 +39,7 @@ class Chance:
 
 
 def open_engine(path: Path) -> Engine:
-    return Engine(open_store(str(path)), Chance(), pause=time.sleep)
+    return Engine(open_store(str(path)), Chance(), Context(pause=time.sleep))
 
 
 def request_id() -> str:
@@ -185,7 +185,7 @@ class Pitch:
         self.raw_claimed: list[str] = []
 
     def claim_ours(self, count: int, batch: int) -> list[str]:
-        """`count` claims in transactions of `batch`, each by an agent of its own; their receipts."""
+        """`count` claims in transactions of `batch`, each by another agent; returns their receipts."""
         outcomes: list[Any] = []
         for start in range(0, count, batch):
             outcomes += self.engine.run([claim_next(n) for n in range(start, start + batch)])
@@ -218,7 +218,7 @@ class Pitch:
         self.raw.refill(str(self.path), last.id)
 
     def verify(self) -> None:
-        """Nothing claimed twice, and all that was acknowledged is there, on both sides."""
+        """No task is claimed twice, and every acknowledged change is stored, on both sides."""
         where = {"project": PROJECT}
         with self.engine.store.begin("local", write=False) as tx:
             found = {

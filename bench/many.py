@@ -28,7 +28,7 @@ class Together(NamedTuple):
 
 
 def run(folder: Path, processes: int, seconds: float, ready: int) -> Together:
-    """Each process claims one task and hands it in, again and again. Raises WrongAnswer on anything else."""
+    """Each process claims and submits one task, repeatedly. Raises WrongAnswer on anything else."""
     path = folder / f"processes-{processes}.db"
     engine = open_engine(path)
     fill(engine, ready, "rows")
@@ -66,7 +66,7 @@ def _work(path: str, number: int, seconds: float, start: Any, answers: Any) -> N
         engine = open_engine(Path(path))
         start.wait()
         share = _pairs(engine, number, seconds)
-    except Exception as error:  # noqa: BLE001 - told to the parent, which raises
+    except Exception as error:  # noqa: BLE001 - the parent raises it
         share = f"{type(error).__name__}: {error}"
     answers.put(share)
 

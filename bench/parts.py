@@ -20,7 +20,7 @@ from typing import Any
 
 from bench.ground import AGENTS, check, claim_next, fill, open_engine, submit
 
-# (module, function or Class.method, part). A name that is no longer there is told and left out.
+# (module, function or Class.method, part). A name that no longer exists is reported and left out.
 PARTS = (
     ("core.inputs", "validated", "validate the command"),
     ("stores.sqlite.lock", "TurnLock.acquire", "turn: two flocks"),

@@ -96,8 +96,8 @@ class Raw:
 
     def __init__(self, path: str, project: str, lane: str, claim: Script, submit: Script) -> None:
         self._link = connect(path, 10.0)
-        # The bare driver at its best: without this, SQLite prepares a statement anew for each bound value.
-        self._link.connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        # The bare driver at its best: without this, SQLite prepares a statement again for each bound value.
+        self._link.raw.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._project, self._lane = project, lane
         self._claim, self._submit = claim, submit
         self._count = 0
@@ -151,12 +151,12 @@ class Raw:
         if len(tasks) == 1:
             for n, text in enumerate(script.texts):
                 self._link.execute(text, script.values(n, tasks[0], shift))
-                assert self._link.connection.changes() == 1, text
+                assert self._link.raw.changes() == 1, text
             return
-        before = self._link.connection.total_changes()
+        before = self._link.raw.total_changes()
         for n, text in enumerate(script.texts):
             self._link.executemany(text, [script.values(n, facts, shift) for facts in tasks])
-        assert self._link.connection.total_changes() - before == len(script.texts) * len(tasks)
+        assert self._link.raw.total_changes() - before == len(script.texts) * len(tasks)
 
 
 def trace(engine: Engine, lines: list[tuple[str, tuple[Any, ...]]], command: commands.Command) -> tuple[Traced, Any]:

@@ -1,8 +1,9 @@
-"""What holds for every test: which of them run, how asserts speak, how Hypothesis searches."""
+"""For all tests: which of them run and in which order, assertion messages, Hypothesis profiles."""
 
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -11,31 +12,36 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.sampling import for_the_night
+from tests.order import shuffled
+from tests.sampling import EXAMPLES, for_the_night
+from tests.servers.ahead import install_ahead
 from tests.servers.fixtures import bwrap, git, pgbouncer, postgres
 from tests.servers.forking import is_possible
 from tests.servers.processes import fast_folder
-from tests.servers.tenure import TenureServer
+from tests.servers.tenure import FORKED, TenureServer
 
 __all__ = ["bwrap", "git", "pgbouncer", "postgres"]
 
-ROOM = 4 << 30  # bytes; a run needs far less, since the folder of a test that passed is removed
-# A user's state is not for tests: they have their own, which goes with them.
+ROOM = 4 << 30  # bytes; a run needs far less, because folders of passed tests are removed
+# Tests must not touch the user's state: they have their own, which is removed at the end.
 os.environ["TENURE_STATE"] = tempfile.mkdtemp(prefix="tenure-state-")
 atexit.register(shutil.rmtree, os.environ["TENURE_STATE"], ignore_errors=True)
 
 TenureServer.is_forked = is_possible
+if is_possible:
+    os.environ[FORKED] = "1"
 
-# The shipped suites' asserts tell what they compared, as those in test files do.
+# Failed asserts of the shipped suites show what they compared, as in test files.
 pytest.register_assert_rewrite("tenure.testing.engine", "tenure.testing.suites")
 
-# derandomize: a red test is red for everybody, on every run. Fresh seeds are the reliability runs' job.
-settings.register_profile("default", max_examples=50, derandomize=True, deadline=None)
+# derandomize: a failing test fails on every run, for everybody. The reliability harnesses use new seeds.
+settings.register_profile("default", max_examples=EXAMPLES, derandomize=True, deadline=None)
 settings.register_profile("nightly", settings.get_profile("default"), max_examples=200, print_blob=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="every test with every parameter, and a longer search")
+    parser.addoption("--shuffle", metavar="SEED", help="run modules, and the tests in each, in another order")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -44,11 +50,26 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("nightly" if config.getoption("--all") else "default")
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if _runs_everything(session.config) and not hasattr(session.config, "workerinput"):
+        install_ahead()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only `--all` runs. A run of named files, folders or tests leaves nothing out."""
-    is_narrowed = [Path(word).resolve() for word in config.args] != [Path(__file__).parent]
-    if is_narrowed or config.getoption("--all") or config.option.keyword or config.option.markexpr:
+    if config.getoption("--shuffle"):
+        items[:] = shuffled(items, config.getoption("--shuffle"))
+    if not _runs_everything(config) or config.getoption("--all"):
         return
     left_out = for_the_night(items)
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # a million objects of the collected tests, which each collection of garbage would look at
+
+
+def _runs_everything(config: pytest.Config) -> bool:
+    is_narrowed = [Path(word).resolve() for word in config.args] != [Path(__file__).parent]
+    return not (is_narrowed or config.option.keyword or config.option.markexpr)

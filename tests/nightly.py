@@ -1,8 +1,8 @@
-"""`./x nightly [STEP …]`: everything that takes longer than `./x check`. All steps run, whatever fails.
+"""`./x nightly [STEP …]`: everything that takes too long for `./x check`. A step that fails does not stop the others.
 
-Together with `check` it proves what one long run would: every test with every parameter, each interface on each store,
-every mutant, a longer run of each reliability harness, and the tests on the other versions of Python and PostgreSQL.
-A Debian release brings a pair of both: see `tests/fresh.py`.
+Together with `check` it proves what one long run would: every test with every parameter and in another order, each
+interface on each store, every mutant, a longer run of each reliability harness, and the tests on the other versions of
+Python and PostgreSQL. Each Debian release has its own pair of versions: see `tests/fresh.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -21,12 +22,14 @@ from typing import NamedTuple
 from tests import fresh
 
 ROOT = Path(__file__).resolve().parents[1]
+TODAY = datetime.now(UTC).date().isoformat()  # the seed of the tests' order
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-# Each takes a few minutes. What CI runs of them is in `tests/chaos` and `tests/stateful`, with one seed.
+# A few minutes each. `./x check` has a short run with one seed, in `tests/{chaos,stateful,runner}`.
 HARNESSES = {
     "storm": "--kills 1500",
     "storm on PostgreSQL": "--kills 400 --store postgres",
     "linearizability": "--histories 4000",
+    "linearizability on PostgreSQL": "--histories 400 --store postgres",
     "api": "--cases 3000",
     "api on PostgreSQL": "--cases 1000 --postgres",
     "over_http": "",
@@ -52,14 +55,14 @@ HARNESSES = {
 
 
 class Step(NamedTuple):
-    group: str  # what the command line names
+    group: str
     name: str
     action: Callable[[], int | str]  # an exit code, or why the step cannot run here
 
 
 def steps() -> list[Step]:
     found = [
-        Step("tests", "all tests, with coverage", partial(x, "coverage")),
+        Step("tests", "all tests, with coverage", partial(x, "coverage", "--shuffle", TODAY)),
         Step("agents", "all agent CLIs", partial(x, "test", "agents")),
         Step("mutants", "every mutant", partial(x, "mutants", "--jobs", "2")),
     ]
@@ -76,7 +79,7 @@ def x(*words: str) -> int:
 
 
 def on_python(version: str) -> int | str:
-    """The tests on another Python, in a copy of the tree: `.venv` belongs to one."""
+    """Run the tests on another Python, in a copy of the tree: `.venv` belongs to one Python."""
     python = interpreter(version)
     if python is None:
         return f"there is no Python {version} here"
@@ -87,7 +90,7 @@ def on_python(version: str) -> int | str:
 
 
 def interpreter(version: str) -> Path | None:
-    """One on the PATH that starts, which a shim of pyenv may not, or one of pyenv's own."""
+    """One on the PATH that starts (a shim of pyenv may not), or one of pyenv's own."""
     places = (*os.environ["PATH"].split(":"), *Path.home().glob(f".pyenv/versions/{version}.*/bin"))
     for program in (Path(place, f"python{version}") for place in places):
         if program.exists() and not subprocess.run([program, "-c", ""], capture_output=True, check=False).returncode:
@@ -101,11 +104,15 @@ def on_debian(release: str) -> int | str:
 
 def main(argv: list[str]) -> int:
     groups = list(dict.fromkeys(step.group for step in steps()))
-    parser = argparse.ArgumentParser(prog="./x nightly", description="Everything that takes longer than `./x check`.")
-    parser.add_argument("groups", nargs="*", choices=[[], *groups], metavar="STEP", help=", ".join(groups))
+    names = [step.name for step in steps()]
+    parser = argparse.ArgumentParser(prog="./x nightly", description="Everything that takes too long for `./x check`.")
+    parser.add_argument(
+        "steps", nargs="*", choices=[[], *groups, *names], metavar="STEP",
+        help=f"a group ({', '.join(groups)}) or the name of a step",
+    )  # fmt: skip
     parser.add_argument("--list", action="store_true", help="name the steps and run none")
     given = parser.parse_args(argv)
-    chosen = [step for step in steps() if not given.groups or step.group in given.groups]
+    chosen = [step for step in steps() if not given.steps or {step.group, step.name} & set(given.steps)]
     outcomes: list[tuple[Step, int | str, float]] = []
     for step in chosen:
         print(f"\n=== {step.group}: {step.name}", flush=True)
@@ -113,7 +120,7 @@ def main(argv: list[str]) -> int:
             began = time.monotonic()
             outcomes.append((step, step.action(), time.monotonic() - began))
     for step, outcome, seconds in outcomes:
-        said = outcome if isinstance(outcome, str) else f"FAILED ({outcome})" if outcome else "ok"
+        said = f"not run: {outcome}" if isinstance(outcome, str) else f"FAILED ({outcome})" if outcome else "ok"
         print(f"{step.group + ': ' + step.name:<45}{seconds:>8.0f} s  {said}")
     return 1 if any(isinstance(outcome, int) and outcome for _, outcome, _ in outcomes) else 0
 

@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.client.wire import from_plain
 from tenure.config import read_settings
 from tenure.core.commands import Command, DefineProject, Principal
@@ -25,7 +25,7 @@ class Bare(Service):
 
 
 def main(port: int, answer: bytes) -> int:
-    """Serve; `answer` is what a real claim was told, so that the JSON made is the same."""
+    """Serve; `answer` is the answer to a real claim, so that the JSON is the same."""
     Bare.granted = msgspec.convert(from_plain(msgspec.json.decode(answer)), Outcome)
     assembly.Service = Bare  # type: ignore[misc]
     engine = Engine(open_store("memory://"), SystemRandom())

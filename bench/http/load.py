@@ -1,6 +1,6 @@
 """Callers over raw connections: each sends, reads its answer, and sends again.
 
-A process of its own, so that it and the server have a core each. Told by a JSON line what to do, it answers with one.
+A separate process, so that it and the server have a core each. It reads its task as a JSON line, and answers with one.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from statistics import median
 from typing import Any
 
 from bench.report import Figure, ratio_of, show
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core.commands import Add, ClaimNext, DefineProject, NewTask
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.engine.runtime.batcher import Batcher
 from tenure.stores.open_store import open_store
 from tests.servers import processes
@@ -58,7 +58,7 @@ def stores(kind: str, folder: Path) -> Iterator[Any]:
 
 
 def filled(url: str, tasks: int) -> None:
-    engine = Engine(open_store(url), SystemRandom(), pause=time.sleep)
+    engine = Engine(open_store(url), SystemRandom(), Context(pause=time.sleep))
     engine.do(DefineProject(project="bench"))
     for begin in range(0, tasks, 500):
         size = min(500, tasks - begin)
@@ -67,7 +67,7 @@ def filled(url: str, tasks: int) -> None:
 
 
 def load(**asked: Any) -> dict[str, Any]:
-    """What the callers tell of what they were asked to do."""
+    """The callers' report of their task."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.http.load"], input=json.dumps(asked) + "\n", capture_output=True, text=True,
         check=False,
@@ -119,7 +119,7 @@ def _checked(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _one(port: int) -> bytes:
-    """What one more claim is told."""
+    """The answer to one more claim."""
     from http.client import HTTPConnection
 
     link = HTTPConnection("127.0.0.1", port)
@@ -151,7 +151,7 @@ def _bare(answer: bytes) -> Iterator[int]:
 
 def in_process(url: str, seconds: float) -> float:
     """Claims of 50 a second, by as many threads as there are callers, through the same gatherer."""
-    engine = Engine(open_store(url), SystemRandom(), pause=time.sleep)
+    engine = Engine(open_store(url), SystemRandom(), Context(pause=time.sleep))
     taken: list[int] = []
 
     def work(number: int) -> None:

@@ -1,6 +1,6 @@
 """Drain, enqueue and pick-up of other queues, of a plain loop and of tenure, all in one run against the raw limit.
 
-Each peer is one small module in `tools/` with the interface of `speaking.Tool`. It runs in processes of its own with
+Each peer is one small module in `tools/` with the interface of `speaking.Tool`. It runs in separate processes with
 the packages of `requirements.txt` (installed by `install.py` into a venv apart) and talks in JSON lines: nothing of
 theirs is imported into ours.
 

@@ -18,7 +18,7 @@ BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 
 
 class NotInstalled(Exception):
-    """The peers cannot be had; the text says why."""
+    """The peers are unavailable; the text has the reason."""
 
 
 def is_installed() -> bool:
@@ -44,7 +44,7 @@ def install() -> Path:
 
 
 def versions() -> dict[str, str]:
-    """Name → version of all that `requirements.txt` pins."""
+    """Name → version of every package in `requirements.txt`."""
     lines = (line.partition("==") for line in WANTED.read_text().splitlines() if "==" in line)
     return {name.strip(): version.strip() for name, _, version in lines}
 

@@ -244,7 +244,7 @@ def main(argv: list[str]) -> int:
         given.chart.write_text(draw(table["rows"]))
     if given.markdown:
         print(markdown(table))
-    # A peer that fails is told and nothing more; without the baseline, or ours, the run was for nothing.
+    # A peer that fails is only reported; without the baseline, or ours, the run is useless.
     return 1 if any(peer.name == RAW or peer.is_ours for peer in failed) else 0
 
 

@@ -12,7 +12,7 @@ class Peer(NamedTuple):
     jobs: int  # drained in one full round: about one to two seconds of work
     setting: str = ""
     fenced: str = "no"  # yes, no or – ; as `./x bench zombies` found it
-    package: str = ""  # whose version is told
+    package: str = ""  # the package whose version is shown
     is_ours: bool = False
 
 

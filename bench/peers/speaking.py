@@ -1,6 +1,6 @@
 """The peer's side of the talk: one JSON object a line in, one out. Runs in the peers' venv, standard library only.
 
-`python -m bench.peers.speaking MODULE PLACE` makes `bench.peers.tools.MODULE.Peer(place)` and does what it is told:
+`python -m bench.peers.speaking MODULE PLACE` makes `bench.peers.tools.MODULE.Peer(place)` and runs its commands:
 set_up, enqueue, enqueue_many, send, drain, finish.
 """
 
@@ -46,7 +46,7 @@ class Log:
 
 
 class FileLog(Log):
-    """For tools whose workers are processes of their own: a line for each execution, appended in one write."""
+    """For tools with separate worker processes: a line for each execution, appended in one write."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class InThread:
     def _run(self) -> None:
         try:
             self._loop()
-        except BaseException:  # noqa: BLE001 - told to whoever waits
+        except BaseException:  # noqa: BLE001 - the waiting thread raises it
             self.error = traceback.format_exc(limit=-3)
 
     def join(self, timeout: float = 10.0) -> None:

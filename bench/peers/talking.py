@@ -1,4 +1,4 @@
-"""Our side of the talk with a peer: its processes, what they are told, what they answer."""
+"""Our side of the protocol with a peer: its processes, our commands, its answers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PATIENCE = 150.0  # more than a peer has for its own longest step
 
 
 class PeerFailed(Exception):
-    """A peer could not do what it was told; the text is its own reason."""
+    """A peer's command failed; the text is its reason."""
 
 
 class Talk:
-    """One process of a peer, in a process group of its own that ends with `close`."""
+    """One process of a peer, in a separate process group that ends with `close`."""
 
     def __init__(self, python: Path, module: str, place: dict[str, str], log: Path) -> None:
         self._log = log.open("ab")

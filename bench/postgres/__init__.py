@@ -2,7 +2,7 @@
 
     measuring.py   the parts of a run, their rounds, the arguments
     scale.py       how long and how much
-    ground.py      the server, a store of ours in a schema of its own, and the check of what was done in it
+    ground.py      the server, a store of ours in a separate schema, and the check of its rows
     filling.py     many tasks in little time
     drains.py      claims, renewals, submits and whole cycles in batches
     rivals.py      the raw limit, and PgQueuer in its own venv
@@ -12,8 +12,8 @@
     singles.py     one at a time, beside a bare prepared statement with the same writes
     lookups.py     history and lists, on PostgreSQL and SQLite
     profiling.py   where the time goes
-    costs.py       processor time of both sides, log and journeys: what others on the machine do not change
-    goals.py       every figure's name, and what is wanted of it
+    costs.py       processor time of both sides, log and round trips: independent of other load on the machine
+    goals.py       every figure's name and goal
 
 Ours is used through public entry points only: `Engine.run`, `Gatherer`, `Client`.
 """

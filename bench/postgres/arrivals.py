@@ -44,7 +44,7 @@ class Answered(NamedTuple):
 def measure(
     ground: Ground, scale: Scale, rate: float, seconds: float, *, with_submits: bool
 ) -> tuple[Latencies, Latencies | None]:
-    """Claims in some projects, each by another agent, `rate` a second; and then submits of all that was got."""
+    """Claims in some projects, each by another agent, `rate` a second; and then their submits."""
     names = [f"project-{n}" for n in range(scale.projects)]
     board = ground.board(names)
     count = int(rate * seconds)
@@ -83,7 +83,7 @@ def _times(chance: random.Random, rate: float, count: int) -> list[float]:
 
 
 def _answered(gatherer: Batcher, asked: Sequence[commands.Command], times: Sequence[float], wanted: str) -> Answered:
-    """Send each at its time, as a caller of its own."""
+    """Send each at its time, each as a separate caller."""
     count = len(asked)
     ended = [0.0] * count
     outcomes: list[Outcome | None] = [None] * count

@@ -1,4 +1,4 @@
-"""What a verb costs whatever else the machine does: processor time of both sides, write-ahead log, journeys."""
+"""What a verb costs, independent of other load: processor time of both sides, write-ahead log, round trips."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ _LOG = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
 
 
 class Cost(NamedTuple):
-    """Microseconds and bytes a task; journeys of the whole run."""
+    """Microseconds and bytes per task; round trips of the whole run."""
 
     client: float
     server: float
     wall: float
     log: float
-    journeys: float
+    round_trips: float
 
 
 class Meter:
-    """`link` is of its own; what is measured runs in the caller's thread."""
+    """`link` is a separate connection; the measured code runs in the caller's thread."""
 
     def __init__(self, link: Any) -> None:
         self._link = link
-        self._journeys = 0
+        self._round_trips = 0
         self.costs: list[Cost] = []
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Journeys are counted in here."""
+        """Counts round trips inside the block."""
         real = Connection.run
 
         def run(link: Connection, *statements: Any, **how: Any) -> Any:
-            self._journeys += 1
+            self._round_trips += 1
             return real(link, *statements, **how)
 
         Connection.run = run  # type: ignore[method-assign]
@@ -55,12 +55,12 @@ class Meter:
     @contextmanager
     def measuring(self, tasks: int) -> Iterator[None]:
         """One run over so many tasks."""
-        self._journeys = 0
+        self._round_trips = 0
         before = self._look()
         yield
         after = self._look()
         wall, client, server, log = ((b - a) / tasks for a, b in zip(before, after, strict=True))
-        self.costs.append(Cost(client / 1e3, server / 1e3, wall / 1e3, log, self._journeys))
+        self.costs.append(Cost(client / 1e3, server / 1e3, wall / 1e3, log, self._round_trips))
 
     def median(self) -> Cost:
         return Cost(*(statistics.median(column) for column in zip(*self.costs, strict=True)))
@@ -76,4 +76,4 @@ def _on_processor(process: int) -> int:
     try:
         return int(Path(f"/proc/{process}/schedstat").read_text().split()[0])
     except (OSError, ValueError):
-        return 0  # it has ended, or this system tells nothing of it
+        return 0  # it has ended, or this system does not report it

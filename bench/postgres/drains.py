@@ -37,7 +37,7 @@ class Rates(NamedTuple):
 
 
 def cycle(ground: Ground, scale: Scale, n: int) -> float:
-    """Tasks claimed and handed in a second, in one project: a batch of them a transaction, `n` a command."""
+    """Tasks claimed and submitted per second, in one project: a batch per transaction, `n` per command."""
     board, threads, batch = ground.board(), scale.threads, scale.batch
 
     def drain(thread: int, until: float, most: float) -> int:
@@ -93,7 +93,7 @@ def one_project(ground: Ground, scale: Scale) -> Rates:
 
 
 def lanes(sets: Sequence[tuple[str, ...]] = SKILLS) -> list[NewTask]:
-    """Each set of capabilities on two tracks or three: twenty kinds of work that claims tell apart."""
+    """Each set of capabilities on two tracks or three: twenty lanes."""
     kinds = [(track, skills) for track in TRACKS for skills in sets][:LANES]
     return [
         NewTask(title=TITLE, track=track, constraints={"required_capabilities": list(skills)})
@@ -102,7 +102,7 @@ def lanes(sets: Sequence[tuple[str, ...]] = SKILLS) -> list[NewTask]:
 
 
 def _slices(board: Board, slice_of: Callable[[int], Slice], scale: Scale, each: int) -> Rates:
-    """Every agent claims one task, every claim is renewed twice, all is handed in; again until it was enough.
+    """Every agent claims one task, every claim is renewed twice, everything is submitted; repeated until it is enough.
 
     `each` is how many tasks of each sort one slice needs.
     """

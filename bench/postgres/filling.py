@@ -27,7 +27,7 @@ SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid) FROM pg_index
  WHERE c.relnamespace = to_regnamespace(%s) AND NOT i.indisprimary
    AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid)
 """
-_LARGE = 20_000  # tasks at once: from here on indexes are faster made anew than kept, unless much is there already
+_LARGE = 20_000  # tasks at once: from here on rebuilding indexes is faster, unless the table is large already
 _COLUMNS = """
 SELECT table_name, column_name, data_type
   FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)

@@ -1,4 +1,4 @@
-"""Every figure's name with what is wanted of it, and how figures are made from the rounds."""
+"""Every figure's name with its goal, and how figures are computed from the rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server, a store of ours in a schema of its own, and the check of what was done in it."""
+"""The server, a store of ours in a separate schema, and the check of its rows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import psycopg
 
 from bench.ground import RESULT, TITLE, WrongAnswer, check, request_id
 from bench.postgres.filling import Copier, Model, copy_agents
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core import commands
 from tenure.core.commands import NewTask
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Task
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.stores.open_store import open_store
 from tests.servers.postgres import PostgresServer
 
@@ -44,11 +44,11 @@ class Ground:
 
 
 class Board:
-    """One store of ours, what was granted and accepted in it, and whether the store says the same."""
+    """One store of ours, the grants and results that it acknowledged, and the comparison with its rows."""
 
     def __init__(self, url: str, schema: str, projects: Sequence[str]) -> None:
         self.url, self.schema, self.projects = url, schema, projects
-        self.engine = Engine(open_store(self.store_url), SystemRandom(), pause=time.sleep)
+        self.engine = Engine(open_store(self.store_url), SystemRandom(), Context(pause=time.sleep))
         self.granted: list[str] = []
         self.accepted: list[str] = []
         self.copier: Copier | None = None
@@ -64,7 +64,7 @@ class Board:
         self.copier = self.copier_of(*tasks)
 
     def copier_of(self, *tasks: NewTask, finished: bool = False) -> Copier:
-        """Of one task of each sort in each project, made by the engine now, and handed in if asked for."""
+        """Of one task of each sort in each project, created by the engine now, and submitted if wanted."""
         models = []
         for project in self.projects:
             made = self.engine.run([commands.Add(project=project, task=task) for task in tasks])
@@ -75,7 +75,7 @@ class Board:
         return Copier(self.url, self.schema, models)
 
     def _finish(self, project: str) -> tuple[str, ...]:
-        """Claim the next task and hand it in; the ids of both requests."""
+        """Claim and submit the next task; returns the ids of both requests."""
         asked = claim_next(project, "agent-of-old")
         (grant,) = self.claim([asked])
         handed = submit(project, str(grant.receipt))

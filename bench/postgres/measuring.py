@@ -28,7 +28,7 @@ PARTS = ("drains", "arrivals", "pickups", "singles", "sizes", "lookups")
 
 
 class Run:
-    """One run: the ground, the rounds, what was found."""
+    """One run: the server and stores, the rounds, the results."""
 
     def __init__(self, ground: Ground, scale: Scale, folder: Path, python: Path | None) -> None:
         self.ground, self.scale, self.folder, self.python = ground, scale, folder, python
@@ -171,17 +171,17 @@ def _counted(costs: singles.Costs | sizes.Costs) -> dict[str, list[float]]:
 
 
 def _judged(figures: list[Figure], syncs: list[float]) -> list[Figure]:
-    """Without their goals where the disk was too slow to tell one side from the other."""
+    """Without their goals where the disk was too slow to compare both sides."""
     sync = statistics.median(syncs[n] for n in fast_rounds(syncs)) * 1e6
     if sync <= TELLING:
         return figures
-    say(f"a sync takes {sync:.0f} µs: too slow to tell single commands apart, no verdict")
+    say(f"a sync takes {sync:.0f} µs: too slow to compare single commands, no verdict")
     return [figure._replace(goal="") for figure in figures]
 
 
 @contextmanager
 def running(folder: Path | None, settings: dict[str, str] | None = None) -> Iterator[Ground]:
-    """A server of our own, told about; raises Unavailable."""
+    """A server for this run, with its settings printed; raises Unavailable."""
     with PostgresServer.measured(folder, settings) as server:
         asked = ("server_version", "fsync", "synchronous_commit", "full_page_writes")
         with tempfile.TemporaryDirectory(prefix="tenure-bench-", dir=folder) as name:
@@ -192,7 +192,7 @@ def running(folder: Path | None, settings: dict[str, str] | None = None) -> Iter
 
 
 def peers_python() -> Path | None:
-    """Where PgQueuer runs; None where it cannot be had, which is told."""
+    """The Python of PgQueuer; None, with a message, where it is unavailable."""
     try:
         return install.install()
     except install.NotInstalled as why:
@@ -208,7 +208,7 @@ def arguments_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="of which the median counts")
     parser.add_argument("--seconds", type=float, help="of each phase")
     parser.add_argument("--threads", type=int, help="of ours, in one process")
-    parser.add_argument("--profile", choices=profiling.VERBS, help="tell where the time of one verb goes, and end")
+    parser.add_argument("--profile", choices=profiling.VERBS, help="show where the time of one verb goes, and end")
     parser.add_argument("--single", action="store_true", help="with --profile: one command a transaction, not 500")
     parser.add_argument("--folder", type=Path, help="where the server's files go: a real disk")
     given = parser.parse_args(argv)

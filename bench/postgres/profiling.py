@@ -38,7 +38,7 @@ class Play:
         self.statements: dict[str, list[float]] = {}
 
     def slice(self, link: Any = None, profiler: cProfile.Profile | None = None, meter: Meter | None = None) -> None:
-        """Every agent of the crew claims one task, renews it twice and hands it in."""
+        """Every agent of the crew claims one task, renews it twice and submits it."""
         grants: list[Any] = []
         for verb in VERBS:
             if verb == "claim":
@@ -111,7 +111,7 @@ def profile(ground: Ground, scale: Scale, verb: str, *, is_single: bool) -> int:
         cost = meter.median()
         print(
             f"in processor time: Python {cost.client:.1f} µs a task, the server {cost.server:.1f};"
-            f" {cost.log:,.0f} bytes of log; {cost.journeys:.0f} journeys for {len(crew)}"
+            f" {cost.log:,.0f} bytes of log; {cost.round_trips:.0f} round trips for {len(crew)}"
         )
         _tell_statements(plain)
         print(f"\nPython, by own time, under its profiler: {slowed.seconds / slowed.count * 1e6:.0f} µs a task")

@@ -3,7 +3,7 @@
 The writes are not written down here. A claim and a submit of ours are run once, and whatever they changed in the tables
 becomes one statement: an INSERT for each row that came, an UPDATE of what changed for each that changed. The bare claim
 looks for the head of its lane too, since that is what a claim is. It checks no receipt, no agent, no request id and no
-due lease, and tells nobody.
+due lease, and notifies nobody.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _ours(board: Board, count: int) -> tuple[float, float]:
 
 
 class Bare:
-    """The two statements, on a connection of their own."""
+    """The two statements, on a separate connection."""
 
     def __init__(self, ground: Ground, board: Board) -> None:
         self._link = ground.connect()

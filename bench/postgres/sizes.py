@@ -19,7 +19,7 @@ EVERY_SKILL = tuple(sorted({skill for skills in SKILLS for skill in skills}))
 AGENTS = 20
 ENOUGH = 0.3  # seconds of one turn: where a claim is slow, fewer will do
 FEW = 1000
-APART = "Z"  # a track of their own, and so sequences, for those that are finished
+APART = "Z"  # a separate track, and so separate sequences, for finished tasks
 
 
 class Costs(NamedTuple):
@@ -69,7 +69,7 @@ def _board(ground: Ground) -> Board:
 
 
 def _claims(board: Board, count: int) -> float:
-    """Seconds of a claim in the median; each is handed in before the next, so that agents hold nothing."""
+    """Seconds of a claim in the median; each is submitted before the next, so that agents hold nothing."""
     spent = []
     for n in range(count):
         asked = claim_next("bench", f"crew0-{n % AGENTS + 1}")

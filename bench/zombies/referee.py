@@ -1,4 +1,4 @@
-"""One run of one case: two workers, a stall, a take-over, a wake-up; and what the tool's own records say of it."""
+"""One run of one case: two workers, a stall, a take-over, a wake-up; and the tool's records of it."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Play:
 
     def close(self) -> None:
         for worker in self._workers.values():
-            # A group of our own, made by start_new_session; stopped processes are killed too.
+            # The group that start_new_session made; stopped processes are killed too.
             with suppress(ProcessLookupError):
                 os.killpg(worker.pid, signal.SIGKILL)
             worker.wait()

@@ -1,4 +1,4 @@
-"""The cases: how each tool recovers by its own documentation, what was set, and what its refusals look like."""
+"""The cases: how each tool recovers by its documentation, its settings, and the form of its refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays every case in both orders and tells what was found, as a table or as JSON."""
+"""Runs every case in both orders and prints the results, as a table or as JSON."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     client = tenure.Client(".tenure/tenure.db", "my-project", agent="ann")  # or "https://…", a server
 
 `Client` is the way in, `AsyncClient` the same for asyncio, `Worker` calls functions with tasks. `NewTask` describes
-work, `Totals` what it cost, `Process` who holds it, `Outcome` what became of a request, `TenureError` what was wrong
-with one. Names here load on first use, so that importing the package costs nothing.
+work, `Totals` its cost, `Process` its holder's process; `Outcome` is the answer to a request, `TenureError` an error.
+Names here load on first use, so that importing the package costs nothing.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""`tenure` and `python -m tenure`: a process of its own, with the start and the end of a command kept short."""
+"""`tenure` and `python -m tenure`: the entry point of the command line, with a short start and end."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    # What a start makes is there to stay: looking through it for garbage, again and again, is in vain.
+    # Objects made at the start live until the end: collecting garbage among them finds nothing.
     gc.set_threshold(50_000)
-    # msgspec takes `typing_extensions` where it is installed (mcp brings it), for a fifth of the start; the standard
-    # library has all that it looks for there.
+    # msgspec imports `typing_extensions` if it is installed (mcp brings it), for a fifth of the start; the standard
+    # library has everything that it uses from there.
     hidden = "typing_extensions" not in sys.modules
     if hidden:
         sys.modules["typing_extensions"] = None  # type: ignore[assignment]
@@ -25,9 +25,9 @@ def main() -> NoReturn:
     code = run()
     sys.stdout.flush()
     sys.stderr.flush()
-    if "coverage" in sys.modules:  # which writes what it has seen at the end
+    if "coverage" in sys.modules:  # it writes its data when the interpreter exits
         sys.exit(code)
-    # Everything is closed and said: taking the interpreter apart piece by piece would be a tenth of a command.
+    # Everything is closed and printed: the teardown of the interpreter would take a tenth of a command.
     os._exit(code)
 
 

@@ -4,8 +4,8 @@
 found upward from the working folder, as git finds its own, and from a linked worktree through the git common folder.
 No git is started for that: a command must not pay for a process it may not need.
 
-A file in the tree may have come with a cloned repository. What it says of risky settings (`url`, `run.agent`,
-`serve.*` …) counts only if the file is the user's own or they allowed it: `Settings` refuses the value otherwise.
+A file in the tree may have come with a cloned repository. Its risky settings (`url`, `run.agent`, `serve.*` …) count
+only if the file is the user's own or they allowed it: `Settings` refuses the value otherwise.
 """
 
 from __future__ import annotations
@@ -47,66 +47,64 @@ SETTINGS: dict[str, Setting] = {
         "the store: a path, `sqlite:///path`, `postgresql://…`, or a scheme that a plug-in brings; "
         "or a server: `https://…`",
     ),
-    "key": Setting(str, None, "what a server is shown: an API key or a token; it is never printed"),
+    "key": Setting(str, None, "the API key or token for a server; it is never printed"),
     "project": Setting(str, "default", "which project of the store; `init` names the first after its folder"),
     "artifacts": Setting(
         str,
         None,
-        "where the bytes of artifacts lie, for one store alone: a folder (from the repository's root) or "
-        "`s3://bucket/prefix`; unless it is set, beside an embedded store",
+        "where the bytes of artifacts are stored, for one store alone: a folder (from the repository's root) or "
+        "`s3://bucket/prefix`; by default beside an embedded store",
     ),
-    "lease": Setting(float, limits.LEASE_IN_A_SHELL, "seconds that a claim in a shell is good for, unless renewed"),
-    "prices": Setting(str, None, "a TOML file with prices of your own, which come before those that ship"),
-    "tiers": Setting(str, None, "a TOML file with tiers of models of your own, laid over those that ship"),
+    "lease": Setting(float, limits.LEASE_IN_A_SHELL, "seconds that a claim in a shell lasts, unless renewed"),
+    "prices": Setting(str, None, "a TOML file with your prices; they override the shipped ones"),
+    "tiers": Setting(str, None, "a TOML file with your tiers of models; they override the shipped ones"),
     "done.clean_tree": Setting(bool, False, "`done` refuses while the working tree has uncommitted changes"),
-    "done.commit": Setting(bool, False, "`done` wants `--commit` to name a commit that exists"),
+    "done.commit": Setting(bool, False, "`done` requires `--commit` with an existing commit"),
     "hooks.guard_edits": Setting(
         bool, False, "the hook denies edits when the lease is lost or the file is reserved by another"
     ),
-    "hooks.keep_working": Setting(bool, False, "the hook asks an agent that stops to go on while it holds a task"),
-    "run.agent": Setting(str, None, "what `tenure run` starts when no --agent is given"),
+    "hooks.keep_working": Setting(bool, False, "the hook asks an agent that stops while it holds a task to continue"),
+    "run.agent": Setting(str, None, "the agent that `tenure run` starts without --agent"),
     "run.timeout": Setting(float, limits.RUN_TIMEOUT, "seconds after which `tenure run` ends an agent's process"),
     "serve.host": Setting(str, "127.0.0.1", "the address that `tenure serve` listens on"),
     "serve.port": Setting(int, 7420, "its port"),
-    "serve.log_level": Setting(str, "info", "the least that its log tells: `debug`, `info`, `warning` or `error`"),
-    "serve.log_file": Setting(str, None, "where its log goes, one JSON object a line; stderr unless it is set"),
+    "serve.log_level": Setting(str, "info", "the lowest level that its log has: `debug`, `info`, `warning` or `error`"),
+    "serve.log_file": Setting(str, None, "the file of its log, one JSON object a line; by default stderr"),
     "serve.auth": Setting(
         str,
         "auto",
         "`auto`: on loopback the user who started it is known by the token of the start, all others sign in; "
         "`required`: everybody signs in; `open`: on loopback every user of the machine is owner",
     ),
-    "serve.hosts": Setting(str, None, "names besides loopback's that the server is reached by, with commas between"),
+    "serve.hosts": Setting(str, None, "host names of the server besides loopback's, with commas between"),
     "serve.trusted_proxy": Setting(
-        str, None, "addresses or networks of proxies whose X-Forwarded-… headers are believed, with commas between"
+        str, None, "addresses or networks of proxies whose X-Forwarded-… headers are trusted, with commas between"
     ),
     "serve.tls_cert": Setting(str, None, "the certificate's file, for HTTPS"),
     "serve.tls_key": Setting(str, None, "the file of its private key"),
-    "serve.jwt_issuer": Setting(str, None, "who issues JWTs: their `iss`"),
-    "serve.jwt_audience": Setting(str, None, "for whom they must be: their `aud`"),
+    "serve.jwt_issuer": Setting(str, None, "the issuer of JWTs: their `iss`"),
+    "serve.jwt_audience": Setting(str, None, "their audience: their `aud`"),
     "serve.jwt_jwks": Setting(str, None, "the URL of the issuer's public keys"),
-    "serve.jwt_secret": Setting(str, None, "or the secret that HS256 tokens are signed with; at least 32 characters"),
+    "serve.jwt_secret": Setting(str, None, "or the secret of HS256 tokens; at least 32 characters"),
     "serve.jwt_prefix": Setting(
-        str,
-        "",
-        "what stands before the claims `role`, `agent`, `projects` and `capabilities`, as in `https://example.org/`",
+        str, "", "the prefix of the claims `role`, `agent`, `projects` and `capabilities`, as in `https://example.org/`"
     ),
     "serve.store_wait": Setting(
         float,
         limits.STORE_START_WAIT,
-        "seconds that `tenure serve` waits at its start for a PostgreSQL that is away; 0: none",
+        "seconds that `tenure serve` waits at its start for an unavailable PostgreSQL; 0: none",
     ),
     "serve.jwt_longest": Setting(
         float, limits.JWT_LIFETIME, "seconds that a JWT may live, from its `iat` to its `exp`"
     ),
-    "serve.rate": Setting(
-        float, limits.REQUEST_RATE, "requests a second that each key or token may send; 0: as many as it likes"
-    ),
+    "serve.rate": Setting(float, limits.REQUEST_RATE, "requests a second that each key or token may send; 0: no limit"),
 }
 
 
-# Of tenure.toml alone: what validators run and ask. Nothing here reads them; see `trust/grants.py`.
+# Of tenure.toml alone: the commands and judges of validators. Nothing here reads them; see `trust/grants.py`.
 SECTIONS = ("commands", "judges")
+
+_NOT_SHARED = {"key": "contain a key", "artifacts": "set where artifacts are sent"}
 
 SECRETS = frozenset({"key", "serve.jwt_secret"})  # never shown
 
@@ -128,7 +126,7 @@ class Source(NamedTuple):
         return os.path.basename(self.path) == LOCAL
 
     def check(self, environ: Mapping[str, str]) -> None:
-        """Raise Untrusted unless the risky part is the user's own word, or they allowed it as it is."""
+        """Raise Untrusted unless the file is the user's own, or they allowed its risky part as it is."""
         from tenure.trust.grants import Trusted
         from tenure.trust.ownership import why_foreign
         from tenure.user_state import user_state
@@ -164,7 +162,7 @@ class Settings(Mapping[str, Value]):
         return len(self._values)
 
     def seen(self, key: str) -> Value:
-        """The value to be shown and nothing else: it may be anybody's."""
+        """The value, only to be printed: it may be anybody's."""
         return self._values[key]
 
     def _check(self, key: str, origin: str) -> None:
@@ -175,20 +173,20 @@ class Settings(Mapping[str, Value]):
             self._checked.add(origin)
 
     def _check_key(self, key: Value) -> None:
-        """No key goes to a server on the word of a file in the tree; only a key from such a file does."""
+        """A server that a file in the tree names gets no key, except one from such a file."""
         url = self["url"]
         if key.value is None or key.origin in self.sources or url.origin not in self.sources:
             return
         if str(url.value).startswith(("http://", "https://")):
             raise BadConfig(
-                f"{url.origin} names the server {without_password(url.value)}, and your key is not sent there on its "
-                "word",
+                f"{url.origin} names the server {without_password(url.value)}; your key is not sent to a server that a "
+                "file in the tree names",
                 "set TENURE_URL too, or put the key into .tenure/config.toml of this repository",
             )
 
 
 class Home(NamedTuple):
-    """Where a store was found: `folder` holds what is kept beside it (receipts, worktrees, transcripts)."""
+    """Where a store was found: `folder` holds its worktrees, transcripts and hook state."""
 
     folder: str
     url: str
@@ -199,7 +197,7 @@ class Home(NamedTuple):
 
     @property
     def root(self) -> str:
-        """The folder that the work is about: the one that `.tenure` lies in."""
+        """The folder that contains `.tenure`."""
         return os.path.dirname(self.folder)
 
 
@@ -252,21 +250,21 @@ def find_folder(start: str) -> str | None:
 
 
 def refuse_links(folder: str) -> None:
-    """A repository can bring links: through one, what is kept in `.tenure` would be read or written elsewhere."""
+    """A repository can bring links: through one, files of `.tenure` would be read or written elsewhere."""
     links = [folder] if os.path.islink(folder) else [entry.path for entry in os.scandir(folder) if entry.is_symlink()]
     if links:
         from tenure.trust.grants import Untrusted
 
         raise Untrusted(
             f"{sorted(links)[0]} is a symbolic link, and links in {FOLDER} are not followed",
-            hint="Put the file or folder itself there; TENURE_URL names a store that lies elsewhere.",
+            hint="Put the file or folder itself there; TENURE_URL names a store elsewhere.",
         )
 
 
 def check_store(home: Home, environ: Mapping[str, str]) -> None:
     """Raise Untrusted where the store came with a cloned repository and the user has not allowed it.
 
-    Its rows are data to every command. But its keys sign in at a server, and its tasks are what agents are given.
+    Its rows are data to every command. But its keys sign in at a server, and agents work on its tasks.
     """
     path = os.path.join(home.folder, DATABASE)
     if home.url != path:
@@ -281,7 +279,7 @@ def check_store(home: Home, environ: Mapping[str, str]) -> None:
         Trusted(user_state(environ)).check(path, STORE_SECTION, why)
 
 
-# What `tenure trust` remembers of a store that somebody else made.
+# The record of `tenure trust` for a store that somebody else made.
 STORE_SECTION = {"store": "its keys sign in at `serve`, its tasks go to the agents of `run`"}
 
 
@@ -292,7 +290,7 @@ def find_home(start: str, settings: Settings) -> Home:
     if url is not None:
         return Home(folder or store_states(settings.environ, url)[0], url)
     if folder is None:
-        raise NoStore(f"there is no store in {start} or above", "`tenure init` makes one here")
+        raise NoStore(f"there is no store in {start} or above", "`tenure init` creates one here")
     return Home(folder, os.path.join(folder, DATABASE))
 
 
@@ -300,7 +298,7 @@ def find_home(start: str, settings: Settings) -> Home:
 
 
 def read_settings(start: str, environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Settings:
-    """Every setting with its origin. The environment speaks of `run.timeout` as TENURE_RUN_TIMEOUT."""
+    """Every setting with its origin. The environment variable of `run.timeout` is TENURE_RUN_TIMEOUT."""
     merged = {key: Value(setting.default, "default") for key, setting in SETTINGS.items()}
     folder = find_folder(start)
     sources = {}
@@ -322,13 +320,13 @@ def read_settings(start: str, environ: Mapping[str, str], flags: Mapping[str, An
 
 
 def artifacts_of(settings: Settings, home: Home) -> str | None:
-    """Where artifacts were set to lie; a path is one from the folder that the work is about."""
+    """The setting `artifacts`; a path is relative to the folder that contains `.tenure`."""
     url = settings["artifacts"].value
     return url if url is None or "://" in url else os.path.join(home.root, url)
 
 
 def file_of(settings: Mapping[str, Value], key: str) -> str | None:
-    """The path that a setting names; what a file says is looked for beside that file."""
+    """The path that a setting names; a path in a file is relative to that file."""
     value, origin = settings[key]
     if value is None:
         return None
@@ -354,7 +352,7 @@ def _files(start: str, folder: str | None) -> list[str]:
 
 
 def shared_file(start: str) -> str | None:
-    """The `tenure.toml` whose commands are meant in `start`; for a linked worktree the main one's."""
+    """The `tenure.toml` whose commands apply in `start`; for a linked worktree the main one's."""
     for folder in upward(start):
         path = os.path.join(main_worktree(folder) or folder, SHARED)
         if os.path.isfile(path):
@@ -376,16 +374,10 @@ def _from_file(path: str) -> tuple[dict[str, Value], Source]:
         if key.partition(".")[0] in SECTIONS:
             if os.path.basename(path) == SHARED:
                 continue
-            raise BadConfig(f"{path}: {key} belongs into {SHARED}", "`tenure trust` allows what stands there")
-        if key == "key" and os.path.basename(path) == SHARED:
-            raise BadConfig(
-                f"{path}: a key is nobody else's business", "put it into TENURE_KEY, or .tenure/config.toml"
-            )
-        if key == "artifacts" and os.path.basename(path) == SHARED:
-            raise BadConfig(
-                f"{path}: a shared file may not say where what you make is sent",
-                "put it into TENURE_ARTIFACTS, or .tenure/config.toml",
-            )
+            raise BadConfig(f"{path}: {key} belongs in {SHARED}", "put it there; `tenure trust` allows it")
+        if key in _NOT_SHARED and os.path.basename(path) == SHARED:
+            hint = f"put it into TENURE_{key.upper()}, or .tenure/config.toml"
+            raise BadConfig(f"{path}: a shared file must not {_NOT_SHARED[key]}", hint)
         if key not in SETTINGS:
             from tenure.core.inputs import suggestion
 
@@ -405,7 +397,7 @@ def _from_file(path: str) -> tuple[dict[str, Value], Source]:
 def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     pairs: list[tuple[str, Any]] = []
     for key, value in content.items():
-        # A quoted key with a dot in it is another key than the path of tables that it looks like.
+        # A quoted key with a dot in it is not the path of tables that it looks like.
         name = prefix + (f'"{key}"' if "." in key else key)
         pairs += _flat(value, f"{name}.") if isinstance(value, dict) else [(name, value)]
     return pairs

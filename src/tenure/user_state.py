@@ -1,14 +1,20 @@
-"""The user's state folder: what a user keeps on this machine outside every repository.
+"""The user's state folder: a user's files on this machine outside every repository.
 
-Receipts, the outbox and trust decisions lie here and not in `.tenure`, because `git clean -xdf` and a replaced store
-must not take them away. Some agents run commands in a sandbox that cannot write to the home folder; their files go to
+Receipts, the outbox and trust decisions are here and not in `.tenure`, because `git clean -xdf` and a replaced store
+must not remove them. Some agents run commands in a sandbox that cannot write to the home folder; their files go to
 a private folder below the temporary one, and readers look in both.
 """
 
 from __future__ import annotations
 
 import os
+import string
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import TypeVar
+
+T = TypeVar("T")
+_PLAIN = frozenset(string.ascii_letters + string.digits + "-_.")
 
 
 def user_state(environ: Mapping[str, str]) -> str:
@@ -20,7 +26,7 @@ def user_state(environ: Mapping[str, str]) -> str:
 
 
 def user_states(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Where the user's state may lie, the preferred folder first. Readers look in those that are `is_own`."""
+    """Folders of the user's state, the preferred one first. Readers look in those that are `is_own`."""
     return user_state(environ), _sandbox_state(environ)
 
 
@@ -30,7 +36,7 @@ def writable_state(environ: Mapping[str, str]) -> str:
 
 
 def store_states(environ: Mapping[str, str], url: str) -> tuple[str, ...]:
-    """Where the state that belongs to one store may lie, the preferred folder first. Readers look in all of them."""
+    """Folders of the state of one store, the preferred one first. Readers look in all of them."""
     return tuple(os.path.join(root, _store_folder(url)) for root in user_states(environ))
 
 
@@ -40,7 +46,7 @@ def writable_store_state(environ: Mapping[str, str], url: str) -> str:
 
 
 def is_own(folder: str) -> bool:
-    """Is the folder there and this user's own? Anybody may create one below the temporary folder."""
+    """Does the folder exist, owned by this user? Anybody may create one below the temporary folder."""
     try:
         found = os.stat(folder, follow_symlinks=False)
     except OSError:
@@ -75,6 +81,53 @@ def sync_folder(folder: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# --- small files that only the user can read ----------------------------------------------------------------
+
+
+def listed(folder: str) -> list[str]:
+    """Names in the folder, sorted; none where there is no folder."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def read_record(path: str, type: type[T]) -> T | None:
+    """The record in a JSON file; None where there is none, or the file is not one."""
+    import msgspec
+
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=type)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def write_private(path: str, content: bytes) -> None:
+    """Write a file that only the user can read, atomically by a rename."""
+    new = f"{path}.{os.getpid()}"
+    try:
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(content)
+        os.replace(new, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(new)
+        raise
+
+
+def safe_name(name: str) -> str:
+    """A file name for any text; a text that is not safe as a name becomes its hash."""
+    if name and set(name) <= _PLAIN and not name.startswith(".") and len(name) <= 100:
+        return name
+    import hashlib
+
+    return "h-" + hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:40]
+
+
+# --- folders ------------------------------------------------------------------------------------------------
 
 
 def _first_writable(roots: tuple[str, ...], inner: str) -> str:

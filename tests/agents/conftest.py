@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.agents.clis import CLIS, Cli
-from tests.agents.install import NotInstalled, installed
+from tests.agents.install import EVERY_RUN, NotInstalled, installed
 from tests.agents.script import Step, Usage
 from tests.agents.stage import Stage, staged
 from tests.servers.fixtures import missing
 
 TENURE = Path(sys.executable).parent
-EVERY_RUN = "claude"  # the quickest to run, and the one whose folder needs no trust for hooks and MCP
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / ".x" / "agents"
+EVERY_RUN = "claude"  # tested in every run: it is the quickest, and needs no trusted folder for hooks and MCP
 OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error")
 NPM = {
     "npm_config_update_notifier": "false",

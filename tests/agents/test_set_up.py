@@ -32,7 +32,7 @@ def test_instructions_skill_tools_and_what_there_is_to_do_reach_the_model(stage:
     shown = json.dumps(first.body)
     assert "claim a task with `tenure` before you work on it" in first.words
     assert "hippopotamus" in first.words, "the rules that were there before"
-    assert "Take, work on and hand in shared tasks" in shown, "the skill"
+    assert "Claim, work on and submit shared tasks" in shown, "the skill"
     names = shown if agent.cli.name == "claude" else " ".join(first.tool_names)
     for tool in TOOLS:
         assert re.search(rf"tenure[_-]*{tool}\b", names), (tool, first.tool_names)

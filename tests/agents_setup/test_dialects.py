@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tenure.agents import dialects, hooks
-from tenure.agents.hook_memory import HookMemory
+from tenure.agents.hook_memory import hook_state
 from tenure.agents.recipes.setup_record import inserted
 
 PASCAL = dialects.read(b'{"hook_event_name": "PreToolUse", "session_id": "U"}')
@@ -113,10 +113,15 @@ def together(count: int, work: Any) -> None:
         sys.setswitchinterval(interval)
 
 
+def is_first(path: str, event: str) -> bool:
+    with hook_state(path) as state:
+        return state.is_first(event, 0.0, has_id=True)
+
+
 def test_of_hooks_at_the_same_time_none_forgets_what_another_has_seen(tmp_path: Path) -> None:
     path = str(tmp_path / "hooks" / "session")
-    first = HookMemory(path).is_first("made", 0.0, has_id=True)
-    together(6, lambda n: [HookMemory(path).is_first(f"event {n} {m}", 0.0, has_id=True) for m in range(10)])
+    first = is_first(path, "made")
+    together(6, lambda n: [is_first(path, f"event {n} {m}") for m in range(10)])
     seen = set(json.loads(Path(path).read_text())["seen"])
     assert first
     assert seen == {"made", *(f"event {n} {m}" for n in range(6) for m in range(10))}
@@ -125,15 +130,15 @@ def test_of_hooks_at_the_same_time_none_forgets_what_another_has_seen(tmp_path: 
 def test_of_hooks_for_one_event_exactly_one_is_the_first(tmp_path: Path) -> None:
     answers: list[bool] = []
     path = str(tmp_path / "hooks" / "session")
-    together(8, lambda _: answers.append(HookMemory(path).is_first("the event", 0.0, has_id=True)))
+    together(8, lambda _: answers.append(is_first(path, "the event")))
     assert sorted(answers) == [False] * 7 + [True]
 
 
 def test_a_torn_or_foreign_memory_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "session"
     path.write_text('{"seen": ')
-    assert HookMemory(str(path)).is_first("x", 0.0, has_id=True)
-    assert not HookMemory(str(path)).is_first("x", 0.0, has_id=True)
+    assert is_first(str(path), "x")
+    assert not is_first(str(path), "x")
 
 
 def test_what_was_no_insertion_is_not_remembered_as_one() -> None:

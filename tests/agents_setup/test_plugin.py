@@ -47,6 +47,7 @@ await hooks.event({ event: { type: "session.compacted", properties: { sessionID:
 await hooks["experimental.chat.system.transform"]({ sessionID: "ses_1" }, { system })
 await hooks.dispose()
 console.log(JSON.stringify({ system, denied, bash, mcp, prompts }))
+process.exit(0)  // node keeps the timer of a command that could not be started
 """
 
 

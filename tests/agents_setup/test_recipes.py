@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents.known_agents import KNOWN
-from tenure.agents.recipes import NAMES, by_name, installation
-from tenure.agents.recipes.agents_in_use import found_agents, start_command
+from tenure.agents.identity import KNOWN
+from tenure.agents.recipes import NAMES, by_name, found_agents, installation, start_command
 from tenure.agents.recipes.pieces import ACTIVE, EDITED
 from tenure.agents.recipes.recipe import SetupTarget
 from tenure.agents.recipes.setup_record import SetupRecord

@@ -10,7 +10,7 @@ import pytest
 from tenure.agents.recipes.recipe import text
 from tenure.agents.session_brief import LOOP
 from tenure.agents.tokens import estimate, one_line
-from tenure.cli.exit_codes import OF_KIND
+from tenure.cli.answers import OF_KIND
 from tenure.cli.main import _verb, function_of, parser_of
 from tenure.cli.verbs import VERBS
 from tenure.core.outcomes import CODES

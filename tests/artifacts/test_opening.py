@@ -36,7 +36,7 @@ def test_memory_is_a_scheme() -> None:
 
 @pytest.mark.parametrize("url", ["file://", "file://relative", ""])
 def test_a_url_without_a_whole_path_is_refused(url: str) -> None:
-    with pytest.raises(InvalidInput, match="whole path"):
+    with pytest.raises(InvalidInput, match="absolute path"):
         open_artifacts(url)
 
 

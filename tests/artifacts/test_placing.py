@@ -47,14 +47,14 @@ def test_a_link_in_its_place_is_not_written_through(folder: Path, replace: bool)
         place(folder, "name", [b"new"], replace=True)
         assert not (folder / "name").is_symlink()
     else:
-        with pytest.raises(InvalidInput, match="there already"):
+        with pytest.raises(InvalidInput, match="exists already"):
             place(folder, "name", [b"new"])
     assert (folder.parent / "outside" / "file").read_text() == "untouched"
 
 
 def test_what_is_there_stays_unless_it_shall_be_replaced(folder: Path) -> None:
     place(folder, "name", [b"old"])
-    with pytest.raises(InvalidInput, match="there already"):
+    with pytest.raises(InvalidInput, match="exists already"):
         place(folder, "name", [b"new"])
     assert (folder / "name").read_bytes() == b"old"
     place(folder, "name", [b"new"], replace=True)
@@ -66,7 +66,7 @@ def test_of_two_that_write_the_same_name_the_second_is_refused(folder: Path) -> 
         place(folder, "name", [b"first"])
         yield b"second"
 
-    with pytest.raises(InvalidInput, match="there already"):
+    with pytest.raises(InvalidInput, match="exists already"):
         place(folder, "name", slow())
     assert (folder / "name").read_bytes() == b"first"
     assert [each.name for each in folder.iterdir()] == ["name"]

@@ -19,7 +19,7 @@ raise SystemExit(main(["--sync", "1", "--async", "0", "--seed", "1"]))
 """
 # Claims that have a number and nothing else.
 NO_NONCE = """
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core.receipts import NONCE_BYTES
 
 token = SystemRandom.token

@@ -8,9 +8,10 @@ import pytest
 
 from tests.chaos.running import prove
 
-HISTORIES = 100
+HISTORIES = 40
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
 def test_races_for_one_task_are_linearizable(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if store == "postgres":

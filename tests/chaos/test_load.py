@@ -14,7 +14,7 @@ from tests.servers.postgres import PostgresServer
 def test_all_verbs_together_from_two_processes_reach_no_caller_with_a_conflict(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    ran = prove(tmp_path, "mixed", "--seconds", "4", "--seed", "1")
+    ran = prove(tmp_path, "mixed", "--seconds", "2", "--seed", "1")
     assert ran.code == 0, ran.said
     assert ran.numbers["wrong"] == ran.numbers["deadlocks_in_server"] == 0, ran.said
     for verb in ("claims", "renewals", "submits", "plans", "bad_items"):
@@ -22,7 +22,7 @@ def test_all_verbs_together_from_two_processes_reach_no_caller_with_a_conflict(
 
 
 def test_tasks_go_round_without_an_error(postgres: PostgresServer, tmp_path: Path) -> None:
-    ran = prove(tmp_path, "churn", "--minutes", "0.05", "--window", "3")
+    ran = prove(tmp_path, "churn", "--minutes", "0.03", "--window", "2")
     assert ran.code == 0, ran.said
     assert ran.numbers["tasks"] > 0
     assert ran.numbers["wrong"] == 0

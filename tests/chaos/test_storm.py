@@ -8,7 +8,7 @@ import pytest
 
 from tests.chaos.running import prove
 
-KILLS = 30
+KILLS = 15
 
 
 @pytest.mark.sampled

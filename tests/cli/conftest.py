@@ -7,16 +7,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import pytest
 
-from tenure.agents.known_agents import KNOWN
+from tenure.agents.identity import KNOWN
 from tenure.cli.main import main
 from tenure.config import find_folder
+from tests.servers import forking
 
 # What would make a test depend on who runs it.
 IDENTITY = {m for agent in KNOWN.values() for m in (*agent.markers, agent.session) if m}
@@ -34,7 +36,13 @@ class Said(NamedTuple):
 
 
 class Tenure:
-    """`tenure(...)` runs a command in this process, `tenure.process(...)` in one of its own."""
+    """`tenure(...)` runs a command in this process, `tenure.process(...)` in one of its own.
+
+    `process` forks, unless it is given a variable of the interpreter (PYTHON…): a start takes longer than
+    most commands. A test about parent processes sets `is_forked = False`.
+    """
+
+    is_forked = forking.is_possible
 
     def __init__(self, folder: Path, environ: dict[str, str]) -> None:
         self.folder = folder
@@ -57,11 +65,22 @@ class Tenure:
         return [sys.executable, "-P", "-m", "tenure", *(str(word) for word in words)]
 
     def process(self, *words: object, stdin: str = "", cwd: Path | None = None, **environ: str) -> Said:
+        if self.is_forked and not any(name.startswith("PYTHON") for name in environ):
+            return self._forked(words, stdin, cwd or self.folder, self.environ | environ)
         done = subprocess.run(
             self.command(*words), input=stdin, capture_output=True, text=True, check=False,
             cwd=cwd or self.folder, env=self.environ | environ, timeout=120,
         )  # fmt: skip
         return Said(done.returncode, done.stdout, done.stderr)
+
+    def _forked(self, words: Sequence[object], stdin: str, folder: Path, environ: dict[str, str]) -> Said:
+        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+            given.write(stdin.encode())
+            given.seek(0)
+            code = forking.forker().start([str(word) for word in words], environ, folder, given, out, err).wait(120)
+            out.seek(0)
+            err.seek(0)
+            return Said(code, out.read().decode(), err.read().decode())
 
     def start(self, *words: object, **environ: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

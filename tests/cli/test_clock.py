@@ -24,6 +24,7 @@ def faked(tenure: Tenure, monkeypatch: pytest.MonkeyPatch) -> Faked:
     def run(offset: str, *words: object) -> Said:
         command = Tenure.command(tenure, *words)
         with monkeypatch.context() as patch:
+            patch.setattr(tenure, "is_forked", False)
             patch.setattr(tenure, "command", lambda *_: [program, "-f", offset, *command])
             return tenure.process()
 

@@ -131,7 +131,7 @@ def test_no_key_is_sent_to_a_server_that_only_the_repository_names(tmp_path: Pat
         find_home(str(tmp_path), read_settings(str(tmp_path), state))
     Trusted(tmp_path / "state").trust(file, {"url": "https://evil.example"})
     assert read_settings(str(tmp_path), state)["url"].value == "https://evil.example"
-    with pytest.raises(BadConfig, match="is not sent there"):
+    with pytest.raises(BadConfig, match="your key is not sent to a server"):
         read_settings(str(tmp_path), key)["key"]
     said = read_settings(str(tmp_path), {**key, "TENURE_URL": "https://ours.example"})
     assert (said["url"].value, said["key"].value) == ("https://ours.example", "tnr_a_b")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tenure.cli.exit_codes import EXITS, OF_ERROR, OF_KIND
+from tenure.cli.answers import EXITS, OF_ERROR, OF_KIND
 from tenure.cli.main import function_of
 from tenure.cli.verbs import ALIASES, VERBS
 from tenure.core.errors import TenureError

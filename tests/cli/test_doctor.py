@@ -73,7 +73,7 @@ def the(findings: Findings, text: str) -> dict[str, Any]:
 def test_a_new_store_is_well(tenure: Tenure, alone: None) -> None:
     said = tenure("doctor")
     assert said.code == 0
-    assert "all is well" in said.out
+    assert "no problems found" in said.out
     assert "SQLite 3." in said.out
     assert f"schema {len(schema.migrations())}" in said.out
 
@@ -207,7 +207,7 @@ def test_agents_that_went_silent_while_they_hold_something_are_named(
     finding = the(findings, "cy holds C-001-write-the-api")
     assert finding["level"] == "warning"
     assert "lease ends in" in finding["fix"]
-    assert ("ok", "0 heard of lately, 4 not") in told(findings, "agents")
+    assert ("ok", "0 seen recently, 4 not") in told(findings, "agents")
     assert the(findings, "stopped for track:F")["fix"] == "`tenure go --track F` allows it again"
 
 
@@ -294,7 +294,7 @@ def test_finished_work_that_was_not_handed_in_is_found(tenure: Tenure, examine: 
     path = box.put(Finished(what="submit", project="default", key="A-001-x", receipt="A-001@1:X"))
     assert the(examine(), "was not submitted yet: A-001-x")["level"] == "warning"
     box.refused(path)
-    assert the(examine(), "could not be taken by the store")["fix"].startswith("look at ")
+    assert the(examine(), "the store refused")["fix"].startswith("look at ")
 
 
 def test_receipts_of_sessions_that_are_over_are_noted(tenure: Tenure, examine: Callable[..., Findings]) -> None:
@@ -317,7 +317,7 @@ def test_a_set_up_that_was_damaged_is_found_and_the_fix_mends_it(
     tenure: Tenure, examine: Callable[..., Findings]
 ) -> None:
     assert tenure("setup", "claude").code == 0
-    assert told(examine(), "integrations") == [("ok", "claude: every piece is in its place")]
+    assert told(examine(), "integrations") == [("ok", "claude: complete")]
     (tenure.folder / ".mcp.json").unlink()
     finding = the(examine(), "claude: mcp in .mcp.json: missing")
     command = re.findall(r"`tenure ([^`]+)`", finding["fix"])[0]

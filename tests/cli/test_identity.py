@@ -264,21 +264,6 @@ def test_a_file_of_nobody_is_passed_over(tmp_path: Path) -> None:
     assert kept.find(None, lambda: [known("task_1", "A-001-x", 1)]).key == "A-001-x"
 
 
-def test_receipts_from_before_are_used_for_the_agent_that_the_store_says(tmp_path: Path) -> None:
-    earlier = tmp_path / ".tenure" / "receipts" / "s"
-    earlier.mkdir(parents=True)
-    (earlier / "task_1").write_text(
-        json.dumps({"project": "p", "task": "task_1", "key": "A-001-x", "receipt": "A-001@1:T"})
-    )
-    kept = receipts(tmp_path)
-    for name in (None, "A-001", "A-001@1"):
-        assert kept.find(name, lambda: [known("task_1", "A-001-x", 1)]).receipt == "A-001@1:T"
-        with pytest.raises(NoReceipt):
-            kept.find(name, list)
-    kept.settle("A-001@1:T", Outcome(outcome="ACCEPTED"))
-    assert kept.live() == []
-
-
 def test_a_receipt_that_ended_in_a_sandbox_has_ended(tmp_path: Path) -> None:
     """A sandbox cannot write to the home folder: its notes lie in the temporary one, and are read as well."""
     outside = receipts(tmp_path)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tenure.client import Client
+from tenure.client.transports import http
 from tests.cli.conftest import Tenure
 from tests.servers.tenure import TenureServer
 
@@ -99,9 +100,11 @@ def test_the_key_is_used_and_never_printed(team: Tenure) -> None:
     assert "tk_shared" not in refused.err
 
 
-def test_a_server_that_is_away_is_code_10(team: Tenure, server: TenureServer) -> None:
+def test_a_server_that_is_away_is_code_10(team: Tenure, server: TenureServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.kill()
-    said = team.process("list", "--json")
+    monkeypatch.setenv("TENURE_URL", server.url)
+    monkeypatch.setattr(http, "PATIENCE", 0.1)
+    said = team("list", "--json")
     assert (said.code, said.json["error"]["code"], said.json["error"]["definite"]) == (10, "STORE_UNAVAILABLE", True)
 
 

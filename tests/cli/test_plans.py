@@ -39,7 +39,7 @@ def test_check_says_all_that_is_wrong_in_lines_to_jump_to(tenure: Tenure) -> Non
     assert said.code == 8
     assert said.out.splitlines() == [
         "shop.yaml:3:37: the dependencies form a cycle: a → b → a",
-        "shop.yaml:4:42: priorty: no such key here (did you mean priority?)",
+        "shop.yaml:4:42: priorty: unknown key (did you mean priority?)",
     ]
     listed = tenure("plan", "check", file, "--json")
     assert listed.code == 8
@@ -57,7 +57,7 @@ def test_check_takes_many_files_and_stdin_and_needs_no_store(bare: Tenure) -> No
         "shop.yaml: 5 tasks, nothing wrong",
         "bad.json:1:12: not JSON: a value is expected; the text ends here",
     ]
-    assert lines[2].startswith("-:1:27: warning: track QQ is neither in this file nor one of the default ones (")
+    assert lines[2].startswith("-:1:27: warning: track QQ is neither in this file nor a default track (")
     assert lines[3:] == [
         "-: 1 task, nothing wrong",
         "no store here: tasks and tracks outside the files were not looked up",
@@ -68,7 +68,7 @@ def test_check_takes_many_files_and_stdin_and_needs_no_store(bare: Tenure) -> No
 
 def test_check_looks_tasks_up_where_there_is_a_store(tenure: Tenure) -> None:
     file = write(tenure, "p.yaml", "tasks:\n  - {title: A, depends_on: [B-003]}\n")
-    assert "p.yaml:2:29: 'B-003' is no task of default" in tenure("plan", "check", file).out
+    assert "p.yaml:2:29: 'B-003' is not a task of default" in tenure("plan", "check", file).out
 
 
 def test_apply_makes_the_plan_and_again_changes_nothing(tenure: Tenure) -> None:
@@ -108,7 +108,7 @@ def test_a_wrong_file_stores_nothing_and_tells_all(tenure: Tenure) -> None:
     said = tenure("plan", "apply", file)
     assert (said.code, said.out) == (8, "")
     assert said.err.splitlines()[0] == "tenure: shop.yaml: 2 errors; nothing was stored"
-    assert "shop.yaml:5:42: priorty: no such key here (did you mean priority?)" in said.err
+    assert "shop.yaml:5:42: priorty: unknown key (did you mean priority?)" in said.err
     error = tenure("plan", "apply", file, "--json").json["error"]
     assert (error["code"], len(error["findings"])) == ("INVALID_INPUT", 2)
     assert tenure("list", "--json").json == []

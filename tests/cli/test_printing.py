@@ -14,7 +14,7 @@ import pytest
 
 from tenure import Client
 from tenure.agents.quotations import MARK, as_json, fenced, quoted
-from tenure.cli.terminal_output import drawn, printed
+from tenure.cli.answers import clean_frame, printed
 from tenure.cli.verbs import VERBS
 from tenure.core.errors import TenureError
 from tenure.core.safe_text import escaped_json, neutral
@@ -138,7 +138,7 @@ def test_nor_does_it_on_a_terminal(hostile: Tenure, verb: str) -> None:
 
 def test_styles_of_others_are_shown_and_not_sent() -> None:
     assert printed("\x1b[31mred") == "\\x1b[31mred"
-    assert drawn(f"a\x1b[1mb\x1b[0m{NASTY}").count("\x1b") == 2
+    assert clean_frame(f"a\x1b[1mb\x1b[0m{NASTY}").count("\x1b") == 2
     assert neutral("a\tb\nc\r\nd – ü 👨‍👩‍👧") == "a\tb\nc\nd – ü 👨‍👩‍👧"
     assert escaped_json('"\x9b\u202e"') == '"\\u009b\\u202e"'
 
@@ -152,12 +152,11 @@ def test_a_quotation_cannot_end_itself() -> None:
 
 # What writes by itself, and why it may.
 WRITERS = {
-    "terminal_output.py",  # the only one
-    "help.py",  # our own words
+    "answers.py",  # the only one
+    "verbs.py",  # our own help
     "artifacts.py",  # an artifact's bytes, into a pipe
     "demo/agent.py",  # the demo's own agents, into a pipe
     "demo/stage.py",  # moves its own cursor; every text goes through `printed`
-    "crash.py",  # a traceback, where TENURE_DEBUG asks for it
 }
 
 

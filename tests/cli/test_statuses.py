@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.cli.state_marks import MARKS, shares
 from tenure.cli.status import FORGOTTEN, paid, present
+from tenure.cli.text_format import MARKS, shares
 from tenure.core import lifecycle
 from tests.cli.conftest import Tenure
 from tests.cli.shop import Shop, busy_shop, just_now

@@ -214,7 +214,7 @@ def test_trust_shows_what_it_allows_and_a_change_is_refused_again(clone: Callabl
     # Even then a key of the environment does not go where a file in the tree says.
     said = cloned.process("list", "--json", TENURE_KEY="tnr_secret_key")
     assert (said.code, said.json["error"]["code"]) == (11, "BAD_CONFIG")
-    assert "is not sent there" in said.json["error"]["message"]
+    assert "your key is not sent to a server" in said.json["error"]["message"]
     assert len(ear.heard) == count
     (cloned.folder / "tenure.toml").write_text('url = "http://127.0.0.1:9"\n')
     changed = cloned.process("list")

@@ -141,6 +141,8 @@ def test_run_checks_what_its_agents_hand_in_and_what_else_waits(checked: Tenure)
     folder = checked.folder
     for words in (["init", "-q"], ["add", "tenure.toml"], ["commit", "-q", "-m", "first"]):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=folder, check=True)
+    # One attempt: `run` would wait for the next one, which has to back off.
+    assert checked("edit", "A-001", "--max-attempts", "1").code == 0
     assert checked("done", "A-001", "--no-wait", "--json").json["outcome"] == "VALIDATING"
     assert checked("add", "In a worktree", "--validate", "test-pass=unit", "--max-attempts", "1").code == 0
     agent = "sh -c 'touch good; echo made'"

@@ -395,7 +395,7 @@ def test_a_backup_is_a_store_of_its_own(tenure: Tenure, add: Add, claim: Callabl
     receipt = claim("ann")
     assert tenure("db", "backup", "copy.db").code == 0
     assert tenure("db", "backup", "copy.db").code != 0
-    assert tenure("db", "check").out == "all is well\n"
+    assert tenure("db", "check").out == "no errors found\n"
     restored = tenure.process("done", "--receipt", receipt, "--json", TENURE_URL=str(tenure.folder / "copy.db"))
     assert (restored.code, restored.json["outcome"]) == (6, "STALE_EPOCH")
     assert tenure("done", "--receipt", receipt).code == 0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tenure.cli.watch.key_presses import Keys
+from tenure.cli.watch.fullscreen import Keys
 from tenure.cli.watch.state import FILTERS, View
 from tenure.core import lifecycle
 from tests.cli.conftest import Tenure

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents import process_table, session_records
+from tenure.agents import identity, process_table
 from tests.cli.conftest import Tenure
 from tests.cli.scripts import said, script, terminal, until, without_terminal
 
@@ -28,6 +28,12 @@ while :; do
 done
 : > "$1.over"
 """
+
+
+@pytest.fixture(autouse=True)
+def real_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who a caller is depends on its parent processes."""
+    monkeypatch.setattr(Tenure, "is_forked", False)
 
 
 # --- F1: a receipt serves one agent alone -------------------------------------------------------------------
@@ -308,14 +314,14 @@ def test_in_ci_without_a_terminal_the_zombie_is_refused_and_the_living_job_is_se
 
 def test_a_session_is_named_when_it_is_first_seen_and_a_new_leader_is_a_new_session(tmp_path: Path) -> None:
     environ = {"TENURE_STATE": str(tmp_path)}
-    first = session_records.terminal(environ).session
-    assert session_records.terminal(environ).session == first
+    first = identity.terminal(environ).session
+    assert identity.terminal(environ).session == first
     (record,) = (tmp_path / "who" / process_table.boot_id()).iterdir()
     row = json.loads(record.read_text())
     record.write_text(json.dumps({**row, "start": row["start"] + 1, "session": "another's"}))
-    assert session_records.terminal(environ).session == first
+    assert identity.terminal(environ).session == first
     record.write_text(json.dumps({**row, "session": "the name it got first"}))
-    assert session_records.terminal(environ).session == "the name it got first"
+    assert identity.terminal(environ).session == "the name it got first"
 
 
 def test_where_nothing_can_be_kept_one_is_still_somebody(tenure: Tenure, add: Callable[..., str]) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.cli import text_format
-from tenure.cli.terminal_output import printed
+from tenure.cli.answers import printed
 
 NOW = 1_700_000_000_000_000
 

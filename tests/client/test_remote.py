@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tenure.client import AsyncClient, Client
+from tenure.client.caller import StoreOnly
 from tenure.client.transports.http_messages import error_of
-from tenure.client.transports.port import StoreOnly
 from tenure.core import errors
 from tenure.core.commands import ClaimNext
 from tenure.core.errors import (  # fmt: skip

@@ -50,6 +50,7 @@ def started(place: Place, dies_at: int) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.sampled
 def test_a_killed_workers_task_goes_on_from_its_checkpoint(place: Place) -> None:
     with place.client() as mia:
         mia.add("In steps", type="t", max_attempts=9, retry=RetryPolicy(strategy="immediate"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tenure.core.model_choice import Route, User, Wanted, route, tier_for
 from tenure.core.tiers import TIERS, Tiers
-from tenure.engine.models.tiers import tier_table
+from tenure.engine.models.tables import tier_table
 
 TABLE: Tiers = tier_table()
 CLAUDE, CODEX, NOBODY = User("claude"), User("codex"), User()

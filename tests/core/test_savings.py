@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 from tenure.core.prices import Prices
 from tenure.core.savings import Used, savings
 from tenure.core.tiers import TIERS
-from tenure.engine.models.prices import SHIPPED
-from tenure.engine.models.tiers import tier_table
+from tenure.engine.models.tables import read_shipped, tier_table
 
 # Dollars for a million tokens, round enough to be added up in one's head.
 PRICES = Prices(
-    SHIPPED.read_bytes(),
+    read_shipped("prices.json"),
     {
         "claude-haiku-5-5": {"fresh": "1", "cached": "0.1", "output": "5"},
         "claude-sonnet-5-5": {"fresh": "3", "cached": "0.3", "written": "4", "output": "15"},

@@ -85,7 +85,7 @@ def test_every_event_in_the_table_is_recorded_somewhere() -> None:
 
 
 def test_every_command_has_its_role_and_its_handler() -> None:
-    from tenure.engine.runtime.handlers import handlers_of
+    from tenure.engine.runtime.decision import handlers_of
 
     assert set(commands.ALL) == all_commands()
     assert all(kind in handlers_of(kind.declaration.theme) for kind in commands.ALL)

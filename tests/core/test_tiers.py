@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -14,8 +12,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.prices import KINDS
 from tenure.core.tiers import TIERS, Tiers, known_as
 from tenure.core.tiers_shape import checked
-from tenure.engine.models.prices import price_table
-from tenure.engine.models.tiers import SHIPPED, tier_table
+from tenure.engine.models.tables import price_table, read_shipped, tier_table
 
 NOW = 1_785_000_000_000_000
 
@@ -26,11 +23,11 @@ def tiers() -> Tiers:
 
 
 def own(**values: object) -> Tiers:
-    return Tiers(Path(SHIPPED).read_bytes(), values)
+    return Tiers(read_shipped("tiers.json"), values)
 
 
 def test_what_ships_has_the_shape_that_is_asked_of_users() -> None:
-    whole = msgspec.json.decode(Path(SHIPPED).read_bytes())
+    whole = msgspec.json.decode(read_shipped("tiers.json"))
     assert checked(whole) == whole
     assert tuple(whole["tiers"]) == TIERS
 

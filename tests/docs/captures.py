@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from tenure.cli import lineage, status
+from tenure.cli import status, task_reads
 from tenure.cli.demo.demo import NAMES
 from tenure.cli.demo.stage import graph
 from tenure.cli.doctor import findings
@@ -86,7 +86,7 @@ def _plain(text: str) -> str:
 
 def _history(shop: Shop) -> str:
     claims = shop.mia.history("C-001")
-    return f"{lineage.headline(shop.mia.show('C-001'), len(claims))}\n\n{lineage.drawn(claims, shop.clock.now)}"
+    return f"{task_reads.headline(shop.mia.show('C-001'), len(claims))}\n\n{task_reads.drawn(claims, shop.clock.now)}"
 
 
 def _doctor(shop: Shop) -> str:

@@ -1,4 +1,7 @@
-"""Writes the reference pages from the code; `--check` says which are out of date instead."""
+"""Writes the files that are made from the code: the reference pages and the SQLite schema.
+
+Names (`limits.md schema.sql`) select some of them; `--check` reports which are out of date instead.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from tests.docs import (
     reliability_table,
     sdk_page,
     sessions,
+    sqlite_schema,
 )
 from tests.docs.tables import table, ticked
 
@@ -146,13 +150,19 @@ PAGES = {
     "limits.md": limits_page.page,
     "retention.md": limits_page.retention,
 }
-PARTLY = {"../../RELIABILITY.md": reliability_table.page}  # written by hand but for a table, so it has no notice
+WITHOUT_NOTICE = {
+    "../../RELIABILITY.md": reliability_table.page,  # only its table is generated
+    "../../src/tenure/stores/sqlite/schema.sql": sqlite_schema.page,
+}
 
 
 def main(argv: list[str]) -> int:
-    stale = []
-    for name, make in (PAGES | PARTLY).items():
-        path, text = (REFERENCE / name).resolve(), make() if name in PARTLY else NOTICE + make()
+    stale, wanted = [], [argument for argument in argv if not argument.startswith("-")]
+    for name, make in (PAGES | WITHOUT_NOTICE).items():
+        path = (REFERENCE / name).resolve()
+        if wanted and path.name not in wanted:
+            continue
+        text = make() if name in WITHOUT_NOTICE else NOTICE + make()
         if "--check" in argv:
             if not path.exists() or path.read_text() != text:
                 stale.append(str(path.relative_to(ROOT)))

@@ -17,6 +17,7 @@ from tests.servers.tenure import TenureServer
 
 HERE = Path(__file__).parent
 PORT = "localhost:7420"
+FILE = "127.0.0.1-7420"  # of the token
 
 
 def page() -> str:
@@ -24,13 +25,13 @@ def page() -> str:
 
 
 def walked(text: str) -> str:
-    """The page with what its commands print; `$RECEIPT` is what the last claim was given."""
+    """The page with the output of its commands; `$RECEIPT` is the receipt of the last claim."""
     with tempfile.TemporaryDirectory() as home:
         store = str(Path(home) / "tenure.db")
         Client(store).close()
         environ = sessions.environment(Path(home))
         processes.found_or_installed("curl")  # what the page calls
-        server = TenureServer(store)
+        server = TenureServer(store, settings={"TENURE_SERVE_AUTH": "auto", "HOME": home})
         try:
             server.start()
 
@@ -47,8 +48,13 @@ def walked(text: str) -> str:
 
 
 def _played(line: str, server: TenureServer, folder: Path, environ: dict[str, str]) -> str:
-    command = line.removeprefix("$ ")
-    said = sessions.run_raw(command.replace(PORT, f"127.0.0.1:{server.port}"), folder, environ)
+    command = (
+        line.removeprefix("$ ").replace(PORT, f"127.0.0.1:{server.port}").replace(FILE, f"127.0.0.1-{server.port}")
+    )
+    if assigned := re.match(r"([A-Z]+)=", command):
+        environ[assigned[1]] = sessions.run_raw(f'{command}; printf %s "${assigned[1]}"', folder, environ)
+        return f"{line}\n"
+    said = sessions.run_raw(command, folder, environ)
     for receipt in re.findall(r'"receipt": ?"([^"]+)"', said):
         environ["RECEIPT"] = receipt
     return f"{line}\n{_even(sessions.even(said, folder)).rstrip()}\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenure import config
-from tenure.cli.exit_codes import EXITS, OF_ERROR
+from tenure.cli.answers import EXITS, OF_ERROR
 from tenure.cli.main import function_of, parser_of
 from tenure.cli.verbs import ALIASES, SECTIONS
 from tenure.trust.risky_settings import is_risky

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tenure.mcp import guide
+from tenure.mcp import server
 from tenure.mcp.arguments import MOST_WAITED, schema
 from tenure.mcp.http import IDLE
 from tenure.mcp.replies import DIRECTIVES
@@ -108,7 +108,7 @@ def page() -> str:
                 ("prompt `work`", "the working loop, below; with `task` it begins with that one"),
             ],
         )
-        + f"\n```text\n{guide.work(None)}```\n"
+        + f"\n```text\n{server.work(None)}```\n"
     )
     return "".join(parts)
 

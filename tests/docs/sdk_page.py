@@ -7,6 +7,7 @@ from typing import Any
 
 from tenure import AsyncClient, Client, Context, Worker
 from tenure.client.queries import Queries
+from tenure.client.sources import Sources
 from tenure.client.verbs import Verbs
 from tenure.client.worker.context import TaskContext
 from tests.docs.tables import table
@@ -21,7 +22,7 @@ failures are raised as one of the [errors](errors.md). Fields of verbs are those
 
 
 def page() -> str:
-    own = ("batch", "preview", "mark", "wait_for_news", "now", "close")
+    own = ("do", "query", "claim_or_wait", "batch", "preview", "mark", "wait_for_news", "now", "close")
     upkeep = ("sweep", "verify", "backup", "archive_finished", "could_archive", "new_epoch")
     return "\n".join(
         [
@@ -29,6 +30,7 @@ def page() -> str:
             _section("Client", _signed(Client), Client),
             _listed(Client, own),
             "## Verbs\n", _listed(Verbs, _names(Verbs, Queries)),
+            "## Schedules, triggers and the watch\n", _listed(Sources, _names(Sources)),
             "## Queries\n", _listed(Queries, _names(Queries)),
             "## Only on a store\n\nOver a server these raise `STORE_ONLY`: run them on the server's host.\n",
             _listed(Client, upkeep),
@@ -46,7 +48,7 @@ def _section(name: str, signature: str, kind: type) -> str:
 
 def _signed(kind: type) -> str:
     parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
-    hidden = {"clock", "chance", "monotonic", "pause"}  # for tests
+    hidden = {"clock", "chance", "monotonic", "pause", "tables"}  # for tests and for our own interfaces
     shown = [str(one).replace("'", "") for one in parameters if one.name not in hidden]
     return f"tenure.{kind.__name__}(\n    {', '.join(shown)}\n)"
 

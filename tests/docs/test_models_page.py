@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 from tenure.core.prices import Prices
-from tenure.engine.models.prices import price_table
-from tenure.engine.models.tiers import tier_table
+from tenure.engine.models.tables import price_table, tier_table
 from tests.docs import sessions
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/use-cheaper-models-first.md").read_text()

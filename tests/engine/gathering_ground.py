@@ -11,11 +11,10 @@ from typing import Any
 from tenure.core import commands as c
 from tenure.core.commands import Command, NewTask
 from tenure.core.records import Task
-from tenure.engine import Answer, Engine
-from tenure.engine.checks.evidence import NeedsEvidence
+from tenure.engine import Engine
 from tenure.engine.runtime.batcher import Batcher
 from tenure.engine.runtime.engine import CheckedCommand
-from tenure.engine.runtime.unit_of_work import DeferredAnswer
+from tenure.engine.runtime.unit_of_work import Reply
 from tenure.stores.memory import Memory
 from tenure.testing import FakeClock
 from tenure.testing.factories import PROJECT, Dice
@@ -36,9 +35,7 @@ class Held(Engine):
         self._is_open = False
         self._turn = threading.Lock()
 
-    def commit_checked(
-        self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]
-    ) -> list[Answer | DeferredAnswer | NeedsEvidence]:
+    def commit_checked(self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]) -> list[Reply]:
         asked = [a.item.command for a in batch]
         self.began.put(asked)
         if not self._is_open:

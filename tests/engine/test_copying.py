@@ -19,7 +19,7 @@ from tenure.core import signatures
 from tenure.core.commands import NewTask, Template, Totals
 from tenure.core.errors import CopyRefused, InvalidInput, NotFound, StoreCorrupt
 from tenure.core.records import KINDS, Archived, Brief, Budget, Project, Reservation, Row, Task, replace
-from tenure.engine import Engine, project_copy
+from tenure.engine import Context, Engine, project_copy
 from tenure.engine.archive import mover
 from tenure.engine.reads import tasks
 from tenure.engine.sources import schedules, trigger_duty
@@ -260,7 +260,7 @@ def test_a_row_that_arrives_otherwise_is_noticed(opened: Any, monkeypatch: pytes
 
 CUT_OFF = """
 import sys, time
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.engine import Engine, project_copy
 from tenure.stores.sqlite import Sqlite
 old, new = (Engine(Sqlite(path), SystemRandom()) for path in sys.argv[1:])
@@ -334,9 +334,10 @@ def test_archived_tasks_come_along_with_their_log(opened: Any) -> None:
 
 
 def test_bytes_of_artifacts_go_before_the_rows_that_refer_to_them(opened: Callable[[str], Store]) -> None:
-    old, new = Scene(opened("sqlite"), CLOCK), Engine(opened("postgres"), Dice(9))
+    old = Scene(opened("sqlite"), CLOCK)
     places = MemoryArtifacts(), MemoryArtifacts()
-    old.engine.places, new.places = (lambda _: places[0]), (lambda _: places[1])
+    old.engine = Engine(old.store, old.dice, Context(artifacts=lambda _: places[0]))
+    new = Engine(opened("postgres"), Dice(9), Context(artifacts=lambda _: places[1]))
     receipt = old.take(old.add("work"))
     for name in ("a", "b", "c"):
         kept = put(places[0], [name.encode()], largest=10)
@@ -354,7 +355,7 @@ def test_without_a_place_for_its_artifacts_a_project_stays(opened: Callable[[str
     old = Scene(opened("sqlite"), CLOCK)
     other = Engine(opened("sqlite"), Dice(9))
     place = MemoryArtifacts()
-    old.engine.places = lambda _: place
+    old.engine = Engine(old.store, old.dice, Context(artifacts=lambda _: place))
     receipt = old.take(old.add("work"))
     kept = put(place, [b"a"], largest=10)
     old.do(c.PutArtifact, receipt=receipt, name="a", digest=kept.digest, size=1, since=CLOCK.now)

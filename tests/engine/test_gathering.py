@@ -22,12 +22,10 @@ from tenure.core.errors import (
     StoreUnavailable,
     TenureError,
 )
-from tenure.engine import Answer
-from tenure.engine.checks.evidence import NeedsEvidence
 from tenure.engine.runtime import batcher, engine
 from tenure.engine.runtime.batcher import Batcher
 from tenure.engine.runtime.engine import CheckedCommand
-from tenure.engine.runtime.unit_of_work import DeferredAnswer
+from tenure.engine.runtime.unit_of_work import Reply
 from tenure.stores.memory import Memory
 from tenure.stores.port import WRITERS
 from tenure.testing.factories import PROJECT, code_of
@@ -214,9 +212,7 @@ class Watching(Held):
         self.flying: list[str] = []
         self.twice: list[str] = []
 
-    def commit_checked(
-        self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]
-    ) -> list[Answer | DeferredAnswer | NeedsEvidence]:
+    def commit_checked(self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]) -> list[Reply]:
         named = list({title.split()[0] for title in titles([a.item.command for a in batch])})
         self.twice += [caller for caller in named if caller in self.flying]
         self.flying += named

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tenure.core.errors import InvalidInput
-from tenure.engine.models.prices import price_table
+from tenure.engine.models.tables import price_table
 
 LATER = 1_790_000_000_000_000
 

@@ -12,7 +12,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core.errors import Conflict, OutcomeUnknown, StoreError, StoreUnavailable, TenureError
 from tenure.core.records import Task
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.stores.open_store import open_store
 from tenure.testing import FakeClock
 
@@ -94,7 +94,9 @@ def test_rows_without_their_events_are_never_kept(store: Any) -> None:
 
 def test_a_conflict_runs_the_whole_transaction_again(store: Any) -> None:
     waits: list[float] = []
-    engine = Engine(Failing(store, "save", Conflict("changed under us"), times=3), Chance(), pause=waits.append)
+    engine = Engine(
+        Failing(store, "save", Conflict("changed under us"), times=3), Chance(), Context(pause=waits.append)
+    )
     assert engine.do(add("first")).outcome == "CREATED"
     assert keys(store) == ["A-001-first"]
     assert len(waits) == 3

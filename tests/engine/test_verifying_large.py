@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.records import Task, replace

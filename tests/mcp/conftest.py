@@ -16,8 +16,8 @@ from mcp import Client as McpClient
 from mcp import StdioServerParameters
 from mcp.types import CallToolResult, Implementation, TextContent
 
-from tenure.agents.known_agents import KNOWN
-from tenure.cli.crash import kept_crash
+from tenure.agents.identity import KNOWN
+from tenure.cli.answers import kept_crash
 from tenure.client import Client
 from tenure.mcp.callers import StartOptions
 from tenure.mcp.server import McpService

@@ -16,8 +16,7 @@ from mcp.types import INVALID_PARAMS
 from tenure.client import Client
 from tenure.core.errors import Bug, TenureError
 from tenure.mcp import arguments
-from tenure.mcp.callers import LocalCallers, StartOptions
-from tenure.mcp.client_identity import ClientInfo
+from tenure.mcp.callers import ClientInfo, LocalCallers, StartOptions
 from tenure.mcp.replies import error_reply
 from tenure.mcp.tools import TOOLS, Call, answer
 from tests.mcp.conftest import Connect

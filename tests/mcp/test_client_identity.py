@@ -9,7 +9,7 @@ import pytest
 from tenure.agents import process_table
 from tenure.agents.identity import recognise
 from tenure.agents.process_table import Process
-from tenure.mcp.client_identity import ClientInfo, client_info_of, identify
+from tenure.mcp.callers import ClientInfo, client_info_of, identify
 
 CODEX = {"sessionId": "01a1dfb3-a572", "threadId": "other"}
 

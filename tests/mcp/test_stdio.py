@@ -16,7 +16,7 @@ import pytest
 from mcp.types import ListRootsResult, Root
 
 from tenure.client import Client
-from tenure.mcp.stdio_streams import PATIENCE
+from tenure.mcp.stdio_server import PATIENCE
 from tests.mcp.conftest import ERAS, Agent, Connect, command, make_store
 
 pytestmark = pytest.mark.anyio

@@ -11,8 +11,7 @@ import pytest
 
 from tenure.client import Client
 from tenure.core.errors import NotAllowed
-from tenure.mcp.callers import LocalCallers, StartOptions
-from tenure.mcp.client_identity import ClientInfo
+from tenure.mcp.callers import ClientInfo, LocalCallers, StartOptions
 from tests.mcp.conftest import ERAS, Connect
 from tests.mcp.tokens import tokens
 

@@ -131,7 +131,7 @@ CLAIMS = (
     ),
     Mutant(
         "project predicate missing",
-        "engine/runtime/references.py",
+        "engine/runtime/rows.py",
         'found = work.find(Task, {"project": project, "ref": ref}, limit=1)',
         'found = work.find(Task, {"ref": ref}, limit=1)',
         "test_another_projects_receipt_looks_like_an_unknown_one[submit]",
@@ -166,16 +166,16 @@ CLAIMS = (
     ),
     Mutant(
         "tasks set aside stay there",
-        "engine/runtime/effects.py",
+        "engine/verbs/reserve.py",
         "work.put(replace(waiting, set_aside_for=None))",
         "pass",
         "test_work_set_aside_is_offered_again_when_the_other_claim_ends[submit]",
     ),
     Mutant(
         "a refused command leaves its traces",
-        "engine/runtime/engine.py",
-        "        except TenureError as error:\n            work.undo_to(bookmark)\n",
-        "        except TenureError as error:\n",
+        "engine/runtime/decision.py",
+        "    except TenureError as error:\n        work.undo_to(bookmark)\n",
+        "    except TenureError as error:\n",
         "test_a_batch_is_the_sequence_of_its_commands[3-10]",
     ),
     Mutant(
@@ -342,7 +342,7 @@ CLAIMS = (
     ),
     Mutant(
         "rows that cannot be settled starve the rest",
-        "engine/runtime/settle.py",
+        "engine/runtime/effects.py",
         "if limit is not None and report.settled >= limit:",
         "if limit is not None and report.settled + len(report.failed) >= limit:",
         "test_a_page_of_rows_that_cannot_be_settled_does_not_starve_the_rest",

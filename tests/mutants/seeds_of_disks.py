@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 TEST_POWERLOSS = "tests/chaos/test_powerloss.py"
 TEST_SQLITE_WRITING = "tests/stores/test_sqlite_writing.py"
 
-STORE, PLACE, LOCK = "stores/sqlite/store.py", "stores/sqlite/store_file.py", "stores/sqlite/lock.py"
+STORE, PLACE, LOCK = "stores/sqlite/store.py", "stores/sqlite/store_file.py", "stores/sqlite/connections.py"
 LOCAL, FAILURES, OUTBOX = "artifacts/local.py", "stores/sqlite/errors.py", "client/outbox.py"
 
 DISKS = (
@@ -77,7 +77,7 @@ DISKS = (
     ),
     Mutant(
         "power: half a backup passes for one before an upgrade",
-        STORE,
+        "stores/sqlite/backup.py",
         'draft = f"{target}.new"',
         "draft = target",
         f"{TEST_POWERLOSS}::test_what_was_acknowledged_survives_a_power_cut_at_any_sync",

@@ -11,25 +11,25 @@ TEST_UPGRADE = "tests/upgrades/test_upgrade.py"
 ARCHIVE = "engine/archive/mover.py"
 RECALL = "engine/archive/recall.py"
 COPY = "engine/project_copy.py"
-RESTORE = "stores/sqlite/restore.py"
+RESTORE = "stores/sqlite/backup.py"
 
 MOVING = (
     # --- upgrades
     Mutant(
         "upgrade: an SQLite step without its transaction",
         "stores/sqlite/schema.py",
-        """    link.execute("BEGIN IMMEDIATE")
+        """    connection.execute("BEGIN IMMEDIATE")
     try:
-        link.all(migration.text)""",
-        """    link.all(migration.text)
-    link.execute("BEGIN IMMEDIATE")
+        connection.all(migration.text)""",
+        """    connection.all(migration.text)
+    connection.execute("BEGIN IMMEDIATE")
     try:""",
         f"{TEST_UPGRADE}::test_an_upgrade_that_is_cut_off_leaves_the_old_store_whole[0001-sqlite]",
     ),
     Mutant(
         "upgrade: a PostgreSQL step without its transaction",
         "stores/postgres/schema.py",
-        """                _apply(link, steps[0])""",
+        """                _apply(connection, steps[0])""",
         """                link.run([("COMMIT", ()), (f'SET search_path TO "{schema}"', ())])
                 link.script(steps[0].text)
                 link.run([(RECORD, [*steps[0][:2], steps[0].checksum, steps[0].since, False])])""",
@@ -38,7 +38,7 @@ MOVING = (
     Mutant(
         "upgrade: no backup before it",
         "stores/sqlite/store.py",
-        "                self._back_up_beside(link)\n",
+        "                self._back_up_beside(connection)\n",
         "",
         f"{TEST_UPGRADE}::test_an_sqlite_store_is_backed_up_beside_itself_first",
     ),
@@ -169,14 +169,14 @@ MOVING = (
     ),
     Mutant(
         "archive: tasks are not found by short key",
-        "engine/runtime/references.py",
+        "engine/runtime/rows.py",
         "found = _archived(work, project, ref=ref, key=beginning) or _archived(work, project, key=ref)",
         "pass",
         "test_no_answer_depends_on_whether_tasks_were_archived[5]",
     ),
     Mutant(
         "archive: idempotency keys are given twice",
-        "engine/runtime/references.py",
+        "engine/runtime/rows.py",
         "*(t for t in _archived(work, project, idempotency_key=keys) if t.id not in there)",
         "",
         "test_the_same_idempotency_key_gives_the_archived_task",
@@ -298,8 +298,8 @@ MOVING = (
     Mutant(
         "the last event is dropped",
         "stores/sql/statements.py",
-        "'DELETE FROM {self.place} WHERE {_joined(found[0])} AND \"sequence\" + 0 < {last}'",
-        "'DELETE FROM {self.place} WHERE {_joined(found[0])} AND \"sequence\" + 0 <= {last}'",
+        "'DELETE FROM {self.place} WHERE {joined(clauses)} AND \"sequence\" + 0 < {last}'",
+        "'DELETE FROM {self.place} WHERE {joined(clauses)} AND \"sequence\" + 0 <= {last}'",
         "tests/stores/test_sqlite.py::TestSqlite::test_the_last_event_stays_and_sequences_go_on_from_it",
     ),
     Mutant(
@@ -391,7 +391,7 @@ MOVING = (
     Mutant(
         "a strange schema is restored",
         RESTORE,
-        "            schema.look(link, backup)\n",
+        "            store_file.look(connection, backup)\n",
         "",
         f"{TEST_RESTORING}::test_what_is_no_sound_backup_of_ours_is_refused_and_the_store_untouched",
     ),

@@ -48,7 +48,7 @@ PLACE = (
     ),
     Mutant(
         "place: a backup is not marked",
-        STORE,
+        "stores/sqlite/backup.py",
         'target.execute("UPDATE meta SET place = ?", (COPIED,)).fetchall()',
         "pass",
         f"{TEST_SQLITE_PLACE}::test_a_backup_begins_an_epoch_even_in_the_very_inode",
@@ -63,12 +63,12 @@ PLACE = (
     Mutant(
         "place: the note is read behind the file",
         STORE,
-        "            here = store_file.place_of(self.path)\n"
-        "            known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))\n"
-        "            ((last,),) = link.all(LAST)",
-        "            ((last,),) = link.all(LAST)\n"
-        "            here = store_file.place_of(self.path)\n"
-        "            known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))",
+        "                here = store_file.place_of(self.path)\n"
+        "                known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))\n"
+        "                ((last,),) = connection.all(LAST)",
+        "                ((last,),) = connection.all(LAST)\n"
+        "                here = store_file.place_of(self.path)\n"
+        "                known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))",
         "tests/stores/test_sqlite_place.py::test_who_opens_a_store_while_others_write_does_not_take_it_for_a_copy",
     ),
     Mutant(

@@ -109,13 +109,13 @@ POSTGRES = (
     Mutant(
         "events of a batch in no order",
         "stores/postgres/hot_statements.py",
-        " ORDER BY n) AS told",
+        " ORDER BY n) AS ordered",
         " ORDER BY -n) AS told",
         f"{TEST_POSTGRES_BLOCKS}::test_what_only_some_of_a_batch_may_do_is_told_of_those",
     ),
     Mutant(
         "a change that touches no row",
-        "stores/sql/statements.py",
+        "stores/postgres/tables.py",
         "1 / count(*)",
         "count(*)",
         "tests/stores/test_postgres.py::TestPostgres::test_changing_a_row_that_is_gone_is_a_conflict",

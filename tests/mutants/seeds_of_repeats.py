@@ -9,6 +9,20 @@ TEST_POSTGRES_SHARING = "tests/stores/test_postgres_sharing.py"
 
 REPEATS = (
     Mutant(
+        "commands run in a project that does not exist",
+        "engine/runtime/decision.py",
+        "if project is None and type(command) not in _WITHOUT_PROJECT:",
+        "if False:",
+        "test_an_unknown_project_is_not_found_by_any_command",
+    ),
+    Mutant(
+        "queries are answered in a project that does not exist",
+        "engine/reads/query_table.py",
+        "if type(query) not in _WITHOUT_PROJECT:",
+        "if False:",
+        "test_an_unknown_project_is_not_found_by_any_query",
+    ),
+    Mutant(
         "a waiting write of a holder does not ask the newer row for its epoch and state",
         "stores/postgres/hot_statements.py",
         """t.generation = f.generation AND t.claim_epoch = $3
@@ -85,42 +99,42 @@ REPEATS = (
     ),
     Mutant(
         "a holder's request is not kept with its claim",
-        "engine/runtime/repeats.py",
+        "engine/runtime/decision.py",
         "            work.put(_with_answer(claim, command, outcome))",
         "            pass",
         "test_another_verb_with_the_same_request_id_is_refused",
     ),
     Mutant(
         "a zombie's reservation is granted again",
-        "engine/runtime/repeats.py",
+        "engine/runtime/decision.py",
         "    if isinstance(command, c.Reserve):\n        from tenure.engine.verbs.holder_verbs import held",
         "    if False:\n        from tenure.engine.verbs.holder_verbs import held",
         "test_a_zombies_repeated_reserve_is_refused",
     ),
     Mutant(
         "a reservation that ran out is granted again",
-        "engine/runtime/repeats.py",
+        "engine/runtime/decision.py",
         "    if isinstance(command, c.Reserve):\n        from tenure.engine.verbs.reserve",
         "    if False:\n        from tenure.engine.verbs.reserve",
         "test_a_reservation_that_ran_out_is_not_granted_again_by_its_request",
     ),
     Mutant(
         "a request id serves any content",
-        "engine/runtime/repeats.py",
+        "engine/runtime/decision.py",
         "    if not is_same(kept, command, owner):",
         "    if False:",
         "test_a_request_id_is_good_for_one_content_only",
     ),
     Mutant(
         "an answer goes to any caller with the request id",
-        "engine/runtime/repeats.py",
+        "engine/runtime/decision.py",
         "return claim if is_genuine(receipt, claim) else None",
         "return claim",
         "test_a_forged_receipt_is_told_nothing",
     ),
     Mutant(
         "a claim remembers all its requests",
-        "engine/runtime/repeats.py",
+        "engine/runtime/decision.py",
         "if len(kept) == MOST_ANSWERED or size > LARGEST_ANSWERED:",
         "if False:",
         "test_a_claim_remembers_its_last_requests_and_no_more",
@@ -177,8 +191,8 @@ REPEATS = (
     Mutant(
         "an agent's own word lifts what an operator said",
         "engine/verbs/agents.py",
-        "last_seen=work.now, **_said_by_operators(before),",
-        "last_seen=work.now,",
+        "        **_said_by_operators(before),\n",
+        "",
         "test_its_own_word_lifts_neither_a_drain_nor_an_end",
     ),
     Mutant(

@@ -46,9 +46,9 @@ SHARING = (
     # --- what has to be decided alone
     Mutant(
         "shared, what has to be decided",
-        "engine/runtime/engine.py",
-        "        work.need_exclusive_lock()\n        command =",
-        "        command =",
+        "engine/runtime/decision.py",
+        "    work.need_exclusive_lock()\n    command =",
+        "    command =",
         f"{TEST_POSTGRES_SHARING}::test_what_has_to_be_decided_is_decided_alone[_with_a_receipt_of_nothing]",
     ),
     Mutant(

@@ -153,28 +153,28 @@ SIGNING_IN = (
     # --- the gate
     Mutant(
         "gate: any Host",
-        "server/auth/origins.py",
+        "server/auth/request_source.py",
         "is_loopback_name(name) or name in policy.hosts",
         "True",
         f"{TEST_LOOPBACK}::test_where_all_sign_in_any_name_will_do_unless_names_are_listed",
     ),
     Mutant(
         "gate: any Origin",
-        "server/auth/origins.py",
+        "server/auth/request_source.py",
         "if origin is not None and not _is_ours(origin, source):",
         "if False:",
         f"{TEST_LOOPBACK}::test_a_page_of_another_origin_gets_nowhere",
     ),
     Mutant(
         "gate: pages of other sites",
-        "server/auth/origins.py",
+        "server/auth/request_source.py",
         'site in (b"cross-site", b"same-site")',
         "False",
         f"{TEST_LOOPBACK}::test_a_page_of_another_site_gets_nowhere_without_an_origin_too[cross-site]",
     ),
     Mutant(
         "gate: cookies without an Origin",
-        "server/auth/origins.py",
+        "server/auth/request_source.py",
         "if is_by_cookie and not source.is_reading",
         "if False",
         f"{TEST_COOKIES}::test_a_write_by_cookie_says_whose_page_it_is[POST]",
@@ -217,7 +217,7 @@ SIGNING_IN = (
     Mutant(
         "gate: guessers go on",
         "server/auth/authenticator.py",
-        "        self._failures.take(self._name)\n",
+        "        self._failures.take(name)\n",
         "",
         f"{TEST_TOKENS}::test_a_guesser_of_tokens_is_stopped",
     ),

@@ -105,7 +105,7 @@ SOURCES = (
     ),
     Mutant(
         "trigger: subtasks start a new chain",
-        "engine/sources/event_values.py",
+        "engine/sources/triggers.py",
         "first = task if task.root is None else work.get(Task, task.project, task.root)",
         "first = task",
         "test_subtasks_of_what_it_made_count_as_its_own",

@@ -81,15 +81,15 @@ THE_SERVER = (
     Mutant(
         "verdict: the claim forgets its key",
         "engine/verbs/claim.py",
-        ", key=work.principal.key",
+        "        key=work.principal.key,\n",
         "",
         "test_a_verdict_is_never_the_authors_by_agent_session_or_key",
     ),
     Mutant(
         "verdict: the fast path forgets the key",
         "engine/runtime/fast_path/next_claims.py",
-        "principal.address, principal.key,",
-        "principal.address, None,",
+        "            principal.key,\n",
+        "            None,\n",
         on("postgres", "test_a_claim_by_key_is_stored_with_the_key[eager]"),
     ),
     # --- repeats
@@ -190,7 +190,7 @@ THE_SERVER = (
     ),
     Mutant(
         "client: a key over plain HTTP",
-        HTTP,
+        "client/transports/server_address.py",
         "not is_secure and not address.is_loopback",
         "False",
         f"{TEST_REMOTE}::test_a_key_never_crosses_a_network_in_the_clear",
@@ -279,14 +279,14 @@ THE_SERVER = (
     Mutant(
         "connection: endless headers",
         "server/connection_limits.py",
-        "if self._unseen > LARGEST_HEAD and",
+        "if self._unseen > limits.HEADER_BYTES and",
         "if False and",
         f"{TEST_DOORSTEP}::test_endless_headers_are_not_kept_and_others_are_served",
     ),
     Mutant(
         "connection: many headers",
         "server/connection_limits.py",
-        "if self._head > LARGEST_HEAD:",
+        "if self._head > limits.HEADER_BYTES:",
         "if False:",
         f"{TEST_DOORSTEP}::test_headers_end_at_64_kb_in_one_piece_or_in_many",
     ),

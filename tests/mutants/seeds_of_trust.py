@@ -90,7 +90,7 @@ TRUST = (
     ),
     Mutant(
         "files: transcripts are open to others",
-        "agents/runner/transcripts.py",
+        "agents/runner/attempt_files.py",
         "make_private_folder(self.folder)",
         "os.makedirs(self.folder, mode=0o700, exist_ok=True)",
         "tests/cli/test_private.py::test_no_file_that_we_write_is_open_to_others",

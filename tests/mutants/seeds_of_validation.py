@@ -123,8 +123,8 @@ VALIDATION = (
     Mutant(
         "validation: a batch waits for a check",
         "engine/runtime/engine.py",
-        "return run_without_undecided(lambda some, check: self._run_part(some, TRIES, check), batch, callers)",
-        "return run_without_undecided(lambda some, check: self._run_part(some, TRIES), batch, callers)",
+        "return self._run_part(batch, TRIES, check)",
+        "return self._run_part(batch, TRIES)",
         "tests/validators/test_claims_during_checks.py::test_nobody_waits_for_the_check_of_anothers_output[gatherer]",
     ),
     Mutant(

@@ -24,7 +24,7 @@ from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 
 from tenure.client import Client
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core.commands import NewTask
 from tenure.core.money import NANO, parse_usd, usd_text
 from tenure.core.records import Budget, Claim, RetryWords, Usage

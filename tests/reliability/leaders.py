@@ -22,7 +22,7 @@ from tenure.core.records import Leader
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import SOONEST, Coordinator, Note
 from tenure.engine.duties.election import STORE, Duty, LeaderEngine
-from tenure.engine.runtime.settle import Report
+from tenure.engine.runtime.effects import Report
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
 from tests.reliability import results

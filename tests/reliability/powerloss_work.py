@@ -64,7 +64,7 @@ def digest_of(connection: apsw.Connection) -> str:
 def digest(store: Sqlite) -> str:
     link = store.connections.take()
     try:
-        return digest_of(link.connection)
+        return digest_of(link.raw)
     finally:
         store.connections.give(link)
 
@@ -162,7 +162,7 @@ class Work:
         self.marks.begin("checkpoint", self.clock())
         link = self.store.connections.take()
         mode = self.dice.choice((apsw.SQLITE_CHECKPOINT_PASSIVE, apsw.SQLITE_CHECKPOINT_RESTART))
-        link.connection.wal_checkpoint(mode=mode)
+        link.raw.wal_checkpoint(mode=mode)
         self.store.connections.give(link)
         self.marks.done(digest(self.store))
 

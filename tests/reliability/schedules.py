@@ -22,7 +22,7 @@ from tenure.core import commands as c
 from tenure.core.commands import NewTask, Template
 from tenure.core.filters import Prefix
 from tenure.core.records import Schedule, Task
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.engine.duties.coordinator import SOONEST, Coordinator, Note
 from tenure.engine.duties.election import DUTIES
 from tenure.engine.sources import trigger_duty
@@ -57,7 +57,7 @@ def opened(folder: Path) -> Engine:
 
     store: Store
     store = Postgres(named.read_text(), clock=clock) if named.exists() else Sqlite(f"{folder}/tenure.db", clock=clock)
-    return Engine(store, SystemRandom(), pause=time.sleep)
+    return Engine(store, SystemRandom(), Context(pause=time.sleep))
 
 
 def coordinator_of(

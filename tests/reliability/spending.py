@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tenure.agents.known_agents import KNOWN
+from tenure.agents.identity import KNOWN
 from tenure.client import Client
 from tests.processes.marks import marked
 from tests.reliability import spending_check

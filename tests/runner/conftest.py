@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tenure.agents.known_agents import KNOWN
+from tenure.agents.identity import KNOWN
 from tenure.agents.runner.outbox import Outbox
 from tenure.client import Client
 from tests.processes.marks import children, marked

@@ -107,7 +107,7 @@ def test_a_killed_runner_leaves_its_worktree_and_transcript_to_the_next(stage: S
 
     prompt = (stage.control / "prompts" / key).read_text()
     assert "commit it" in prompt
-    assert f"never committed in {where}" in prompt
+    assert f"left uncommitted changes in {where}" in prompt
     assert f"transcripts/{key}/gen-1.jsonl" in prompt
     assert (where / "new.py").read_text() == "unsaved\n"  # and nothing has removed it
     assert stage.lineage(key)[-1] == (2, "COMPLETED", True)

@@ -156,7 +156,7 @@ def test_endless_output_fills_neither_memory_nor_disk(stage: Stage) -> None:
         (("--agent", "true", "-n", "0"), 2, "from 1 to"),
         (("--agent", "true", "--once", "--until-empty"), 2, "exclude each other"),
         (("--agent", "true", "--max-tasks", "0"), 2, "at least 1"),
-        (("--agent", "true", "--timeout", "soon"), 2, "no duration"),
+        (("--agent", "true", "--timeout", "soon"), 2, "not a duration"),
         (("--agent", "true", "--lease", "0.01"), 8, "min_lease"),
         (("--agent", "true", "--onto", "main"), 2, "--worktree or --land"),
         (("--agent", "true", "--name", "a b"), 8, "without spaces"),

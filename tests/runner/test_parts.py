@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from tenure.agents import process_table
 from tenure.agents.quotations import fenced
-from tenure.agents.runner.agent_output import AgentOutput, Failure
-from tenure.agents.runner.claim_usage import ClaimUsage
+from tenure.agents.runner.agent_output import AgentOutput, ClaimUsage, Failure
+from tenure.agents.runner.attempt_files import Transcript
 from tenure.agents.runner.conclusion import failure_of
 from tenure.agents.runner.prompt import prompt_for
 from tenure.agents.runner.shared import AttemptEnd, Options, Shared
-from tenure.agents.runner.transcripts import Transcript
 from tenure.config import Home
 from tenure.core.commands import Totals
 from tenure.core.outcomes import Outcome

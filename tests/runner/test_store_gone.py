@@ -97,7 +97,9 @@ def test_a_server_acknowledges_nothing_until_a_store_is_there(stage: Stage, back
     server = TenureServer(str(stage.home / "tenure.db"))
     server.start()
     try:
-        with Client(server.url, "default", agent="cy", monotonic=count(0.0, 20.0).__next__) as client:
+        with Client(
+            server.url, "default", agent="cy", monotonic=count(0.0, 20.0).__next__, pause=lambda _: None
+        ) as client:
             receipt = client.claim(key).receipt
             assert receipt is not None
             stage.client.backup(str(backup))

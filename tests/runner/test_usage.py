@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents.runner.result_data import said
+from tenure.agents.runner.conclusion import said
 from tests.reliability.spending import Proof, served
 from tests.runner.conftest import Stage
 from tests.servers.postgres import PostgresServer

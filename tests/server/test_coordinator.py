@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tenure
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core.records import Leader, replace
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.client.transports.http import HttpTransport
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import TenureError

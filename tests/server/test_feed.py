@@ -4,7 +4,7 @@ import asyncio
 import queue
 import threading
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, Principal
 from tenure.core.errors import StoreUnavailable

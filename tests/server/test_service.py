@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import OWNER, NewTask
 from tenure.core.errors import Overloaded

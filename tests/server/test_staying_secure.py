@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core.errors import NotSignedIn
 from tenure.engine import Engine
 from tenure.server.app import STAY_SECURE, App

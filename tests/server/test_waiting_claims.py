@@ -19,7 +19,7 @@ class Store:
     def __init__(self) -> None:
         self.tasks: list[str] = []
         self.asked = 0
-        self.waiting_claims = WaitingClaims(self.claim, self.is_still_valid)
+        self.waiting_claims = WaitingClaims(self.claim, self.is_still_valid, [])
         self.ended: set[str | None] = set()  # keys
         self.denied: set[str] = set()  # agents
 

@@ -1,6 +1,6 @@
-"""Real servers, for tests and measurements: found or installed, started on free ports, ended whatever happens.
+"""Real servers for tests and measurements: found or installed, started on free ports, stopped also after a failure.
 
-As root a server that is missing is installed with apt. One that cannot be had raises `processes.Unavailable`; for tests
-`fixtures.py` makes that a failure where root runs them, since root could have had it, and a skip for anybody else.
-A module here has one class for its server, with `start` and `stop`, and for use in a `with`.
+For root, a missing server is installed with apt. If that fails, `processes.Unavailable` is raised; `fixtures.py` turns
+it into a failure for root, who could have installed the server, and into a skip for any other user.
+Each module has one class for its server, with `start` and `stop`; it works in a `with` statement too.
 """

@@ -1,4 +1,4 @@
-"""Fixtures that several folders use: servers that run for the whole session, and programs that a bare Debian lacks."""
+"""Fixtures for several folders: servers that run for the whole session, and programs that a bare Debian lacks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.servers.processes import Server, Unavailable, found_or_installed, is_
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A running server; its URL is in the environment, where processes that a test starts find it."""
+    """A running server. Its URL is in the environment, for the processes that a test starts."""
     server = PostgresServer()
     with running(server), told(WHERE, server.url):
         yield server
@@ -33,9 +33,9 @@ def pgbouncer(postgres: PostgresServer) -> Iterator[PgbouncerServer]:
 
 @pytest.fixture(scope="session")
 def bwrap() -> str:
-    """The program. Where the machine itself allows no sandbox, which some containers do not, the skip says so."""
+    """The program. Skips if the machine allows no sandbox, as some containers do."""
     path = str(provided("bwrap"))
-    sandbox.trouble.cache_clear()  # it may have been asked before the installation
+    sandbox.trouble.cache_clear()  # it may have been called before the installation
     trouble = sandbox.trouble()
     if trouble is not None:
         pytest.skip(trouble)
@@ -48,7 +48,7 @@ def git() -> Path:
 
 
 def provided(program: str) -> Path:
-    """Where the program is. As root one that is missing is installed, or the test fails; anybody else skips."""
+    """The path of the program. Root installs a missing one, or the test fails; for other users the test is skipped."""
     try:
         return found_or_installed(program)
     except Unavailable as why:
@@ -77,7 +77,7 @@ def told(name: str, value: str) -> Iterator[None]:
 
 
 def missing(why: str) -> NoReturn:
-    """What cannot be had: root could have installed it, so there it is a failure."""
+    """Fail if root runs the tests, who could have installed it; skip otherwise."""
     if is_root():
         pytest.fail(why)
     pytest.skip(why)

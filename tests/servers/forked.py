@@ -1,25 +1,32 @@
-"""The other side of `forking.py`: a process that has imported what `tenure serve` needs, and forks for each start.
+"""The other side of `forking.py`: a process that imports all modules of tenure once, and forks for each start.
 
-It reads one request a message from the socket it was given (words, environment and folder as JSON, with the file to
-write to), answers with the process id, and reports each end with its exit code. It ends when the socket is closed.
+A message on its socket is one request: words, environment and folder as JSON, with the three standard files. It answers
+with the process id, and reports the exit code of each process. It ends when the socket is closed.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
+import pkgutil
 import selectors
 import signal
 import socket
 import sys
 import traceback
+from importlib import import_module
 from typing import Any, NoReturn
 
-# What `tenure serve` imports, here once for all of its starts.
 import psycopg  # noqa: F401
+import uvicorn.lifespan.on
+import uvicorn.loops.uvloop
+import uvicorn.protocols.http.httptools_impl
+import uvicorn.protocols.websockets.auto  # noqa: F401
 import uvloop  # noqa: F401
 
+import tenure
 from tenure.__main__ import main as tenure_main
 
 LONGEST = 1 << 18  # bytes of a request
@@ -27,6 +34,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(line: socket.socket) -> None:
+    # Commands import most modules inside functions; here all are imported once for all starts.
+    for module in pkgutil.walk_packages(tenure.__path__, "tenure."):
+        if not module.name.startswith(("tenure.testing", "tenure.__main__")):
+            import_module(module.name)
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy every page that it shares with us
     with selectors.DefaultSelector() as events:
         events.register(line, selectors.EVENT_READ)
         while True:
@@ -38,27 +51,27 @@ def main(line: socket.socket) -> None:
                     _, status = os.waitpid(pid, 0)
                     line.send(json.dumps({"ended": pid, "code": os.waitstatus_to_exitcode(status)}).encode())
                     continue
-                request, files, _, _ = socket.recv_fds(line, LONGEST, 1)
+                request, files, _, _ = socket.recv_fds(line, LONGEST, 3)
                 if not request:
                     return
                 pid = os.fork()
                 if not pid:
                     events.close()
-                    become(line, json.loads(request), files[0])
-                os.close(files[0])
+                    become(line, json.loads(request), files)
+                for file in files:
+                    os.close(file)
                 line.send(json.dumps({"started": pid}).encode())
                 events.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
 
 
-def become(line: socket.socket, request: dict[str, Any], out: int) -> NoReturn:
-    """Run `tenure` in this process, as if it had been started so."""
+def become(line: socket.socket, request: dict[str, Any], files: list[int]) -> NoReturn:
+    """Run `tenure` in this process."""
     code = 1
     try:
         line.close()
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(out, 1)
-        os.dup2(out, 2)
+        for number, file in enumerate(files):
+            os.dup2(file, number)
         os.closerange(3, 64)
         os.chdir(request["folder"])
         os.environ.clear()

@@ -1,7 +1,7 @@
-"""Starts `tenure` by a fork of a process that has done the imports, which are a second of every start.
+"""Starts `tenure` by a fork of a process that has imported everything; imports take most of a start.
 
-The new process has its own environment, folder and signals, like one that was started from a shell; only the imports
-are shared. For tests of what a server does, not of how it starts.
+The new process has its own environment, folder, files and signals, as if it was started from a shell. Not for tests of
+the start itself.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -67,10 +68,11 @@ class Forker:
         self._mutex = threading.Lock()
         self._codes: dict[int, int] = {}
 
-    def start(self, words: list[str], environ: dict[str, str], folder: Path, out: IO[bytes]) -> Forked:
-        request = json.dumps({"words": words, "environ": environ, "folder": str(folder)}).encode()
+    def start(self, words: Sequence[str], environ: Mapping[str, str], folder: Path, *files: IO[bytes]) -> Forked:
+        """`files`: standard input, output and error of the new process."""
+        request = json.dumps({"words": words, "environ": dict(environ), "folder": str(folder)}).encode()
         with self._mutex:
-            socket.send_fds(self._line, [request], [out.fileno()])
+            socket.send_fds(self._line, [request], [file.fileno() for file in files])
             while True:
                 told = self._read()
                 if "started" in told:

@@ -1,4 +1,4 @@
-"""Finding, installing and starting a server's program, and ending it with us."""
+"""Finds, installs and starts the programs of servers, and stops them when this process ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -20,7 +21,7 @@ from typing import Any, Protocol, Self
 PATIENCE = 30.0
 _PR_SET_PDEATHSIG = 1
 # Every program that tests start and that a bare Debian lacks, with its package. `tests/test_programs.py` checks that
-# no test starts another one.
+# tests start no other program.
 PACKAGES = {
     "bwrap": "bubblewrap",
     "chromium": "chromium",
@@ -41,7 +42,7 @@ _INSTALLING = Path(tempfile.gettempdir()) / "tenure-tests-install.lock"
 
 
 class Unavailable(Exception):
-    """A server that cannot be had here; the text says which, and what would bring it."""
+    """A server cannot be started here. The text names it and says how to install it."""
 
 
 class Process(Protocol):
@@ -57,7 +58,7 @@ class Process(Protocol):
 
 
 class Server:
-    """Runs from `start` to `stop`, or from `with` to its end; what it wrote is gone with it."""
+    """Runs from `start` to `stop`, or inside a `with` statement. Its files are removed at the end."""
 
     folder: Path
     process: Process | None = None
@@ -89,37 +90,37 @@ def is_root() -> bool:
 
 
 def found(program: str) -> Path | None:
-    """The program on the PATH, or the newest in the folders where servers lie."""
+    """The program on the PATH, or the newest one in the folders of servers."""
     on_path = shutil.which(program)
     if on_path:
-        return Path(on_path).resolve()  # its companions lie beside the real one
+        return Path(on_path).resolve()  # related programs are in the folder of the real file
     candidates = [path for folder in _FOLDERS for path in Path("/").glob(f"{folder.lstrip('/')}/{program}")]
     return max(candidates, key=lambda path: [int(n) if n.isdigit() else 0 for n in path.parts], default=None)
 
 
-def install(package: str) -> str:
-    """What went wrong, or nothing. RUNLEVEL=1 keeps Debian from starting what it installs."""
+def install(*packages: str) -> str:
+    """An error message, empty on success. RUNLEVEL=1 keeps Debian from starting the services it installs."""
+    names = " ".join(packages)
     if not is_root():
-        return f"{package} is not installed, and only root can install it (apt-get install {package})"
+        return f"{names} is not installed, and only root can install it (apt-get install {names})"
     if not shutil.which("apt-get"):
-        return f"{package} is not installed, and there is no apt-get to install it with"
+        return f"{names} is not installed, and there is no apt-get to install it with"
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    asked = ["apt-get", "install", "-y", "--no-install-recommends", package]
+    asked = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
     done = subprocess.run(asked, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         subprocess.run(["apt-get", "update"], env=env, capture_output=True, check=False)
         done = subprocess.run(asked, env=env, capture_output=True, text=True, check=False)
-    return f"apt-get install {package}: {done.stderr.strip()[-300:]}" if done.returncode else ""
+    return f"apt-get install {names}: {done.stderr.strip()[-300:]}" if done.returncode else ""
 
 
 def found_or_installed(program: str) -> Path:
-    """Where the program is, after installing its package if need be. Raises Unavailable."""
+    """The path of the program, installed if it was missing. Raises Unavailable."""
     package = PACKAGES[program]
     here = found(program)
     if here is not None:
         return here
-    with _INSTALLING.open("w") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)  # tests run in two processes, and apt in one
+    with installing():
         trouble = "" if found(program) else install(package)
     here = found(program)
     if here is None:
@@ -127,14 +128,22 @@ def found_or_installed(program: str) -> Path:
     return here
 
 
+@contextmanager
+def installing() -> Iterator[None]:
+    """apt runs once at a time; tests run in two processes."""
+    with _INSTALLING.open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
+
+
 def fast_folder(room: int) -> Path:
-    """A folder in memory where the host has one with that many bytes free: no slow disk decides how long tests take."""
+    """A folder in memory if it has that many bytes free, so that tests do not depend on the speed of a disk."""
     memory = Path("/dev/shm")
     return memory if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > room else Path("/tmp")
 
 
 def servant() -> str | None:
-    """The user to run a server as that refuses root; None where we are not root anyway."""
+    """The user for a server that refuses to run as root; None if we are not root."""
     if not is_root():
         return None
     names = {user.pw_name for user in pwd.getpwall()}
@@ -147,7 +156,7 @@ def give(path: Path, user: str | None) -> None:
 
 
 def end_with_us(how: signal.Signals = signal.SIGKILL) -> Callable[[], None]:
-    """For `preexec_fn`: the kernel ends the process when we are gone, even where we are killed. Linux only."""
+    """For `preexec_fn`: the kernel ends the process when this one ends, also by SIGKILL. Linux only."""
     libc = ctypes.CDLL(None)
 
     def with_us() -> None:
@@ -158,7 +167,7 @@ def end_with_us(how: signal.Signals = signal.SIGKILL) -> Callable[[], None]:
 
 
 def start(command: Sequence[str | Path], user: str | None, log: Path) -> subprocess.Popen[bytes]:
-    """Run in the background. The kernel ends it with us, even where we are killed."""
+    """Run in the background. The kernel ends it when this process ends, also by SIGKILL."""
     with log.open("ab") as out:
         return subprocess.Popen(
             [str(part) for part in command], user=user, group=None if user is None else pwd.getpwnam(user).pw_gid,

@@ -1,4 +1,4 @@
-"""`tenure serve` as a process of its own, on a store that it is given."""
+"""`tenure serve` as a process, on a given store."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from pathlib import Path
 
 from tests.servers import forking, processes
 
+FORKED = "FORKED_SERVERS"  # set in tests, also for the processes that they start
+
 
 class TenureServer(processes.Server):
-    """`store` is a URL or a path, `settings` go as TENURE_* variables; `stop` leaves the store alone."""
+    """`store` is a URL or a path, `settings` are TENURE_* variables. `stop` does not remove the store."""
 
-    is_forked = False  # whether it starts by a fork, which tests have and measurements have not
+    is_forked = FORKED in os.environ  # whether it starts by a fork: in tests, not in measurements
 
     def __init__(
         self, store: str, *options: str, port: int | None = None, settings: dict[str, str] | None = None
@@ -35,10 +37,10 @@ class TenureServer(processes.Server):
     def start(self) -> None:
         self.log.touch()
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
-        with self.log.open("ab") as out:
+        with self.log.open("ab") as out, Path(os.devnull).open("rb") as nothing:
             words = ["serve", "--port", str(self.port), *self._options]
             if self.is_forked:
-                self.process = forking.forker().start(words, self._environ(kept), self.folder, out)
+                self.process = forking.forker().start(words, self._environ(kept), self.folder, nothing, out, out)
             else:
                 self.process = subprocess.Popen(
                     [sys.executable, "-P", "-m", "tenure", *words], env=self._environ(kept), cwd=self.folder,
@@ -48,7 +50,7 @@ class TenureServer(processes.Server):
         processes.wait_until(self._listens, self.process, self.log)
 
     def _environ(self, kept: dict[str, str]) -> dict[str, str]:
-        # Most tests are not about signing in, and speak HTTP with their own hands: loopback is open to them.
+        # Most tests are not about signing in, and send plain HTTP: callers on loopback need no key.
         ours = {"TENURE_URL": self.store, "HOME": str(self.folder), "TENURE_SERVE_AUTH": "open"}
         return {**kept, **ours, **self._settings}
 
@@ -60,13 +62,13 @@ class TenureServer(processes.Server):
         return True
 
     def kill(self) -> None:
-        """As by kill -9, or a power cut: nothing is said."""
+        """As by kill -9 or a power cut."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(10)
 
     def end(self) -> int:
-        """As by a supervisor: asked to go, and waited for. Its exit code."""
+        """Stop it as a supervisor does, by SIGTERM. Its exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(20)

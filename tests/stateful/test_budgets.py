@@ -20,6 +20,7 @@ from tenure.stores.memory import Memory
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
 from tenure.testing.factories import PROJECT, Scene
+from tests.sampling import few
 
 CENT = 10_000_000
 AGENTS = ("ann", "bo")
@@ -204,5 +205,5 @@ TestOnMemory = Budgets.TestCase
 TestOnMemory.settings = settings(stateful_step_count=40, suppress_health_check=[HealthCheck.too_slow])
 TestOnSqlite = OnSqlite.TestCase
 TestOnSqlite.settings = settings(
-    max_examples=25, stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=few(12), stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
 )  # fmt: skip

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from tests.sampling import few
 from tests.stateful.actors import History
 from tests.stateful.histories import Dice, Maker
 from tests.stateful.playing import Bench, Divergence, new_bench, parting_of, play, shortened, told
@@ -19,6 +20,7 @@ JITTERS = (0.5, 0.0, 0.25, 0.75)
 # One store serves all examples of a test: each history has its own project in it. A history that fails is made short
 # by our own rules, which know what a turn is and are done in a second.
 alike = settings(
+    max_examples=few(20),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )

@@ -12,9 +12,8 @@ from tenure.stores.postgres import Postgres, log_statements
 from tenure.stores.postgres.connection import numbered
 from tenure.stores.postgres.planner_statistics import made_up
 from tenure.stores.postgres.statement_texts import BEGIN_WRITE, queries_of
-from tenure.stores.sql.clauses import Dialect
-from tenure.stores.sql.columns import tables
-from tenure.stores.sql.statements import event_table, table_of
+from tenure.stores.sql.codec import tables
+from tenure.stores.sql.statements import Dialect, event_table, table_of
 from tenure.stores.sqlite import Sqlite
 from tenure.stores.sqlite.transaction import DIALECT
 from tests.servers.postgres import PostgresServer

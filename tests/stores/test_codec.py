@@ -11,9 +11,9 @@ from tenure.core.errors import Bug
 from tenure.core.events import Event
 from tenure.core.records import KINDS, Task
 from tenure.stores.sql import codec
-from tenure.stores.sql.clauses import successor
 from tenure.stores.sql.codec import JSON, SCALARS, Codec, columns_of
 from tenure.stores.sql.migrations import read_migrations
+from tenure.stores.sql.statements import successor
 from tenure.testing.samples import row_of
 
 every_struct = pytest.mark.parametrize("struct", [*KINDS, Event], ids=lambda struct: struct.__name__)

@@ -15,8 +15,8 @@ from tenure.stores.postgres import Postgres
 from tenure.stores.postgres import schema as postgres_schema
 from tenure.stores.postgres.connection import connect
 from tenure.stores.postgres.hot_statements import literal
+from tenure.stores.postgres.tables import parts_of
 from tenure.stores.sql.codec import Codec
-from tenure.stores.sql.columns import postgres_parts
 from tenure.stores.sqlite import schema as sqlite_schema
 from tenure.stores.sqlite.store import Sqlite
 from tenure.testing.samples import row_of
@@ -98,11 +98,9 @@ def test_on_postgres(postgres: PostgresServer, tmp_path: Path, monkeypatch: pyte
     known = postgres_schema.migrations()
     with monkeypatch.context() as older:
         older.setattr(postgres_schema, "migrations", lambda: known[:1])
-        older.setattr(postgres_schema, "beliefs", lambda: ())  # of columns that this step does not have yet
+        older.setattr(postgres_schema.planner_statistics, "statements", lambda: ())  # they name later columns
         Postgres(url).close()
-    hot = {FORMER_NAMES.get(column.name, column.name) for column in postgres_parts("task", Task)["task_hot"]} | {
-        "tenant"
-    }
+    hot = {FORMER_NAMES.get(column.name, column.name) for column in parts_of("task", Task)["task_hot"]} | {"tenant"}
     link = connect(postgres.url, 30)
     try:
         for row in old_rows():

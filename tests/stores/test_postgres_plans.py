@@ -12,7 +12,8 @@ from tenure.stores.postgres import Postgres, event_blocks, hot_statements, log_s
 from tenure.stores.postgres.connection import Connection, numbered
 from tenure.stores.postgres.planner_statistics import made_up
 from tenure.stores.postgres.statement_texts import queries_of
-from tenure.stores.sql.columns import postgres_parts, tables
+from tenure.stores.postgres.tables import parts_of
+from tenure.stores.sql.codec import tables
 from tenure.stores.sql.statements import table_of
 from tests.servers.postgres import PostgresServer
 
@@ -68,6 +69,7 @@ HOT: dict[str, tuple[Any, str]] = {
 # A few rows of one thing: sorting them is cheaper than an index more.
 SORTED: dict[str, tuple[Any, str]] = {
     "load some": (next(TASK.loading("local", [("1", "a"), ("1", "b")])), "task_hot_pkey"),
+    "load some claims": (next(table_of(Claim, DIALECT).loading("local", [("1", "a"), ("1", "b")])), "claim_pkey"),
     "dependents": (found(Edge, {"needs": "t"}), "edge_needs"),
     "results": (found(Result, {"task": "t", "generation": 1, "digest": "d"}, limit=1), "result_task"),
     "dependencies": (found(Edge, {"task": "t"}), "edge_task"),
@@ -129,7 +131,7 @@ def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[C
     link.run([("BEGIN", ()), (f"SELECT set_config('search_path', '{SCHEMA}', true)", ())])
     link.run([(text, ()) for table, struct in tables() for text in made_up(table, struct, 3000, 3)])
     if request.param == "analysed":
-        link.run([(f"ANALYZE {part}", ()) for table, struct in tables() for part in postgres_parts(table, struct)])
+        link.run([(f"ANALYZE {part}", ()) for table, struct in tables() for part in parts_of(table, struct)])
     link.run([("COMMIT", ())])
     yield link
     link.script(f"DROP SCHEMA {SCHEMA} CASCADE")

@@ -13,11 +13,12 @@ from tenure.core.records import Agent
 from tenure.stores.port import EVENT_UNIQUE, UNIQUE
 from tenure.stores.postgres import Postgres, schema
 from tenure.stores.postgres.connection import Rows, connect
-from tenure.stores.sql.codec import columns_of
-from tenure.stores.sql.columns import OWN, postgres_parts, tables
+from tenure.stores.postgres.tables import parts_of
+from tenure.stores.sql.codec import columns_of, tables
 from tenure.testing.samples import row_of
 from tenure.testing.suites.store_setting import add, stored
 from tests.servers.postgres import PostgresServer
+from tests.stores.columns import OWN
 
 INITIAL = schema.FOLDER / "0001_initial.sql"
 PUBLISHED = {"0001_initial": "345cef7efb704600e3f618873756fd6f94931b6a0929c1c1de5f3bcdda14f829"}
@@ -82,7 +83,7 @@ def test_every_field_has_its_column_and_every_column_its_field(postgres: Postgre
     kinds = {"str": "text", "int": "bigint", "bool": "boolean", "float": "double precision", "bytes": "bytea"}
     for table, struct in tables():
         assert {column.name for column in columns_of(struct)} | {"tenant"} <= found[table].keys(), table
-        for part, columns in postgres_parts(table, struct).items():
+        for part, columns in parts_of(table, struct).items():
             wanted = {c.name: (kinds.get(c.type, "text"), c.nullable) for c in columns}
             ours = {"tenant", *OWN.get(table, ())}
             assert {name: what for name, what in found[part].items() if name not in ours} == wanted, part
@@ -110,7 +111,7 @@ def test_a_fresh_schema_equals_a_migrated_one(
     old = f"{place}_old"
     with monkeypatch.context() as older:
         older.setattr(schema, "migrations", lambda: known[:1])
-        older.setattr(schema, "beliefs", lambda: ())  # of columns that this step does not have yet
+        older.setattr(schema.planner_statistics, "statements", lambda: ())  # they name later columns
         Postgres(url(postgres, old)).close()
     Postgres(url(postgres, old)).close()
     for question in (COLUMNS, INDEXES, OPTIONS, CHECKS):

@@ -13,7 +13,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core.errors import Conflict, InvalidInput, OutcomeUnknown, StoreUnavailable
 from tenure.core.records import Agent, Task, replace
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.stores.open_store import open_store as opened
 from tenure.stores.port import Change
 from tenure.stores.postgres import Postgres
@@ -341,7 +341,7 @@ def test_a_store_restored_elsewhere_begins_a_new_epoch_for_every_tenant(
     store = Postgres(url_of(tmp_path), clock=clock)
     scene = Scene(store, clock)
     receipt = scene.take(scene.add("work"))
-    strangers = Engine(store, Dice(1), tenant="other")
+    strangers = Engine(store, Dice(1), Context(tenant="other"))
     strangers.do(c.DefineProject(project="p"))
     strangers.do(c.Add(project="p", task=c.NewTask(title="theirs")))
     theirs = strangers.do(c.ClaimTask(project="p", task="A-001", agent="bo", session="s")).receipt
@@ -354,7 +354,7 @@ def test_a_store_restored_elsewhere_begins_a_new_epoch_for_every_tenant(
     assert not copy.is_copy
     (refused,) = engine.run([c.Submit(project="p", receipt=receipt, data="x")])
     assert code_of(refused) == "STALE_EPOCH"
-    (refused,) = Engine(copy, Dice(3), tenant="other").run([c.Submit(project="p", receipt=theirs, data="x")])
+    (refused,) = Engine(copy, Dice(3), Context(tenant="other")).run([c.Submit(project="p", receipt=theirs, data="x")])
     assert code_of(refused) == "STALE_EPOCH"
     copy.close()
     again = Postgres(url_of(tmp_path), clock=clock)
@@ -365,7 +365,7 @@ def test_a_store_restored_elsewhere_begins_a_new_epoch_for_every_tenant(
 def test_tenants_with_the_same_names_share_nothing(postgres: PostgresServer, tmp_path: Path) -> None:
     clock = FakeClock()
     store = Postgres(url_of(tmp_path), clock=clock)
-    mine, theirs = (Engine(store, Dice(n), tenant=tenant) for n, tenant in enumerate(("local", "other")))
+    mine, theirs = (Engine(store, Dice(n), Context(tenant=tenant)) for n, tenant in enumerate(("local", "other")))
     for engine in (mine, theirs):
         engine.do(c.DefineProject(project="p"))
         engine.do(c.Add(project="p", task=c.NewTask(title="work", tags=("x",), idempotency_key="once")))

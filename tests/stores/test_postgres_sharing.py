@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.errors import Conflict, StoreUnavailable, TenureError
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Result, Task
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.engine.runtime.optimistic import FROM
 from tenure.stores.fast_path import TOLD, Completion, Grant, NeedsSlowPath, Renewal
 from tenure.stores.port import Change
@@ -48,7 +48,7 @@ def impatient(postgres: PostgresServer, tmp_path: Path) -> Iterator[Engine]:
 
 @pytest.fixture
 def engine(store: Postgres) -> Engine:
-    engine = Engine(store, SystemRandom(), pause=lambda _: None)
+    engine = Engine(store, SystemRandom(), Context(pause=lambda _: None))
     engine.do(c.DefineProject(project=P))
     engine.run([c.Register(project=P, agent=f"ann{n}", session=f"s{n}") for n in range(MANY)])
     return engine

@@ -249,7 +249,7 @@ def test_a_backup_needs_no_other_file(store: Sqlite, tmp_path: Path) -> None:
 
 def test_check_names_rows_whose_task_is_gone(store: Sqlite) -> None:
     add(store, row_of(Brief, project="p", id="gone"))
-    assert store.check() == ["1 rows of brief.id name a task that is not there"]
+    assert store.check() == ["1 rows of brief.id name a task that does not exist"]
 
 
 def test_an_unknown_scheme_is_refused_with_those_that_exist() -> None:

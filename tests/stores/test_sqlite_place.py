@@ -17,8 +17,7 @@ from tenure.core.errors import OutcomeUnknown, StoreUnavailable
 from tenure.core.records import Agent, Task
 from tenure.stores.port import Change
 from tenure.stores.sqlite import Sqlite
-from tenure.stores.sqlite.noted_sequence import noted
-from tenure.stores.sqlite.store_file import place_of
+from tenure.stores.sqlite.store_file import noted, place_of
 from tenure.testing import FakeClock
 from tenure.testing.factories import Scene
 from tenure.testing.samples import event_of, row_of
@@ -128,7 +127,7 @@ def test_a_file_that_comes_back_is_used_again(store: Sqlite, path: Path) -> None
     aside.rename(path.parent)
     with pytest.raises(StoreUnavailable) as again, store.begin("local", write=True):
         pass
-    assert "send it again" in (again.value.hint or "")
+    assert "Send the command again" in (again.value.hint or "")
     add(store, row_of(Agent, project="p", id="cy"))
     assert {id for _, id in stored(store, Agent)} == {"bo", "cy"}
     assert not store.is_copy
@@ -176,7 +175,7 @@ def test_another_store_in_the_place_takes_no_receipt_of_the_one_before(path: Pat
     shutil.copy(backup, path)
     with pytest.raises(StoreUnavailable, match="was removed") as opened:
         scene.submit(receipt)
-    assert "send it again" in (opened.value.hint or "")
+    assert "Send the command again" in (opened.value.hint or "")
     assert scene.submit(receipt, "finished meanwhile").outcome == "STALE_EPOCH"
     assert (scene.task("A-001").state, scene.last_claim("A-001").reason) == ("ready", "ERROR")
     assert [r.data for r in scene.results("A-001")] == ["finished meanwhile"]  # kept as refused

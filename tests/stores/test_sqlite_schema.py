@@ -12,16 +12,17 @@ from tenure.core.errors import SchemaMismatch
 from tenure.core.events import Event
 from tenure.core.records import Agent, Task, replace
 from tenure.stores.port import EVENT_UNIQUE, UNIQUE
-from tenure.stores.sql.codec import columns_of
-from tenure.stores.sql.columns import create_table, definition, tables
+from tenure.stores.sql.codec import columns_of, tables
 from tenure.stores.sql.migrations import read_migrations
 from tenure.stores.sql.statements import table_of
-from tenure.stores.sqlite import Sqlite, schema
+from tenure.stores.sqlite import Sqlite, schema, store_file
 from tenure.stores.sqlite.transaction import DIALECT
 from tenure.testing.samples import row_of
 from tenure.testing.suites.store_setting import add, stored
+from tests.docs import sqlite_schema
+from tests.stores.columns import create_table, definition
 
-MIGRATIONS = Path(schema.FOLDER)
+MIGRATIONS = schema.FOLDER
 PUBLISHED = {"0001_initial": "da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5"}
 SECOND = """-- breaking: yes
 -- since: 9.8.7
@@ -44,10 +45,10 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     shutil.copytree(MIGRATIONS, folder)
     number = len(list(folder.glob("*.sql"))) + 1
     (folder / f"{number:04d}_more.sql").write_text(SECOND)
-    monkeypatch.setattr(schema, "FOLDER", str(folder))
-    monkeypatch.setattr(schema, "SNAPSHOT", str(folder / "schema.txt"))
+    monkeypatch.setattr(schema, "FOLDER", folder)
+    monkeypatch.setattr(store_file, "SNAPSHOT", str(folder / "schema.txt"))
     _forget()
-    (folder / "schema.txt").write_text(schema.current_snapshot())
+    (folder / "schema.txt").write_text(sqlite_schema.page())
     yield
     _forget()
 
@@ -55,7 +56,7 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def _forget() -> None:
     schema.migrations.cache_clear()
     schema.built.cache_clear()
-    schema.snapshot.cache_clear()
+    store_file.snapshot.cache_clear()
 
 
 def _shell(path: Path, text: str) -> list[tuple[object, ...]]:
@@ -101,7 +102,7 @@ def test_published_migrations_are_never_edited() -> None:
 
 
 def test_the_snapshot_is_what_the_migrations_make() -> None:
-    assert schema.snapshot() == schema.current_snapshot(), "python -m tenure.stores.sqlite.snapshot"
+    assert store_file.snapshot() == sqlite_schema.page(), "run ./x docs schema.sql"
 
 
 def test_the_unique_indexes_are_the_contracts() -> None:
@@ -126,8 +127,8 @@ def test_a_fresh_schema_equals_a_migrated_one(
             older.setattr(schema, "migrations", lambda done=done: known[:done])
             Sqlite(str(old)).close()
         Sqlite(str(old)).close()
-        assert _shell(old, schema.MASTER) == _shell(path, schema.MASTER)
-        assert _shell(old, schema.STEPS) == _shell(path, schema.STEPS)
+        assert _shell(old, store_file.MASTER) == _shell(path, store_file.MASTER)
+        assert _shell(old, store_file.STEPS) == _shell(path, store_file.STEPS)
 
 
 def test_a_newer_version_upgrades_after_a_backup(path: Path, request: pytest.FixtureRequest) -> None:
@@ -176,10 +177,10 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     (broken,) = (tmp_path / "migrations").glob("*_more.sql")
     broken.write_text(SECOND + "INSERT INTO nowhere VALUES (1);\n")
     _forget()
-    before = _shell(path, schema.MASTER)
+    before = _shell(path, store_file.MASTER)
     with pytest.raises(Exception, match="nowhere"):
         Sqlite(str(path))
-    assert _shell(path, schema.MASTER) == before
+    assert _shell(path, store_file.MASTER) == before
 
 
 def test_a_changed_migration_is_refused(path: Path) -> None:

@@ -44,7 +44,7 @@ def test_every_connection_syncs_each_commit_and_distrusts_the_schema(store: Sqli
         assert link.all("PRAGMA journal_mode") == [("wal",)]
         assert link.all("PRAGMA trusted_schema") == [(0,)]
         assert link.all("PRAGMA busy_timeout") == [(10_000,)]
-        config = link.connection.config
+        config = link.raw.config
         assert config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, -1) == 1
         assert config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, -1) == 0
         assert config(apsw.SQLITE_DBCONFIG_DEFENSIVE, -1) == 1
@@ -354,7 +354,7 @@ def test_no_reader_keeps_the_log_from_being_cleared(store: Sqlite) -> None:
         transaction.find(Agent, {}, limit=1)
         transaction.events({}, limit=1)
     link = store.connections.take()
-    log, cleared = link.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    log, cleared = link.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     store.connections.give(link)
     assert (log, cleared) == (0, 0)
 
@@ -375,7 +375,7 @@ class _FullDisk:
     """A link whose disk is full, or broken, when it comes to the commit."""
 
     def __init__(self, link: Any, error: Exception) -> None:
-        self.connection, self.executemany, self._link, self._error = link.connection, link.executemany, link, error
+        self.raw, self.executemany, self._link, self._error = link.raw, link.executemany, link, error
         self.close = link.close
 
     def execute(self, text: str, *values: Any) -> Any:

@@ -16,7 +16,7 @@ from tenure.core import lifecycle
 from tenure.core.commands import AnyCommand, Principal
 from tenure.core.errors import SchemaMismatch
 from tenure.core.records import KINDS, Brief, Task
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.stores.port import TENANTS, Store
 from tests.upgrades.old_stores import FOLDER, OldSqlite, OldStore, old_store
 from tests.upgrades.world import Dice
@@ -94,7 +94,7 @@ def test_every_row_is_kept_and_the_epoch_with_them(old: OldStore) -> None:
 def test_every_promise_holds_afterwards_and_the_log_gives_the_tables_back(store: Store) -> None:
     assert store.check() == []
     for tenant in ("local", "acme") if TENANTS in store.features else ("local",):
-        engine = Engine(store, Dice(tenant), tenant=tenant)
+        engine = Engine(store, Dice(tenant), Context(tenant=tenant))
         assert engine.verify() == []
         engine.sweep()
         assert engine.verify() == []

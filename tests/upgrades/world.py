@@ -16,7 +16,7 @@ from tenure.core import signatures
 from tenure.core.commands import Dependency, NewTask, Principal, Template, Totals
 from tenure.core.keys import parse_key
 from tenure.core.records import Cycles, Watch
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.engine.archive import mover
 from tenure.engine.duties.election import LeaderEngine, stand
 from tenure.engine.sources import failure_watch, schedules, trigger_duty
@@ -52,7 +52,7 @@ class World:
 
     def __init__(self, store: Store, clock: FakeClock, seed: str, tenant: str = "local") -> None:
         self.store, self.clock = store, clock
-        self.engine = Engine(store, Dice(seed), tenant=tenant)
+        self.engine = Engine(store, Dice(seed), Context(tenant=tenant))
         self.project = ""
         self.receipts: dict[str, dict[str, Any]] = {}
         self.repeats: list[dict[str, Any]] = []
@@ -98,7 +98,7 @@ class World:
         return str(self.row(name).state)
 
     def row(self, name: str) -> Any:
-        from tenure.engine.runtime.references import task_named
+        from tenure.engine.runtime.rows import task_named
 
         with self.engine.reading((self.project,)) as work:
             return task_named(work, self.project, name)

@@ -30,6 +30,8 @@ def slow_for_numbers() -> dict[str, Any]:
 
 CONTRACT = {"validation": "json-schema", "settings": {"schema": slow_for_numbers()}}
 
+pytestmark = pytest.mark.sampled
+
 
 @pytest.fixture(params=["gatherer", "server"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:

@@ -16,8 +16,8 @@ import pytest
 
 from tenure.core.errors import InvalidInput
 from tenure.testing.suites.validators import ValidatorSuite
-from tenure.validators import command_run, sandbox
-from tenure.validators.commands import Command, TestPass, read_commands
+from tenure.validators import sandbox
+from tenure.validators.commands import HEAD, TAIL, Command, TestPass, read_commands
 from tenure.validators.port import About, Output, Undecided, Validator, Verdict
 
 PYTHON = sys.executable
@@ -119,7 +119,7 @@ def test_a_flood_of_output_is_capped_and_its_ends_are_kept(tmp_path: Path) -> No
     assert verdict.ok
     assert verdict.details["output"].startswith("first\n")
     assert verdict.details["output"].endswith("last\n")
-    assert len(verdict.details["output"]) < command_run.HEAD + command_run.TAIL + 100
+    assert len(verdict.details["output"]) < HEAD + TAIL + 100
     assert verdict.details["left_out"] > 50_000_000
 
 
@@ -209,7 +209,7 @@ def test_one_that_is_not_wanted_any_more_is_ended(tmp_path: Path, marked: str) -
 @on_linux
 def test_nothing_is_left_where_the_one_who_waits_is_killed(tmp_path: Path, marked: str) -> None:
     code = (
-        "import sys\nfrom tenure.validators.command_run import run\n"
+        "import sys\nfrom tenure.validators.commands import run\n"
         f"run([sys.executable, '-c', {IGNORES!r}], cwd={str(tmp_path)!r}, env={marking(marked)!r}, seconds=600)"
     )
     with subprocess.Popen([PYTHON, "-c", code]) as waiting:

@@ -18,7 +18,7 @@ def test_each_name_leads_to_the_validator_of_that_name() -> None:
 def test_an_unknown_name_is_reported_with_a_suggestion() -> None:
     with pytest.raises(InvalidInput, match="did you mean json-schema") as raised:
         validator("jsonschema")
-    assert raised.value.hint == f"There are: {', '.join(NAMES)}."
+    assert raised.value.hint == f"valid: {', '.join(NAMES)}"
 
 
 class Plugged:

@@ -35,6 +35,8 @@ print(found.outcome.outcome, flush=True)
 """
 WAITS = "import os, sys, time\nwhile not os.path.exists('go'): time.sleep(0.05)"
 
+pytestmark = pytest.mark.sampled
+
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:

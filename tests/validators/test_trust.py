@@ -132,7 +132,7 @@ def test_the_memory_is_the_users_alone(config: Path, trusted: Trusted) -> None:
 def test_a_memory_that_others_can_get_at_proves_nothing(config: Path, trusted: Trusted, mode: int) -> None:
     trusted.trust(config, read_section(config))
     trusted.path.chmod(mode)
-    with pytest.raises(Untrusted, match="proves nothing"):
+    with pytest.raises(Untrusted, match="is not trusted"):
         trusted.checked(config)
 
 

@@ -85,7 +85,7 @@ def test_people_get_sentences(tenure: Tenure, repository: Repository) -> None:
     assert listed[1].split()[:6] == ["A-001-write-the-parser", "1", "live", "s", "1", "0"]
     said = tenure("land", *speaking())
     assert f"landed on main as {repository.tip()[:12]}" in said.out
-    assert f"{tenure.folder} was brought forward with it" in said.out
+    assert f"{tenure.folder} was updated with it" in said.out
     assert "ACCEPTED" in said.out
 
 

@@ -12,7 +12,7 @@ from absurdctl import BUNDLED_SCHEMA_SQL
 from bench.peers.speaking import InThread, Log, Place
 
 QUEUE = "bench"
-POLL = 0.1  # as all that poll here
+POLL = 0.1  # as the other pollers here
 
 
 class Peer:

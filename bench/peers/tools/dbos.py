@@ -51,7 +51,7 @@ class Peer:
         global _log  # noqa: PLW0603 - the workflow is registered once, by its module
         _log = log
         self._launch()
-        # Launching takes a second and is no part of the drain; it may have begun to dequeue before that returns.
+        # Launching takes a second and does not belong to the drain; it may have begun to dequeue before that returns.
         return min([time.monotonic(), *(at for _, at in log.read()[:1])])
 
     def left(self) -> int:

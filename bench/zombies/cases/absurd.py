@@ -1,4 +1,4 @@
-"""Absurd: a claim with a timeout; each attempt is a run of its own, and completing names the run."""
+"""Absurd: a claim with a timeout; each attempt is a separate run, and completing names the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DBOS: the second process starts with the same executor id and recovers what was pending, as its guide has it."""
+"""DBOS: the second process starts with the same executor id and recovers pending work, as its guide describes."""
 
 from __future__ import annotations
 

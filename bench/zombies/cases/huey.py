@@ -29,7 +29,7 @@ def work() -> None:
     logging.basicConfig(level=logging.INFO)
     consumer = huey.create_consumer(workers=1, periodic=False)
     consumer.start()
-    Ending().wait()  # after the start, which sets handlers of its own
+    Ending().wait()  # after the start, which sets its handlers
     consumer.stop(graceful=True)
 
 

@@ -142,6 +142,5 @@ def _in_the_way(checkout: Checkout, what: str) -> InTheWay:
 
 
 def named(paths: list[str]) -> str:
-    """The first few paths, for a message."""
     few = ", ".join(git.shown(path) for path in paths[:MOST_NAMED])
     return few + (f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else "")

@@ -16,9 +16,9 @@ from tenure.core.inputs import suggestion
 # In the order of their value to the next holder.
 FIELDS = {
     "next_action": "what to do next",
-    "blockers": "what is in the way",
-    "tests": "how the tests stand",
-    "files": "which files it is about",
+    "blockers": "obstacles",
+    "tests": "the state of the tests",
+    "files": "the files concerned",
     "notes": "anything else, any JSON",
 }
 _LISTS = ("blockers", "files")

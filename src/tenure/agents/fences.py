@@ -6,7 +6,7 @@ whatever it had recorded before. Only the store knows the holder, so a claim tha
 
     1. reads it,
     2. asks the store whether its receipt is live,
-    3. moves it, only from what was read,
+    3. moves it, only from the value it read,
 
 and starts over if it was moved meanwhile. That order is the proof. Let a claim N follow a claim M. If N took the fence
 before M read it, then N was claimed before M asked, and the store refuses M. If N took it after M read it, M's move

@@ -215,8 +215,7 @@ def _private_folders(folder: str) -> dict[str, str]:
 
 def commit_id(folder: str, name: str) -> str | None:
     """The full id of the commit that `name` names."""
-    said = call(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", name + "^{commit}")
-    return said.out.strip() if said.code == 0 else None
+    return ref_value(folder, name + "^{commit}")
 
 
 def ref_value(folder: str, ref: str) -> str | None:
@@ -244,18 +243,8 @@ def is_ancestor(folder: str, commit: str, of: str) -> bool:
 
 def changes(folder: str) -> list[str]:
     """Paths that are not committed: changed, staged or untracked. Ignored ones, and `.tenure`, do not count."""
-    out = ask(
-        folder,
-        "--no-optional-locks",
-        "status",
-        "--porcelain=v1",
-        "-z",
-        "--untracked-files=normal",
-        "--ignore-submodules=none",
-        "--",
-        ":/",
-        ":(exclude,top,glob)**/.tenure/**",
-    )
+    options = ("--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none")
+    out = ask(folder, "--no-optional-locks", "status", *options, "--", ":/", ":(exclude,top,glob)**/.tenure/**")
     found, entries = [], iter(out.split("\0"))
     for entry in entries:
         if entry:
@@ -283,7 +272,6 @@ _TEST = re.compile(r"(^|/)tests?/|(^|/)test_[^/]*$|[._-](test|spec)s?\.[^/]*$")
 
 
 def counted_between(folder: str, old: str, new: str) -> Counted:
-    """Changed lines and test files between two commits."""
     lines = tests = 0
     for entry in paths(folder, "diff-tree", "-r", "--numstat", "--no-renames", old, new):
         added, taken, path = entry.split("\t", 2)
@@ -334,7 +322,6 @@ def with_trailers(folder: str, message: str, trailers: Mapping[str, str]) -> str
 
 
 def hooks(folder: str, *names: str) -> list[str]:
-    """Which of these hooks are installed."""
     place = ask(folder, "rev-parse", "--path-format=absolute", "--git-path", "hooks")
     return [name for name in names if os.access(os.path.join(place, name), os.X_OK)]
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import suppress
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import msgspec
 
@@ -19,7 +20,7 @@ _SAME = 5.0  # seconds within which an event without an id is the same one, fire
 _OLD = limits.HOOK_RECORD
 
 
-class _State(msgspec.Struct, omit_defaults=True):
+class HookState(msgspec.Struct, omit_defaults=True):
     renewed: float = 0.0
     mail: int = 0
     told: dict[str, str] = {}  # "B-003@7" → the outcome that was reported last
@@ -29,112 +30,67 @@ class _State(msgspec.Struct, omit_defaults=True):
     asked_to_go_on: bool = False
     registered: bool = False
 
-
-class HookMemory:
-    """A context: reads the file at its start, writes it at its end, and locks it in between."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._handle = -1
-        self._kept = _State()
-        self._before = b""
-
-    def __enter__(self) -> HookMemory:
-        try:
-            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except FileNotFoundError:
-            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._handle, fcntl.LOCK_EX)
-        self._before = os.read(self._handle, 1 << 20)
-        with suppress(msgspec.DecodeError):
-            self._kept = msgspec.json.decode(self._before or b"{}", type=_State)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            after = msgspec.json.encode(self._kept)
-            if after != self._before:
-                os.ftruncate(self._handle, 0)
-                os.pwrite(self._handle, after, 0)
-        finally:
-            os.close(self._handle)
-
-    # --- each event once ---
-
     def is_first(self, event: str, now: float, *, has_id: bool) -> bool:
         """Is this event new? One without an id counts as new again after some seconds."""
-        with self:
-            seen = self._kept.seen
-            is_first = event not in seen or not (has_id or 0 <= now - seen[event] <= _SAME)
-            seen.pop(event, None)
-            seen[event] = now
-            for old in list(seen)[:-_MOST_SEEN]:
-                del seen[old]
+        is_first = event not in self.seen or not (has_id or 0 <= now - self.seen[event] <= _SAME)
+        _put_last(self.seen, event, now)
         return is_first
 
     def is_unregistered(self) -> bool:
         """True once per session: a later `join` registers more, which must not be overwritten."""
-        was, self._kept.registered = self._kept.registered, True
+        was, self.registered = self.registered, True
         return not was
 
-    # --- renewals ---
-
     def is_due(self, now: float, quiet: float) -> bool:
-        return not 0 <= now - self._kept.renewed < quiet
-
-    def renewed(self, now: float) -> None:
-        self._kept.renewed = now
-
-    # --- messages ---
+        return not 0 <= now - self.renewed < quiet
 
     def is_news(self, claim: str, outcome: str) -> bool:
-        told = self._kept.told
-        was = told.pop(claim, None)
-        told[claim] = outcome
-        for old in list(told)[:-_MOST_SEEN]:
-            del told[old]
+        was = self.told.get(claim)
+        _put_last(self.told, claim, outcome)
         return was != outcome
 
     def is_more_mail(self, count: int) -> bool:
-        was, self._kept.mail = self._kept.mail, count
+        was, self.mail = self.mail, count
         return count > was
 
-    @property
-    def is_context_lost(self) -> bool:
-        return self._kept.is_context_lost
-
-    def context_lost(self) -> None:
-        self._kept.is_context_lost = True
-
-    def primed(self) -> None:
-        self._kept.is_context_lost = False
-
-    # --- lost tasks ---
-
-    @property
-    def losses(self) -> list[str]:
-        return list(self._kept.losses)
-
     def lost(self, key: str) -> None:
-        if key not in self._kept.losses:
-            self._kept.losses.append(key)
-
-    def moved_on(self) -> None:
-        self._kept.losses = []
-
-    # --- stop ---
+        if key not in self.losses:
+            self.losses.append(key)
 
     def may_ask_to_go_on(self) -> bool:
         """True at most every other time, so that no agent loops."""
-        self._kept.asked_to_go_on = not self._kept.asked_to_go_on
-        return self._kept.asked_to_go_on
+        self.asked_to_go_on = not self.asked_to_go_on
+        return self.asked_to_go_on
 
-    def forget(self) -> None:
-        with suppress(FileNotFoundError):
-            os.unlink(self._path)
+
+def _put_last(entries: dict[str, Any], key: str, value: object) -> None:
+    """Add the newest entry, and drop the oldest where there are too many."""
+    entries.pop(key, None)
+    entries[key] = value
+    for old in list(entries)[:-_MOST_SEEN]:
+        del entries[old]
+
+
+@contextmanager
+def hook_state(path: str) -> Iterator[HookState]:
+    """The state in the file, locked; changes are written at the end of the context, also after an error."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        before = os.read(handle, 1 << 20)
+        state = HookState()
+        with suppress(msgspec.DecodeError):
+            state = msgspec.json.decode(before or b"{}", type=HookState)
+        try:
+            yield state
+        finally:
+            after = msgspec.json.encode(state)
+            if after != before:
+                os.ftruncate(handle, 0)
+                os.pwrite(handle, after, 0)
+    finally:
+        os.close(handle)
 
 
 def prune(folder: str, now: float) -> None:

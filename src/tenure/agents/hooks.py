@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.agents import dialects, hook_memory, identity, process_table
 from tenure.agents.dialects import AFTER_TOOL, BEFORE_EDIT, COMPACTING, END, START, STOP, Event
-from tenure.agents.hook_memory import HookMemory
-from tenure.agents.identity import GIVEN, JOINED
-from tenure.agents.known_agents import KNOWN, Known, marked
-from tenure.agents.private_files import safe_name
+from tenure.agents.hook_memory import hook_state
+from tenure.agents.identity import GIVEN, JOINED, KNOWN, Known, marked
 from tenure.agents.receipts import Kept, Receipts
 from tenure.config import Home, NoStore, find_home, read_settings
 from tenure.core import limits
+from tenure.user_state import safe_name
 
 if TYPE_CHECKING:
     from tenure.agents.identity import Who
@@ -44,23 +43,25 @@ _LOST = {
 _EXPIRED = "your lease ran out. If you still work on it, `tenure claim {}` at once, and continue"
 
 
-class Call:
-    """One event with its agent and store; each is looked up on first use."""
+class Call(NamedTuple):
+    """One event with its agent and store."""
 
-    def __init__(
-        self,
-        event: Event,
-        agent: str,
-        who: Who,
-        home: Home,
-        settings: Mapping[str, Value],
-        now: Callable[[], float],
-        environ: Mapping[str, str],
-    ) -> None:
-        self.event, self.agent, self.who, self.home, self.settings, self.now = event, agent, who, home, settings, now
-        self.project = str(settings["project"].value)
-        # A hook acts for its session: all agents in it, also sub-agents, live as long as the session.
-        self.receipts = Receipts(home, self.project, who.session, environ=environ)
+    event: Event
+    agent: str
+    who: Who
+    home: Home
+    settings: Mapping[str, Value]
+    now: Callable[[], float]
+    environ: Mapping[str, str]
+
+    @property
+    def project(self) -> str:
+        return str(self.settings["project"].value)
+
+    @property
+    def receipts(self) -> Receipts:
+        """Of all agents in the session, also sub-agents: a hook acts for the whole session."""
+        return Receipts(self.home, self.project, self.who.session, environ=self.environ)
 
     def client(self) -> Client:
         from tenure.client import Client
@@ -77,8 +78,9 @@ class Call:
             create=False,
         )
 
-    def memory(self) -> HookMemory:
-        return HookMemory(os.path.join(self.home.folder, "hooks", safe_name(self.who.session)))
+    @property
+    def state_file(self) -> str:
+        return os.path.join(self.home.folder, "hooks", safe_name(self.who.session))
 
 
 class HookOptions(NamedTuple):
@@ -110,9 +112,9 @@ def answer(
         return {}  # the agent has just ended, and the process above is not its session
     call = Call(event._replace(folder=where), agent, who, home, settings, now, environ)
     key = f"{event.kind} {event.tool} {event.id or event.label}"
-    if not call.memory().is_first(key, now(), has_id=bool(event.id)):
-        return {}
-    return HANDLERS[event.kind](call)
+    with hook_state(call.state_file) as state:
+        is_first = state.is_first(key, now(), has_id=bool(event.id))
+    return HANDLERS[event.kind](call) if is_first else {}
 
 
 # --- identity ---------------------------------------------------------------------------------------------
@@ -153,14 +155,14 @@ def _start(call: Call) -> dict[str, Any]:
     with call.client() as client:
         _present(call, client)
         text = _primed(call, client)
-    with call.memory() as kept:
-        kept.primed()
+    with hook_state(call.state_file) as kept:
+        kept.is_context_lost = False
     return dialects.text_for(call.agent, call.event, text)
 
 
 def _present(call: Call, client: Client) -> None:
     """A heartbeat; what an agent registered before is not overwritten."""
-    with call.memory() as kept:
+    with hook_state(call.state_file) as kept:
         is_new = kept.is_unregistered() and client.agent.startswith(f"{call.who.type}-")
     if is_new:
         client.register(type=call.who.type, stale_after=CLI_STALE, user=call.who.user)
@@ -187,25 +189,25 @@ def _elsewhere() -> str | None:
 
 def _compacting(call: Call) -> dict[str, Any]:
     """For agents that start no new session after it: the next text that reaches the model is the brief."""
-    with call.memory() as kept:
-        kept.context_lost()
+    with hook_state(call.state_file) as kept:
+        kept.is_context_lost = True
     return {}
 
 
 def _after_tool(call: Call) -> dict[str, Any]:
     """Renew the session's claims and report news once each. Cheap: mostly the last renewal is recent."""
-    with call.memory() as kept:
+    with hook_state(call.state_file) as kept:
         was_lost = kept.is_context_lost
         if not was_lost and not kept.is_due(call.now(), QUIET):
             return {}
-        kept.renewed(call.now())
+        kept.renewed = call.now()
     held = call.receipts.live()
     with call.client() as client:
         outcomes, mail = _renew(client, held)
         text = _primed(call, client) if was_lost else ""
     news = []
-    with call.memory() as kept:
-        kept.primed()
+    with hook_state(call.state_file) as kept:
+        kept.is_context_lost = False
         for receipt, outcome in outcomes:
             line = _news(receipt, outcome.outcome, outcome.directive, outcome.directive_text)
             if kept.is_news(receipt.name, outcome.outcome + (outcome.directive or "")) and line:
@@ -244,7 +246,7 @@ def _news(kept: Kept, outcome: str, directive: str | None, text: str | None) -> 
     if directive == "changed":
         return f"tenure: {kept.key}: {text}. `tenure renew {ref}` shows the difference."
     if directive == "warn":
-        return f"tenure: {kept.key}: {text or 'no sign of progress'}. Say `tenure progress` how far it is."
+        return f"tenure: {kept.key}: {text or 'no sign of progress'}. Report with `tenure progress` how far it is."
     if directive == "terminated":
         return f"tenure: {text}."
     return ""
@@ -284,13 +286,13 @@ def _lost(call: Call, client: Client) -> str | None:
     every = list(call.receipts.all())
     held = [kept for kept in every if kept.ended is None]
     valid, gone = _judged(client, held)
-    with call.memory() as kept:
+    with hook_state(call.state_file) as kept:
         if valid or not every:
-            kept.moved_on()
+            kept.losses = []
             return None
         for receipt in gone:
             kept.lost(receipt.key)
-        keys = kept.losses
+        keys = list(kept.losses)
     if not keys:
         return None
     names = ", ".join(keys)
@@ -339,7 +341,7 @@ def _stop(call: Call) -> dict[str, Any]:
         return {}
     with call.client() as client:
         valid, _ = _judged(client, held)
-    with call.memory() as kept:
+    with hook_state(call.state_file) as kept:
         if not valid or not kept.may_ask_to_go_on():
             return {}
     names = ", ".join(kept.key for kept in valid[:5])
@@ -359,7 +361,8 @@ def _end(call: Call) -> dict[str, Any]:
     with call.client() as client, suppress(NotFound):  # a session without commands is not registered
         client.leave()
     call.receipts.forget()
-    call.memory().forget()
+    with suppress(FileNotFoundError):
+        os.unlink(call.state_file)
     return {}
 
 

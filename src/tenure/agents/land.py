@@ -92,8 +92,6 @@ class Landing(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """The commits to land."""
-
     folder: str  # a working tree of the repository
     commit: str
     began: str | None  # the base of the work, if a worktree has recorded it
@@ -279,7 +277,7 @@ class _Attempt:
         # Either the work was merged by hand or there is none: the graph does not show which.
         raise NothingToLand(
             f"{self.work.commit[:12]} is on {self.branch} already, so there is nothing to land",
-            "commit the work, or name its branch with --from; `tenure done --commit ID` submits what is there already",
+            "commit the work, or name its branch with --from; `tenure done --commit ID` submits an existing commit",
         )
 
     def _brought_in_by(self, tip: str) -> tuple[str, str] | None:
@@ -352,12 +350,6 @@ class _Attempt:
             and git.commit_id(self.folder, said["new"])
             and git.is_ancestor(self.folder, said["new"], new)
         )
-        return Landing(
-            Outcome(outcome="OK"),
-            self.branch,
-            new,
-            old,
-            checkout.path if checkout else None,
-            earlier,
-            tuple(git.hooks(self.folder, *_NOT_RUN)),
-        )
+        tree = checkout.path if checkout else None
+        not_run = tuple(git.hooks(self.folder, *_NOT_RUN))
+        return Landing(Outcome(outcome="OK"), self.branch, new, old, tree, earlier, not_run)

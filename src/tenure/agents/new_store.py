@@ -61,7 +61,6 @@ def make_folder(place: str) -> str:
 
 
 def named_after(place: str) -> str:
-    """A project name made from the folder's name."""
     name = re.sub(r"[\s/@|]+", "-", os.path.basename(os.path.realpath(place))).strip("-")
     return name[:128] or "default"
 

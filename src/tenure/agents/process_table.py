@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.core import commands
+
+if TYPE_CHECKING:
+    from tenure.client import Client
 
 PROC = "/proc"
 
@@ -69,24 +72,21 @@ def _from_ps(pid: int) -> Process | None:
     return Process(pid, int(said[0]), start, programs, has_terminal=said[7].strip("?") != "")
 
 
-def lineage(pid: int | None = None) -> list[Process]:
-    """The ancestors of this process, its parent first (or from `pid` on, itself included)."""
-    found = []
+def _upward(pid: int | None) -> Iterator[Process]:
     process = look_up(os.getppid() if pid is None else pid)
     while process is not None:
-        found.append(process)
+        yield process
         process = look_up(process.parent) if process.parent else None
-    return found
+
+
+def lineage(pid: int | None = None) -> list[Process]:
+    """The ancestors of this process, its parent first (or from `pid` on, itself included)."""
+    return list(_upward(pid))
 
 
 def nearest(programs: Collection[str], pid: int | None = None) -> Process | None:
     """The nearest ancestor (of this process, or from `pid` on) with one of these names."""
-    process = look_up(os.getppid() if pid is None else pid)
-    while process is not None:
-        if any(name in programs for name in process.programs):
-            return process
-        process = look_up(process.parent) if process.parent else None
-    return None
+    return next((process for process in _upward(pid) if any(name in programs for name in process.programs)), None)
 
 
 def is_copy(process: Process, above: Process) -> bool:
@@ -177,7 +177,37 @@ def host() -> str:
     return os.uname().nodename
 
 
+def as_claimed(process: Process) -> commands.Process:
+    """A process of this host as claims name it."""
+    return commands.Process(host=host(), boot=boot_id(), pid=process.pid, start=process.start)
+
+
 def described(pid: int) -> commands.Process | None:
     """A running process of this host as claims name it; None where it has ended."""
     found = look_up(pid)
-    return commands.Process(host=host(), boot=boot_id(), pid=pid, start=found.start) if found else None
+    return as_claimed(found) if found else None
+
+
+# --- processes that held a claim and have ended ---------------------------------------------------------------
+
+
+def ended_holders(client: Client) -> list[dict[str, Any]]:
+    """The processes behind live claims that ran on this host since its boot, and have ended."""
+    here = (host(), boot_id())
+    ours = [p for p in client.processes() if (p["host"], p["boot"]) == here]
+    return [p for p in ours if has_ended(p["pid"], p["start"])]
+
+
+def release_ended(client: Client, say: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
+    """End the claims of processes of this host that have ended. Returns the keys of their tasks, which are free again.
+
+    Only for a local store: a server does not trust a client's word, and its claims end with their leases.
+    """
+    gone = [] if client.is_remote else ended_holders(client)
+    if not gone:
+        return ()
+    names = ("host", "boot", "pid", "start")
+    freed = client.gone(commands.Process(**{name: p[name] for name in names}) for p in gone)
+    for key in freed.changed or ():
+        say(f"{key}: the process that held it has ended; it can be taken over")
+    return freed.changed or ()

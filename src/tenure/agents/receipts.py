@@ -5,7 +5,10 @@ session and the agent that got it, never by folder or worktree: agents share fol
 superseded agent must not present the receipt of its successor. The receipt of a claim that has ended is kept as
 `.ended` (by its holder) or `.lost`: naming it presents the receipt again, so that a repeat gets the same answer.
 
-Receipts in `.tenure/receipts`, the former folder, are read as well. They do not name their agent; the store does.
+The request id of a claim is written before the claim is sent. A command that is killed between the commit and the
+receipt leaves its id behind: the next claim of the same agent in the same session, with the same arguments, sends that
+id again and gets the same claim. Only where the process that wrote it has ended: two concurrent processes want two
+claims.
 """
 
 from __future__ import annotations
@@ -18,11 +21,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from tenure import user_state
-from tenure.agents.private_files import safe_name, write_private
+from tenure.agents import process_table
 from tenure.core import limits
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
+from tenure.user_state import (
+    is_own,
+    listed,
+    make_private_folder,
+    read_record,
+    safe_name,
+    store_states,
+    writable_store_state,
+    write_private,
+)
 
 if TYPE_CHECKING:
     from tenure.config import Home
@@ -39,6 +51,7 @@ LAST_WORDS = OWN_WORDS | LOST_WORDS
 ENDED, LOST = ".ended", ".lost"
 DAY = limits.LOST_CLAIM
 _MANY = limits.CLAIM_FILES
+_UNANSWERED = limits.CLAIM_UNANSWERED
 
 
 class NoReceipt(TenureError):
@@ -50,7 +63,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     task: str  # its id
     key: str
     receipt: str
-    agent: str | None = None  # None: written by an earlier version
+    agent: str = ""
     ended: str | None = None  # the outcome that ended it
     instead_of: tuple[int, ...] = ()  # generations that its holder lost and knows about
 
@@ -92,7 +105,6 @@ class Receipts:
         self._home, self._environ = home, environ
         self._states: tuple[str, ...] = ()
         self._inner = os.path.join("receipts", safe_name(session), safe_name(project))
-        self._earlier = os.path.join(home.folder, "receipts", safe_name(session))
 
     # --- writes ---
 
@@ -127,9 +139,6 @@ class Receipts:
     def _end(self, kept: Kept, suffix: str, word: str) -> None:
         content = msgspec.json.encode(msgspec.structs.replace(kept, ended=word))
         with suppress(OSError):
-            if kept.agent is None:
-                write_private(os.path.join(self._earlier, safe_name(kept.task)), content)
-                return
             agent, file = safe_name(kept.agent), _file(kept.receipt)
             write_private(os.path.join(self._writable(kept.agent), file + suffix), content)
             for place in self._places():
@@ -141,73 +150,59 @@ class Receipts:
         for place in self._places():
             for agent in self._agents(place):
                 folder = os.path.join(place, agent)
-                for name in _listed(folder):
+                for name in listed(folder):
                     with suppress(OSError):
                         os.unlink(os.path.join(folder, name))
                 for empty in (folder, place, os.path.dirname(place)):
                     with suppress(OSError):
                         os.rmdir(empty)
-        for kept in self._from_before():
-            with suppress(OSError):
-                os.unlink(os.path.join(self._earlier, safe_name(kept.task)))
-        with suppress(OSError):
-            os.rmdir(self._earlier)
 
     # --- reads ---
 
     def all(self) -> Iterator[Kept]:
         """Every stored claim, also ended ones."""
-        for agent, names in self._by_agent().items():
-            for name in sorted(names):
-                kept = self._read(agent, name)
-                if kept is not None:
-                    yield kept
-        yield from self._from_before()
+        return self._each(lambda name: True)
 
     def live(self) -> list[Kept]:
         """Claims that have not ended, as far as this machine knows."""
-        found = [
-            kept
-            for agent, names in self._by_agent().items()
-            for name in sorted(names)
-            if not name.endswith((ENDED, LOST)) and (kept := self._read(agent, name)) is not None
-        ]
-        return found + [kept for kept in self._from_before() if kept.ended is None]
+        return list(self._each(lambda name: not name.endswith((ENDED, LOST))))
+
+    def _each(self, is_wanted: Callable[[str], bool]) -> Iterator[Kept]:
+        for agent, names in self._by_agent().items():
+            for name in sorted(filter(is_wanted, names)):
+                kept = self._read(agent, name)
+                if kept is not None:
+                    yield kept
 
     def _by_agent(self) -> dict[str, set[str]]:
         """File names by agent. A claim that one folder marks as ended has ended."""
         found: dict[str, set[str]] = {}
         for place in self._places():
             for agent in self._agents(place):
-                found.setdefault(agent, set()).update(_listed(os.path.join(place, agent)))
+                found.setdefault(agent, set()).update(listed(os.path.join(place, agent)))
         return {agent: names - _over(names) for agent, names in found.items()}
 
     def _of_all(self) -> Receipts:
-        """The receipts of all agents of the session."""
         return Receipts(self._home, self.project, self.session, None, self._environ)
 
     def _agents(self, place: str) -> list[str]:
-        return [safe_name(self.agent)] if self.agent is not None else sorted(_listed(place))
+        return [safe_name(self.agent)] if self.agent is not None else listed(place)
 
     def _read(self, agent: str, name: str) -> Kept | None:
         for place in self._places():
-            kept = _decoded(os.path.join(place, agent, name))
+            kept = read_record(os.path.join(place, agent, name), Kept)
             if kept is not None and kept.project == self.project:
                 return kept
         return None  # just being replaced, or not a receipt
 
-    def _from_before(self) -> list[Kept]:
-        found = (_decoded(os.path.join(self._earlier, name)) for name in sorted(_listed(self._earlier)))
-        return [kept for kept in found if kept is not None and kept.project == self.project]
-
     def _places(self) -> list[str]:
-        self._states = self._states or user_state.store_states(self._environ, self._home.url)
-        return [os.path.join(state, self._inner) for state in self._states if user_state.is_own(state)]
+        self._states = self._states or store_states(self._environ, self._home.url)
+        return [os.path.join(state, self._inner) for state in self._states if is_own(state)]
 
     def _writable(self, agent: str) -> str:
-        state = user_state.writable_store_state(self._environ, self._home.url)
+        state = writable_store_state(self._environ, self._home.url)
         folder = os.path.join(state, self._inner, safe_name(agent))
-        user_state.make_private_folder(folder)
+        make_private_folder(folder)
         return folder
 
     # --- selection ---
@@ -220,20 +215,17 @@ class Receipts:
         """
         wanted = named(task) if task is not None else None
         if wanted is not None and wanted.generation is not None:
-            return self._one_claim(wanted, ask)
+            return self._one_claim(wanted)
         live = self.live()
-        is_plain = all(kept.agent is not None for kept in live)
-        if len(live) < 2 and is_plain and not self._has_lost():
+        if len(live) < 2 and not self._has_lost():
             return self._alone(wanted, live)
         return self._among(wanted, live, ask() if ask is not None else [])
 
-    def _one_claim(self, wanted: Named, ask: Callable[[], list[dict[str, Any]]] | None) -> Kept:
-        fitting = [kept for kept in self.all() if wanted.fits(kept)]
-        for kept in fitting:
-            if wanted.generation in (kept.generation, *kept.instead_of) and kept.ended != "TAKEN_AGAIN":
-                is_ours = kept.agent is not None or kept.ended is not None or _knows(ask, kept)
-                if is_ours:
-                    return kept
+    def _one_claim(self, wanted: Named) -> Kept:
+        for kept in self.all():
+            is_it = wanted.generation in (kept.generation, *kept.instead_of) and kept.ended != "TAKEN_AGAIN"
+            if is_it and wanted.fits(kept):
+                return kept
         raise self._none(f"{wanted.task}@{wanted.generation}")
 
     def _alone(self, wanted: Named | None, live: list[Kept]) -> Kept:
@@ -275,12 +267,9 @@ class Receipts:
 
     def _has_lost(self) -> bool:
         """Did this agent lose a claim in the last day?"""
-        for place in self._places():
-            for agent in self._agents(place):
-                for name in _listed(os.path.join(place, agent)):
-                    if name.endswith(LOST) and _age(os.path.join(place, agent, name)) < DAY:
-                        return True
-        return any(kept.ended in LOST_WORDS for kept in self._from_before())
+        folders = [os.path.join(place, agent) for place in self._places() for agent in self._agents(place)]
+        lost = (os.path.join(folder, name) for folder in folders for name in listed(folder) if name.endswith(LOST))
+        return any(_age(path) < DAY for path in lost)
 
     def _several(self, held: list[Kept], lost: list[dict[str, Any]]) -> NoReceipt:
         names = [f"{kept.name} (held)" for kept in held]
@@ -294,7 +283,7 @@ class Receipts:
 
     def _none(self, task: str | None) -> NoReceipt:
         what = f"no receipt for {task}" if task else "no task"
-        theirs = [kept for kept in self._of_all().live() if kept.agent not in (None, self.agent)]
+        theirs = [kept for kept in self._of_all().live() if kept.agent != self.agent]
         hint = "`tenure claim` takes one" if task is None else "present it with --receipt, or claim the task"
         if theirs and self.agent is not None:
             names = ", ".join(f"{kept.name} for agent {kept.agent}" for kept in theirs[:5])
@@ -305,11 +294,8 @@ class Receipts:
 
 
 def sessions_with_receipts(home: Home, environ: Mapping[str, str]) -> list[str]:
-    """The names of the receipt folders of all sessions, former and current."""
-    places = [os.path.join(home.folder, "receipts")]
-    states = user_state.store_states(environ, home.url)
-    places += [os.path.join(state, "receipts") for state in states if user_state.is_own(state)]
-    return sorted({name for place in places for name in _listed(place)})
+    states = (state for state in store_states(environ, home.url) if is_own(state))
+    return sorted({name for state in states for name in listed(os.path.join(state, "receipts"))})
 
 
 def is_last_refusal(outcome: Outcome) -> bool:
@@ -331,29 +317,9 @@ def _over(names: set[str]) -> set[str]:
     return {name.removesuffix(ENDED).removesuffix(LOST) for name in names if name.endswith((ENDED, LOST))}
 
 
-def _knows(ask: Callable[[], list[dict[str, Any]]] | None, kept: Kept) -> bool:
-    known = ask() if ask is not None else []
-    return any((claim["task"], claim["generation"]) == (kept.task, kept.generation) for claim in known)
-
-
 def _file(receipt: str) -> str:
     ref, _, generation = claim_name(receipt).rpartition("@")
     return f"{safe_name(ref.replace('::', '.'))}@{generation}"
-
-
-def _decoded(path: str) -> Kept | None:
-    try:
-        with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=Kept)
-    except (OSError, msgspec.DecodeError):
-        return None
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def _age(path: str) -> float:
@@ -365,9 +331,88 @@ def _age(path: str) -> float:
 
 def _prune(folder: str) -> None:
     """Remove claims that ended more than a day ago, once there are many."""
-    names = _listed(folder)
+    names = listed(folder)
     if len(names) > _MANY:
         for name in names:
             if name.endswith((ENDED, LOST)) and _age(os.path.join(folder, name)) > DAY:
                 with suppress(OSError):
                     os.unlink(os.path.join(folder, name))
+
+
+# --- claims that were sent and not yet answered ---------------------------------------------------------------
+
+
+class _Sent(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    words: str  # agent, session and arguments
+    boot: str
+    pid: int
+    start: int
+    at: float
+
+
+class Request:
+    """One claim's request id, kept until the receipt is stored."""
+
+    def __init__(self, id: str, path: str | None, content: bytes, *, is_again: bool) -> None:
+        self.id, self.is_again = id, is_again
+        self._path, self._content = path, content
+
+    def answered(self) -> None:
+        if self._path is not None:
+            with suppress(OSError):
+                os.unlink(self._path)
+
+    def unanswered(self) -> None:
+        """The answer was lost: the next claim sends the same id."""
+        if self._path is not None:
+            with suppress(OSError):
+                write_private(self._path, self._content)
+
+
+def request(environ: Mapping[str, str], home: Home, words: str, within: float) -> Request:
+    """A request id for a claim with these arguments: an unanswered one of the last `within` seconds, else a new one.
+
+    Where no file can be written the id is not kept: storing the receipt will report the same problem.
+    """
+    left = _left_behind(environ, home, words, within)
+    own = process_table.look_up(os.getpid())
+    sent = _Sent(
+        id=left or os.urandom(16).hex(),
+        words=words,
+        boot=process_table.boot_id(),
+        pid=os.getpid(),
+        start=own.start if own else 0,
+        at=time.time(),
+    )
+    content = msgspec.json.encode(sent)
+    path = None
+    with suppress(OSError):
+        folder = os.path.join(writable_store_state(environ, home.url), "requests")
+        make_private_folder(folder)
+        write_private(os.path.join(folder, sent.id), content)
+        path = os.path.join(folder, sent.id)
+    return Request(sent.id, path, content, is_again=left is not None)
+
+
+def _left_behind(environ: Mapping[str, str], home: Home, words: str, within: float) -> str | None:
+    for state in store_states(environ, home.url):
+        folder = os.path.join(state, "requests")
+        for name in listed(folder) if is_own(state) else ():
+            path = os.path.join(folder, name)
+            sent = read_record(path, _Sent)
+            if sent is None:
+                continue
+            age = time.time() - sent.at
+            is_over = sent.boot == process_table.boot_id() and process_table.has_ended(sent.pid, sent.start)
+            if sent.words == words and 0 <= age < within and is_over:
+                try:
+                    os.rename(path, f"{path}.{os.getpid()}")  # only one process gets it
+                    os.unlink(f"{path}.{os.getpid()}")
+                except OSError:
+                    continue
+                return sent.id
+            if age > _UNANSWERED:
+                with suppress(OSError):
+                    os.unlink(path)
+    return None

@@ -28,7 +28,7 @@ end with `tenure done -s "…"`, `tenure fail -m "…"` or `tenure release`.
 STALE or exit code 6: another agent holds it; stop, do not commit that work. Sub-agents pass `--receipt R`."""
 
 
-def prime(client: Client, *, most: int = MOST, start: str | None = None) -> str:
+def prime(client: Client, *, start: str | None = None) -> str:
     """The text. `start`: the command that runs tenure, where the agent's shell may not find it by name."""
     held = client.tasks(session=client.session, state=HELD_STATES, limit=_HELD + 1)
     shown = {task["id"]: client.show(task["id"]) for task in held[:_HELD]}
@@ -52,7 +52,7 @@ def prime(client: Client, *, most: int = MOST, start: str | None = None) -> str:
         ),
         _part("Ready, best first:", [_ready(t) for t in ready[:_READY]], len(ready) > _READY, "`tenure ready`"),
     ]
-    lines = _fitting(parts, most - estimate("\n".join([*head, LOOP])) - 2)
+    lines = _fitting(parts, MOST - estimate("\n".join([*head, LOOP])) - 2)
     if not held and not ready:
         lines.append("You hold nothing, and nothing is ready to be claimed.")
     return "\n".join([*head, *lines, LOOP])
@@ -85,8 +85,8 @@ def _held(task: Mapping[str, Any], now: int) -> str:
     line += one_line(task["title"], _TITLE)
     if task.get("step"):
         line += f"; at: {one_line(task['step'], _TITLE)}"
-    for told in fitted((task.get("checkpoint") or {}).get("data") or {}, 70).lines[:3]:
-        line += f"\n  {told}"
+    for kept in fitted((task.get("checkpoint") or {}).get("data") or {}, 70).lines[:3]:
+        line += f"\n  {kept}"
     return line
 
 

@@ -27,7 +27,7 @@ def estimate(text: str) -> int:
 
 
 def one_line(text: str, most: int) -> str:
-    """The text on one line, within `most` tokens; what was cut off shows as `…`.
+    """The text on one line, within `most` tokens; `…` marks a cut.
 
     Control characters and invisible ones are removed: text of other agents must look like text.
     """

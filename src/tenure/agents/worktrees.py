@@ -21,12 +21,12 @@ import msgspec
 
 from tenure.agents import fences, git
 from tenure.agents.checkouts import named
-from tenure.agents.private_files import write_private
 from tenure.client import Client
 from tenure.config import upward
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.ids import parse_key
 from tenure.core.receipts import parse_receipt
+from tenure.user_state import read_record, write_private
 
 FOLDER = "worktrees"
 BRANCHES = "tenure/"  # prefix of every branch that is created here
@@ -93,11 +93,7 @@ def _folder_name(key: str, generation: int, mark: str) -> str:
 
 
 def _record_in(git_folder: str) -> Record | None:
-    try:
-        with open(os.path.join(git_folder, RECORD), "rb") as file:
-            return msgspec.json.decode(file.read(), type=Record)
-    except (OSError, msgspec.DecodeError):
-        return None
+    return read_record(os.path.join(git_folder, RECORD), Record)
 
 
 def record_here(folder: str) -> Record | None:
@@ -127,7 +123,6 @@ def ours(folder: str) -> Iterator[Found]:
 
 
 def of_claim(folder: str, receipt: str) -> Found | None:
-    """The worktree of this claim."""
     mark = fences.claim_mark(receipt)
     return next((found for found in ours(folder) if found.record and found.record.claim == mark), None)
 

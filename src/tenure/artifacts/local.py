@@ -1,7 +1,7 @@
 """Artifacts in a folder: `ab/cd/abcd…`, readable by the user alone.
 
-A content is written to a file in `incoming`, synced, and then linked to its place, which either happens or does not.
-Its writer holds a lock on that file; so a file there that nobody holds was left by a writer that died, and is swept.
+A content is written to a file in `incoming`, synced, and then linked to its final name, atomically. Its writer holds a
+lock on that file; so a file without a lock was left by a writer that died, and is swept.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Self
 
 from tenure.artifacts import port
 from tenure.core.errors import StoreUnavailable
+from tenure.user_state import sync_folder
 
 INCOMING = "incoming"
 
@@ -31,7 +32,7 @@ class LocalArtifacts:
     def begin(self, *, largest: int) -> _Writing:
         try:
             _make(self.folder / INCOMING)
-            if not self._is_swept:  # once a process: what a crash left goes with the next put
+            if not self._is_swept:  # once per process
                 self._is_swept = True
                 self.sweep()
             return _Writing(self.folder, largest)
@@ -83,7 +84,7 @@ class LocalArtifacts:
         for path in self.folder.glob(f"{INCOMING}/*"):
             try:
                 handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            except OSError:  # kept meanwhile, or none of ours
+            except OSError:  # kept meanwhile, or not one of ours
                 continue
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -122,7 +123,7 @@ class _Writing:
             os.fsync(self._handle)
             _make(path.parent)
             is_new = self._link(path)
-            # All three: who made the upper ones may not have come to it yet.
+            # All three: the process that created the upper ones may not have synced them yet.
             for folder in (path.parent, path.parent.parent, self._folder):
                 _sync(folder)
         except OSError as error:
@@ -130,14 +131,14 @@ class _Writing:
         return port.Kept(digest, self._measured.size, is_new)
 
     def _link(self, path: Path) -> bool:
-        """Give it its name. Of several that put the same at once one is the first; each puts good bytes there."""
+        """Give it its final name; returns whether it is new. Concurrent puts of one content all succeed."""
         try:
             path.hardlink_to(self._path)
         except FileExistsError:
-            # In the place of what is there: that mends a damaged file, and makes an old one young for the retention.
+            # Replacing repairs a damaged file, and renews an old one's age for the retention.
             self._path.replace(path)
             return False
-        except OSError:  # a file system without links
+        except OSError:  # a file system without hard links
             is_new = not path.exists()
             self._path.replace(path)
             return is_new
@@ -155,14 +156,14 @@ class _Writing:
 
 
 def _incoming(folder: Path) -> tuple[Path, int]:
-    """A new file that is ours: locked, and still there once it was."""
+    """A new file, locked before a sweep could delete it."""
     while True:
         path = folder / INCOMING / secrets.token_hex(16)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             os.fchmod(handle, 0o600)  # whatever the umask
             fcntl.flock(handle, fcntl.LOCK_EX)
-            if os.fstat(handle).st_nlink:  # else a sweep came between the two lines above
+            if os.fstat(handle).st_nlink:  # otherwise a sweep came before the lock
                 return path, handle
         except BaseException:
             os.close(handle)
@@ -171,7 +172,7 @@ def _incoming(folder: Path) -> tuple[Path, int]:
 
 
 class _Pieces:
-    """An open file from `start` to `end`, closed with its last reference, also where nobody began to read."""
+    """An open file from `start` to `end`, closed with its last reference, also if it is never read."""
 
     def __init__(self, handle: int, path: Path, start: int, end: int) -> None:
         self._handle, self._path, self._at, self._end = handle, path, start, end
@@ -199,7 +200,7 @@ def _place(folder: Path, digest: str) -> Path:
 
 
 def _make(folder: Path) -> None:
-    """The folder and those above it, private where we make them, and there to stay."""
+    """Create the folder and its missing parents, private and synced."""
     if folder.is_dir():
         return
     _make(folder.parent)
@@ -210,12 +211,7 @@ def _make(folder: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Make a new name in the folder last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_folder(str(folder))
 
 
 def _away(path: Path, error: OSError) -> StoreUnavailable:

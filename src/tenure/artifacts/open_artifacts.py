@@ -1,7 +1,7 @@
-"""From a URL to a place for artifacts: a path or `file:///path`, `s3://bucket/prefix`, `memory://`.
+"""Opens the artifacts of a URL: a path or `file:///path`, `s3://bucket/prefix`, `memory://`.
 
 Third parties add a scheme with an entry point in the group `tenure.artifacts`: a callable (url, part=…) → Artifacts.
-The group is looked up only for a scheme that is not known here.
+The group is read only for a scheme that is not listed here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GROUP = "tenure.artifacts"
 
 
 def open_artifacts(url: str, *, tenant: str = "local", project: str | None = None) -> Artifacts:
-    """The artifacts of one tenant, or project; another's are not seen, and an equal content is kept for each."""
+    """The artifacts of one tenant, or project; others are not visible, and each keeps its copy of equal contents."""
     scheme, colon, rest = url.partition("://")
     part = part_of(tenant) if project is None else part_of(tenant, project)
     if not colon or scheme == "file":
@@ -41,7 +41,7 @@ def _local(path: str, part: str, *, is_url: bool) -> Artifacts:
     if is_url:
         path = unquote(path)
     if not path or (is_url and not path.startswith("/")):
-        raise InvalidInput("artifacts: a folder's URL needs a whole path, as in file:///srv/project/artifacts")
+        raise InvalidInput("artifacts: a folder's URL needs an absolute path, as in file:///srv/project/artifacts")
     return LocalArtifacts(Path(path) / part)
 
 

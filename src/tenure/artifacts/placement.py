@@ -1,7 +1,7 @@
-"""Writing an artifact into a folder under its name, whatever else lies in that folder.
+"""Writes an artifact into a folder under its name, whatever else lies in that folder.
 
-Every folder on the way is opened from the one above it, and no link is followed: neither a name nor a link that an
-agent left there leads outside.
+Every folder of the path is opened from the one above it, and no symbolic link is followed: neither a name nor a link
+that an agent left there leads outside.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NotPlaced(TenureError):
-    """The file could not be written there; nothing is."""
+    """The file could not be written; there is none."""
 
     code = "NOT_PLACED"
 
 
 def place(folder: str | Path, name: str, content: Iterable[bytes], *, replace: bool = False) -> Path:
-    """The path of the new file, whole and synced. One that is there stays as it is, unless it shall be replaced."""
+    """Write the file, synced; returns its path. An existing one stays, unless `replace` is True."""
     *above, last = checked_name(name).split("/")
     path = Path(folder, *above, last)
     try:
@@ -46,14 +46,14 @@ def _below(at: int, part: str, path: Path) -> int:
         os.mkdir(part, 0o700, dir_fd=at)
     try:
         return os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
-    except NotADirectoryError:  # what O_NOFOLLOW says of a link, too
-        raise NotPlaced(f"{path}: {part!r} on the way to it is a link or a file, not a folder") from None
+    except NotADirectoryError:  # O_NOFOLLOW raises it for a symbolic link too
+        raise NotPlaced(f"{path}: {part!r} in its path is a link or a file, not a folder") from None
 
 
 def _write(at: int, name: str, content: Iterable[bytes], path: Path, replace: bool) -> None:
     if not replace and _is_there(at, name):  # before a large content is written in vain
         raise _taken(path)
-    # No name of an artifact begins with a dot, so this one is nobody's.
+    # No name of an artifact begins with a dot, so this one is free.
     temporary = f".{secrets.token_hex(16)}"
     handle = os.open(temporary, _NEW, 0o600, dir_fd=at)
     try:
@@ -95,4 +95,4 @@ def _opened(stack: ExitStack, handle: int) -> int:
 
 
 def _taken(path: Path) -> InvalidInput:
-    return InvalidInput(f"{path} is there already", "Choose another folder, or ask for it to be replaced (--force).")
+    return InvalidInput(f"{path} exists already", "Choose another folder, or replace it (--force).")

@@ -1,7 +1,7 @@
-"""The contract of a place for artifacts: whole contents, each under the SHA-256 of its bytes.
+"""The contract of an artifact back end: whole contents, each under the SHA-256 of its bytes.
 
-Nothing is seen before it is whole, the same content is kept once, and what is read is compared with its name: so a
-reader has the bytes that were put, or an error. The suite in `tenure.testing.suites.artifacts` proves every sentence.
+A content is not visible before it is complete, equal contents are kept once, and a read is compared with its digest: a
+reader gets the bytes that were put, or an error. The suite in `tenure.testing.suites.artifacts` proves every sentence.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _PLAIN = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,98}[a-z0-9_-]|[a-z0-9_-]")  # one 
 
 
 class ArtifactCorrupt(StoreError):
-    """What was read is not what was put."""
+    """The stored bytes differ from those that were put."""
 
     code = "ARTIFACT_CORRUPT"
 
 
 class Kept(NamedTuple):
-    """A content that is in its place. `is_new`: it was not there before, as far as this put could see."""
+    """A stored content. `is_new`: it did not exist before, as far as this put could see."""
 
     digest: str
     size: int
@@ -40,13 +40,13 @@ class Listed(NamedTuple):
 
 
 class Writing(Protocol):
-    """A content on its way. Leaving the block without `keep`, or the process's end, leaves nothing that is seen."""
+    """A content that is being written. Without `keep`, its block or process leaves nothing visible."""
 
     def write(self, piece: bytes) -> None:
-        """Add to the content; raises TooLarge as soon as it passes its bound. After an error nothing can be kept."""
+        """Add to the content; raises TooLarge as soon as it exceeds its limit. After an error it cannot be kept."""
 
     def keep(self, expected: str | None = None) -> Kept:
-        """Put it in its place, durably; once. Raises InvalidInput where it does not have the digest `expected`."""
+        """Store it durably; once. Raises InvalidInput where it does not have the digest `expected`."""
 
     def __enter__(self) -> Self: ...
 
@@ -56,40 +56,43 @@ class Writing(Protocol):
 
 
 class Artifacts(Protocol):
-    """Safe to use from several threads and processes. Errors: NotFound, ArtifactCorrupt, StoreAway, InvalidInput."""
+    """Safe to use from several threads and processes.
 
-    url: str  # as it may be printed
+    Errors: NotFound, ArtifactCorrupt, StoreUnavailable, InvalidInput.
+    """
+
+    url: str  # without secrets
 
     def begin(self, *, largest: int) -> Writing:
         """A new content of at most `largest` bytes."""
 
     def read(self, digest: str, *, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """The content in pieces; NotFound comes at once, before the first is asked for.
+        """The content in pieces; raises NotFound at once, before the first piece is read.
 
-        Read whole, it is compared with its digest before its last piece is handed out, so that nobody ever has all of
-        a wrong content. A part of it (`start` to before `end`, cut at its size) can only be compared in length.
+        A whole content is compared with its digest before its last piece is returned, so that no reader gets all of a
+        wrong content. Of a part (`start` to before `end`, limited by its size) only the length is compared.
         """
 
     def size(self, digest: str) -> int | None:
-        """How many bytes it has; None where it is not there."""
+        """Its number of bytes; None where it does not exist."""
 
     def delete(self, digest: str) -> None:
-        """Make it gone; nothing happens where it is not there. Who reads it now may still read to its end."""
+        """Delete it, if it exists. Current readers may still read to its end."""
 
     def listed(self) -> Iterator[Listed]:
-        """All that is there, in no order. What is put or deleted meanwhile may or may not be seen."""
+        """Every content, in no order. One that is put or deleted meanwhile may or may not be listed."""
 
     def sweep(self) -> int:
-        """Remove what writers left that ended before they kept it; never a living one's. How many there were."""
+        """Delete the unfinished contents of writers that have ended; returns how many there were."""
 
     def close(self) -> None: ...
 
 
-# --- what all of them share ---------------------------------------------------------------------------------
+# --- shared by all back ends ---------------------------------------------------------------------------------
 
 
 def put(artifacts: Artifacts, content: Iterable[bytes], *, largest: int, expected: str | None = None) -> Kept:
-    """Keep what comes, piece by piece."""
+    """Store the pieces as one content."""
     with artifacts.begin(largest=largest) as writing:
         for piece in content:
             writing.write(piece)
@@ -97,13 +100,13 @@ def put(artifacts: Artifacts, content: Iterable[bytes], *, largest: int, expecte
 
 
 def pieces(file: BinaryIO) -> Iterator[bytes]:
-    """A file's content from where it stands, for `put`."""
+    """A file's content from its current position, for `put`."""
     while piece := file.read(PIECE):
         yield piece
 
 
 class Measured:
-    """Counts and hashes what is written, and stops it at its bound. What was stopped, or kept, takes no more."""
+    """Counts and hashes written pieces, up to a limit. After `stop` or `digest` it accepts no more."""
 
     def __init__(self, largest: int) -> None:
         self.size = 0
@@ -112,7 +115,7 @@ class Measured:
         self._is_over = False
 
     def stop(self) -> None:
-        """Let nothing be kept any more: a part of it is lost."""
+        """The content can no longer be kept: a part of it is lost."""
         self._is_over = True
 
     def add(self, piece: bytes) -> None:
@@ -126,7 +129,7 @@ class Measured:
         self._hash.update(piece)
 
     def digest(self, expected: str | None) -> str:
-        """Its name; raises InvalidInput where another was expected: bytes were lost or changed on the way."""
+        """Its digest; raises InvalidInput where another was expected: bytes were lost or changed in transfer."""
         self._go_on()
         self.stop()
         digest = self._hash.hexdigest()
@@ -140,7 +143,7 @@ class Measured:
 
 
 def verified(digest: str, size: int, content: Iterable[bytes], start: int, end: int) -> Iterator[bytes]:
-    """The pieces of `start` to `end` of a content that has `size` bytes; the last only once all of it was right."""
+    """The pieces from `start` to `end` of a content of `size` bytes; the last one only after the check."""
     checking = Checking(digest, size, start, end)
     for piece in content:
         if before := checking.take(piece):
@@ -150,7 +153,7 @@ def verified(digest: str, size: int, content: Iterable[bytes], start: int, end: 
 
 
 class Checking:
-    """Compares what was read with what was put: each piece is given back when the next one is there."""
+    """Checks the pieces of a read: each is returned when the next one has arrived."""
 
     def __init__(self, digest: str, size: int, start: int, end: int) -> None:
         self._digest = digest
@@ -169,11 +172,11 @@ class Checking:
         return before
 
     def finish(self) -> bytes:
-        """The last piece; raises ArtifactCorrupt where what was taken is not what was put."""
+        """The last piece; raises ArtifactCorrupt where the pieces differ from those that were put."""
         if self._left or (self._hash is not None and self._hash.hexdigest() != self._digest):
             raise ArtifactCorrupt(
                 f"artifact {self._digest}: its bytes are not those that were put",
-                "Put the same content again: that mends it.",
+                "Put the same content again to repair it.",
             )
         return self._last
 
@@ -187,7 +190,7 @@ def checked_range(digest: str, size: int, start: int, end: int | None) -> tuple[
 
 
 def checked_digest(digest: str) -> str:
-    """64 lower-case hexadecimal digits: nothing else ever becomes a part of a path."""
+    """64 lower-case hexadecimal digits: only these ever become part of a path."""
     if not _DIGEST.fullmatch(digest):
         raise InvalidInput(f"{digest[:80]!r} is not a digest", "A digest is 64 digits of 0-9 and a-f, in lower case.")
     return digest
@@ -198,13 +201,13 @@ def is_digest(name: str) -> bool:
 
 
 def missing(digest: str) -> NotFound:
-    return NotFound(f"artifact {digest}: not there")
+    return NotFound(f"there is no artifact {digest}")
 
 
 def part_of(*names: str) -> str:
-    """The folder or prefix of a tenant, or of a project in it: each name where that is plain, else a hash of it.
+    """The folder or prefix of a tenant, or of a project in it: each name where it is plain, else its hash.
 
-    Each has its own, or the answer to a put would tell whether somebody else has the same content.
+    Shared contents would let the answer to a put reveal whether another tenant has the same content.
     """
     return "/".join(
         name if _PLAIN.fullmatch(name) else "~" + hashlib.sha256(name.encode()).hexdigest()[:32] for name in names

@@ -1,7 +1,7 @@
-"""Artifacts in a bucket of S3, or of anything that speaks like it: `s3://bucket/prefix?endpoint=https://…`.
+"""Artifacts in a bucket of S3 or a compatible server: `s3://bucket/prefix?endpoint=https://…`.
 
-A content's name is known only at its end, so it is gathered in an unnamed file first and sent when it is whole; what is
-cut off never reaches the bucket. Credentials come from the environment (AWS_ACCESS_KEY_ID … or the machine's own),
+A content's digest is known only at its end, so it is written to an unnamed file and sent when it is complete; an
+interrupted one never reaches the bucket. Credentials come from the environment (AWS_ACCESS_KEY_ID …) or the machine,
 never from the URL. Certificates are verified; plain HTTP is for this machine alone.
 """
 
@@ -86,7 +86,7 @@ class S3Artifacts:
             prefix="/".join(filter(None, (address.prefix, part))) or None,
             client_options=_client(address),
             retry_config=RETRIES,
-            checksum_algorithm="SHA256",  # the server refuses what was changed on the way
+            checksum_algorithm="SHA256",  # the server refuses bytes that were changed in transfer
             **options,
         )
 
@@ -125,7 +125,7 @@ class S3Artifacts:
         return meta["size"], _age(meta["last_modified"])
 
     def send(self, digest: str, size: int, file: IO[bytes]) -> bool:
-        """Put the gathered content in its place; whether it was not there."""
+        """Send the complete content; returns whether it is new."""
         found = self.found(digest)
         is_new = found is None
         if found is not None and found[0] == size and found[1] < YOUNG:
@@ -135,7 +135,7 @@ class S3Artifacts:
                 content = file.read()
                 self._asked(lambda: obstore.put(self._store, digest, content, mode="create"))
             else:
-                # Parts are joined at the end, all at once; two that put the same put the same bytes.
+                # The server joins the parts at the end, atomically; concurrent puts of one digest send equal bytes.
                 in_parts = size > AT_ONCE
                 self._asked(
                     lambda: obstore.put(
@@ -152,7 +152,7 @@ class S3Artifacts:
         port.checked_digest(digest)
         try:
             self._asked(lambda: obstore.delete(self._store, digest))
-        except FileNotFoundError:  # some servers mind
+        except FileNotFoundError:  # from some servers
             return
 
     def listed(self) -> Iterator[port.Listed]:
@@ -163,7 +163,7 @@ class S3Artifacts:
                     yield port.Listed(meta["path"], meta["size"], _age(meta["last_modified"]))
 
     def sweep(self) -> int:
-        """Nothing of ours is left: the hidden parts of a cut-off upload are for a lifecycle rule of the bucket."""
+        """Nothing to delete: a lifecycle rule of the bucket removes the hidden parts of interrupted uploads."""
         return 0
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class S3Artifacts:
         except AlreadyExistsError:
             raise
         except BaseError as error:
-            # The first line says it; the rest is the library's own debugging.
+            # The first line is the message; the rest is the library's debugging output.
             raise StoreUnavailable(f"{self._where}: {str(error).partition(chr(10))[0][:300]}") from error
 
 

@@ -1,5 +1,5 @@
-"""The command line. So far one verb: `demo`, a team at work on a real store.
+"""The command line: turns arguments into commands and outcomes into text. Holds no rule.
 
-Thin: it turns arguments into commands and outcomes into text, and holds no rule. The outermost layer; may import
-anything. To add a verb: a module here with `main(argv) -> int` and its line in VERBS.
+The outermost layer; may import anything. To add a verb: a line in `verbs.py`, a function with its options in the
+module of its noun.
 """

@@ -1,21 +1,90 @@
-"""Print one answer on stdout, errors and warnings on stderr, and return the exit code.
+"""Answers: the table of exit codes; one answer on stdout, errors and warnings on stderr.
 
-A failure here comes after the effect, so no text here may say that nothing happened: the outcome goes to stderr where
-stdout cannot be written.
+The only module that writes to a terminal or pipe; a test checks that. The only control characters it sends are our own
+styles: `text_format.style` marks them with a word that foreign text cannot know, and every other control character is
+shown instead of sent.
+
+Printing an answer comes after the effect, so no text there may say that nothing happened: the outcome goes to stderr
+where stdout cannot be written.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from tenure.cli.exit_codes import OF_ERROR
-from tenure.core.errors import TenureError
+from tenure.cli.text_format import MARK
+from tenure.core.errors import Bug, TenureError
+from tenure.core.safe_text import escaped_json, neutral
 
 if TYPE_CHECKING:
     from tenure.cli.main import Answer, Run
     from tenure.core.outcomes import Outcome
+
+
+class Exit(NamedTuple):
+    code: int
+    meaning: str
+    kind: str | None = None  # of outcomes
+    errors: str = ""  # codes of errors
+
+
+# Exit codes, the one table. Scripts rely on them; the reference page is made from it.
+TABLE = (
+    Exit(0, "ok", "ok"),
+    Exit(1, "no store here", errors="NO_STORE"),
+    Exit(2, "usage: an unknown verb or option", errors="USAGE"),
+    Exit(3, "no task to claim", "nothing"),
+    Exit(4, "not found", "missing", "NOT_FOUND AMBIGUOUS"),
+    Exit(5, "already claimed by another", "held"),
+    Exit(
+        6,
+        "not the holder any more: stale, mismatched, expired, completed, cancelled, or no receipt",
+        "stale",
+        "NO_RECEIPT NOT_HELD",
+    ),
+    Exit(
+        7,
+        "denied: the state, a limit, a conflict or the role does not allow it",
+        "denied",
+        "NOT_ALLOWED LIMIT_REACHED COPY_REFUSED STORE_ONLY TREE_NOT_CLEAN COMMIT_REFUSED HOOK_REFUSED MERGE_CONFLICT "
+        "NOTHING_TO_LAND CHECKOUT_IN_THE_WAY BRANCH_MOVES GIT_FAILED NOT_PLACED",
+    ),
+    Exit(
+        8,
+        "invalid input or output, version conflict, too large",
+        "invalid",
+        "NO_REPOSITORY INVALID_INPUT TOO_LARGE CYCLE REQUEST_ID_REUSED",
+    ),
+    Exit(9, "an operator has terminated this agent"),
+    Exit(
+        10,
+        "the store is unavailable or overloaded; nothing was done",
+        errors="AUTH_UNAVAILABLE RATE_LIMITED OVERLOADED STORE_UNAVAILABLE STORE_ERROR CLOCK_JUMP CONFLICT "
+        "SCHEMA_MISMATCH STORE_CORRUPT ARTIFACT_CORRUPT UNDECIDED SECRET_UNREADABLE",
+    ),
+    # NO_ROUTE, NO_METHOD: the URL is not of a tenure server, or of another version
+    Exit(11, "bad configuration", errors="BAD_CONFIG NO_ROUTE NO_METHOD UNTRUSTED NO_PROGRAM SECRETS_OFF"),
+    Exit(12, "not authorised", errors="NOT_SIGNED_IN"),
+    Exit(70, "an internal error; nothing was done", errors="BUG"),
+    Exit(
+        75, "outcome unknown, or done but the answer could not be written: retry", errors="OUTCOME_UNKNOWN UNFINISHED"
+    ),
+    Exit(130, "interrupted", errors="INTERRUPTED"),
+)
+EXITS = {exit.code: exit.meaning for exit in TABLE}
+OF_KIND = {exit.kind: exit.code for exit in TABLE if exit.kind}
+OF_ERROR = {error: exit.code for exit in TABLE for error in exit.errors.split()}
+OF_OUTCOME = {"DENIED_AGENT": 9}  # where the kind is not enough
+
+
+def exit_of(outcome: str) -> int:
+    from tenure.core.outcomes import CODES
+
+    return OF_OUTCOME.get(outcome, OF_KIND[CODES[outcome].kind])
 
 
 class Interrupted(TenureError):
@@ -28,23 +97,79 @@ class Unfinished(TenureError):
     definite = False
 
 
-def said(outcome: Outcome) -> str:
+# --- writing ------------------------------------------------------------------------------------------------
+
+
+_STYLES = re.compile(f"{re.escape(MARK)}([0-9;]*)m")
+_FRAME_STYLES = re.compile("(\x1b\\[[0-9;]*m)")
+
+
+def printed(text: str) -> str:
+    """The text as it is sent."""
+    if MARK not in text:
+        return neutral(text)
+    parts = _STYLES.split(text)  # text, style, text, style, …
+    return "".join(f"\x1b[{part}m" if number % 2 else neutral(part) for number, part in enumerate(parts))
+
+
+def clean_frame(frame: str) -> str:
+    """A frame that rich has drawn, without any control but styles."""
+    parts = _FRAME_STYLES.split(frame)
+    return "".join(part if number % 2 else neutral(part) for number, part in enumerate(parts))
+
+
+def say(text: str, stream: TextIO | None = None) -> None:
+    """Write the text and the end of its line, now."""
+    stream = stream or sys.stdout
+    text = printed(text)
+    text = text if text.endswith("\n") else text + "\n"
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:  # a terminal that has not all of these characters
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def say_json(value: Any) -> None:
+    """Write one JSON value on a line, now. It is the same value with its control characters escaped as JSON does."""
+    import msgspec
+
+    try:
+        text = msgspec.json.encode(value).decode()
+        sys.stdout.write((text if text.isascii() and "\x7f" not in text else escaped_json(text)) + "\n")
+    except UnicodeEncodeError:  # by the terminal's encoding, or for half of a character that a shell passed on
+        import json
+
+        sys.stdout.write(json.dumps(msgspec.to_builtins(value)) + "\n")
+    sys.stdout.flush()
+
+
+def asked(question: str) -> bool:
+    """Whether the person at the terminal says yes."""
+    sys.stdout.write(f"{printed(question)} [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+# --- printing one answer ------------------------------------------------------------------------------------
+
+
+def outcome_text(outcome: Outcome) -> str:
     line = in_a_line(outcome)
     line = f"{line}\n  {outcome.hint}" if outcome.hint else line
     if outcome.brief is None:
         return line
-    told = "" if outcome.outcome == "CHANGED" else f"\n  {outcome.directive_text or 'the description was changed'}"
-    return f"{line}{told}\n{outcome.diff}"
+    note = "" if outcome.outcome == "CHANGED" else f"\n  {outcome.directive_text or 'the description was changed'}"
+    return f"{line}{note}\n{outcome.diff}"
 
 
 def in_a_line(outcome: Outcome) -> str:
     return f"{outcome.outcome}: {outcome.message}" if outcome.message else outcome.outcome
 
 
-def tell(answer: Answer, run: Run) -> int:
-    """Print the answer and return the exit code. If stdout cannot be written, stderr reports what was done."""
-    from tenure.cli.terminal_output import say, say_json
-
+def print_answer(answer: Answer, run: Run) -> int:
+    """Print the answer and return the exit code. If stdout cannot be written, stderr reports the outcome."""
     text = "" if run.is_json else _text(answer, run)
     for warning in run.warnings:
         say(f"tenure: {warning}", sys.stderr)
@@ -60,7 +185,7 @@ def tell(answer: Answer, run: Run) -> int:
         reader_left()
     except OSError as error:
         reader_left()
-        for undo in run.untold:
+        for undo in run.unwritten:
             undo()
         say(f"tenure: the answer could not be written: {error}", sys.stderr)
         for outcome in run.done[-1:]:
@@ -79,19 +204,19 @@ def _text(answer: Answer, run: Run) -> str:
         if not run.done:
             raise
         run.warn(f"it was done; showing it failed: {type(error).__name__}: {error}")
-        return said(run.done[-1])
+        return outcome_text(run.done[-1])
 
 
 def reader_left() -> None:
-    """The reader of stdout is gone, as after `head`: the command had its effect, so this is no error."""
+    """The reader of stdout is gone, as after `head`. Not an error: the command had its effect."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 _CLOSED: set[int] = set()  # streams that this process was started without
 
 
-def open_closed() -> None:
-    """Take the place of streams that were closed, so that no other file is given their numbers."""
+def open_streams() -> None:
+    """Open closed standard streams on /dev/null, so that no other file gets their numbers."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             handle = os.open(os.devnull, os.O_RDWR)
@@ -102,13 +227,11 @@ def open_closed() -> None:
             _CLOSED.add(number)
 
 
-def refuse(error: TenureError, wants_json: bool) -> int:
-    from tenure.cli.terminal_output import say, say_json
-
+def print_error(error: TenureError, wants_json: bool) -> int:
     if wants_json:
-        told = {"code": error.code, "message": error.message, "hint": error.hint, "definite": error.definite}
+        fields = {"code": error.code, "message": error.message, "hint": error.hint, "definite": error.definite}
         try:
-            say_json({"error": {name: value for name, value in told.items() if value is not None}})
+            say_json({"error": {name: value for name, value in fields.items() if value is not None}})
         except BrokenPipeError:
             reader_left()
         except OSError as unwritten:
@@ -116,5 +239,24 @@ def refuse(error: TenureError, wants_json: bool) -> int:
             say(f"tenure: {error.message}\n  the answer could not be written: {unwritten}", sys.stderr)
     else:
         say(f"tenure: {error.message}\n" + (f"  {error.hint}\n" if error.hint else ""), sys.stderr)
-    code = 130 if isinstance(error, Interrupted) else OF_ERROR.get(error.code, 70)
-    return 75 if code in (10, 70) and not error.definite else code  # those two say that nothing was done
+    code = OF_ERROR.get(error.code, 70)
+    return 75 if code in (10, 70) and not error.definite else code  # those two mean that nothing was done
+
+
+def kept_crash(error: Exception, words: Sequence[str]) -> Bug:
+    """The bug to report, with the path of the details; arguments are listed without their values."""
+    import tempfile
+    import traceback
+
+    if os.environ.get("TENURE_DEBUG"):
+        traceback.print_exception(error)
+    where = "set TENURE_DEBUG=1 to see the traceback"
+    try:
+        handle, path = tempfile.mkstemp(prefix="tenure-crash-", suffix=".txt")
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(f"tenure {words[0] if words else ''}\n")
+            traceback.print_exception(error, file=file)
+        where = f"details are in {path}; please report them"
+    except OSError:
+        pass
+    return Bug(f"internal error: {type(error).__name__}: {error}", where)

@@ -8,9 +8,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tenure.cli.answers import say
 from tenure.cli.holder_verbs import RECEIPT, TASK
-from tenure.cli.main import Answer, Run, Usage, answered, arg, options
-from tenure.cli.terminal_output import say
+from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown
 
 if TYPE_CHECKING:
     from tenure.client.contents import Content, Download
@@ -31,10 +31,8 @@ def put(run: Run, given: Namespace) -> Answer:
     name = given.name or ("" if given.file == "-" else os.path.basename(given.file))
     if not name:
         raise Usage("artifact put: stdin needs a --name")
-    receipt = run.receipt(given)
     source: Content = sys.stdin.buffer if given.file == "-" else Path(run.folder, given.file)
-    outcome = run.client.put_artifact(receipt, name, source, type=given.type)
-    run.receipts.settle(receipt, outcome)
+    outcome = run.present(given, lambda r: run.client.put_artifact(r, name, source, type=given.type))
     return answered(outcome, (lambda: _kept(outcome.artifact or {})) if outcome.ok else "")
 
 
@@ -94,17 +92,11 @@ def _print(got: Download) -> int:
     return 0
 
 
-@options(
-    TASK,
-    arg("--generation", type=int, metavar="N", help="only of this claim"),
-)
+@options(TASK, arg("--generation", type=int, metavar="N", help="only of this claim"))
 def list_(run: Run, given: Namespace) -> Answer:
     """List the artifacts of a task's claims, the latest generation of each name first."""
-    from tenure.client.wire import plain as wire
-
     task = run.task_held(given.task)
-    entries = run.client.artifacts(task, generation=given.generation)
-    return Answer(wire(entries), lambda: _listed(entries))
+    return shown(run.client.artifacts(task, generation=given.generation), _listed)
 
 
 def _listed(entries: list[dict[str, Any]]) -> str:
@@ -117,7 +109,6 @@ def _listed(entries: list[dict[str, Any]]) -> str:
 
 
 def sized(size: int) -> str:
-    """A size for people."""
     amount, unit = float(size), "bytes"
     for larger in ("KB", "MB", "GB"):
         if amount < 1024:

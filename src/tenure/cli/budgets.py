@@ -6,10 +6,11 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenure.cli.main import Answer, Run, answered, arg, options
+from tenure.cli.main import Answer, Run, answered, arg, options, shown, verb_of
 from tenure.cli.option_kinds import at, instant
 from tenure.cli.text_format import lasting, moment, plain, style, table
 from tenure.client.wire import plain as wire
+from tenure.core import commands as c
 
 HOUR = 3600 * 1_000_000
 DAY = 24 * HOUR
@@ -42,7 +43,7 @@ def set_(run: Run, given: Namespace) -> Answer:
         given.scope, usd=given.usd, tokens=given.tokens, default_estimate=given.default_estimate, period=given.period,
         zone=given.zone, begins_at=begins_at, ends_at=ends_at, throttle=given.throttle,
     )  # fmt: skip
-    resumed = f"\n  goes on: {', '.join(outcome.changed)}" if outcome.changed else ""
+    resumed = f"\n  resumed: {', '.join(outcome.changed)}" if outcome.changed else ""
     text = line(outcome.budget) + resumed if outcome.budget and outcome.ok else ""
     return answered(outcome, text)
 
@@ -52,14 +53,14 @@ def set_(run: Run, given: Namespace) -> Answer:
     arg("--limit", type=int, default=100, metavar="N", help="at most N (100)"),
 )
 def list_(run: Run, given: Namespace) -> Answer:
-    """Budgets of the project, and the tenant's. What single tasks may cost is listed by `budget list task`."""
-    found = run.client.budgets(given.scope, limit=given.limit)
-    return Answer(wire(found), lambda: listed(found) or "no budgets; `tenure budget set --usd 20` creates one")
+    """List budgets of the project, and the tenant's. `budget list task` lists those of single tasks."""
+    nothing = "no budgets; `tenure budget set --usd 20` creates one"
+    return shown(run.client.budgets(given.scope, limit=given.limit), lambda found: listed(found) or nothing)
 
 
 @options(SCOPE)
 def show(run: Run, given: Namespace) -> Answer:
-    """Show one budget: what is left, the last week's use, and the forecast."""
+    """Show one budget: the remainder, the last week's use, and the forecast."""
     found = run.client.budget(given.scope)
     if run.is_json:
         return Answer(wire(found))
@@ -67,33 +68,27 @@ def show(run: Run, given: Namespace) -> Answer:
     return Answer(None, "\n".join([line(found), *burn_down(found, run.client.now()), *_ahead(ahead), *_alerts(found)]))
 
 
-@options(
+move = verb_of(
+    c.MoveBudget,
+    "Move money between budgets atomically; only money that is neither spent nor reserved.",
     arg("source", help="from which budget"),
     arg("target", help="to which"),
     arg("amount", help="how much, in the currency of both"),
 )
-def move(run: Run, given: Namespace) -> Answer:
-    """Move money between budgets atomically; only what is neither spent nor reserved."""
-    return answered(run.client.move_budget(given.source, given.target, given.amount))
-
-
-@options(SCOPE)
-def remove(run: Run, given: Namespace) -> Answer:
-    """Remove a budget: its scope may spend without a limit."""
-    return answered(run.client.remove_budget(given.scope))
+remove = verb_of(c.RemoveBudget, "Remove a budget: its scope may spend without a limit.", SCOPE)
 
 
 def alerts(run: Run, given: Namespace) -> Answer:
-    """Budgets of which 50, 90 or 100 per cent are spent, until they no longer are."""
-    found = run.client.alerts()
-    return Answer(wire(found), lambda: "\n".join(_alert(alert, run.client.now()) for alert in found) or "no alerts")
+    """List budgets of which 50, 90 or 100 per cent are spent."""
+    now = run.client.now()
+    return shown(run.client.alerts(), lambda found: "\n".join(_alert(alert, now) for alert in found) or "no alerts")
 
 
 @options(SCOPE)
 def projection(run: Run, given: Namespace) -> Answer:
     """Forecast a budget: burn rate, days left, and the cost of all open tasks."""
     found = run.client.projection(given.scope)
-    return Answer(wire(found), lambda: "\n".join([f"{found['budget']}: {_left(found)}", *_ahead(found)]))
+    return shown(found, lambda ahead: "\n".join([f"{ahead['budget']}: {_left(ahead)}", *_ahead(ahead)]))
 
 
 # --- text ---------------------------------------------------------------------------------------------------
@@ -120,7 +115,6 @@ def line(budget: Mapping[str, Any]) -> str:
 
 
 def bar(budget: Mapping[str, Any], width: int = 20) -> str:
-    """What is spent, what is reserved, what is left."""
     whole = float(budget["allocated"]) or 1.0
     spent = min(width, round(width * float(budget["consumed"]) / whole))
     held = min(width - spent, round(width * float(budget["reserved"]) / whole))
@@ -141,7 +135,7 @@ def listed(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def burn_down(budget: Mapping[str, Any], now: int) -> list[str]:
-    """What was left at the end of each part of the last week, drawn from full to empty."""
+    """The remainder at the end of each part of the last week."""
     if not budget["burn"]:
         return ["  nothing was spent in the last week"]
     whole = float(budget["allocated"]) or 1.0

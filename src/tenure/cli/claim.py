@@ -1,21 +1,25 @@
-"""`claim`, `next`, `whoami`: get work, and list what you hold."""
+"""`claim`, `next`, `whoami`: get work, and list what you hold; with the brief that an agent reads after a claim."""
 
 from __future__ import annotations
 
 import time
 from argparse import Namespace
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tenure.agents.quotations import QUOTED, as_json, quoted, written_by
 from tenure.cli.main import Answer, Run, answered, arg, options
 from tenure.cli.option_kinds import pair, seconds
-from tenure.core.commands import Process
+from tenure.cli.text_format import plain
+from tenure.core import limits
 from tenure.core.errors import RequestIdReused, TenureError
 from tenure.core.lifecycle import HELD
+from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from tenure.agents.pending_claims import Request
-    from tenure.agents.receipts import Kept
+    from tenure.agents.receipts import Kept, Request
     from tenure.client import Client
+    from tenure.core.commands import Process
     from tenure.core.outcomes import Outcome
 
 FILTERS = (
@@ -58,7 +62,7 @@ def claim(run: Run, given: Namespace) -> Answer:
     that `done`, `fail` and the others find it; sub-agents that share both name the claim (KEY@GENERATION) or pass
     --receipt. If the answer of a claim was lost, the same command gets the same claim again.
     """
-    began = time.perf_counter()  # what follows is the claim itself: open to commit
+    began = time.perf_counter()  # measures the claim itself: open to commit
     asked = _asked(run, given)
     outcome, request = _claimed(run, given, asked)
     took = round((time.perf_counter() - began) * 1000, 2)
@@ -70,7 +74,7 @@ def claim(run: Run, given: Namespace) -> Answer:
                 run.warn(f"the receipt could not be kept ({error}); present it yourself: --receipt {granted.receipt}")
     if request is not None:
         request.answered()
-        run.untold.append(request.untold)
+        run.unwritten.append(request.unanswered)
     value = answered(outcome, lambda: claimed(run.client, outcome), took_ms=took)
     _name_claims(outcome, value.value)
     return value
@@ -87,7 +91,7 @@ def _name_claims(outcome: Outcome, value: dict[str, Any]) -> None:
 
 
 def _asked(run: Run, given: Namespace) -> dict[str, Any]:
-    """All that says what is asked for; the process that asks may be another next time."""
+    """The arguments of the claim, without the process: a repeat may come from another one."""
     lease = given.lease if given.lease is not None else run.setting("lease")
     agent_type = run.who.type if run.who.role == "agent" else None
     return {
@@ -99,7 +103,7 @@ def _asked(run: Run, given: Namespace) -> dict[str, Any]:
 def _claimed(run: Run, given: Namespace, asked: dict[str, Any]) -> tuple[Outcome, Request | None]:
     if given.request_id:
         return _ask(run, given, asked, given.request_id), None
-    from tenure.agents.pending_claims import request
+    from tenure.agents.receipts import request
 
     words = str((run.project, run.who.session, run.who.agent, run.who.user, sorted(asked.items())))
     while True:
@@ -144,26 +148,24 @@ def _ask(run: Run, given: Namespace, asked: dict[str, Any], request_id: str) -> 
 
 
 def _is_freed(run: Run) -> bool:
-    """Whether something can be taken over from a process that has ended; looked for only where nothing else is left."""
-    from tenure.agents.ended_processes import release_ended
+    """End claims of ended processes of this host; called only where no other task can be claimed."""
+    from tenure.agents.process_table import release_ended
 
     return bool(release_ended(run.client))
 
 
 def _process(run: Run) -> Process | None:
     """The process whose end ends the session; others on this host may then take over before the lease is over."""
-    found = run.who.process
-    if found is None:
+    if run.who.process is None:
         return None
-    from tenure.agents import process_table
+    from tenure.agents.process_table import as_claimed
 
-    return Process(host=process_table.host(), boot=process_table.boot_id(), pid=found.pid, start=found.start)
+    return as_claimed(run.who.process)
 
 
 def claimed(client: Client, outcome: Outcome) -> str:
     """The text that an agent reads after a claim."""
     from tenure.agents.quotations import editor_of
-    from tenure.cli.claim_brief import briefing, nothing
 
     if outcome.claims or outcome.receipt:
         parts = outcome.claims or (outcome,)
@@ -175,7 +177,6 @@ def claimed(client: Client, outcome: Outcome) -> str:
 @options(*FILTERS)
 def next_(run: Run, given: Namespace) -> Answer:
     """Show what `claim` would take now. Nothing is claimed; another agent may be faster."""
-    from tenure.cli.claim_brief import nothing, summary
 
     found = run.client.next(**filters_of(given))
     return answered(found, lambda: summary(found.task) if found.task else nothing(found))
@@ -188,7 +189,7 @@ def whoami(run: Run, given: Namespace) -> Answer:
 
     who = run.who
     kept = Receipts(run.home, run.project, who.session, environ=run.environ).live()
-    held = [one for one in kept if one.agent in (who.agent, None)]
+    held = [one for one in kept if one.agent == who.agent]
     others = [one for one in kept if one not in held]
     value = {
         "agent": who.agent, "session": who.session, "role": who.role, "type": who.type, "user": who.user,
@@ -210,3 +211,66 @@ def whoami(run: Run, given: Namespace) -> Answer:
 
 def _shown(kept: Kept) -> dict[str, Any]:
     return {"task": kept.task, "key": kept.key, "task_ref": kept.name, "receipt": kept.receipt}
+
+
+MOST_SHOWN = limits.INPUT_SHOWN
+
+
+def briefing(outcome: Outcome, editor: str | None = None, *, is_only: bool = False) -> str:
+    """`editor`: who last changed the task's text, if anybody did.
+
+    `is_only`: the one claim of this command, which TENURE_TASK may name.
+    """
+    task = outcome.task or {}
+    claim = f"{task.get('ref', '')}@{outcome.generation}"
+    lines = [f"{task.get('key')} is yours: generation {outcome.generation}, attempt {outcome.attempt}."]
+    lines += [f"claim    {claim}", f"receipt  {outcome.receipt}"]
+    if outcome.lease is not None:
+        lines += [f"lease    {outcome.lease:.0f} s; every command on this task renews it"]
+    if outcome.model:
+        lines += [f"model    {outcome.model} ({outcome.why})"]
+    lines += ["", plain(task.get("title", "")), f"({written_by(task, editor)})"]
+    if task.get("description"):
+        lines += ["", quoted(str(task["description"]))]
+    for name in ("spec", "constraints", "output", "touches"):
+        if task.get(name):
+            lines += [f"{name}: {_short(task[name])}"]
+    for answer in task.get("answers", ()):
+        lines += [f"asked: {_short(answer['question'])}", f"answer: {_short(answer['answer'])}"]
+    if outcome.inputs or outcome.checkpoint:
+        lines += ["", QUOTED]
+    for key, handed in (outcome.inputs or {}).items():
+        lines += [f"from {key} ({handed['state']}): {_short(handed.get('data', handed.get('summary', '')))}"]
+    if outcome.checkpoint:
+        left = outcome.checkpoint
+        lines += [f"left by {plain(left['agent'])} (generation {left['generation']}): {_short(left['data'])}"]
+    if outcome.unfinished:
+        lines += ["", f"You also hold: {', '.join(outcome.unfinished)}"]
+    lines += ["", f'Then: tenure done {claim} -s "what you did"   (or: fail {claim} -m "why", release {claim})']
+    if is_only:
+        lines += [f"export TENURE_TASK={claim}"]
+    return "\n".join(lines)
+
+
+def summary(task: Mapping[str, Any]) -> str:
+    return f"{task['key']}  {task['tier']}  {plain(task['title'])}"
+
+
+def nothing(outcome: Outcome) -> str:
+    lines = [f"{outcome.outcome}: {outcome.message}" if outcome.message else outcome.outcome]
+    if outcome.counts:
+        lines += ["  " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in outcome.counts.items() if n)]
+    if outcome.unfinished:
+        lines += [f"  you hold: {', '.join(outcome.unfinished)}"]
+    if outcome.hint:
+        lines += [f"  {outcome.hint}"]
+    return "\n".join(line for line in lines if line.strip())
+
+
+def _short(value: Any) -> str:
+    text = as_json(value)  # on one line: nothing in it can pass for a line of ours
+    return (
+        text
+        if len(text) <= MOST_SHOWN
+        else text[:MOST_SHOWN] + f" … ({len(text)} characters; `tenure show` prints all)"
+    )

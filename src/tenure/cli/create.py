@@ -6,14 +6,15 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any
 
-from tenure.cli.main import Answer, Run, answered, arg, options
+from tenure.cli.main import Answer, Run, answered, arg, options, verb_of
 from tenure.cli.option_kinds import In, contents, contract, instant, json_value, priority
+from tenure.core import commands as c
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import InvalidInput
 
-# Options that stand for one field of a task, for `add` and `edit` alike.
+# Options for single fields of a task, for `add` and `edit` alike.
 FIELDS = (
-    arg("-d", "--description", type=contents, metavar="TEXT", help="what is asked for: text, @FILE, or - for stdin"),
+    arg("-d", "--description", type=contents, metavar="TEXT", help="the description: text, @FILE, or - for stdin"),
     arg(
         "-p", "--priority", type=priority, metavar="P", help="critical, high, normal, low, backlog, or 0 (first) to 99"
     ),
@@ -100,7 +101,7 @@ def tasks_of(listed: Any, titles: Iterable[str] = ()) -> list[NewTask]:
     import msgspec
 
     if not isinstance(listed, list):
-        raise InvalidInput('tasks: a list is wanted, as in [{"title": "Write the tests"}]')
+        raise InvalidInput('tasks: must be a list, as in [{"title": "Write the tests"}]')
     try:
         tasks = [msgspec.convert({"name": part.get("title"), **part}, NewTask) for part in listed]
     except (msgspec.ValidationError, AttributeError, TypeError) as error:
@@ -108,23 +109,19 @@ def tasks_of(listed: Any, titles: Iterable[str] = ()) -> list[NewTask]:
     return [*tasks, *(NewTask(title=title, name=title) for title in titles)]
 
 
-@options(
-    arg("task", help="the dependent task"),
+DEPENDENT = arg("task", help="the dependent task")
+
+link = verb_of(
+    c.Link,
+    "Make one task depend on another. A cycle is refused, and printed.",
+    DEPENDENT,
     arg("needs", help="the dependency"),
     arg("--on-failure", choices=("block", "cancel", "ignore"), default="block", help="what its failure means"),
 )
-def link(run: Run, given: Namespace) -> Answer:
-    """Make one task depend on another. A cycle is refused, and printed."""
-    return answered(run.client.link(given.task, given.needs, given.on_failure))
-
-
-@options(arg("task", help="the dependent task"), arg("needs", help="the dependency to remove"))
-def unlink(run: Run, given: Namespace) -> Answer:
-    """Remove a dependency."""
-    return answered(run.client.unlink(given.task, given.needs))
-
-
-@options(arg("task", nargs="?", help="the draft"), arg("--dag", metavar="ID", help="all drafts of this dag"))
-def publish(run: Run, given: Namespace) -> Answer:
-    """Publish a draft, or all drafts of a dag."""
-    return answered(run.client.publish(given.task, given.dag))
+unlink = verb_of(c.Unlink, "Remove a dependency.", DEPENDENT, arg("needs", help="the dependency to remove"))
+publish = verb_of(
+    c.Publish,
+    "Publish a draft, or all drafts of a dag.",
+    arg("task", nargs="?", help="the draft"),
+    arg("--dag", metavar="ID", help="all drafts of this dag"),
+)

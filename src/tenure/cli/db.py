@@ -1,21 +1,26 @@
-"""`config`, `daemon`, `db upgrade|backup|check|clock|new-epoch`: the store and the settings themselves."""
+"""`config`, `daemon`, `db …`: the store and the settings themselves."""
 
 from __future__ import annotations
 
 import os
 import sys
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
+from tenure.cli.answers import say
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import seconds
-from tenure.cli.terminal_output import say
-from tenure.cli.text_format import table
+from tenure.cli.text_format import counted, lasting, table
 from tenure.config import SECRETS, SETTINGS, without_password
+from tenure.core.errors import NotAllowed
+
+if TYPE_CHECKING:
+    from tenure.client.copy import Copies
 
 
 @options(arg("key", nargs="?", help="one setting (else all)"))
 def config(run: Run, given: Namespace) -> Answer:
-    """The settings, their values, and where each came from: default, a file, the environment, or a flag."""
+    """Show the settings, their values, and where each came from: default, a file, the environment, or a flag."""
     if given.key is not None and given.key not in SETTINGS:
         from tenure.core.inputs import suggestion
 
@@ -62,14 +67,14 @@ def daemon(run: Run, given: Namespace) -> int:
     from tenure.cli.validation_verbs import validating_of
     from tenure.server.coordinator import Note, coordinator_of
 
-    def tell(note: Note) -> None:
+    def report(note: Note) -> None:
         if note.level == "error":
             say(f"tenure: {note.message}; retrying", sys.stderr)
 
     ended = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: ended.set())
-    coordinator = coordinator_of(run.client.engine, looks=given.every, tell=tell)
+    coordinator = coordinator_of(run.client.engine, looks=given.every, tell=report)
     validating = validating_of(run, lambda text: say(text, sys.stderr))
     coordinator.start()
     validating.start()
@@ -91,21 +96,19 @@ def backup(run: Run, given: Namespace) -> Answer:
 def check(run: Run, given: Namespace) -> Answer:
     """Check the store's bytes and every invariant of its rows; `doctor` checks everything else."""
     wrong = run.client.verify()
-    return Answer({"ok": not wrong, "findings": wrong}, "\n".join(wrong) or "all is well", 10 if wrong else 0)
+    return Answer({"ok": not wrong, "findings": wrong}, "\n".join(wrong) or "no errors found", 10 if wrong else 0)
 
 
 @options(arg("--accept", action="store_true", help="accept the host's clock as right"))
 def clock(run: Run, given: Namespace) -> Answer:
     """Show the difference between this host's clock and the store's time, and repair it after a wrong clock.
 
-    The store's time never goes back by itself: after a clock that was ahead it goes on from the last event. With
-    --accept it is the host's again. Times that were set ahead move back by as much, and claims that were made ahead end
-    with their attempts given back.
+    The store's time never goes back by itself: after a clock that was ahead it continues from the last event. With
+    --accept it is the host's again: times that were set ahead move back by as much, and claims that were made ahead
+    end without a lost attempt.
     """
-    from tenure.cli.text_format import lasting
-
     if given.accept:
-        _as_owner(run, "db clock --accept")
+        _must_own(run, " --accept")
         back, ended = run.client.accept_clock()
         said = "the clock is accepted" + (f"; the store's time went back by {lasting(back / 1e6)}" if back else "")
         lines = [said, *(f"  {key}: its claim ended, no attempt is lost" for key in ended)]
@@ -130,16 +133,123 @@ def clock(run: Run, given: Namespace) -> Answer:
     return Answer(value, said)
 
 
-def _as_owner(run: Run, verb: str) -> None:
+def _must_own(run: Run, option: str = "") -> None:
     if run.who.role != "owner":
-        from tenure.core.errors import NotAllowed
-
-        raise NotAllowed(f"{verb}: needs the role owner", "ask a person to do it")
+        raise NotAllowed(f"{run.verb}{option}: needs the role owner", "ask a person to do it")
 
 
 @options(arg("-m", "--reason", required=True, metavar="TEXT", help="the reason, for the log"))
 def new_epoch(run: Run, given: Namespace) -> Answer:
     """End every live claim and void all receipts, as after a restore."""
-    _as_owner(run, "db new-epoch")
+    _must_own(run)
     epoch = run.client.new_epoch(given.reason)
     return Answer({"epoch": epoch}, f"epoch {epoch}: every earlier receipt is void; tasks can be claimed again")
+
+
+@options(
+    arg("--older-than", type=seconds, metavar="AGE", help="finished longer ago than this, as 30d (else archive_after)"),
+    arg("--dry-run", action="store_true", help="print how many would move, without moving them"),
+)
+def archive(run: Run, given: Namespace) -> Answer:
+    """Move finished tasks that no open task refers to into the archive; delete those whose retention is over.
+
+    Sweeps do the same by themselves, after the project's limit `archive_after` (90 days). An archived task is still
+    found by its name, with its log; `list --archived` lists it. A command that changes it brings it back.
+    """
+    _must_own(run)
+    if given.dry_run:
+        ahead = run.client.could_archive(older=given.older_than)
+        said = f"{counted(ahead.tasks, 'task')} would be moved"
+        if ahead.held_back:
+            said += f", {ahead.held_back} more once every reader of the log has passed their events"
+        return Answer({"would_move": ahead.tasks, "held_back": ahead.held_back, "dry_run": True}, said)
+    moved = run.client.archive_finished(older=given.older_than)
+    value = {
+        "moved": moved.tasks,
+        "bytes": moved.bytes,
+        "pruned": moved.pruned,
+        "failed": moved.failed,
+        "held_back": moved.held_back,
+    }
+    lines = [f"{counted(moved.tasks, 'task')} moved into the archive, {moved.bytes} bytes"]
+    if moved.pruned:
+        lines.append(f"{counted(moved.pruned, 'task')} deleted from it: history_retention is over")
+    if moved.held_back:
+        lines.append(f"{counted(moved.held_back, 'task')} stay: a reader of the log has not passed their events yet")
+    lines += [f"{task} stays: {why}" for task, why in moved.failed.items()]
+    return Answer(value, "\n".join(lines), 10 if moved.failed else 0)
+
+
+@options(
+    arg("source", metavar="FROM", help="the store to copy from: a path or a URL"),
+    arg("target", metavar="TO", help="the store to copy to; created if missing"),
+    arg("--artifacts", metavar="URL", help="where to store the bytes of artifacts (else the setting)"),
+    arg("--no-verify", action="store_true", help="do not verify both stores afterwards"),
+)
+def copy(run: Run, given: Namespace) -> Answer:
+    """Move a project (all of them without --project) to another store, as from SQLite to PostgreSQL.
+
+    Refused while claims are live, and where the other store has a project of that name. A project is copied as a
+    whole or not at all. Claiming is stopped in the first store; earlier receipts are void (STALE_EPOCH).
+    """
+    _must_own(run)
+    source, target = (_store_named(run, url) for url in (given.source, given.target))
+    from tenure.client.copy import copy as copied
+
+    done = copied(
+        source, target, given.project, verified=not given.no_verify, artifacts=run.setting("artifacts"),
+        artifacts_to=given.artifacts,
+    )  # fmt: skip
+    value = {
+        "from": without_password(source), "to": without_password(target),
+        "projects": [
+            {"project": one.project, "rows": one.rows, "events": one.events, "epoch": one.epoch} for one in done.copied
+        ],
+        "findings": done.findings,
+    }  # fmt: skip
+    shown = without_password(source), without_password(target)
+    return Answer(value, lambda: _copies_text(done, *shown), 10 if done.findings else 0)
+
+
+def _store_named(run: Run, url: str) -> str:
+    return url if "://" in url else os.path.join(run.folder, url)
+
+
+def _copies_text(done: Copies, source: str, target: str) -> str:
+    lines = []
+    for one in done.copied:
+        tasks = one.rows["task"] + one.rows["archived"]
+        rows = sum(one.rows.values())
+        lines.append(f"{one.project}: {counted(tasks, 'task')}, {rows} rows and {one.events} events are in {target}")
+    lines += [f"claiming is stopped in {source}; its data is unchanged", "to use the other store:"]
+    lines += [
+        f"  export TENURE_URL={target}",
+        "  (or `url` in tenure.toml, which each person allows with `tenure trust`)",
+    ]
+    if done.is_verified:
+        lines += done.findings or ["both stores were verified"]
+    return "\n".join(lines)
+
+
+@options(
+    arg("backup", help="a file that `tenure db backup` made"),
+    arg("--to", metavar="PATH", help="the store to replace (else the one found here)"),
+)
+def restore(run: Run, given: Namespace) -> Answer:
+    """Replace the store by a backup, in a new epoch. The previous store is kept under another name.
+
+    The backup is checked first. Claims that were live in it end without a lost attempt; earlier receipts are void
+    (STALE_EPOCH), and results submitted with them are kept. Refused while another process has the store open.
+    """
+    _must_own(run)
+    from tenure.client.restore import restore as restored
+
+    url = _store_named(run, given.to) if given.to else run.home.url
+    done = restored(os.path.join(run.folder, given.backup), url)
+    value = {"store": done.store, "aside": done.aside, "epoch": done.epoch, "ended": done.ended}
+    lines = [f"{done.store} is restored, in epoch {done.epoch}"]
+    if done.aside:
+        lines.append(f"the previous store is in {done.aside}")
+    if done.ended:
+        lines.append(f"{counted(len(done.ended), 'claim')} of the backup ended: {', '.join(done.ended[:5])}")
+    return Answer(value, "\n".join(lines))

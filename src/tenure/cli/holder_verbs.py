@@ -1,12 +1,15 @@
-"""The verbs of a holder: each presents the receipt that this session keeps for the task, or --receipt."""
+"""The verbs of a holder, also `checkpoint …`: each presents the receipt that this session keeps, or --receipt."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options
 from tenure.cli.option_kinds import contents, json_value, percent, seconds
+
+if TYPE_CHECKING:
+    from tenure.core.outcomes import Outcome
 
 TASK = arg("task", nargs="?", help="the claim, as KEY@GENERATION; the key alone, or nothing, if it is unambiguous")
 RECEIPT = arg("--receipt", metavar="R", help="the receipt to present (else the one this session keeps)")
@@ -16,7 +19,7 @@ SEEN = arg("--seen", type=int, metavar="N", help="you have read description N of
 @options(
     TASK,
     RECEIPT,
-    arg("-s", "--summary", type=contents, default="", metavar="TEXT", help="what was done, in a line or two"),
+    arg("-s", "--summary", type=contents, default="", metavar="TEXT", help="a summary of the work, in a line or two"),
     arg("--result", type=json_value, metavar="JSON", help="the result: JSON, @FILE, or - for stdin"),
     arg("--commit", metavar="ID", help="the commit that holds the work; it must exist"),
     arg("--artifact", action="append", metavar="NAME", help="an artifact to submit (may be repeated; else all)"),
@@ -29,12 +32,14 @@ def done(run: Run, given: Namespace) -> Answer:
 
     If the task has a check (tests, a judge), it runs here and the verdict is printed.
     """
-    receipt = run.receipt(given)
-    data = _checked(run, given)
-    outcome = run.client.submit(
-        receipt, data, given.summary, given.request_id, artifacts=given.artifact, seen=given.seen
-    )  # fmt: skip
-    run.receipts.settle(receipt, outcome)
+
+    def submit(receipt: str) -> Outcome:
+        data = _checked(run, given)
+        return run.client.submit(
+            receipt, data, given.summary, given.request_id, artifacts=given.artifact, seen=given.seen
+        )
+
+    outcome = run.present(given, submit)
     if outcome.outcome == "VALIDATING" and not given.no_wait:
         from tenure.cli.validation_verbs import verdict_here  # most tasks have no check
 
@@ -71,35 +76,31 @@ def _checked(run: Run, given: Namespace) -> Any:
 )  # fmt: skip
 def fail(run: Run, given: Namespace) -> Answer:
     """Report that this attempt failed. The task is retried, or becomes a dead letter."""
-    receipt = run.receipt(given)
-    outcome = run.client.fail(
-        receipt, given.reason, given.error_class, retry_after=given.retry_after, model=given.model
-    )
-    return answered(run.receipts.settle(receipt, outcome, ends=True))
+
+    def fail(receipt: str) -> Outcome:
+        return run.client.fail(
+            receipt, given.reason, given.error_class, retry_after=given.retry_after, model=given.model
+        )
+
+    return answered(run.present(given, fail, ends=True))
 
 
 @options(TASK, RECEIPT, arg("-m", "--reason", default="", metavar="TEXT", help="why"))
 def release(run: Run, given: Namespace) -> Answer:
     """Give the task back without a result. It costs no attempt; you cannot claim it again for five minutes."""
-    receipt = run.receipt(given)
-    outcome = run.client.release(receipt, given.reason)
-    return answered(run.receipts.settle(receipt, outcome, ends=True))
+    return answered(run.present(given, lambda r: run.client.release(r, given.reason), ends=True))
 
 
 @options(TASK, RECEIPT, arg("--lease", type=seconds, metavar="SECONDS", help="length of the lease from now"), SEEN)
 def renew(run: Run, given: Namespace) -> Answer:
     """Extend the lease. Every command that presents a receipt does that too."""
-    receipt = run.receipt(given)
-    outcome = run.client.renew(receipt, given.lease, seen=given.seen)
-    return answered(run.receipts.settle(receipt, outcome))
+    return answered(run.present(given, lambda r: run.client.renew(r, given.lease, seen=given.seen)))
 
 
 @options(TASK, RECEIPT)
 def start(run: Run, given: Namespace) -> Answer:
     """Report that work has begun."""
-    receipt = run.receipt(given)
-    outcome = run.client.start(receipt)
-    return answered(run.receipts.settle(receipt, outcome))
+    return answered(run.present(given, run.client.start))
 
 
 @options(
@@ -111,13 +112,18 @@ def start(run: Run, given: Namespace) -> Answer:
 )
 def progress(run: Run, given: Namespace) -> Answer:
     """Report progress. Renews the lease; the answer carries directives and counts unread mail."""
+    step = _text_of(given, "progress", "text")
+    return answered(
+        run.present(given, lambda r: run.client.progress(r, given.percent, step, given.done_in, seen=given.seen))
+    )
+
+
+def _text_of(given: Namespace, verb: str, what: str) -> str | None:
+    """The last word; a task may stand before it."""
     if len(given.words) > 2:
-        raise Usage("progress: at most a task and a text", "put the text into quotes")
+        raise Usage(f"{verb}: at most a task and a {what}", f"put the {what} into quotes")
     given.task = given.words[0] if len(given.words) == 2 else None
-    step = given.words[-1] if given.words else None
-    receipt = run.receipt(given)
-    outcome = run.client.progress(receipt, given.percent, step, given.done_in, seen=given.seen)
-    return answered(run.receipts.settle(receipt, outcome))
+    return given.words[-1] if given.words else None
 
 
 @options(
@@ -126,12 +132,8 @@ def progress(run: Run, given: Namespace) -> Answer:
 )
 def ask(run: Run, given: Namespace) -> Answer:
     """Ask a person. The task is paused and your claim ends; the answer makes it ready again."""
-    if len(given.words) > 2:
-        raise Usage("ask: at most a task and a question", "put the question into quotes")
-    given.task = given.words[0] if len(given.words) == 2 else None
-    receipt = run.receipt(given)
-    outcome = run.client.ask(receipt, given.words[-1])
-    return answered(run.receipts.settle(receipt, outcome, ends=True))
+    question = _text_of(given, "ask", "question")
+    return answered(run.present(given, lambda r: run.client.ask(r, question or ""), ends=True))
 
 
 @options(
@@ -148,9 +150,58 @@ def spawn(run: Run, given: Namespace) -> Answer:
     tasks = tasks_of(given.tasks or [], given.titles)
     if not tasks and not given.wait:
         raise Usage("spawn: no subtask given", "pass titles, or --tasks with a JSON list")
-    receipt = run.receipt(given)
-    if tasks:
-        outcome = run.client.spawn(receipt, tasks, wait=given.wait)
-    else:
-        outcome = run.client.wait_for_subtasks(receipt)
-    return answered(run.receipts.settle(receipt, outcome, ends=given.wait))
+
+    def spawned(receipt: str) -> Outcome:
+        if tasks:
+            return run.client.spawn(receipt, tasks, wait=given.wait)
+        return run.client.wait_for_subtasks(receipt)
+
+    return answered(run.present(given, spawned, ends=given.wait))
+
+
+@options(
+    TASK,
+    RECEIPT,
+    arg("--next-action", type=contents, metavar="TEXT", help="what to do next"),
+    arg("--file", action="append", default=[], metavar="F", help="a file concerned (may be repeated)"),
+    arg("--tests", type=contents, metavar="TEXT", help="the state of the tests"),
+    arg("--blocker", action="append", default=[], metavar="TEXT", help="an obstacle (may be repeated)"),
+    arg("--notes", type=contents, metavar="TEXT", help="anything else"),
+    arg("--data", type=json_value, metavar="JSON",
+        help="all at once: next_action, files, tests, blockers, notes; JSON, @FILE or - for stdin"),
+)  # fmt: skip
+def save_checkpoint(run: Run, given: Namespace) -> Answer:
+    """Save the state that you or the next holder needs. It replaces the last checkpoint, so save everything."""
+    from tenure.agents.checkpoints import shaped
+
+    options_ = {
+        "next_action": given.next_action, "files": given.file, "tests": given.tests, "blockers": given.blocker,
+        "notes": given.notes,
+    }  # fmt: skip
+    if given.data is not None and any(options_.values()):
+        raise Usage("checkpoint save: either --data, or the other options", "--data takes all the fields")
+    data = shaped(options_ if given.data is None else given.data)
+    outcome = run.present(given, lambda r: run.client.checkpoint(r, data))
+    return answered(outcome, "kept" if outcome.ok else "", **({"data": data} if outcome.ok else {}))
+
+
+@options(TASK, arg("--budget", type=int, metavar="N", help="in at most N tokens, the most important first"))
+def show_checkpoint(run: Run, given: Namespace) -> Answer:
+    """Print the last checkpoint of a task."""
+    from tenure.agents.checkpoints import fitted
+    from tenure.core.instants import format_instant
+
+    if given.budget is not None and given.budget < 1:
+        raise Usage("checkpoint show: --budget must be at least 1")
+    task = run.client.show(run.task_held(given.task))
+    found = task.get("checkpoint")
+    if found is None:
+        return Answer({"task": task["key"], "checkpoint": None}, f"{task['key']}: no checkpoint yet")
+    said = fitted(found["data"], given.budget)
+    text = "\n".join(said.lines)
+    value = {
+        "task": task["key"], "agent": found["agent"], "generation": found["generation"],
+        "at": format_instant(found["at"]),
+    }  # fmt: skip
+    whole = {"checkpoint": found["data"]} if given.budget is None else {"text": text, "left_out": said.left_out}
+    return Answer({**value, **whole}, text)

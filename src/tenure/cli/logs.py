@@ -7,10 +7,9 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from tenure.cli.answers import reader_left
+from tenure.cli.answers import reader_left, say, say_json
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import at, instant, seconds
-from tenure.cli.terminal_output import say, say_json
 from tenure.cli.text_format import clock, plain, style
 from tenure.client.wire import plain as wire
 from tenure.core.events import LEVELS
@@ -18,7 +17,7 @@ from tenure.core.lifecycle import ENDED
 
 COLOURS = {"warning": "yellow", "error": "red", "critical": "red", "debug": "dim"}
 POLL = 5.0  # seconds between polls, in case a wake-up is missed
-HELD_BACK = 0.02  # while somebody still writes before what is there
+HELD_BACK = 0.02  # while an earlier write is not committed yet
 PAGE = 1000
 
 
@@ -31,7 +30,7 @@ PAGE = 1000
     arg("-f", "--follow", action="store_true", help="follow new events; with --json one object a line"),
 )
 def log(run: Run, given: Namespace) -> Answer | int:
-    """Events, oldest first."""
+    """Print events, oldest first."""
     where: dict[str, Any] = {}
     if given.task:
         where["task"] = given.task
@@ -59,7 +58,7 @@ def _followed(run: Run, first: list[dict[str, Any]], where: dict[str, Any]) -> I
     """Existing events, then new ones, forever."""
     yield from first
     shown = {event["sequence"] for event in first}
-    seen = min(shown, default=1) - 1  # between those that were there others may come that are committed late
+    seen = min(shown, default=1) - 1  # events with lower sequences may be committed later
     is_news = False
     while True:
         found = run.client.log(after=seen, last=False, limit=PAGE, **where)

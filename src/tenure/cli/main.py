@@ -12,11 +12,20 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from tenure.cli.answers import Interrupted, Unfinished, in_a_line, open_closed, refuse, said, tell
-from tenure.cli.exit_codes import exit_of
+from tenure.cli.answers import (
+    Interrupted,
+    Unfinished,
+    exit_of,
+    in_a_line,
+    open_streams,
+    outcome_text,
+    print_answer,
+    print_error,
+)
 from tenure.cli.verbs import ALIASES, GROUPS, VERBS
 from tenure.core.errors import TenureError
 
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
     from tenure.agents.receipts import Receipts
     from tenure.client import Client
     from tenure.config import Home, Settings
+    from tenure.core.commands import Command
     from tenure.core.outcomes import Outcome
 
 
@@ -82,41 +92,34 @@ class Run:
         self.is_terminal = sys.stdout.isatty()
         self.done: list[Outcome] = []  # outcomes so far: a later error must mention them
         self.warnings: list[str] = []  # what went wrong after that
-        self.untold: list[Callable[[], None]] = []  # called if the answer cannot be written
+        self.unwritten: list[Callable[[], None]] = []  # called if the answer cannot be written
         self.folder = os.path.abspath(given.dir or ".")
-        self._client: Client | None = None
-        self._who: Who | None = None
-        self._settings: Settings | None = None
-        self._home: Home | None = None
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
-        if self._settings is None:
-            from tenure.config import read_settings
+        from tenure.config import read_settings
 
-            self._settings = read_settings(self.folder, self.environ, {"project": self.given.project})
-        return self._settings
+        return read_settings(self.folder, self.environ, {"project": self.given.project})
 
     def name_project(self, name: str) -> None:
         """Use this project from now on, as if --project had been given."""
-        self.given.project, self._settings = name, None
+        self.given.project = name
+        del self.settings
 
     def setting(self, key: str) -> Any:
         return self.settings[key].value
 
-    @property
+    @cached_property
     def home(self) -> Home:
-        if self._home is None:
-            from tenure.config import find_home
+        from tenure.config import find_home
 
-            if not os.path.isdir(self.folder):
-                raise Usage(f"there is no folder {self.folder}")
-            self._home = find_home(self.folder, self.settings)
-        return self._home
+        if not os.path.isdir(self.folder):
+            raise Usage(f"there is no folder {self.folder}")
+        return find_home(self.folder, self.settings)
 
     @property
     def own_home(self) -> Home:
-        """As `home`, for what lets others in or gives tasks to agents: Untrusted where a clone brought the store."""
+        """As `home`, for servers and runners: Untrusted where a clone brought the store."""
         from tenure.config import check_store
 
         check_store(self.home, self.environ)
@@ -126,40 +129,31 @@ class Run:
     def project(self) -> str:
         return str(self.setting("project"))
 
-    @property
+    @cached_property
     def who(self) -> Who:
-        if self._who is None:
-            from tenure.agents.identity import recognise
+        """The caller; `join` assigns another."""
+        from tenure.agents.identity import recognise
 
-            self._who = recognise(self.environ, self.given.agent, self.given.session)
-        return self._who
+        return recognise(self.environ, self.given.agent, self.given.session)
 
-    def speak_as(self, who: Who) -> None:
-        """Act as this agent from now on."""
-        self._who = who
-
-    @property
+    @cached_property
     def client(self) -> Client:
         """The store's client, acting as `who`."""
-        if self._client is None:
-            self._client = self.client_at(self.home.url)
-        return self._client
+        return self.client_at(self.home.url)
 
     def client_at(self, url: str, *, role: str | None = None, create: bool = False) -> Client:
         from tenure.cli.noted_client import NotingClient
 
-        who = self.who
-        client = NotingClient(
-            url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
-            user=who.user, create=create, artifacts=self.artifacts,
-            done=self.done,
-        )  # fmt: skip
-        if not client.is_remote and (self.setting("prices") or self.setting("tiers")):
+        who, tables = self.who, None
+        if self.setting("prices") or self.setting("tiers"):
             from tenure.config import file_of
-            from tenure.engine.models.user_tables import UserTables
+            from tenure.engine.runtime.context import UserTables
 
-            client.engine.own = UserTables(file_of(self.settings, "prices"), file_of(self.settings, "tiers"))
-        return client
+            tables = UserTables(file_of(self.settings, "prices"), file_of(self.settings, "tiers"))
+        return NotingClient(
+            url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
+            user=who.user, create=create, artifacts=self.artifacts, tables=tables, done=self.done,
+        )  # fmt: skip
 
     @property
     def artifacts(self) -> str | None:
@@ -183,6 +177,11 @@ class Run:
             return str(given.receipt)
         return self.receipts.find(self.named_task(given.task), self.client.own_claims).receipt
 
+    def present(self, given: Namespace, call: Callable[[str], Outcome], *, ends: bool = False) -> Outcome:
+        """The outcome of a holder's command, called with the receipt. `ends`: it releases the claim if it succeeds."""
+        receipt = self.receipt(given)
+        return self.receipts.settle(receipt, call(receipt), ends=ends)
+
     def task_held(self, task: str | None) -> str:
         """The task that was named, by TENURE_TASK too; else the one that this agent holds."""
         from tenure.agents.receipts import named
@@ -195,14 +194,14 @@ class Run:
         self.warnings.append(text)
 
     def close(self) -> None:
-        if self._client is None:
+        if "client" not in vars(self):
             return
         try:
-            self._client.close()
+            self.client.close()
         except Exception as error:
             if not self.done:
                 raise
-            from tenure.cli.terminal_output import say
+            from tenure.cli.answers import say
 
             say(f"tenure: it was done; closing the store failed: {error}", sys.stderr)
 
@@ -211,7 +210,33 @@ def answered(outcome: Outcome, text: str | Callable[[], str] = "", **more: Any) 
     """An outcome as an answer: its one shape for --json, its kind as the exit code."""
     from tenure.client.wire import outcome_value
 
-    return Answer({**outcome_value(outcome), **more}, text or (lambda: said(outcome)), exit_of(outcome.outcome))
+    return Answer({**outcome_value(outcome), **more}, text or (lambda: outcome_text(outcome)), exit_of(outcome.outcome))
+
+
+def shown(found: Any, text: Callable[[Any], str]) -> Answer:
+    """The answer to a query: `found` for --json, its text for people."""
+    from tenure.client.wire import plain
+
+    return Answer(plain(found), lambda: text(found))
+
+
+def argument_of(option: Option) -> str:
+    """The name of an argument's value after parsing."""
+    names, settings = option
+    return str(settings.get("dest") or max(names, key=len).lstrip("-").replace("-", "_"))
+
+
+def verb_of(command: Callable[..., Command], text: str, *declared: Option, **fields: str) -> Verb:
+    """A verb that sends one command. Each argument is the field of its name; `fields` lists the exceptions."""
+    arguments = {name: name for name in map(argument_of, declared) if name not in fields.values()} | fields
+
+    @options(*declared)
+    def verb(run: Run, given: Namespace) -> Answer:
+        values = {field: getattr(given, argument) for field, argument in arguments.items()}
+        return answered(run.client.do(command(project=run.project, **values)))
+
+    verb.__doc__ = text
+    return verb
 
 
 # --- from words to an answer --------------------------------------------------------------------------------
@@ -227,29 +252,29 @@ class Parser(argparse.ArgumentParser):
             known = [name for action in self._actions for name in action.option_strings]
             near = suggestion(word.partition("=")[0], known) if word.startswith("-") else ""
             message = f"{word} is not known here{near}"
-        raise Usage(f"{self.prog.removeprefix('tenure ')}: {message}", f"`{self.prog} -h`lists its options")
+        raise Usage(f"{self.prog.removeprefix('tenure ')}: {message}", f"`{self.prog} -h` lists its options")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    open_closed()
+    open_streams()
     wants_json = "--json" in words
     try:
         return _run(words)
     except TenureError as error:
-        return refuse(error, wants_json)
+        return print_error(error, wants_json)
     except KeyboardInterrupt:
-        return refuse(Interrupted("interrupted"), wants_json)
+        return print_error(Interrupted("interrupted"), wants_json)
     except Exception as error:  # noqa: BLE001 a user never sees a traceback; it is kept for the report
-        from tenure.cli.crash import kept_crash
+        from tenure.cli.answers import kept_crash
 
-        return refuse(kept_crash(error, words), wants_json)
+        return print_error(kept_crash(error, words), wants_json)
 
 
 def _run(words: list[str]) -> int:
     before, rest = _leading(words)
     if not rest or rest[0] in ("-h", "--help", "help", "-V", "--version"):
-        from tenure.cli.help import general
+        from tenure.cli.verbs import general
 
         return general(rest)
     name, rest = _verb(rest)
@@ -259,7 +284,7 @@ def _run(words: list[str]) -> int:
     run = Run(given, name)
     try:
         answer = _answer(function, run, given)
-        return answer if isinstance(answer, int) else tell(answer, run)
+        return answer if isinstance(answer, int) else print_answer(answer, run)
     finally:
         run.close()
 
@@ -287,7 +312,7 @@ def _after_effect(error: TenureError, run: Run) -> TenureError:
 def _unfinished(error: Exception, run: Run) -> TenureError:
     if isinstance(error, OSError):
         return Unfinished(f"{run.verb}: {error}", "`tenure show` prints the task's state; a retry is safe")
-    from tenure.cli.crash import kept_crash
+    from tenure.cli.answers import kept_crash
 
     return kept_crash(error, [run.verb])
 
@@ -326,7 +351,6 @@ def _verb(words: list[str]) -> tuple[str, list[str]]:
 
 
 def function_of(where: str) -> Verb:
-    """The function that a line of the table names."""
     module, _, name = where.partition(":")
     function: Verb = getattr(import_module(f"tenure.cli.{module}"), name)
     return function

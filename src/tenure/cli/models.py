@@ -6,20 +6,18 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.cli.main import Answer, Run, answered, arg, options
+from tenure.cli.main import Answer, Run, answered, arg, options, shown
 from tenure.cli.status import thousands
 from tenure.cli.text_format import counted, lasting, plain, shorten, style, table
-from tenure.client.wire import plain as wire
 
 
 @options()
 def list_(run: Run, given: Namespace) -> Answer:
-    """The tiers with a model of each family, dollars for a million tokens, and which models are rate limited now.
+    """List the tiers with a model of each family, dollars for a million tokens, and models that are rate limited now.
 
     The settings `tiers` and `prices` name files whose values override the shipped ones.
     """
-    found = run.client.models()
-    return Answer(wire(found), lambda: _listed(found, run.client.now()))
+    return shown(run.client.models(), lambda found: _listed(found, run.client.now()))
 
 
 def _listed(found: Mapping[str, Any], now: int) -> str:
@@ -29,11 +27,11 @@ def _listed(found: Mapping[str, Any], now: int) -> str:
             (m["family"], m["model"], *(_usd(m[name]) for name in ("fresh_usd", "cached_usd", "output_usd")))
             for m in tier["models"]
         ]
-        told = table(rows, ("family", "model", "in", "from cache", "out"), indent="  ")
-        parts.append(f"{style(tier['tier'], 'bold')}  {tier['use']}\n{told}")
+        listed = table(rows, ("family", "model", "in", "from cache", "out"), indent="  ")
+        parts.append(f"{style(tier['tier'], 'bold')}  {tier['use']}\n{listed}")
     parts += [_limited(model, now) for model in found["limited"]]
     if not found["routing"]:
-        parts.append("claims name no model: routing is off in this project")
+        parts.append("routing is off in this project: claims do not name a model")
     return "\n\n".join(parts)
 
 
@@ -51,8 +49,7 @@ def savings(run: Run, given: Namespace) -> Answer:
 
     Both are priced by the table, not by the agents' reports.
     """
-    found = run.client.savings()
-    return Answer(wire(found), lambda: _saved(found))
+    return shown(run.client.savings(), _saved)
 
 
 def _saved(found: Mapping[str, Any]) -> str:
@@ -79,8 +76,7 @@ def estimates(run: Run, given: Namespace) -> Answer:
 
     A size is points of complexity. From five tasks on their median is what the next one like them is expected to take.
     """
-    found = run.client.estimates()
-    return Answer(wire(found), lambda: _estimated(found))
+    return shown(run.client.estimates(), _estimated)
 
 
 def _estimated(found: Mapping[str, Any]) -> str:

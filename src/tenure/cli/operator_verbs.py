@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tenure.cli import task_reads
+from tenure.cli.answers import OF_ERROR, exit_of
 from tenure.cli.create import FIELDS, fields_of
-from tenure.cli.exit_codes import OF_ERROR, exit_of
-from tenure.cli.main import Answer, Run, Usage, answered, arg, options
+from tenure.cli.main import Answer, Option, Run, Usage, Verb, answered, arg, argument_of, options, verb_of
 from tenure.cli.option_kinds import contents, json_value, seconds
+from tenure.cli.task_reads import TASK
 from tenure.client.wire import outcome_value
 from tenure.core import commands as c
 from tenure.core import limits
@@ -21,7 +22,6 @@ from tenure.core.errors import TenureError
 from tenure.core.inputs import MOST_COMMANDS
 from tenure.core.outcomes import Outcome
 
-TASK = arg("task", help="id, key, short key or an unambiguous prefix")
 TASKS = arg("tasks", nargs="*", metavar="TASK", help="tasks; or use a filter")
 REASON = arg("-m", "--reason", default="", metavar="TEXT", help="the reason, for the log")
 DRY_RUN = arg("--dry-run", action="store_true", help="show the outcome for each task without writing")
@@ -86,60 +86,75 @@ def _lines(names: list[str], answers: list[Outcome | TenureError], is_dry: bool)
     return "\n".join(lines)
 
 
-@options(*BULK, REASON, arg("--drain", action="store_true", help="only ask the holder to stop; its claim stays"))
-def pause(run: Run, given: Namespace) -> Answer:
-    """Pause tasks. A holder's claim ends at once, unless you --drain; its result is still accepted (late submit)."""
-    return in_bulk(run, given, lambda t: c.Pause(project=run.project, task=t, reason=given.reason, drain=given.drain))
+def bulk(command: Callable[..., c.Command], text: str, *more: Option) -> Verb:
+    """A verb that sends the same command for every named or filtered task; its own options are fields of it."""
+    fields = [argument_of(option) for option in more]
+
+    @options(*BULK, *more)
+    def verb(run: Run, given: Namespace) -> Answer:
+        values = {name: getattr(given, name) for name in fields}
+        return in_bulk(run, given, lambda task: command(project=run.project, task=task, **values))
+
+    verb.__doc__ = text
+    return verb
 
 
-@options(*BULK, arg("--budget", action="store_true", help="also lift a budget's pause, whatever is left of it"))
-def resume(run: Run, given: Namespace) -> Answer:
-    """Resume paused tasks. A pause by a budget, a question or a review stays, and the answer says so."""
-    return in_bulk(run, given, lambda t: c.Resume(project=run.project, task=t, budget=given.budget))
-
-
-@options(*BULK, REASON)
-def cancel(run: Run, given: Namespace) -> Answer:
-    """Cancel tasks. Holders get the directive to stop; `undo` restores the tasks."""
-    return in_bulk(run, given, lambda t: c.Cancel(project=run.project, task=t, reason=given.reason))
+pause = bulk(
+    c.Pause,
+    "Pause tasks. A holder's claim ends at once, unless you --drain; its result is still accepted (late submit).",
+    REASON,
+    arg("--drain", action="store_true", help="only ask the holder to stop; its claim stays"),
+)
+resume = bulk(
+    c.Resume,
+    "Resume paused tasks. A pause by a budget, a question or a review stays, and the answer says so.",
+    arg("--budget", action="store_true", help="also lift a budget's pause, whatever is left of it"),
+)
+cancel = bulk(c.Cancel, "Cancel tasks. Holders get the directive to stop; `undo` restores the tasks.", REASON)
+reset = bulk(
+    c.Reset,
+    "Start completed tasks over. The old result stays in the history.",
+    arg("--cascade", action="store_true", help="also reset dependents that used its result"),
+)
+archive = bulk(c.Archive, "Hide finished tasks from lists. Nothing is ever deleted.")
+recover = bulk(c.Recover, "End claims whose receipt is lost, so that the tasks can be claimed again.", REASON)
 
 
 @options(*BULK, arg("-m", "--note", default="", metavar="TEXT", help="what you found"), *FIELDS[:2], FIELDS[6])
 def retry(run: Run, given: Namespace) -> Answer:
     """Retry dead letters, with your changes, if any."""
-    changes = {
-        name: getattr(given, name)
-        for name in ("description", "priority", "spec")
-        if getattr(given, name, None) is not None
-    }
+    names = ("description", "priority", "spec")
+    changes = {name: value for name in names if (value := getattr(given, name)) is not None}
     return in_bulk(run, given, lambda t: c.Retry(project=run.project, task=t, note=given.note, changes=changes or None))
-
-
-@options(*BULK, arg("--cascade", action="store_true", help="also reset dependents that used its result"))
-def reset(run: Run, given: Namespace) -> Answer:
-    """Start completed tasks over. The old result stays in the history."""
-    return in_bulk(run, given, lambda t: c.Reset(project=run.project, task=t, cascade=given.cascade))
-
-
-@options(*BULK)
-def archive(run: Run, given: Namespace) -> Answer:
-    """Hide finished tasks from lists. Nothing is ever deleted."""
-    return in_bulk(run, given, lambda t: c.Archive(project=run.project, task=t))
-
-
-@options(*BULK, REASON)
-def recover(run: Run, given: Namespace) -> Answer:
-    """End claims whose receipt is lost, so that the tasks can be claimed again."""
-    return in_bulk(run, given, lambda t: c.Recover(project=run.project, task=t, reason=given.reason))
 
 
 # --- one at a time ------------------------------------------------------------------------------------------
 
+OFFER = (
+    TASK,
+    arg("agent_name", metavar="AGENT", help="to whom"),
+    arg("--for", dest="seconds", type=seconds, default=60.0, metavar="SECONDS", help="how long the offer lasts (60 s)"),
+)
 
-@options(TASK, REASON)
-def abort(run: Run, given: Namespace) -> Answer:
-    """End a claim that hangs. It counts as an attempt that timed out."""
-    return answered(run.client.abort(given.task, given.reason))
+abort = verb_of(c.Abort, "End a claim that hangs. It counts as an attempt that timed out.", TASK, REASON)
+assign = verb_of(c.Assign, "Offer a ready task to one agent; its next claim gets it first.", *OFFER, agent="agent_name")
+reassign = verb_of(c.Reassign, "Take a task from its holder and offer it to another agent.", *OFFER, agent="agent_name")
+adopt = verb_of(
+    c.Adopt,
+    "Accept a result that was refused and kept.",
+    TASK,
+    arg("--kept", metavar="RESULT", help="the id of a kept result (else the newest); `history` shows them"),
+    arg("--supersede", action="store_true", help="also while it is held"),
+    arg("-m", "--note", default="", metavar="TEXT", help="why"),
+    result="kept",
+)
+note = verb_of(c.Note, "Add a note to a task; the log keeps it.", TASK, arg("text", type=contents, help="the note"))
+answer = verb_of(
+    c.Answer,
+    "Answer a holder's question; the task is ready again, with the answer in its briefing.",
+    TASK,
+    arg("text", type=contents, help="the answer"),
+)
 
 
 @options(
@@ -161,48 +176,6 @@ def edit(run: Run, given: Namespace) -> Answer:
         name, _, value = pair.partition("=")
         changes[name] = json_value(value)
     return answered(run.client.update(given.task, given.version, supersede=given.supersede, **changes))
-
-
-OFFER = (
-    TASK,
-    arg("agent_name", metavar="AGENT", help="to whom"),
-    arg("--for", dest="seconds", type=seconds, default=60.0, metavar="SECONDS", help="how long the offer lasts (60 s)"),
-)
-
-
-@options(*OFFER)
-def assign(run: Run, given: Namespace) -> Answer:
-    """Offer a ready task to one agent; its next claim gets it first."""
-    return answered(run.client.assign(given.task, given.agent_name, given.seconds))
-
-
-@options(*OFFER)
-def reassign(run: Run, given: Namespace) -> Answer:
-    """Take a task from its holder and offer it to another agent."""
-    return answered(run.client.reassign(given.task, given.agent_name, given.seconds))
-
-
-@options(
-    TASK,
-    arg("--kept", metavar="RESULT", help="the id of a kept result (else the newest); `history` shows them"),
-    arg("--supersede", action="store_true", help="also while it is held"),
-    arg("-m", "--note", default="", metavar="TEXT", help="why"),
-)
-def adopt(run: Run, given: Namespace) -> Answer:
-    """Accept a result that was refused and kept."""
-    return answered(run.client.adopt(given.task, given.kept, supersede=given.supersede, note=given.note))
-
-
-@options(TASK, arg("text", type=contents, help="the note"))
-def note(run: Run, given: Namespace) -> Answer:
-    """Add a note to a task; the log keeps it."""
-    return answered(run.client.note(given.task, given.text))
-
-
-@options(TASK, arg("text", type=contents, help="the answer"))
-def answer(run: Run, given: Namespace) -> Answer:
-    """Answer a holder's question; the task is ready again, with the answer in its briefing."""
-    return answered(run.client.answer(given.task, given.text))
 
 
 @options(arg("commands", nargs="*", metavar="COMMAND", help="ids that earlier commands printed (none: list them)"))

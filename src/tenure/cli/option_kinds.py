@@ -17,7 +17,7 @@ def seconds(text: str) -> float:
     try:
         return float(number) * unit
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no duration; as in 90, 90s, 15m, 2h, 3d") from None
+        raise ArgumentTypeError(f"{text!r} is not a duration; as in 90, 90s, 15m, 2h, 3d") from None
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -41,12 +41,12 @@ def instant(text: str) -> int | In:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no instant; as in 2026-03-01T12:00Z, 2026-03-01, 2h or 3d") from None
+        raise ArgumentTypeError(f"{text!r} is not an instant; as in 2026-03-01T12:00Z, 2026-03-01, 2h or 3d") from None
     return round(at.astimezone().timestamp() * 1e6)  # without a zone: the user's own
 
 
 def at(when: int | In | None, now: Callable[[], int]) -> int | None:
-    """The instant, by the store's `now` where it was said from there."""
+    """The instant; a duration counts from the store's `now`."""
     return now() + round(when * 1e6) if isinstance(when, In) else when
 
 
@@ -103,7 +103,7 @@ def percent(text: str) -> int:
     try:
         return int(text.removesuffix("%"))
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no percentage; as in 40 or 40%") from None
+        raise ArgumentTypeError(f"{text!r} is not a percentage; as in 40 or 40%") from None
 
 
 def priority(text: str) -> int | str:

@@ -1,4 +1,4 @@
-"""`plan check`, `plan apply`, `plan graph`, `plan export`: plan files, and the graphs they make."""
+"""`plan …`, `import`: plan files, the graphs they make, and the files of other tools."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from tenure.plans.apply import apply as apply_plan
 from tenure.plans.check import plans_of, proven
 from tenure.plans.export import export as export_plan
 from tenure.plans.files import PlanFile
+from tenure.plans.importers.item_plan import Imported
+from tenure.plans.importers.port import Note
+from tenure.plans.importers.registry import read
 from tenure.plans.nodes import LARGEST_FILE, Finding
 
 INVALID = 8
@@ -28,7 +31,7 @@ STDIN = "-"
 
 
 def source_of(run: Run, name: str) -> tuple[bytes | str, str]:
-    """What the file holds, or stdin for `-`, and the name to speak of it by."""
+    """The content of the file, or of stdin for `-`, and its name in messages."""
     if name == STDIN:
         stream = getattr(sys.stdin, "buffer", sys.stdin)
         return stream.read(LARGEST_FILE + 1), STDIN
@@ -102,7 +105,7 @@ def apply(run: Run, given: Namespace) -> Answer:
         raise InvalidInput("a plan from stdin without a name", "add `name:` to it, or give --name")
     outcomes = _apply_all(run.client, reading.plans, given)
     value = {"plans": [{"name": name, **outcome_value(outcome)} for name, outcome in outcomes]}
-    return Answer(value, lambda: "\n".join(_told(name, outcome) for name, outcome in outcomes))
+    return Answer(value, lambda: "\n".join(_plan_text(name, outcome) for name, outcome in outcomes))
 
 
 def _apply_all(client: Client, plans: tuple[PlanFile, ...], given: Namespace) -> list[tuple[str, Outcome]]:
@@ -120,7 +123,7 @@ def _apply_all(client: Client, plans: tuple[PlanFile, ...], given: Namespace) ->
     return done
 
 
-def _told(name: str, outcome: Outcome) -> str:
+def _plan_text(name: str, outcome: Outcome) -> str:
     lines = [f"{plain(name)}: {plain(outcome.message)}"]
     lines += [f"  {plain(task['key'])}  {task['state']}" for task in outcome.tasks or ()]
     for what, keys in (("changed", outcome.changed), ("left as it is", outcome.left), ("not in it", outcome.missing)):
@@ -196,7 +199,62 @@ def export(run: Run, given: Namespace) -> Answer:
         with open(path, "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise InvalidInput(f"{given.output}: is there already, and stays as it is", "name another file") from None
+        raise InvalidInput(f"{given.output}: exists already, and was not changed", "name another file") from None
     except OSError as error:
         raise InvalidInput(f"{given.output}: {error.strerror or error}") from None
     return Answer({"file": path, "text": text}, f"written to {given.output}")
+
+
+SHOWN = 5
+_WORDS = {
+    "done": "done there, not imported",
+    "dropped": "deleted, cancelled or not work, not imported",
+    "begun": "in progress there; nobody holds them here",
+    "draft": "drafts; `tenure publish` publishes them",
+    "met": "dependencies on done work, met",
+    "loosened": "dependencies on tasks that were not imported, dropped",
+    "parent": "parents that could not be kept",
+    "changed": "values changed to fit",
+    "kept": "values that are only in the metadata",
+}
+
+
+@options(
+    arg("tool", metavar="TOOL", help="beads, task-master, backlog, or an installed importer"),
+    arg("path", nargs="?", default=".", metavar="PATH", help="a repository, or the tool's own file or folder (.)"),
+    arg("--tag", metavar="NAME", help="only the tasks of this tag (task-master)"),
+    arg("--dry-run", action="store_true", help="show what would happen, without storing"),
+    arg("--skip-bad", action="store_true", help="leave out invalid entries instead of refusing all"),
+)
+def import_(run: Run, given: Namespace) -> Answer:
+    """Import open tasks of another tool. Done ones are left out, and nothing is imported twice."""
+    imported = read(given.tool, Path(run.folder, given.path), tag=given.tag, skip_bad=given.skip_bad)
+    if imported.errors:
+        return refused(run, imported.findings, imported.tool, "fix them, or pass --skip-bad to leave them out")
+    outcome = apply_plan(run.client, imported.plan, dry_run=given.dry_run) if imported.plan else None
+    value: dict[str, Any] = {
+        "tool": imported.tool, "seen": imported.seen, "plan": imported.plan.name if imported.plan else None,
+        "outcome": outcome_value(outcome) if outcome else None, "notes": [wire_plain(n) for n in imported.notes],
+        "findings": listed(imported.findings),
+    }  # fmt: skip
+    return Answer(value, lambda: _import_text(imported, outcome))
+
+
+def _import_text(imported: Imported, outcome: Outcome | None) -> str:
+    message = plain(outcome.message) if outcome else "nothing open to import"
+    lines = [said(finding) for finding in imported.findings]
+    lines.append(f"{imported.tool}: {counted(imported.seen, 'item')} read; {message}")
+    by_kind: dict[str, list[Note]] = {}
+    for note in imported.notes:
+        by_kind.setdefault(note.what, []).append(note)
+    for what, words in _WORDS.items():
+        notes = by_kind.get(what, [])
+        if notes:
+            ids = list(dict.fromkeys(plain(note.id) for note in notes))
+            some = ", ".join(ids[:SHOWN]) + (" …" if len(ids) > SHOWN else "")
+            lines.append(f"  {len(notes):>5}  {words}: {some}")
+    if imported.notes:
+        lines.append("  --json lists each of them")
+    if outcome and outcome.missing:
+        lines.append(f"  no longer open in {imported.tool}: {', '.join(plain(key) for key in outcome.missing[:SHOWN])}")
+    return "\n".join(lines)

@@ -54,7 +54,7 @@ def run(run: Run, given: Namespace) -> Answer | int:
 
     began = time.monotonic()
     chosen = _options(run, given)
-    runner = Runner(run.client_at(run.home.url), chosen, _teller(run.is_json))
+    runner = Runner(run.client_at(run.home.url), chosen, _printer(run.is_json))
     before = {
         signal.SIGINT: signal.signal(signal.SIGINT, runner.interrupt),
         signal.SIGTERM: signal.signal(signal.SIGTERM, runner.terminate),
@@ -131,11 +131,11 @@ def _bwrap(run: Run) -> str:
     return path
 
 
-def _teller(is_json: bool) -> Callable[[str], None]:
+def _printer(is_json: bool) -> Callable[[str], None]:
     stream = sys.stderr if is_json else sys.stdout
 
     def say(text: str) -> None:
-        from tenure.cli.terminal_output import say as say_
+        from tenure.cli.answers import say as say_
         from tenure.cli.text_format import plain
 
         with suppress(BrokenPipeError):  # the reader of stdout is gone; the work continues
@@ -149,8 +149,8 @@ def _answer(shared: Shared, chosen: Options, took: float) -> Answer:
     from tenure.agents.runner.shared import ONCE
 
     value = summary_of(shared, took)
-    told = ", ".join(f"{count} {what}" for what, count in sorted(shared.counts.items())) or "no task"
-    text = f"{told} in {took:.1f} s"
+    counts = ", ".join(f"{count} {what}" for what, count in sorted(shared.counts.items())) or "no task"
+    text = f"{counts} in {took:.1f} s"
     code = 0
     if shared.fatal is not None:
         is_auth = shared.fatal.error_class == "auth_failure"

@@ -1,13 +1,19 @@
-"""`serve` and `mcp`: the engine over HTTP, and the tools over standard input and output."""
+"""`serve`, `mcp`, `key …`: the engine over HTTP, its API keys, and the tools over standard input and output."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tenure.cli.main import Run, arg, options
-from tenure.cli.terminal_output import say
+from tenure.cli.answers import say
+from tenure.cli.main import Answer, Run, answered, arg, options, shown
+from tenure.cli.option_kinds import seconds
+from tenure.cli.text_format import plain, table
+from tenure.core import commands as c
+from tenure.core import queries as q
+from tenure.core.instants import format_instant
+from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
     from tenure.client import Client
@@ -67,12 +73,12 @@ def _say(run: Run, url: str, link: str | None) -> None:
 
 def _mcp(assembly: Assembly, settings: Mapping[str, Value]) -> McpApp:
     """The tools over HTTP, for signed-in callers."""
-    from tenure.cli.crash import kept_crash
+    from tenure.cli.answers import kept_crash
     from tenure.mcp.http import McpApp
     from tenure.mcp.remote_callers import RemoteCallers
 
     service = assembly.service
-    callers = RemoteCallers(service.engine, service.gatherer, settings, settings["project"].value, assembly.observe)
+    callers = RemoteCallers(service.engine, service.gatherer, settings, settings["project"].value, service.observe)
     return McpApp(callers, lambda scope: scope["state"]["principal"], kept_crash, service.claim_or_wait)
 
 
@@ -83,7 +89,7 @@ def mcp(run: Run, given: Namespace) -> int:
     Agent CLIs start it themselves; `tenure setup` writes the entry. It finds the store as every command does, else in
     the folders that the client works in, and may be started before there is one.
     """
-    from tenure.cli.crash import kept_crash
+    from tenure.cli.answers import kept_crash
     from tenure.mcp.callers import StartOptions
     from tenure.mcp.stdio_server import serve
 
@@ -92,3 +98,62 @@ def mcp(run: Run, given: Namespace) -> int:
         session=given.session,
     )  # fmt: skip
     return serve(started_with, kept_crash)
+
+
+@options(
+    arg("name", help="its name, as in ci or laptop-of-ann"),
+    arg("--role", default="agent", metavar="ROLE", help="viewer, agent, member, admin or owner (agent)"),
+    arg("--user", metavar="NAME", help="the user that its actions are attributed to (the key's name)"),
+    arg("--for-agent", metavar="NAME", help="for role agent: the one agent it may act as"),
+    arg("--only", action="append", default=[], metavar="PROJECT", help="good for this project (may be repeated)"),
+    arg("--can", action="append", default=[], metavar="CAPABILITY", help="checker: it may take and judge validations"),
+    arg("--expires", type=seconds, metavar="DURATION", help="its lifetime, as in 90d (no end)"),
+)
+def create_key(run: Run, given: Namespace) -> Answer:
+    """Create an API key for `tenure serve`. It is shown once; the store keeps a digest of it."""
+    command = c.CreateKey(
+        name=given.name, role=given.role, user=given.user, agent=given.for_agent, projects=tuple(given.only),
+        capabilities=tuple(given.can), expires_in=given.expires,
+    )  # fmt: skip
+    return _secret(run, run.client.do(command))
+
+
+@options(arg("--all", action="store_true", help="also revoked and expired ones"))
+def list_keys(run: Run, given: Namespace) -> Answer:
+    """List the store's keys, without their secrets."""
+    return shown(run.client.query(q.Keys(ended=given.all)), _keys)
+
+
+@options(
+    arg("key", help="its id, or its name"),
+    arg("--grace", type=seconds, default=3600.0, metavar="DURATION", help="how long the old secret stays valid (1h)"),
+)
+def rotate_key(run: Run, given: Namespace) -> Answer:
+    """Give a key a new secret. After a leak: --grace 0."""
+    return _secret(run, run.client.do(c.RotateKey(key=given.key, grace=given.grace)))
+
+
+@options(arg("key", help="its id, or its name"))
+def revoke_key(run: Run, given: Namespace) -> Answer:
+    """Revoke a key for good. Servers refuse it within two seconds."""
+    return answered(run.client.do(c.RevokeKey(key=given.key)))
+
+
+def _secret(run: Run, outcome: Outcome) -> Answer:
+    if outcome.secret is None:
+        return answered(outcome)
+    # alone where a program reads it: KEY=$(tenure key create ci)
+    note = f"\n  {outcome.message}; {outcome.hint}" if run.is_terminal else ""
+    return answered(outcome, outcome.secret + note)
+
+
+def _keys(found: list[dict[str, Any]]) -> str:
+    rows = [
+        (
+            k["id"], plain(k["name"]), k["role"], ", ".join(k["capabilities"]), k["agent"],
+            ", ".join(k["projects"]) or "all", k["status"], k["used_at"] and format_instant(k["used_at"])[:16],
+            k["expires_at"] and format_instant(k["expires_at"])[:10],
+        )
+        for k in found
+    ]  # fmt: skip
+    return table(rows, ("key", "name", "role", "can", "agent", "projects", "status", "used", "expires")) or "no keys"

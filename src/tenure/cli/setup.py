@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from argparse import Namespace
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tenure.cli.main import Answer, Run, Usage, arg, options
@@ -32,6 +34,7 @@ def init(run: Run, given: Namespace) -> Answer:
     A second run reports what exists and changes nothing. Without --agents only `.tenure` is written.
     """
     from tenure.agents import new_store
+    from tenure.agents.recipes import found_agents
     from tenure.config import DATABASE, without_password
 
     asked = _named(run, given.agents) if given.agents is not None else None
@@ -52,7 +55,7 @@ def init(run: Run, given: Namespace) -> Answer:
         "store": without_password(url), "project": run.project, "made_store": is_new, "made_project": is_new_project,
     }  # fmt: skip
     if asked is None:
-        value["found_agents"] = _found(run)
+        value["found_agents"] = found_agents(_root(run), run.environ)
         return Answer(value, lambda: _welcome(value))
     done = _set_up(run, asked) if asked else Answer({"agents": []})
     value["setup"] = done.value
@@ -65,7 +68,7 @@ def _is_there(run: Run, url: str) -> bool:
         return os.path.isfile(path)
     try:
         run.client_at(url).close()
-    except StoreUnavailable:  # if it cannot be reached at all, making it says so
+    except StoreUnavailable:  # if it cannot be reached at all, creating it reports that
         return False
     return True
 
@@ -78,21 +81,15 @@ def _lacks_project(client: Client) -> bool:
     return False
 
 
-def _found(run: Run) -> dict[str, str]:
-    from tenure.agents.recipes.agents_in_use import found_agents
-
-    return found_agents(_root(run), run.environ)
-
-
 def _welcome(value: dict[str, Any]) -> str:
-    made = "Made" if value["made_store"] else "Already here:"
-    also = " and made" if value["made_project"] and not value["made_store"] else ","
+    made = "Created" if value["made_store"] else "Already here:"
+    also = " and created" if value["made_project"] and not value["made_store"] else ","
     lines = [f"{made} {value['store']}{also} project {value['project']}."]
     found = value.get("found_agents")
     if found:
         names = ", ".join(f"{name} ({why})" for name, why in found.items())
         lines += [f"Agents found: {names}.", f"  tenure setup {' '.join(found)}   shows them how to use it"]
-    lines += ['Next:\n  tenure add "a first task"', "  tenure claim", '  tenure done -s "what was done"']
+    lines += ['Next:\n  tenure add "a first task"', "  tenure claim", '  tenure done -s "what you did"']
     return "\n".join(lines)
 
 
@@ -101,11 +98,11 @@ def _welcome(value: dict[str, Any]) -> str:
 
 @options(
     arg("agents", nargs="*", metavar="AGENT", help="claude, codex, gemini, opencode, copilot (else those found here)"),
-    arg("--check", action="store_true", help="only report what is active, missing, or needs a click"),
+    arg("--check", action="store_true", help="only report pieces that are active, missing, or need a confirmation"),
     arg("--print", dest="shows", action="store_true", help="show what would be written, without writing"),
     arg("--remove", action="store_true", help="remove exactly what setup wrote"),
     arg("--global", dest="is_global", action="store_true", help="for all your projects, in your home folder"),
-    arg("--force", action="store_true", help="also replace what was edited by hand"),
+    arg("--force", action="store_true", help="also replace pieces that were edited by hand"),
 )
 def setup(run: Run, given: Namespace) -> Answer:
     """Install instructions, a skill, an MCP entry and hooks in files that agents read.
@@ -137,19 +134,13 @@ def _named(run: Run, names: str) -> list[str]:
 def _root(run: Run) -> str:
     """The worktree that is set up; the store may be that of another."""
     from tenure.agents.new_store import worktree_of
-
-    return worktree_of(run.folder) or _store_folder(run) or os.path.realpath(run.folder)
-
-
-def _store_folder(run: Run) -> str | None:
     from tenure.config import find_folder
 
-    folder = find_folder(run.folder)
-    return os.path.dirname(folder) if folder else None
+    return worktree_of(run.folder) or os.path.dirname(find_folder(run.folder) or "") or os.path.realpath(run.folder)
 
 
 def _place(run: Run, is_global: bool) -> SetupTarget:
-    from tenure.agents.recipes.agents_in_use import start_command
+    from tenure.agents.recipes import start_command
     from tenure.agents.recipes.recipe import SetupTarget
 
     home = run.environ.get("HOME") or os.path.expanduser("~")
@@ -167,33 +158,35 @@ def _memory_file(run: Run, is_global: bool) -> str:
 
 
 def _check(run: Run, asked: list[str] | None, is_global: bool) -> Answer:
-    from tenure.agents.recipes import by_name, installation, setup_record
+    from tenure.agents.recipes import installation, setup_record
     from tenure.agents.recipes.pieces import ACTIVE
 
     place = _place(run, is_global)
     there = installation.set_up(place, setup_record.load(_memory_file(run, is_global), place.root))
     names = asked or there
     standings = installation.standings(place, names, among={*there, *names})
-    gates = [(name, gate) for name in names for gate in by_name(name).gates(place)]
-    value = {
-        "agents": names, "pieces": [s._asdict() for s in standings],
-        "gates": [{"agent": name, "text": g.text, "is_open": g.is_open} for name, g in gates],
-    }  # fmt: skip
+    gates = _gates(place, names)
+    value = {"agents": names, "pieces": [s._asdict() for s in standings], "gates": gates}
     code = 0 if names and all(s.state == ACTIVE for s in standings) else 7
-    closed = [f"{name}: {gate.text}" for name, gate in gates if not gate.is_open]
-    return Answer(value, lambda: _standing_text(standings, closed, place.root), code)
+    return Answer(value, lambda: _standing_text(standings, gates, place.root), code)
 
 
-def _standing_text(standings: list[Standing], closed: list[str], root: str) -> str:
+def _gates(place: SetupTarget, names: list[str]) -> list[dict[str, Any]]:
+    """The confirmations that these agents need from a person."""
+    from tenure.agents.recipes import by_name
+
+    return [{"agent": name, **gate._asdict()} for name in names for gate in by_name(name).gates(place)]
+
+
+def _standing_text(standings: list[Standing], gates: list[dict[str, Any]], root: str) -> str:
     from tenure.cli.text_format import table
 
     if not standings:
         return "No agent is set up here.\n  tenure setup   sets up the agents it finds"
     rows = [(s.agent, s.what, _short(s.path, root), f"{s.state} {s.why}".strip()) for s in standings]
     text = table(rows, ("agent", "what", "where", "state"))
-    if closed:
-        text += "\n\nStill needs you:\n" + "\n".join(f"  {line}" for line in closed)
-    return text
+    closed = [f"\n  {gate['agent']}: {gate['text']}" for gate in gates if not gate["is_open"]]
+    return text + "\n\nStill needs you:" + "".join(closed) if closed else text
 
 
 def _short(path: str, root: str) -> str:
@@ -209,15 +202,14 @@ def _set_up(
     shows: bool = False,
     force: bool = False,
 ) -> Answer:
-    from tenure.agents.recipes import NAMES, by_name, installation, setup_record
-    from tenure.agents.recipes.agents_in_use import found_agents
+    from tenure.agents.recipes import NAMES, found_agents, installation, setup_record
 
     place = _place(run, is_global)
     file = _memory_file(run, is_global)
     memory = setup_record.load(file, place.root)
     there = installation.set_up(place, memory)
     if not (remove or shows or is_global):
-        _ = run.home  # without a store here the agents would be told of something that is not there
+        _ = run.home  # NoStore: the agents' instructions would be about a store that does not exist
     if asked is None:
         asked = there if remove else list(found_agents(place.root, run.environ))
     if not asked:
@@ -230,22 +222,18 @@ def _set_up(
         return _shown(changes, place.root)
     remembered = installation.carry_out(place, changes, agents, memory)
     setup_record.save(file, place.root, remembered)
-    gates = [] if remove else [(name, g) for name in asked for g in by_name(name).gates(place)]
+    gates = [] if remove else _gates(place, asked)
     standings = [] if remove else installation.standings(place, asked, among=agents)
-    value = {
-        "agents": agents, "command": place.command, "files": [_file_value(c, place.root) for c in changes],
-        "gates": [{"agent": name, "text": g.text, "is_open": g.is_open} for name, g in gates],
-    }  # fmt: skip
-    closed = [f"{name}: {g.text}" for name, g in gates if not g.is_open]
-    problems = [c for c in changes if c.problem]
+    files = [_file_value(c, place.root) for c in changes]
+    value = {"agents": agents, "command": place.command, "files": files, "gates": gates}
     text = [*(_file_line(c, place.root) for c in changes if c.is_needed or c.kept or c.problem)]
     if not text:
         text = ["Nothing to remove." if remove else "Everything is set up already."]
     if standings:
-        text += ["", _standing_text(standings, closed, place.root)]
+        text += ["", _standing_text(standings, gates, place.root)]
         if len(place.command) > 1:
             text += ["", f"`tenure` is not on your PATH: the files name {place.command[0]}, which others may not have."]
-    return Answer(value, "\n".join(text), 8 if problems else 0)
+    return Answer(value, "\n".join(text), 8 if any(c.problem for c in changes) else 0)
 
 
 def _what(change: Change) -> str:
@@ -257,12 +245,12 @@ def _what(change: Change) -> str:
 
 
 def _file_value(change: Change, root: str) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "path": _short(change.shown, root), "what": _what(change), "problem": change.problem, "kept": change.kept,
     }  # fmt: skip
     if change.problem:
-        told["by_hand"] = change.by_hand
-    return {key: value for key, value in told.items() if value}
+        fields["by_hand"] = change.by_hand
+    return {key: value for key, value in fields.items() if value}
 
 
 def _file_line(change: Change, root: str) -> str:
@@ -326,8 +314,6 @@ def hook(run: Run, given: Namespace) -> int:
 
     It never fails: errors are written to `.tenure/hook.log`.
     """
-    import time
-
     said: dict[str, Any] = {}
     try:
         source = getattr(sys.stdin, "buffer", sys.stdin)
@@ -336,23 +322,19 @@ def hook(run: Run, given: Namespace) -> int:
         from tenure.agents.hooks import HookOptions, answer
 
         folder = run.folder if given.dir else None
-        told = HookOptions(given.event, given.caller, folder, given.project, given.agent, given.session)
-        said = answer(payload, told, run.environ, run.folder, time.time)
+        chosen = HookOptions(given.event, given.caller, folder, given.project, given.agent, given.session)
+        said = answer(payload, chosen, run.environ, run.folder, time.time)
     except Exception as error:  # noqa: BLE001 an agent must not fail because of its hook
         _note(run, given.event, error)
     if said or run.is_json:
-        from tenure.cli.terminal_output import say_json
+        from tenure.cli.answers import say_json
 
         say_json(said)
     return 0
 
 
 def _note(run: Run, event: str | None, error: Exception) -> None:
-    from contextlib import suppress
-
     with suppress(Exception):
-        import time
-
         path = os.path.join(run.home.folder, LOG)
         with open(path, "a", encoding="utf-8") as file:
             os.fchmod(file.fileno(), 0o600)

@@ -7,9 +7,22 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.cli.main import Answer, Run, arg, options
-from tenure.cli.state_marks import AGENTS, BY_INTEREST, MARKS, bar, in_words
-from tenure.cli.text_format import ago, counted, lasting, moment, plain, shorten, style, table
+from tenure.cli.main import Answer, Run, arg, options, shown
+from tenure.cli.text_format import (
+    AGENTS,
+    BY_INTEREST,
+    MARKS,
+    ago,
+    bar,
+    counted,
+    in_words,
+    lasting,
+    moment,
+    plain,
+    shorten,
+    style,
+    table,
+)
 from tenure.client.wire import plain as wire
 from tenure.core import lifecycle, limits
 
@@ -22,7 +35,7 @@ _ORDER = {name: n for n, name in enumerate(("active", "draining", "idle", "stale
 
 
 class Glance(NamedTuple):
-    """What people see of a project at one look."""
+    """The data of one screen about a project."""
 
     status: dict[str, Any]
     held: dict[str, dict[str, Any]]  # by key: tasks that somebody works on
@@ -38,7 +51,7 @@ def glance(client: Client) -> Glance:
 
 
 def elsewhere(client: Client, project: str) -> Client:
-    """The same store and the same speaker, in another project; it is closed with the first."""
+    """A client of the same store and agent in another project; it is closed with the first."""
     other = copy(client)
     other.project = project
     return other
@@ -46,7 +59,7 @@ def elsewhere(client: Client, project: str) -> Client:
 
 @options(arg("--all-projects", action="store_true", help="every project of the store, one after the other"))
 def status(run: Run, given: Namespace) -> Answer:
-    """One screen: leader, agents and their tasks, progress of each track, tasks by state.
+    """Show one screen: leader, agents and their tasks, progress of each track, tasks by state.
 
     With --json an object with leader, agents, tracks, tasks; with --all-projects an array of them.
     """
@@ -61,28 +74,28 @@ def status(run: Run, given: Namespace) -> Answer:
 
 def drawn(look: Glance, *, is_wide: bool) -> str:
     """The screen as text; `is_wide` draws bars."""
-    told = look.status
-    parts = [headline(told)]
-    parts += [f"{style('Stopped', 'bold', 'red')}  {line}" for line in stops(told)]
-    parts += [f"{style('Waiting', 'bold', 'yellow')}  {line}" for line in waiting(told)]
+    status = look.status
+    parts = [headline(status)]
+    parts += [f"{style('Stopped', 'bold', 'red')}  {line}" for line in stops(status)]
+    parts += [f"{style('Waiting', 'bold', 'yellow')}  {line}" for line in waiting(status)]
     parts += [_agents(look), _tracks(look, is_wide=is_wide)]
-    parts += [f"{style('Tasks', 'bold')}   {tally(told['tasks'])}"]
-    if told.get("validations"):
-        parts += [f"{style('Verdicts', 'bold')}\n" + "\n".join(f"  {line}" for line in verdicts(told))]
-    spent = paid(told.get("usage"))
+    parts += [f"{style('Tasks', 'bold')}   {tally(status['tasks'])}"]
+    if status.get("validations"):
+        parts += [f"{style('Verdicts', 'bold')}\n" + "\n".join(f"  {line}" for line in verdicts(status))]
+    spent = paid(status.get("usage"))
     if spent:
         parts += [f"{style('Usage', 'bold')}   {spent}"]
-    if told.get("budgets"):
+    if status.get("budgets"):
         from tenure.cli.budgets import line
 
-        parts += [f"{style('Budget', 'bold')}\n" + "\n".join(f"  {line(budget)}" for budget in told["budgets"])]
+        parts += [f"{style('Budget', 'bold')}\n" + "\n".join(f"  {line(budget)}" for budget in status["budgets"])]
     return "\n\n".join(part for part in parts if part)
 
 
-def verdicts(told: Mapping[str, Any]) -> list[str]:
+def verdicts(status: Mapping[str, Any]) -> list[str]:
     """Results that wait for a verdict, by validator, and how many are being checked."""
     lines = []
-    for name, count in told["validations"].items():
+    for name, count in status["validations"].items():
         said = [f"{count['running']} being checked"] if count["running"] else []
         if count["waiting"]:
             who = "approve or reject them" if name == "review" else "`run`, `daemon` or `serve` does, where it can"
@@ -91,47 +104,46 @@ def verdicts(told: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def headline(told: Mapping[str, Any]) -> str:
-    return f"{style(told['project'], 'bold')}   {led(told)}"
+def headline(status: Mapping[str, Any]) -> str:
+    return f"{style(status['project'], 'bold')}   {led(status)}"
 
 
-def led(told: Mapping[str, Any]) -> str:
-    """The project's leader, and the store's coordinator."""
+def led(status: Mapping[str, Any]) -> str:
     said = []
     for name in ("leader", "coordinator"):
-        one = told.get(name)
+        one = status.get(name)
         if one is not None:
-            since = f"{moment(one['since'], told['now'])}, {lasting((told['now'] - one['since']) / 1e6)}"
+            since = f"{moment(one['since'], status['now'])}, {lasting((status['now'] - one['since']) / 1e6)}"
             said.append(f"{name} {plain(one['holder'])} (term {one['term']}, since {since})")
     return "; ".join(said) or "no leader"
 
 
-def stops(told: Mapping[str, Any]) -> list[str]:
+def stops(status: Mapping[str, Any]) -> list[str]:
     """Stopped scopes, each with its reason."""
     return [
         plain(f"{'the whole project' if scope == 'project:' else scope.replace(':', ' ', 1)}{why and ': ' + why}")
-        for scope, why in told["stopped"].items()
+        for scope, why in status["stopped"].items()
     ]
 
 
-def waiting(told: Mapping[str, Any]) -> list[str]:
+def waiting(status: Mapping[str, Any]) -> list[str]:
     """Schedules and triggers that need a coordinator, if none runs."""
-    sources = told["sources"]
+    sources = status["sources"]
     some = [counted(sources[name], name.removesuffix("s")) for name in ("schedules", "triggers") if sources[name]]
     some += ["the watch"] if sources["watch"] else []
-    if not some or told.get("coordinator") is not None:
+    if not some or status.get("coordinator") is not None:
         return []
     return [f"{' and '.join(some)}: nothing fires until `tenure daemon` or `tenure serve` runs"]
 
 
-def present(told: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int]:
+def present(status: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int]:
     """Agents worth a line, the busy first; and how many others there are."""
     shown = [
-        agent for agent in told["agents"]
-        if agent["tasks"] or (agent["status"] != "offline" and told["now"] - agent["last_seen"] < FORGOTTEN)
+        agent for agent in status["agents"]
+        if agent["tasks"] or (agent["status"] != "offline" and status["now"] - agent["last_seen"] < FORGOTTEN)
     ]  # fmt: skip
     shown.sort(key=lambda agent: (_ORDER.get(agent["status"], 9), agent["name"]))
-    return shown, len(told["agents"]) - len(shown)
+    return shown, len(status["agents"]) - len(shown)
 
 
 def work_of(agent: Mapping[str, Any], held: Mapping[str, dict[str, Any]], width: int = 46) -> str:
@@ -210,9 +222,8 @@ def thousands(count: int) -> str:
     arg("--limit", type=int, default=20, metavar="N", help="the most expensive N (20)"),
 )
 def usage(run: Run, given: Namespace) -> Answer:
-    """Tokens and money that agents reported, most expensive first; late reports are included and marked."""
-    spent = run.client.spent(given.by, given.limit)
-    return Answer(wire(spent), lambda: _spent(spent, given.by))
+    """Show tokens and money that agents reported, most expensive first; late reports are included and marked."""
+    return shown(run.client.spent(given.by, given.limit), lambda spent: _spent(spent, given.by))
 
 
 def _cost(row: Mapping[str, Any]) -> str | None:

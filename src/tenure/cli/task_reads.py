@@ -1,23 +1,37 @@
-"""`ready`, `list`, `show`, `why`, `dlq`: queries about tasks. They write nothing."""
+"""`ready`, `list`, `show`, `why`, `dlq`, `history`: queries about tasks. They write nothing."""
 
 from __future__ import annotations
 
+import os
+import sys
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tenure.agents.quotations import QUOTED, as_json, editor_of, fenced, quoted, written_by
-from tenure.cli.main import Answer, Run, arg, options
-from tenure.cli.state_marks import MARKS
+from tenure.cli.main import Answer, Run, arg, options, shown
 from tenure.cli.status import paid
-from tenure.cli.text_format import clock, lasting, moment, plain, shorten, style, table
+from tenure.cli.text_format import (
+    MARKS,
+    NOTHING,
+    clock,
+    counted,
+    in_words,
+    lasting,
+    moment,
+    plain,
+    shorten,
+    style,
+    table,
+    width_of,
+)
 from tenure.client.wire import plain as wire
 
 TITLE = 60
+TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
 
 
 def listed(tasks: Iterable[dict[str, Any]]) -> str:
-    """Tasks as a table, without columns that are equal in all rows."""
     rows = [
         (
             task["key"], style(task["state"], MARKS[task["state"]].colour), task["tier"], task.get("agent"),
@@ -33,9 +47,9 @@ def listed(tasks: Iterable[dict[str, Any]]) -> str:
     arg("--limit", type=int, default=20, metavar="N", help="at most N (20)"),
 )
 def ready(run: Run, given: Namespace) -> Answer:
-    """Tasks that can be claimed now, in the order in which `claim` offers them."""
-    tasks = run.client.ready(track=given.track, limit=given.limit)
-    return Answer(wire(tasks), lambda: listed(tasks) if tasks else "nothing is ready")
+    """List tasks that can be claimed now, in the order in which `claim` takes them."""
+    found = run.client.ready(track=given.track, limit=given.limit)
+    return shown(found, lambda tasks: listed(tasks) if tasks else "nothing is ready")
 
 
 FILTERS = (
@@ -65,7 +79,7 @@ def filters_of(given: Namespace) -> dict[str, Any]:
     arg("--after", metavar="TASK", help="continue after this task, the last of the previous page"),
 )  # fmt: skip
 def list_(run: Run, given: Namespace) -> Answer:
-    """Tasks, by filter. With --json an array of tasks."""
+    """List tasks, by filter. With --json an array of tasks."""
     filters = filters_of(given)
     if given.agent:  # `list --agent ann`: what ann holds
         filters.setdefault("agent", given.agent)
@@ -75,17 +89,16 @@ def list_(run: Run, given: Namespace) -> Answer:
         after = (last.get(given.order.lstrip("-")), last["id"])
     tasks = run.client.tasks(archived=given.archived, order=given.order, limit=given.limit, after=after, **filters)
     more = f"\n… more: tenure list --after {tasks[-1]['ref']}" if len(tasks) == given.limit else ""
-    return Answer(wire(tasks), lambda: listed(tasks) + more)
+    return shown(tasks, lambda tasks: listed(tasks) + more)
 
 
-@options(arg("task", help="id, key, short key (B-003) or an unambiguous prefix"))
+@options(TASK)
 def show(run: Run, given: Namespace) -> Answer:
-    """Everything about one task, except its log."""
-    task = run.client.show(given.task)
-    return Answer(wire(task), lambda: shown(task, editor_of(run.client, task)))
+    """Show everything about one task, except its log."""
+    return shown(run.client.show(given.task), lambda task: task_text(task, editor_of(run.client, task)))
 
 
-def shown(task: dict[str, Any], editor: str | None = None) -> str:
+def task_text(task: dict[str, Any], editor: str | None = None) -> str:
     lines = [style(task["key"], "bold"), plain(task["title"]), ""]
     state = style(task["state"], MARKS[task["state"]].colour)
     facts: list[tuple[str, Any]] = [
@@ -101,7 +114,7 @@ def shown(task: dict[str, Any], editor: str | None = None) -> str:
         ("tags", ", ".join(task.get("tags", ()))),
         ("touches", ", ".join(task.get("touches", ()))),
         ("last error", task.get("last_error") and plain(str(task["last_error"]["message"]))),
-        ("verdict", "validation" in task and _verdict(task["validation"])),
+        ("verdict", "validation" in task and verdict_line(task["validation"])),
         ("work product", task.get("work_product")),
         ("artifacts", ", ".join(dict.fromkeys(plain(one["name"]) for one in task.get("artifacts", ())))),
         ("archived", task.get("archived_at") and moment(task["archived_at"], 0)),
@@ -129,22 +142,15 @@ def shown(task: dict[str, Any], editor: str | None = None) -> str:
     return "\n".join(lines)
 
 
-def _verdict(validation: dict[str, Any]) -> str:
-    from tenure.cli.lineage import verdict_line
-
-    return verdict_line(validation)
-
-
 def _progress(task: dict[str, Any]) -> str:
     parts = [f"{task['percent']} %" if task.get("percent") is not None else "", plain(task.get("step") or "")]
     return ", ".join(part for part in parts if part)
 
 
-@options(arg("task", help="which one"))
+@options(TASK)
 def why(run: Run, given: Namespace) -> Answer:
     """Explain a task's state: its order, what it waits for, which agents could take it."""
-    said = run.client.why(given.task)
-    return Answer(wire(said), lambda: explained(said))
+    return shown(run.client.why(given.task), explained)
 
 
 def explained(said: dict[str, Any]) -> str:
@@ -159,9 +165,8 @@ def explained(said: dict[str, Any]) -> str:
 
 @options(arg("--resolved", action="store_true", help="also reviewed ones"))
 def dlq(run: Run, given: Namespace) -> Answer:
-    """Dead letters: tasks that ran out of attempts and wait for a person (`retry`, `edit`, `adopt`, `cancel`)."""
-    letters = run.client.dead_letters(resolved=given.resolved)
-    return Answer(wire(letters), lambda: _letters(letters))
+    """List dead letters: tasks that ran out of attempts and wait for a person (`retry`, `edit`, `adopt`, `cancel`)."""
+    return shown(run.client.dead_letters(resolved=given.resolved), _letters)
 
 
 def _letters(letters: list[dict[str, Any]]) -> str:
@@ -176,3 +181,122 @@ def _letters(letters: list[dict[str, Any]]) -> str:
             error = shorten(str(failure.get("error") or ""), TITLE)
             lines += [f"  attempt {failure['attempt']}: {failure['agent']}, {failure['error_class']}{took}: {error}"]
     return "\n".join(lines) or "no dead letters"
+
+
+HOW = {
+    "COMPLETED": "green", "SUBMITTED": "blue", "FAILED": "red", "EXPIRED": "red", "VOLUNTARY": "cyan",
+    "PAUSED": "magenta", "WAITING": "cyan", "CANCELLED": "grey", "SUPERSEDED": "yellow", "ERROR": "red",
+}  # fmt: skip
+HEADERS = ("gen", "agent", "session", "held", "ended by", "result", "work product")
+
+
+@options(TASK)
+def history(run: Run, given: Namespace) -> Answer:
+    """Show the lineage of a task: one line a generation, and below it every refused submission.
+
+    With --json an array, one object a generation: generation, session, agent, acquired_at, released_at,
+    release_reason, result_accepted, work_product_ref, refused …
+    """
+    claims = run.client.history(given.task)
+    if run.is_json:
+        return Answer(wire(claims))
+    task = run.client.show(given.task)
+    return Answer(None, f"{headline(task, len(claims))}\n\n{fitted(claims, run.client.status()['now'])}")
+
+
+def headline(task: Mapping[str, Any], generations: int) -> str:
+    mark = MARKS[task["state"]]
+    state = style(f"{mark.sign} {in_words(task['state'])}", mark.colour)
+    run = f", run {task['run']}" if task["run"] > 1 else ""
+    name = f"{style(task['key'], 'bold')}  {shorten(task['title'], 60)}"
+    return f"{name}\n{state}{run}, {counted(generations, 'generation')}"
+
+
+def fitted(claims: Sequence[Mapping[str, Any]], now: int) -> str:
+    """The timeline; narrow if the terminal is narrow, complete in a pipe."""
+    text = drawn(claims, now)
+    if not sys.stdout.isatty():
+        return text
+    room = os.get_terminal_size(sys.stdout.fileno()).columns
+    return text if max(width_of(line) for line in text.split("\n")) <= room else drawn(claims, now, is_narrow=True)
+
+
+def drawn(claims: Sequence[Mapping[str, Any]], now: int, *, is_narrow: bool = False) -> str:
+    """The timeline, with refused submissions below the generation of their receipt.
+
+    A narrow one has neither session nor work product.
+    """
+    if not claims:
+        return "not claimed yet"
+    kept = [n for n, header in enumerate(HEADERS) if not is_narrow or header not in ("session", "work product")]
+    rows = [_row(claim, now) for claim in claims]
+    lines = table([[row[n] for n in kept] for row in rows], [HEADERS[n] for n in kept]).split("\n")
+    drawing, run = [lines[0]], claims[0]["run"]
+    for claim, line in zip(claims, lines[1:], strict=True):
+        if claim["run"] != run:
+            run = claim["run"]
+            drawing.append(style(f"     run {run}: a person started it over", "dim"))
+        drawing.append(line)
+        drawing += [f"     {part}" for part in _under(claim, now, is_narrow=is_narrow)]
+    return "\n".join(drawing)
+
+
+def _row(claim: Mapping[str, Any], now: int) -> tuple[object, ...]:
+    reason = claim["release_reason"]
+    ended = style(reason, HOW.get(reason, "dim")) if reason else style("holds it", "yellow")
+    return (
+        claim["generation"], shorten(claim["agent"], 20), shorten(claim["session"], 24), _held(claim, now), ended,
+        _fate(claim), claim["work_product_ref"],
+    )  # fmt: skip
+
+
+def _held(claim: Mapping[str, Any], now: int) -> str:
+    began, ended = claim["acquired_at"], claim["released_at"]
+    until = clock(ended) if ended is not None else "…"
+    return f"{moment(began, now)} – {until} ({lasting(((now if ended is None else ended) - began) / 1e6)})"
+
+
+def _fate(claim: Mapping[str, Any]) -> str:
+    """The fate of its results: an accepted one wins over refused ones of the same generation."""
+    if claim["result_accepted"]:
+        return style("accepted", "green")
+    if claim["refused"]:
+        return style("refused, kept", "red")
+    return NOTHING
+
+
+def verdict_line(verdict: Mapping[str, Any]) -> str:
+    """A validator's verdict, or that there is none yet."""
+    said = f"{verdict['validator']}: {verdict['state']}"
+    if verdict["decided_by"]:
+        said += f" by {plain(verdict['decided_by'])}"
+    if verdict["holder"]:
+        said += f", {plain(verdict['holder'])} checks it"
+    if verdict["state"] in ("waiting", "running") and verdict["tries"]:
+        said += f", try {verdict['tries']}"
+    why = "; ".join(verdict["reasons"]) or (verdict["note"] if verdict["state"] == "waiting" else "")
+    return f"{said}: {shorten(why, 90)}" if why else said
+
+
+def _under(claim: Mapping[str, Any], now: int, *, is_narrow: bool) -> list[str]:
+    said = []
+    if claim.get("error"):
+        kind = f"{claim['error_class']}: " if claim.get("error_class") else ""
+        said.append(f"└ {kind}{shorten(claim['error'], 90)}")
+    verdict = claim.get("validation")
+    if verdict:
+        said.append(f"└ {verdict_line(verdict)}")
+    said += [
+        f"└ was about to land {landing['new'][:12]} on {plain(landing['branch'])}"
+        for landing in reversed(claim.get("landings") or ())
+    ]
+    for result in claim["refused"]:
+        why = style(f"refused: {result['reason']}", "red")
+        who = f"from {plain(result['agent'])} with generation {result['generation']}"
+        said.append(f"└ {moment(result['submitted_at'], now)} {why}, {who}")
+        if result["summary"]:
+            said.append(f"    {shorten(result['summary'], 90)}")
+    usage = claim.get("usage")
+    if usage and not is_narrow:
+        said.append(style(f"└ {paid(usage)}", "dim"))
+    return said

@@ -1,14 +1,14 @@
-"""`join`, `leave`, `agents`, `msg`, `inbox`, `lead`, `session`: agents, sessions and mail."""
+"""`join`, `leave`, `agent …`, `msg`, `inbox`, `reserve`, `locks`, `lead`, `session`: the team and its reservations."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from typing import Any
 
-from tenure.cli.main import Answer, Run, answered, arg, options
+from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown, verb_of
 from tenure.cli.option_kinds import contents, seconds
-from tenure.cli.text_format import ago, clock, plain, table
-from tenure.client.wire import plain as wire
+from tenure.cli.text_format import Columns, ago, clock, columns, plain
+from tenure.core import commands as c
 from tenure.core import limits
 
 CLI_STALE = limits.CLI_AGENT_STALE
@@ -31,7 +31,7 @@ def join(run: Run, given: Namespace) -> Answer:
     from tenure.agents.identity import join as joined
 
     who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type)
-    run.speak_as(who)
+    run.who = who
     outcome = run.client.register(
         type=given.type or who.type, capabilities=tuple(given.cap), tracks=tuple(given.track),
         models=tuple(given.model), region=given.region, max_concurrent_tasks=given.max_tasks, user=who.user,
@@ -45,30 +45,28 @@ def join(run: Run, given: Namespace) -> Answer:
 @options()
 def leave(run: Run, given: Namespace) -> Answer:
     """End the session and release its claims at once."""
-    from tenure.agents import session_records
+    from tenure.agents import identity
     from tenure.agents.receipts import Receipts
 
     outcome = run.client.leave()
     if outcome.ok:  # of all agents in the session: it is over for each of them
         Receipts(run.home, run.project, run.who.session, environ=run.environ).forget()
-        session_records.forget(run.environ, run.who.session)
+        identity.forget(run.environ, run.who.session)
     return answered(outcome)
 
 
 @options()
 def agents(run: Run, given: Namespace) -> Answer:
     """List agents and what they hold."""
-    found = run.client.agents()
     now = run.client.now()
-    return Answer(wire(found), lambda: _agents(found, now))
-
-
-def _agents(found: list[dict[str, Any]], now: int) -> str:
-    rows = [
-        (a["name"], a["type"], a["status"], ", ".join(a.get("tasks", ())) or None, ago(a.get("last_seen"), now))
-        for a in found
-    ]
-    return table(rows, ("agent", "type", "status", "holds", "last seen")) or "no agents yet"
+    wanted: Columns = {
+        "agent": "name",
+        "type": "type",
+        "status": "status",
+        "holds": lambda agent: ", ".join(agent.get("tasks", ())) or None,
+        "last seen": lambda agent: ago(agent.get("last_seen"), now),
+    }
+    return shown(run.client.agents(), lambda found: columns(found, wanted, "no agents yet"))
 
 
 @options(
@@ -83,17 +81,17 @@ def msg(run: Run, given: Namespace) -> Answer:
 
 
 @options(
-    arg("--unread", action="store_true", help="only what is unread"),
+    arg("--unread", action="store_true", help="only unread mail"),
     arg("--from", dest="sender", metavar="AGENT", help="only from this agent"),
     arg("--keep", action="store_true", help="do not mark it as read"),
 )
 def inbox(run: Run, given: Namespace) -> Answer:
-    """Your mail. Reading marks it as read, unless you --keep it."""
+    """Read your mail. Reading marks it as read, unless you --keep it."""
     found = run.client.inbox(unread=given.unread, sender=given.sender)
     unread = [message["id"] for message in found if message["read_at"] is None]
     if unread and not given.keep:
         run.client.read(unread)
-    return Answer(wire(found), lambda: _mail(found))
+    return shown(found, _mail)
 
 
 def _mail(found: list[dict[str, Any]]) -> str:
@@ -112,8 +110,6 @@ def _mail(found: list[dict[str, Any]]) -> str:
 def lead(run: Run, given: Namespace) -> Answer:
     """Become the project's leader (mail to @leader reaches you), or renew leadership."""
     if given.step_down:
-        from tenure.cli.main import Usage
-
         if given.term is None:
             raise Usage("lead --step-down: which term?", "pass it with --term")
         return answered(run.client.step_down(given.term))
@@ -123,8 +119,7 @@ def lead(run: Run, given: Namespace) -> Answer:
 @options(arg("id", nargs="?", help="which one (else yours)"))
 def session(run: Run, given: Namespace) -> Answer:
     """Show what a session claimed, completed and lost."""
-    memory = run.client.memory(given.id)
-    return Answer(wire(memory), lambda: _memory(memory))
+    return shown(run.client.memory(given.id), _memory)
 
 
 def _memory(memory: dict[str, Any]) -> str:
@@ -135,3 +130,74 @@ def _memory(memory: dict[str, Any]) -> str:
         if "time" in entry:
             lines += [f"  {clock(entry['time'])}  {entry['what']}  {entry['task']} generation {entry['generation']}"]
     return "\n".join(lines)
+
+
+_NAMED = arg("name", metavar="AGENT", help="its name, as `tenure agent list` shows it")
+
+
+@options(_NAMED)
+def show_agent(run: Run, given: Namespace) -> Answer:
+    """Show one agent: capabilities, claims, and whether it may claim."""
+    found = next((agent for agent in run.client.agents() if agent["name"] == given.name), None)
+    if found is None:
+        from tenure.core.errors import NotFound
+
+        raise NotFound(f"no agent {given.name[:80]!r} in project {run.project}", "`tenure agent list` names them")
+    now = run.client.now()
+    return shown(found, lambda agent: _agent_text(agent, now))
+
+
+def _agent_text(agent: dict[str, Any], now: int) -> str:
+    lines = [f"{plain(agent['name'])}  {agent['type']}, {agent['status']}, last seen {ago(agent['last_seen'], now)}"]
+    if agent["terminated_at"] is not None:
+        why = f": {plain(agent['terminated_for'])}" if agent["terminated_for"] else ""
+        lines.append(f"terminated {clock(agent['terminated_at'])}{why}; `tenure agent resume` lets it claim again")
+    elif agent["draining"]:
+        lines.append("drained: it claims nothing more; `tenure agent resume` lets it claim again")
+    lines += [f"{name:<13}{', '.join(agent[name])}" for name in ("capabilities", "tracks", "models") if agent[name]]
+    lines.append(f"{'holds':<13}{', '.join(agent['tasks']) or 'nothing'}")
+    return "\n".join(lines)
+
+
+drain_agent = verb_of(
+    c.Drain, "Let an agent finish its tasks and claim nothing more, until `tenure agent resume`.", _NAMED, agent="name"
+)
+resume_agent = verb_of(c.ResumeAgent, "Let a drained or terminated agent claim again.", _NAMED, agent="name")
+
+
+@options(
+    _NAMED,
+    arg("-m", "--reason", default="", metavar="TEXT", help="the reason, for the agent and the log"),
+    arg("--now", action="store_true", help="end its claims at once; else they may finish"),
+)
+def terminate_agent(run: Run, given: Namespace) -> Answer:
+    """Terminate an agent. Its workers and runners exit, and it cannot claim until `tenure agent resume`."""
+    return answered(run.client.terminate(given.name, graceful=not given.now, reason=given.reason))
+
+
+@options(
+    arg("patterns", nargs="+", metavar="PATTERN", help="src/api/**, port:8080, env:staging"),
+    arg("--shared", action="store_true", help="allow others to share it"),
+    arg("--with", dest="task", metavar="TASK", help="for as long as you hold this task's claim"),
+    arg("--receipt", metavar="R", help="the receipt of that task"),
+    arg("--lease", type=seconds, metavar="SECONDS", help="without a task: length of the lease"),
+)
+def reserve(run: Run, given: Namespace) -> Answer:
+    """Reserve paths, ports or names. Without a task the reservation has its own lease and receipt."""
+    receipt = run.receipt(given) if given.task or given.receipt else None
+    mode = "shared" if given.shared else "exclusive"
+    outcome = run.client.reserve(*given.patterns, receipt=receipt, mode=mode, lease=given.lease)
+    what = outcome.message or f"{', '.join(given.patterns)}, {mode}"
+    own = f"\n  to release: tenure unreserve {outcome.receipt}" if outcome.receipt and receipt is None else ""
+    return answered(outcome, f"{outcome.outcome}: {what}{own}")
+
+
+unreserve = verb_of(c.Unreserve, "Release a reservation.", arg("receipt", help="what `reserve` printed"))
+
+
+@options()
+def locks(run: Run, given: Namespace) -> Answer:
+    """List reservations: pattern, holder, end of the lease."""
+    names = {name: name for name in ("pattern", "mode", "agent", "task")}
+    wanted: Columns = {**names, "until": lambda row: clock(row["until"])}
+    return shown(run.client.reservations(), lambda held: columns(held, wanted, "no reservations"))

@@ -1,6 +1,6 @@
-"""Text for people: tables, times, durations, colour. Cheap to import.
+"""Text for people: tables, times, durations, colour, signs of states, bars. Cheap to import.
 
-Instants are the store's: integer microseconds UTC. Foreign text that stands on a line of ours goes through `plain` or
+Instants are the store's: integer microseconds UTC. Foreign text within a line of ours goes through `plain` or
 `shorten`: a title must not break the line. Control characters never reach a terminal: `terminal_output`, the only
 module that writes, shows them instead.
 """
@@ -11,8 +11,10 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from tenure.core import lifecycle
 from tenure.core.safe_text import one_line
 
 SECOND = 1_000_000
@@ -41,7 +43,7 @@ def style(text: str, *names: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """At most `width` columns of the text, on one line; what was cut off shows as `…`."""
+    """At most `width` columns of the text, on one line; `…` marks a cut."""
     text = plain(text)
     if width_of(text) <= width:
         return text
@@ -80,6 +82,15 @@ def table(rows: Iterable[Sequence[object]], headers: Sequence[str] = (), *, inde
     )
 
 
+Columns = Mapping[str, str | Callable[[Any], object]]  # header → a key of the row, or a function of it
+
+
+def columns(rows: Iterable[Any], wanted: Columns, empty: str = "") -> str:
+    """A table of rows; `empty` where there are none."""
+    cells = [[row[read] if isinstance(read, str) else read(row) for read in wanted.values()] for row in rows]
+    return table(cells, tuple(wanted)) or empty
+
+
 def _padded(cell: str, width: int, is_right: bool) -> str:
     space = " " * (width - width_of(cell))
     return space + cell if is_right else cell + space
@@ -112,7 +123,7 @@ def briefly(seconds: float) -> str:
 
 
 def ago(instant: int | None, now: int) -> str:
-    """`12 s ago`, `now` within a second, `in 5 s` for what is to come; a dash for never."""
+    """`12 s ago`, `now` within a second, `in 5 s` for the future; a dash for never."""
     if instant is None:
         return NOTHING
     seconds = (now - instant) / SECOND
@@ -137,3 +148,66 @@ def moment(instant: int | None, now: int) -> str:
 def counted(count: int, word: str, plural: str | None = None) -> str:
     """`1 task`, `3 tasks`."""
     return f"{count} {word if count == 1 else plural or word + 's'}"
+
+
+# --- states: the words beside signs and colours must suffice without them -----------------------------------
+
+
+class Mark(NamedTuple):
+    sign: str
+    colour: str
+
+
+MARKS: dict[str, Mark] = {
+    lifecycle.CREATED: Mark("✎", "grey"),
+    lifecycle.PENDING: Mark("·", "grey"),
+    lifecycle.READY: Mark("○", "cyan"),
+    lifecycle.CLAIMED: Mark("◐", "yellow"),
+    lifecycle.RUNNING: Mark("●", "yellow"),
+    lifecycle.PAUSED: Mark("‖", "magenta"),
+    lifecycle.VALIDATING: Mark("◇", "blue"),
+    lifecycle.COMPLETED: Mark("✓", "green"),
+    lifecycle.RETRYING: Mark("↻", "magenta"),
+    lifecycle.DEAD_LETTERED: Mark("✗", "red"),
+    lifecycle.CANCELLED: Mark("-", "grey"),
+}
+# States that need attention come first, final ones last.
+BY_INTEREST = (
+    lifecycle.RUNNING, lifecycle.CLAIMED, lifecycle.VALIDATING, lifecycle.DEAD_LETTERED, lifecycle.PAUSED,
+    lifecycle.RETRYING, lifecycle.READY, lifecycle.PENDING, lifecycle.CREATED, lifecycle.COMPLETED,
+    lifecycle.CANCELLED,
+)  # fmt: skip
+
+AGENTS = {"active": "green", "idle": "cyan", "draining": "yellow", "stale": "red", "offline": "grey"}
+LEVELS = {"ok": "green", "note": "cyan", "warning": "yellow", "error": "red", "critical": "red", "debug": "grey"}
+
+
+def in_words(state: str) -> str:
+    """The state as people say it: `dead letter`, not `dead_lettered`."""
+    return {lifecycle.CREATED: "draft", lifecycle.DEAD_LETTERED: "dead letter"}.get(state, state)
+
+
+class Shares(NamedTuple):
+    """How many of `width` cells each part of a bar gets."""
+
+    done: int
+    doing: int
+    rest: int
+
+
+def shares(done: int, doing: int, rest: int, width: int) -> Shares:
+    """Cells in proportion; a part that is not empty gets a cell, and only a complete bar looks full."""
+    total = done + doing + rest
+    if not total:
+        return Shares(0, 0, width)
+    first = done * width // total
+    first = max(first, 1) if done else 0
+    second = max(doing * width // total, 1) if doing else 0
+    if doing + rest:
+        first = min(first, width - second - (1 if rest else 0))
+    return Shares(first, second, width - first - second)
+
+
+def bar(done: int, doing: int, rest: int, width: int = 20) -> str:
+    part = shares(done, doing, rest, width)
+    return style("█" * part.done, "green") + style("▓" * part.doing, "yellow") + style("░" * part.rest, "grey")

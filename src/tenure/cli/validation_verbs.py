@@ -7,15 +7,15 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tenure.cli.main import Answer, Run, Usage, answered, arg, options
+from tenure.cli.answers import asked
+from tenure.cli.main import Answer, Run, Usage, arg, options, verb_of
 from tenure.cli.option_kinds import contents
-from tenure.cli.terminal_output import asked
+from tenure.cli.task_reads import TASK
+from tenure.core import commands as c
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from tenure.agents.validation_thread import ValidationThread
-
-TASK = arg("task", help="id, key, short key or an unambiguous prefix")
+    from tenure.agents.result_checker import ValidationThread
 
 
 def verdict_here(run: Run, submitted: Outcome) -> Outcome:
@@ -32,34 +32,35 @@ def verdict_here(run: Run, submitted: Outcome) -> Outcome:
 
 
 def validating_of(run: Run, say: Callable[[str], object]) -> ValidationThread:
-    """A thread that checks what waits in the store's projects; the folder here is that of this run's own."""
-    from tenure.agents.result_checker import tools_for
-    from tenure.agents.validation_thread import ValidationThread
+    """A thread that checks waiting results of the store's projects; this folder is for this run's project."""
+    from tenure.agents.result_checker import ValidationThread, tools_for
 
     client = run.client
     return ValidationThread(client, lambda: tools_for(run.folder, run.environ), client.projects, say=say)
 
 
-@options(TASK, arg("-m", "--note", type=contents, default="", metavar="TEXT", help="your note"))
-def approve(run: Run, given: Namespace) -> Answer:
+approve = verb_of(
+    c.Approve,
     """Accept a result that waits for a verdict: the task is completed.
 
-    A person's word stands for any validator's. No verdict is given from an agent's own session; through a server, an
-    agent with its own key may review what another one made, where a review is asked for.
-    """
-    return answered(run.client.approve(given.task, given.note))
-
-
-@options(TASK, arg("-m", "--reason", type=contents, required=True, metavar="TEXT", help="what to mend"))
-def reject(run: Run, given: Namespace) -> Answer:
-    """Reject a result: the attempt failed, and the next holder gets the reason."""
-    return answered(run.client.reject(given.task, given.reason))
+    A person's verdict counts for any validator. An agent's own session gives no verdict; through a server, an agent
+    with its own key may review results of others, where the task asks for a review.
+    """,
+    TASK,
+    arg("-m", "--note", type=contents, default="", metavar="TEXT", help="your note"),
+)
+reject = verb_of(
+    c.Reject,
+    "Reject a result: the attempt failed, and the next holder gets the reason.",
+    TASK,
+    arg("-m", "--reason", type=contents, required=True, metavar="TEXT", help="what to fix"),
+)
 
 
 @options(
-    arg("--show", action="store_true", help="only show what there is, and whether it is allowed"),
+    arg("--show", action="store_true", help="only show the risky settings, and whether they are allowed"),
     arg("--revoke", action="store_true", help="withdraw what you allowed"),
-    arg("--list", action="store_true", help="list the files of which you allowed something"),
+    arg("--list", action="store_true", help="list the files in which you allowed something"),
     arg("-y", "--yes", action="store_true", help="do not ask; without a terminal nothing is asked either"),
 )
 def trust(run: Run, given: Namespace) -> Answer:
@@ -95,8 +96,8 @@ def _allowed(run: Run, trusted: Any, files: Mapping[str, dict[str, Any]], *, ask
     known = trusted.listed()
     lines = {path: changes(known.get(path, {}), section) for path, section in files.items()}
     text = "\n".join(line for path, section in files.items() for line in _lines(path, section, lines[path]))
-    told = [{"file": path, "changes": list(lines[path]), "has": without_secrets(files[path])} for path in files]
-    value = {"trusted": True, "files": told}
+    listed = [{"file": path, "changes": list(lines[path]), "has": without_secrets(files[path])} for path in files]
+    value = {"trusted": True, "files": listed}
     if not any(files.values()):
         return Answer(value, text)
     if asks and run.is_terminal and not run.is_json and sys.stdin.isatty() and not asked(f"{text}\nAllow this?"):
@@ -113,7 +114,7 @@ def _lines(path: str, section: dict[str, Any], lines: Iterable[str]) -> list[str
 
 
 def _risky(run: Run) -> dict[str, dict[str, Any]]:
-    """What here needs the user's word: each file's real path, and its risky part."""
+    """The files here that the user must allow: each real path, and its risky part."""
     import os
 
     from tenure.config import DATABASE, LOCAL, STORE_SECTION, find_folder, shared_file
@@ -130,23 +131,26 @@ def _risky(run: Run) -> dict[str, dict[str, Any]]:
         if why_store_foreign(store) is not None:
             found[store] = dict(STORE_SECTION)
     if not found:
-        raise NotFound(f"there is nothing in {run.folder} or above that needs to be allowed", "tenure.toml would be it")
+        raise NotFound(
+            f"nothing in {run.folder} or above needs to be allowed",
+            "`tenure trust` is for risky settings in tenure.toml",
+        )
     return found
 
 
 def _shown(trusted: Any, files: Mapping[str, dict[str, Any]]) -> Answer:
     from tenure.trust.grants import Untrusted, changes, without_secrets
 
-    told, text = [], []
+    listed, text = [], []
     for path, section in files.items():
         try:
             trusted.check(path, section)
             is_trusted, why = True, "allowed as it is now" if section else "has nothing that needs it"
         except Untrusted as error:
             is_trusted, why = False, error.message.removeprefix(f"{path}: ").partition("; it has")[0]
-        told.append({"file": path, "trusted": is_trusted, "why": why, "has": without_secrets(section)})
+        listed.append({"file": path, "trusted": is_trusted, "why": why, "has": without_secrets(section)})
         text += [f"{path}: {why}", *(f"  {line[2:]}" for line in changes({}, section))]
-    return Answer({"trusted": all(one["trusted"] for one in told), "files": told}, "\n".join(text))
+    return Answer({"trusted": all(one["trusted"] for one in listed), "files": listed}, "\n".join(text))
 
 
 def _check_owner(run: Run) -> None:

@@ -1,10 +1,12 @@
-"""Every verb: its function, the heading under which help lists it, and its help line.
+"""Every verb: its function, the heading under which help lists it, and its help line; and `tenure help` itself.
 
 To add one: a line here, a function there. A name of two words is a verb under a noun.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -18,8 +20,8 @@ WORKING = {
     "next": Listed("claim:next_", "show what `claim` would take, without taking it"),
     "start": Listed("holder_verbs:start", "report that work has begun"),
     "progress": Listed("holder_verbs:progress", "report how far the work is"),
-    "checkpoint save": Listed("checkpoints:save", "save state for the next holder"),
-    "checkpoint show": Listed("checkpoints:show", "print the last checkpoint, within a token budget"),
+    "checkpoint save": Listed("holder_verbs:save_checkpoint", "save state for the next holder"),
+    "checkpoint show": Listed("holder_verbs:show_checkpoint", "print the last checkpoint, within a token budget"),
     "artifact put": Listed("artifacts:put", "store a file as an output of the task"),
     "artifact get": Listed("artifacts:get", "write an artifact into a folder"),
     "artifact list": Listed("artifacts:list_", "list the artifacts of a task, over all its claims"),
@@ -45,23 +47,23 @@ CREATING = {
     "plan apply": Listed("plan:apply", "create or update the tasks of a plan file"),
     "plan graph": Listed("plan:graph", "draw the graph: text, Mermaid, DOT"),
     "plan export": Listed("plan:export", "export a plan as a plan file"),
-    "schedule add": Listed("schedules:add", "create tasks on a schedule"),
-    "schedule list": Listed("schedules:list_", "list schedules and when each fires next"),
-    "schedule show": Listed("schedules:show", "show one schedule and its next ticks"),
-    "schedule pause": Listed("schedules:pause", "pause a schedule"),
-    "schedule resume": Listed("schedules:resume", "resume a schedule with its next tick"),
-    "schedule remove": Listed("schedules:remove", "remove a schedule; its tasks stay"),
-    "schedule run": Listed("schedules:run_", "create its tasks now"),
-    "trigger add": Listed("triggers:add", "create tasks on an event or a signed delivery"),
-    "trigger list": Listed("triggers:list_", "list triggers and how often each fired"),
-    "trigger show": Listed("triggers:show", "show one trigger: its filter and template"),
-    "trigger test": Listed("triggers:test", "show what a sample would create, without creating it"),
-    "trigger pause": Listed("triggers:pause", "pause a trigger"),
-    "trigger resume": Listed("triggers:resume", "resume a trigger, from now on"),
-    "trigger remove": Listed("triggers:remove", "remove a trigger; its tasks stay"),
-    "trigger rotate": Listed("triggers:rotate", "give a webhook a new secret"),
-    "trigger watch": Listed("triggers:watch", "create a task that investigates when failures cluster"),
-    "import": Listed("imports:import_", "import tasks of another tool"),
+    "schedule add": Listed("sources:add_schedule", "create tasks on a schedule"),
+    "schedule list": Listed("sources:list_schedules", "list schedules and when each fires next"),
+    "schedule show": Listed("sources:show_schedule", "show one schedule and its next ticks"),
+    "schedule pause": Listed("sources:pause_schedule", "pause a schedule"),
+    "schedule resume": Listed("sources:resume_schedule", "resume a schedule with its next tick"),
+    "schedule remove": Listed("sources:remove_schedule", "remove a schedule; its tasks stay"),
+    "schedule run": Listed("sources:run_schedule", "create its tasks now"),
+    "trigger add": Listed("sources:add_trigger", "create tasks on an event or a signed delivery"),
+    "trigger list": Listed("sources:list_triggers", "list triggers and how often each fired"),
+    "trigger show": Listed("sources:show_trigger", "show one trigger: its filter and template"),
+    "trigger test": Listed("sources:try_trigger", "show what a sample would create, without creating it"),
+    "trigger pause": Listed("sources:pause_trigger", "pause a trigger"),
+    "trigger resume": Listed("sources:resume_trigger", "resume a trigger, from now on"),
+    "trigger remove": Listed("sources:remove_trigger", "remove a trigger; its tasks stay"),
+    "trigger rotate": Listed("sources:rotate_secret", "give a webhook a new secret"),
+    "trigger watch": Listed("sources:watch", "create a task that investigates when failures cluster"),
+    "import": Listed("plan:import_", "import tasks of another tool"),
 }
 READING = {
     "status": Listed("status:status", "show one screen: leader, agents, progress"),
@@ -70,10 +72,10 @@ READING = {
     "list": Listed("task_reads:list_", "list tasks, by filter"),
     "show": Listed("task_reads:show", "show everything about one task"),
     "why": Listed("task_reads:why", "explain why a task is in its state"),
-    "history": Listed("lineage:history", "show who held a task, and how each claim ended"),
+    "history": Listed("task_reads:history", "show who held a task, and how each claim ended"),
     "log": Listed("logs:log", "print events, oldest first"),
     "wait": Listed("logs:wait", "wait until tasks have ended"),
-    "budget list": Listed("budgets:list_", "list budgets and what is left of each"),
+    "budget list": Listed("budgets:list_", "list budgets and the remainder of each"),
     "budget show": Listed("budgets:show", "show one budget, its use and its forecast"),
     "budget alerts": Listed("budgets:alerts", "list budgets that are half, nearly or fully used"),
     "budget projection": Listed("budgets:projection", "show burn rate, days left, cost of open tasks"),
@@ -113,15 +115,15 @@ TEAM = {
     "leave": Listed("team:leave", "end the session and release its claims"),
     "agents": Listed("team:agents", "list agents"),
     "agent list": Listed("team:agents", "list agents"),
-    "agent show": Listed("agents:show", "show one agent: abilities, claims, state"),
-    "agent drain": Listed("agents:drain", "let an agent finish its tasks and claim no more"),
-    "agent terminate": Listed("agents:terminate", "end an agent; it cannot claim until resumed"),
-    "agent resume": Listed("agents:resume", "let a drained or terminated agent claim again"),
+    "agent show": Listed("team:show_agent", "show one agent: abilities, claims, state"),
+    "agent drain": Listed("team:drain_agent", "let an agent finish its tasks and claim no more"),
+    "agent terminate": Listed("team:terminate_agent", "end an agent; it cannot claim until resumed"),
+    "agent resume": Listed("team:resume_agent", "let a drained or terminated agent claim again"),
     "msg": Listed("team:msg", "send a message to agents"),
     "inbox": Listed("team:inbox", "read your mail"),
-    "reserve": Listed("reserve:reserve", "reserve paths, ports or names"),
-    "unreserve": Listed("reserve:unreserve", "release reservations"),
-    "locks": Listed("reserve:locks", "list reservations and who holds them"),
+    "reserve": Listed("team:reserve", "reserve paths, ports or names"),
+    "unreserve": Listed("team:unreserve", "release reservations"),
+    "locks": Listed("team:locks", "list reservations and who holds them"),
     "lead": Listed("team:lead", "become the leader, or renew leadership"),
     "session": Listed("team:session", "show what a session claimed, did and lost"),
 }
@@ -135,16 +137,16 @@ MAINTENANCE = {
     "daemon": Listed("db:daemon", "expire leases and fire schedules promptly (optional)"),
     "db upgrade": Listed("db:upgrade", "upgrade the store to this version's schema"),
     "db backup": Listed("db:backup", "back up the store while it is in use"),
-    "db restore": Listed("db_moves:restore", "restore a backup"),
-    "db copy": Listed("db_moves:copy", "copy a project to another store"),
-    "db archive": Listed("db_moves:archive", "move finished tasks to the archive"),
+    "db restore": Listed("db:restore", "restore a backup"),
+    "db copy": Listed("db:copy", "copy a project to another store"),
+    "db archive": Listed("db:archive", "move finished tasks to the archive"),
     "db check": Listed("db:check", "check the store for damage"),
     "db clock": Listed("db:clock", "show the clock's state; accept it after a jump"),
     "db new-epoch": Listed("db:new_epoch", "void every receipt, after a restore"),
-    "key create": Listed("keys:create", "create an API key"),
-    "key list": Listed("keys:list_", "list API keys, without their secrets"),
-    "key rotate": Listed("keys:rotate", "give an API key a new secret"),
-    "key revoke": Listed("keys:revoke", "revoke an API key"),
+    "key create": Listed("serve:create_key", "create an API key"),
+    "key list": Listed("serve:list_keys", "list API keys, without their secrets"),
+    "key rotate": Listed("serve:rotate_key", "give an API key a new secret"),
+    "key revoke": Listed("serve:revoke_key", "revoke an API key"),
     "completion": Listed("completion:completion", "print a completion script for your shell"),
     "doctor": Listed("doctor.doctor:doctor", "find problems and print a fix for each"),
     "serve": Listed("serve:serve", "serve the store over HTTP: API, dashboard, MCP, metrics"),
@@ -163,3 +165,30 @@ SECTIONS = {
 VERBS: dict[str, Listed] = {name: verb for section in SECTIONS.values() for name, verb in section.items()}
 ALIASES = {"submit": "done", "ls": "list"}
 GROUPS = frozenset(name.split()[0] for name in VERBS if " " in name)
+
+
+def general(words: Sequence[str]) -> int:
+    if "-V" in words or "--version" in words:
+        from tenure import __version__
+
+        sys.stdout.write(f"tenure {__version__}\n")
+        return 0
+    asked = [word for word in words if not word.startswith("-") and word != "help"]
+    if asked:  # `tenure help claim` is `tenure claim -h`
+        from tenure.cli.main import main
+
+        return main([*asked, "-h"])
+    sys.stdout.write(overview())
+    return 0
+
+
+def overview() -> str:
+    lines = ["usage: tenure [-C DIR] VERB …", "", "Fenced task claims for teams of AI agents."]
+    for title, section in SECTIONS.items():
+        lines += ["", f"{title}:"]
+        lines += [f"  {name:<17} {verb.text}" for name, verb in section.items()]
+    lines += [
+        "",
+        "`tenure VERB -h` shows its options. Every verb takes `--json` and then prints exactly one JSON value.",
+    ]
+    return "\n".join(lines) + "\n"

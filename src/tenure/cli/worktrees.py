@@ -7,8 +7,8 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tenure.cli.answers import said as said_of
-from tenure.cli.exit_codes import OF_KIND
+from tenure.cli.answers import OF_KIND
+from tenure.cli.answers import outcome_text as said_of
 from tenure.cli.holder_verbs import RECEIPT, SEEN, TASK
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options
 from tenure.cli.option_kinds import contents, json_value
@@ -79,7 +79,7 @@ def _made(made: Worktree, key: str, left: Iterable[tuple[str, int]]) -> str:
         f"  commit there, then `tenure land` puts it on {made.onto or 'the branch you name with --onto'}",
     ]
     for name, count in left:
-        lines.append(f"  an earlier generation left {counted(count, 'commit')} on {name}; `--base` goes on from there")
+        lines.append(f"  an earlier generation left {counted(count, 'commit')} on {name}; `--base` continues there")
     return "\n".join([*lines, f"  {made.note}"] if made.note else lines)
 
 
@@ -88,7 +88,7 @@ def _made(made: Worktree, key: str, left: Iterable[tuple[str, int]]) -> str:
 
 @options()
 def list_(run: Run, given: Namespace) -> Answer:
-    """The worktrees that were made for claims: whose they are, whether that claim is live, what is not landed yet."""
+    """List the worktrees of claims: task, agent, whether the claim is live, commits not landed yet."""
     rows = _rows(run)
     return Answer(rows, lambda: _table(rows))
 
@@ -204,7 +204,7 @@ def _removed(removed: list[dict[str, Any]], kept: list[dict[str, Any]]) -> str:
     RECEIPT,
     arg("--from", dest="source", metavar="BRANCH", help="what to land (else what this worktree, or the claim's, has)"),
     arg("--onto", metavar="BRANCH", help="where to (else the branch that the worktree was made for)"),
-    arg("-s", "--summary", type=contents, default="", metavar="TEXT", help="what was done, in a line or two"),
+    arg("-s", "--summary", type=contents, default="", metavar="TEXT", help="a summary of the work, in a line or two"),
     arg("--result", type=json_value, metavar="JSON", help="more of the result: JSON, @FILE, or - for stdin"),
     arg("-m", "--message", type=contents, metavar="TEXT", help="of the merge commit (else the task's title)"),
     SEEN,
@@ -213,8 +213,8 @@ def land(run: Run, given: Namespace) -> Answer:
     """Merge your commits into their branch, and submit the result. Only the task's holder can.
 
     The merge is made without a checkout; with conflicts nothing is moved, and the files are named. If the branch is
-    checked out somewhere, that tree is brought forward too, and changes in it are kept; where they overlap, nothing is
-    moved. Cut short, it can be repeated: what has landed is not landed twice.
+    checked out somewhere, that tree is updated too, and changes in it are kept; where they overlap, nothing is
+    moved. After an interruption it can be repeated: nothing lands twice.
     """
     from tenure.agents import land
     from tenure.agents.git import shown
@@ -237,13 +237,13 @@ def _landed(landed: Landing) -> str:
     if landed.commit is not None:
         lines.append(f"landed on {landed.branch} as {landed.commit[:12]}")
     if landed.checkout is not None:
-        lines.append(f"  {shown(landed.checkout)} was brought forward with it")
+        lines.append(f"  {shown(landed.checkout)} was updated with it")
     lines += [
         f"  generation {said['generation']} ({said['agent']}) had landed {said['new'][:12]} there before you"
         for said in landed.earlier
     ]
     if landed.not_run:
-        lines.append(f"  not run, since they want a checkout of the merge: {', '.join(landed.not_run)}")
+        lines.append(f"  not run, since they need a checkout of the merge: {', '.join(landed.not_run)}")
     lines.append(said_of(outcome))
     if outcome.ok:
         lines.append("  `tenure worktree remove --ended` removes landed worktrees")

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from tenure.client.caller import JSON, LARGE, SystemRandom, find_store, is_server, referring
 from tenure.client.contents import AsyncDownload, Content, Source, Upload, Wanted, type_of
-from tenure.client.large_results import JSON, NAME, referring, too_large
-from tenure.client.system_random import SystemRandom
 from tenure.client.transports.asynchronous import AsyncHttpTransport, AsyncLocalTransport
-from tenure.client.transports.port import is_server
 from tenure.client.verbs import Verbs
-from tenure.core.commands import ClaimNext, Command, Principal, Submit
+from tenure.core.commands import Command, Submit
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
     from tenure.core.errors import TenureError
-    from tenure.core.queries import Query
     from tenure.engine import Random
     from tenure.stores.port import Clock
 
@@ -52,22 +48,14 @@ class AsyncClient(
         chance: Random | None = None,
     ) -> None:
         if url is None:
-            from tenure.client.discovery import find
-
-            url, project, key, artifacts = find(project, key, artifacts)
-        self.project = project or "default"
-        self.agent = agent or "me"
-        # identity is per process, never per host or name
-        self.session = session or f"{self.agent}-{os.getpid()}"
-        self.user = user
-        self.principal = Principal(role=role, user=user, agent=agent, session=session)
+            url, project, key, artifacts = find_store(project, key, artifacts)
+        self._identify(project, agent, session, role, user)
+        chance = chance or SystemRandom()
         self.transport: AsyncLocalTransport | AsyncHttpTransport
         if is_server(url):
-            self.transport = AsyncHttpTransport(url, key=key, chance=chance or SystemRandom())
+            self.transport = AsyncHttpTransport(url, key=key, chance=chance)
         else:
-            self.transport = AsyncLocalTransport(
-                url, chance=chance or SystemRandom(), create=create, clock=clock, artifacts=artifacts
-            )
+            self.transport = AsyncLocalTransport(url, chance=chance, create=create, clock=clock, artifacts=artifacts)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -83,19 +71,9 @@ class AsyncClient(
 
     # --- commands and queries ---
 
-    def do(self, command: Command) -> Awaitable[Outcome]:
-        """Run any command. A result that is too large for a row is stored as an artifact first."""
-        if isinstance(command, Submit) and (large := too_large(command.data)) is not None:
-            return self._submit_large(command, large)
-        return self.transport.do(command, self.principal)
-
     async def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
-        put = await self.put_artifact(command.receipt, NAME, encoded, type=JSON)
+        put = await self.put_artifact(command.receipt, LARGE, encoded, type=JSON)
         return await self.transport.do(referring(command, put), self.principal) if put.ok else put
-
-    def claim_or_wait(self, command: ClaimNext, seconds: float) -> Awaitable[Outcome]:
-        """As `do`, but waits up to `seconds` for a claimable task."""
-        return self.transport.claim_or_wait(command, seconds, self.principal)
 
     async def batch(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
         """Run many commands in one transaction; one outcome or error each."""
@@ -104,10 +82,6 @@ class AsyncClient(
     async def preview(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
         """Return what `batch` would return now; write nothing."""
         return await self.transport.preview(batch, self.principal)
-
-    def query(self, query: Query) -> Any:
-        """Run any query."""
-        return self.transport.query(query, self.principal)
 
     # --- artifacts ---
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.large_results import too_large
-from tenure.client.transports.port import StoreOnly, Transport, is_server
+from tenure.client.caller import JSON, LARGE, StoreOnly, SystemRandom, find_store, is_server, referring
+from tenure.client.transports.port import Transport
 from tenure.client.verbs import Verbs
-from tenure.core.commands import ClaimNext, Command, Principal, Submit
+from tenure.core.commands import ClaimNext, Command, Submit
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
     from tenure.client.contents import Content, Download
     from tenure.client.transports.local import LocalTransport
     from tenure.core.errors import TenureError
-    from tenure.core.queries import Query
     from tenure.engine import Engine, Random
     from tenure.engine.archive.mover import Moved
     from tenure.engine.runtime.batcher import Batcher
     from tenure.engine.runtime.clock_repair import Accepted, ClockState
+    from tenure.engine.runtime.context import UserTables
     from tenure.stores.port import Clock, Store
 
 __all__ = ["Client"]
@@ -60,21 +59,12 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         chance: Random | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
+        tables: UserTables | None = None,
     ) -> None:
         if url is None:
-            from tenure.client.discovery import find
-
-            url, project, key, artifacts = find(project, key, artifacts)
-        self.project = project or "default"
-        self.agent = agent or "me"
-        # identity is per process, never per host or name
-        self.session = session or f"{self.agent}-{os.getpid()}"
-        self.user = user
-        self.principal = Principal(role=role, user=user, agent=agent, session=session)
-        if chance is None:
-            from tenure.client.system_random import SystemRandom
-
-            chance = SystemRandom()
+            url, project, key, artifacts = find_store(project, key, artifacts)
+        self._identify(project, agent, session, role, user)
+        chance = chance or SystemRandom()
         self.transport: Transport
         if is_server(url):
             from tenure.client.transports.http import HttpTransport
@@ -83,10 +73,14 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         else:
             from tenure.client.transports.local import LocalTransport
 
-            self.transport = LocalTransport(
-                url, chance=chance, create=create, gather=gather, clock=clock, monotonic=monotonic, pause=pause,
-                artifacts=artifacts,
-            )  # fmt: skip
+            how: dict[str, Any] = {
+                "clock": clock,
+                "monotonic": monotonic,
+                "pause": pause,
+                "artifacts": artifacts,
+                "tables": tables,
+            }
+            self.transport = LocalTransport(url, chance=chance, create=create, gather=gather, **how)
 
     def __enter__(self) -> Client:
         return self
@@ -102,16 +96,8 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
 
     # --- commands and queries ---
 
-    def do(self, command: Command) -> Outcome:
-        """Run any command. A result that is too large for a row is stored as an artifact first."""
-        if isinstance(command, Submit) and (large := too_large(command.data)) is not None:
-            return self._submit_large(command, large)
-        return self.transport.do(command, self.principal)
-
     def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
-        from tenure.client.large_results import JSON, NAME, referring
-
-        put = self.put_artifact(command.receipt, NAME, encoded, type=JSON)
+        put = self.put_artifact(command.receipt, LARGE, encoded, type=JSON)
         return self.transport.do(referring(command, put), self.principal) if put.ok else put
 
     def claim_or_wait(
@@ -127,10 +113,6 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
     def preview(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
         """Return what `batch` would return now; write nothing."""
         return self.transport.preview(batch, self.principal)
-
-    def query(self, query: Query) -> Any:
-        """Run any query."""
-        return self.transport.query(query, self.principal)
 
     # --- artifacts ---
 
@@ -168,7 +150,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
 
     def _local(self, what: str, instead: str = "do it on the server's host, with its store's URL") -> LocalTransport:
         if self.is_remote:
-            raise StoreOnly(f"{what}: not over a server; {self.transport.url} is one", instead)
+            raise StoreOnly(f"{what} works only on a store; {self.transport.url} is a server", instead)
         local: Any = self.transport
         return local  # type: ignore[no-any-return]
 
@@ -190,11 +172,11 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         return self._local("gatherer").gatherer
 
     def sweep(self) -> int:
-        """Settle what is due, so that its events come promptly; return the number of rows."""
-        return self._local("sweep", "a server settles what is due by itself").engine.sweep(self.project).settled
+        """Settle due rows now, so that their events come promptly; return the number of rows."""
+        return self._local("sweep", "a server settles due rows by itself").engine.sweep(self.project).settled
 
     def verify(self) -> list[str]:
-        """List what is wrong with the store; empty when every invariant holds."""
+        """List the violated invariants of the store; empty when every invariant holds."""
         local = self._local("verify")
         from tenure.engine.verify.artifact_rows import lost
 

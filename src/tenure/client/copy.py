@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import StoreOnly, SystemRandom, is_server
 from tenure.client.transports.local import ProjectArtifacts
-from tenure.client.transports.port import StoreOnly, is_server
 from tenure.core.errors import CopyRefused, NotFound
-from tenure.engine import Engine, Random
+from tenure.engine import Context, Engine, Random
 from tenure.engine.duties.sweep import projects
 from tenure.engine.project_copy import Copied, copy_project
 from tenure.engine.verify.artifact_rows import lost
@@ -33,21 +32,20 @@ def copy(
 ) -> Copies:
     """Copy one project, or all, to the store at `target`, which is created where it is missing.
 
-    Each is one transaction there. `verified`: check every invariant of both stores; what is wrong is in `findings`.
+    Each is one transaction there. `verified`: check every invariant of both stores; `findings` lists the violations.
     `artifacts` is where the bytes of artifacts are stored, `artifacts_to` where they shall be; defaults as for Client.
     """
     for url in (source, target):
         if is_server(url):
             raise StoreOnly(f"copy: {url} is a server, not a store", "copy on its host, with its store's URL")
     chance = chance or SystemRandom()
-    old = Engine(open_store(source, create=False), chance)
-    old.places = ProjectArtifacts(artifacts, source)
+    old = Engine(open_store(source, create=False), chance, Context(artifacts=ProjectArtifacts(artifacts, source)))
     try:
         names = [project] if project is not None else projects(old)
         if not names:
             raise NotFound(f"{old.store.url} has no project", "create one with `tenure init`")
-        new = Engine(open_store(target), chance)
-        new.places = ProjectArtifacts(artifacts_to or artifacts, target)
+        places = ProjectArtifacts(artifacts_to or artifacts, target)
+        new = Engine(open_store(target), chance, Context(artifacts=places))
         try:
             if project is None:
                 _refuse_existing(new, names)

@@ -1,10 +1,9 @@
-"""Finished work that the store has not answered yet: `outbox/` in the user's state folder, one file a claim.
+"""The outbox: the last commands of claims that the store has not answered yet, one file each.
 
-It lies there and not beside the store, since whatever takes the store away must not take the results with it. A file
-is written and synced, and removed after a definite answer. So a result survives a store that is away, a process that is
-killed, and a host that goes down; it is sent later with the receipt of its own generation. If another has taken over
-meanwhile, the store refuses it and keeps it as refused: the file has done its part then too. A store that has never
-heard of the claim is another store: the file stays.
+It is in the user's state folder, not beside the store: a lost disk must not take both. A file is written and synced,
+and removed after a definite answer. So a result survives an unavailable store, a killed process and a crashed host. It
+is sent later with its receipt. If the task has another holder by then, the store refuses the result and keeps it as
+refused; that is an answer too. A store without any record of the claim is another store: then the file stays.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tenure.user_state import store_states, sync_folder, writable_store_state
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is to be told of a claim: `submit`, `land`, `fail` or `release`."""
+    """The last command of a claim: `submit`, `land`, `fail` or `release`."""
 
     what: str
     project: str
@@ -40,56 +39,46 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry_after: float | None = None
     model: str | None = None
     usage: tuple[Totals, ...] = ()
-    lines: int | None = None  # what the work has changed, where that can be counted
+    lines: int | None = None  # the size of the change, where it is known
     test_files: int = 0
-    folder: str | None = None  # to land: a folder of the repository, the branch with the work, the branch it is for
+    folder: str | None = None  # of `land`: a folder of the repository, the branch with the work, the target branch
     branch: str | None = None
     onto: str | None = None
-    process: Process | None = None  # the runner that will see to it as long as it lives
+    process: Process | None = None  # the runner that sends it while it lives
 
 
 class Sent(NamedTuple):
     finished: Finished
-    outcome: Outcome | None  # the store's answer, which may be a refusal
-    error: TenureError | None  # why there will never be one
+    outcome: Outcome | None  # the answer, which may be a refusal
+    error: TenureError | None  # why it will never be answered
+
+
+# The fields that the outbox has of each command; the reason of a release is its message.
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "submit": ("data", "summary", "request_id", "usage", "lines", "test_files"),
+    "fail": ("message", "error_class", "retry_after", "model"),
+}
 
 
 def send(client: Client, finished: Finished) -> Outcome:
-    """The store's answer; a repeat gets the same one. TenureError where there is none, or the input is bad."""
-    project, receipt = finished.project, finished.receipt
+    """The outcome; a repeat gets the same one. Raises TenureError where there is none, or the input is not valid."""
+    claim: dict[str, Any] = {"project": finished.project, "receipt": finished.receipt}
+    fields = {name: getattr(finished, name) for name in _FIELDS.get(finished.what, ())}
     if finished.what == "submit":
-        return client.do(
-            c.Submit(
-                project=project, receipt=receipt, data=finished.data, summary=finished.summary,
-                request_id=finished.request_id, usage=finished.usage, lines=finished.lines,
-                test_files=finished.test_files,
-            )
-        )  # fmt: skip
+        return client.do(c.Submit(**claim, **fields))
     send_usage(client, finished)
-    if finished.what == "fail":
-        return client.do(
-            c.Fail(
-                project=project, receipt=receipt, error_class=finished.error_class, message=finished.message,
-                retry_after=finished.retry_after, model=finished.model,
-            )
-        )  # fmt: skip
-    return client.do(c.Release(project=project, receipt=receipt, reason=finished.message))
+    return client.do(
+        c.Fail(**claim, **fields) if finished.what == "fail" else c.Release(**claim, reason=finished.message)
+    )
 
 
 def of_command(command: c.Submit | c.Fail | c.Release, key: str) -> Finished:
-    """The last word of a holder as it is kept."""
-    said: dict[str, Any] = {"project": command.project, "key": key, "receipt": command.receipt}
-    if isinstance(command, c.Submit):
-        return Finished(
-            what="submit", data=command.data, summary=command.summary, request_id=command.request_id,
-            usage=command.usage, lines=command.lines, test_files=command.test_files, **said,
-        )  # fmt: skip
-    if isinstance(command, c.Fail):
-        return Finished(
-            what="fail", message=command.message, error_class=command.error_class, retry_after=command.retry_after,
-            model=command.model, **said,
-        )  # fmt: skip
-    return Finished(what="release", message=command.reason, **said)
+    """The command in the form of the outbox."""
+    what = type(command).__name__.lower()
+    fields = {name: getattr(command, name) for name in _FIELDS.get(what, ())}
+    if isinstance(command, c.Release):
+        fields["message"] = command.reason
+    return Finished(what=what, project=command.project, key=key, receipt=command.receipt, **fields)
 
 
 def send_usage(client: Client, finished: Finished) -> None:
@@ -98,24 +87,24 @@ def send_usage(client: Client, finished: Finished) -> None:
 
 
 def is_unknown(finished: Finished, outcome: Outcome) -> bool:
-    """Has the store never heard of the claim, and so kept nothing of the result? Then it is another store."""
+    """Whether the store has no record of the claim, and so kept nothing of the result: it is another store."""
     is_result = finished.what in ("submit", "land")
     return is_result and outcome.outcome in ("STALE_EPOCH", "NOT_FOUND") and not outcome.work_lost
 
 
 class Outbox:
     def __init__(self, url: str, environ: Mapping[str, str], *others: str) -> None:
-        """`url` is how the store is found; `others` are folders that may have an `outbox` too."""
+        """`url` is how the store is found; `others` are further folders with an `outbox`."""
         self._url, self._environ = url, environ
         self._folders = [os.path.join(base, "outbox") for base in (*store_states(environ, url), *others)]
 
     @property
     def folder(self) -> str:
-        """Where new files go. Raises OSError where there is no room for them."""
+        """The folder of new files. Raises OSError where it cannot be created."""
         return os.path.join(writable_store_state(self._environ, self._url), "outbox")
 
     def put(self, finished: Finished) -> str:
-        """Keep it, so that it outlives this process; the path of its file."""
+        """Write it to disk; returns the path of its file."""
         place = self.folder
         os.makedirs(place, mode=0o700, exist_ok=True)
         name = hashlib.sha256(f"{finished.project}\0{finished.receipt}".encode()).hexdigest()[:32]
@@ -131,17 +120,17 @@ class Outbox:
         return path
 
     def answered(self, path: str) -> None:
-        """The store has given its answer. `path` may be empty: there was no room for a file."""
-        with suppress(FileNotFoundError):  # somebody else has sent it too, and got the same answer
+        """Remove the file after an answer. `path` may be empty: the file could not be written."""
+        with suppress(FileNotFoundError):  # another process has sent it too, and got the same answer
             os.unlink(path)
 
     def refused(self, path: str) -> None:
-        """The store would not even look at it: it is put aside for a person, and not sent again."""
+        """The input was refused: set the file aside for a person, and do not send it again."""
         with suppress(FileNotFoundError):
             os.replace(path, path + ".refused")
 
     def waiting(self) -> Iterator[tuple[str, Finished]]:
-        """What lies there, of every project. A file that is not ours is left alone."""
+        """The waiting commands of every project. Other files are ignored."""
         for path in self.paths():
             if path.endswith(".json"):
                 try:
@@ -151,22 +140,22 @@ class Outbox:
                     continue
 
     def aside(self) -> list[str]:
-        """The files that the store would not even look at."""
+        """The files whose input was refused."""
         return [path for path in self.paths() if path.endswith(".refused")]
 
     def paths(self) -> Iterator[str]:
         for folder in self._folders:
-            with suppress(OSError):  # nothing was ever put there, or nothing can be
+            with suppress(OSError):  # it does not exist, or cannot be read
                 yield from [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
 
     def flush(self, client: Client) -> list[Sent]:
-        """Send what lies there. Stops, and keeps the rest, where the store gives no answer."""
+        """Send all waiting commands. Stops, and keeps the rest, while the store is unavailable."""
         return self.sent(client, send, lambda finished: finished.what != "land")
 
     def sent(
         self, client: Client, send: Callable[[Client, Finished], Outcome], is_mine: Callable[[Finished], bool]
     ) -> list[Sent]:
-        """Send what lies there and `is_mine`."""
+        """Send the waiting commands that are `is_mine`, with `send`."""
         sent = []
         for path, finished in self.waiting():
             if not is_mine(finished):

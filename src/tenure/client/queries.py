@@ -1,14 +1,11 @@
-"""The queries: each method builds one query and passes it to `query`. They write nothing.
-
-`One` is a single view, `Dicts` a list of them, `Names` a list of names, `Out` an outcome: each either the value or an
-awaitable of it. Instants in views are microseconds UTC.
-"""
+"""The queries: each method runs one query. They write nothing. Instants in views are microseconds UTC."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from tenure.client.caller import Caller, Dicts, Names, One, Out
 from tenure.core import queries as q
 from tenure.core.queries import Query
 
@@ -61,23 +58,10 @@ if TYPE_CHECKING:
         session: str | None
 
 
-Out = TypeVar("Out")
-One = TypeVar("One")
-Dicts = TypeVar("Dicts")
-Names = TypeVar("Names")
-
 _SEVERAL = frozenset({"state", "track", "type", "agent", "kind", "level"})  # one or many values
 
 
-class Queries(Generic[Out, One, Dicts, Names]):
-    project: str
-    agent: str
-    session: str
-
-    def query(self, query: Query) -> Any:
-        """Run any query."""
-        raise NotImplementedError
-
+class Queries(Caller[Out, One, Dicts, Names]):
     def _one(self, query: Query) -> One:
         one: One = self.query(query)
         return one
@@ -219,7 +203,7 @@ class Queries(Generic[Out, One, Dicts, Names]):
         return self._dicts(q.Budgets(project=self.project, scope=scope, after=after, limit=limit))
 
     def budget(self, scope: str = "project") -> One:
-        """One budget, with what was spent hour by hour in the last week."""
+        """One budget, with its spending by hour in the last week."""
         return self._one(q.ShowBudget(project=self.project, scope=scope))
 
     def alerts(self) -> Dicts:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core.errors import InvalidInput, StoreCorrupt
 from tenure.core.lifecycle import HELD
 from tenure.core.records import Task
@@ -45,7 +45,7 @@ def restore(
             "database is another. After a base backup or a snapshot of the same database: `tenure db new-epoch`.",
         )
     from tenure.stores.sqlite import Sqlite
-    from tenure.stores.sqlite.restore import forget_draft, make_draft, put_in_place
+    from tenure.stores.sqlite.backup import forget_draft, make_draft, put_in_place
 
     draft = make_draft(backup, target)
     try:

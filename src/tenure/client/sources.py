@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tenure.client.queries import Dicts, Names, One, Out, Queries
+from tenure.client.caller import Dicts, Names, One, Out
+from tenure.client.queries import Queries
 from tenure.core import commands as c
 from tenure.core import queries as q
-from tenure.core.commands import Command, NewTask, Template
+from tenure.core.commands import NewTask, Template
 from tenure.core.records import Watch
 
 
 class Sources(Queries[Out, One, Dicts, Names]):
-    def do(self, command: Command) -> Out:
-        raise NotImplementedError
-
     # --- schedules ---
 
     def set_schedule(
@@ -30,25 +28,27 @@ class Sources(Queries[Out, One, Dicts, Names]):
         deadline_in: float | None = None,
     ) -> Out:
         """Create or replace a schedule. Texts of the tasks may have placeholders such as `{tick.date}`."""
-        return self.do(
-            c.SetSchedule(
-                project=self.project, schedule=name, cron=cron, zone=zone, misfire=misfire,
-                template=_template(tasks, title, deadline_in),
-            )
-        )  # fmt: skip
+        return self._do(
+            c.SetSchedule,
+            schedule=name,
+            cron=cron,
+            zone=zone,
+            misfire=misfire,
+            template=_template(tasks, title, deadline_in),
+        )
 
     def pause_schedule(self, name: str, reason: str = "") -> Out:
-        return self.do(c.PauseSchedule(project=self.project, schedule=name, reason=reason))
+        return self._do(c.PauseSchedule, schedule=name, reason=reason)
 
     def resume_schedule(self, name: str) -> Out:
-        return self.do(c.ResumeSchedule(project=self.project, schedule=name))
+        return self._do(c.ResumeSchedule, schedule=name)
 
     def remove_schedule(self, name: str) -> Out:
-        return self.do(c.RemoveSchedule(project=self.project, schedule=name))
+        return self._do(c.RemoveSchedule, schedule=name)
 
     def run_schedule(self, name: str) -> Out:
         """Create its tasks now, in addition to its ticks."""
-        return self.do(c.RunSchedule(project=self.project, schedule=name))
+        return self._do(c.RunSchedule, schedule=name)
 
     def schedules(self) -> Dicts:
         return self._dicts(q.Schedules(project=self.project))
@@ -76,34 +76,38 @@ class Sources(Queries[Out, One, Dicts, Names]):
 
         `on` is a kind of event, a pattern such as `dag.*`, or `webhook`: then this outcome alone has its secret.
         """
-        return self.do(
-            c.SetTrigger(
-                project=self.project, trigger=name, on=on, where=dict(where or {}), most=most, signature=signature,
-                secret=secret, template=_template(tasks, title, deadline_in),
-            )
-        )  # fmt: skip
+        return self._do(
+            c.SetTrigger,
+            trigger=name,
+            on=on,
+            where=dict(where or {}),
+            most=most,
+            signature=signature,
+            secret=secret,
+            template=_template(tasks, title, deadline_in),
+        )
 
     def pause_trigger(self, name: str) -> Out:
-        return self.do(c.PauseTrigger(project=self.project, trigger=name))
+        return self._do(c.PauseTrigger, trigger=name)
 
     def resume_trigger(self, name: str) -> Out:
-        return self.do(c.ResumeTrigger(project=self.project, trigger=name))
+        return self._do(c.ResumeTrigger, trigger=name)
 
     def remove_trigger(self, name: str) -> Out:
-        return self.do(c.RemoveTrigger(project=self.project, trigger=name))
+        return self._do(c.RemoveTrigger, trigger=name)
 
     def rotate_secret(self, name: str, secret: str | None = None, *, grace: float = 24 * 3600.0) -> Out:
         """Replace a webhook's secret; the previous one stays valid for `grace` seconds."""
-        return self.do(c.RotateSecret(project=self.project, trigger=name, secret=secret, grace=grace))
+        return self._do(c.RotateSecret, trigger=name, secret=secret, grace=grace)
 
     def try_trigger(self, name: str, sample: Mapping[str, Any] | None = None) -> Out:
         """Return what it would create for a sample, or for the last matching event; store nothing."""
         given = None if sample is None else dict(sample)
-        return self.do(c.TryTrigger(project=self.project, trigger=name, sample=given))
+        return self._do(c.TryTrigger, trigger=name, sample=given)
 
     def deliver(self, name: str, headers: Mapping[str, str], body: bytes) -> Out:
         """Pass a delivery to a webhook, unchanged."""
-        return self.do(c.Deliver(project=self.project, trigger=name, headers=dict(headers), body=body))
+        return self._do(c.Deliver, trigger=name, headers=dict(headers), body=body)
 
     def triggers(self) -> Dicts:
         return self._dicts(q.Triggers(project=self.project))
@@ -116,7 +120,7 @@ class Sources(Queries[Out, One, Dicts, Names]):
 
     def set_watch(self, watch: Watch | None) -> Out:
         """Create a task that investigates when failures of a tag, type or track cluster; None turns it off."""
-        return self.do(c.SetWatch(project=self.project, watch=watch))
+        return self._do(c.SetWatch, watch=watch)
 
     def watched(self) -> One:
         """The watch's settings and the failure rates, the worst first."""

@@ -1,4 +1,4 @@
-"""The verbs: each method builds one command and passes it to `do`. Written once for `Client` and `AsyncClient`.
+"""The verbs: each method sends one command. Written once for `Client` and `AsyncClient`.
 
 `Out` is an Outcome, or an awaitable of one.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.queries import Dicts, Names, One, Out
+from tenure.client.caller import Dicts, Names, One, Out
 from tenure.client.sources import Sources
 from tenure.core import commands as c
 from tenure.core import limits
-from tenure.core.commands import ClaimNext, Command, Dependency, NewTask, NewTrack, Process, Template, Totals
+from tenure.core.commands import Dependency, NewTask, NewTrack, Process, Template, Totals
 
 if TYPE_CHECKING:
     from decimal import Decimal  # only for types: its import would cost every start a millisecond
@@ -25,30 +25,20 @@ class Verbs(Sources[Out, One, Dicts, Names]):
     A receipt is the only proof of a claim: keep it, or pass it to the process that continues the work.
     """
 
-    user: str | None
-
-    def do(self, command: Command) -> Out:
-        """Run any command."""
-        raise NotImplementedError
-
-    def claim_or_wait(self, command: ClaimNext, seconds: float) -> Out:
-        """As `do`, but waits up to `seconds` for a claimable task."""
-        raise NotImplementedError
-
     # --- projects ---
 
     def init(self, **settings: Any) -> Out:
         """Create the project, or change its settings: default_track, boost, agents_may_operate, limits, routing."""
-        return self.do(c.DefineProject(project=self.project, **settings))
+        return self._do(c.DefineProject, **settings)
 
     def define_track(self, code: str, name: str, purpose: str = "") -> Out:
-        return self.do(c.DefineTrack(project=self.project, code=code, name=name, purpose=purpose))
+        return self._do(c.DefineTrack, code=code, name=name, purpose=purpose)
 
     def stop_line(self, scope: str = "project:", reason: str = "") -> Out:
-        return self.do(c.StopLine(project=self.project, scope=scope, reason=reason))
+        return self._do(c.StopLine, scope=scope, reason=reason)
 
     def start_line(self, scope: str = "project:") -> Out:
-        return self.do(c.StartLine(project=self.project, scope=scope))
+        return self._do(c.StartLine, scope=scope)
 
     # --- budgets ---
 
@@ -67,18 +57,14 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         """
         amount = None if usd is None else str(usd)
         estimate = None if default_estimate is None else str(default_estimate)
-        return self.do(
-            c.SetBudget(
-                project=self.project, scope=scope, usd=amount, tokens=tokens, default_estimate=estimate, **fields
-            )
-        )
+        return self._do(c.SetBudget, scope=scope, usd=amount, tokens=tokens, default_estimate=estimate, **fields)
 
     def remove_budget(self, scope: str = "project") -> Out:
-        return self.do(c.RemoveBudget(project=self.project, scope=scope))
+        return self._do(c.RemoveBudget, scope=scope)
 
     def move_budget(self, source: str, target: str, amount: str | Decimal | float) -> Out:
         """Move an amount that is neither spent nor reserved from one budget to another, in their currency."""
-        return self.do(c.MoveBudget(project=self.project, source=source, target=target, amount=str(amount)))
+        return self._do(c.MoveBudget, source=source, target=target, amount=str(amount))
 
     # --- tasks and dags ---
 
@@ -87,7 +73,7 @@ class Verbs(Sources[Out, One, Dicts, Names]):
     ) -> Out:
         """Create a task; `after` names its dependencies, `fields` are those of NewTask."""
         task = NewTask(title=title, depends_on=tuple(after), **fields)
-        return self.do(c.Add(project=self.project, task=task, request_id=request_id))
+        return self._do(c.Add, task=task, request_id=request_id)
 
     def plan(
         self,
@@ -105,21 +91,26 @@ class Verbs(Sources[Out, One, Dicts, Names]):
 
         `on_end` has the tasks to create when the dag is completed, failed or cancelled; `budget` is in dollars.
         """
-        return self.do(
-            c.Plan(
-                project=self.project, tasks=tuple(tasks), title=title, name=name, prune=prune, tracks=tuple(tracks),
-                dry_run=dry_run, on_end=dict(on_end or {}), budget=None if budget is None else str(budget),
-            )
-        )  # fmt: skip
+        return self._do(
+            c.Plan,
+            tasks=tuple(tasks),
+            title=title,
+            name=name,
+            prune=prune,
+            tracks=tuple(tracks),
+            dry_run=dry_run,
+            on_end=dict(on_end or {}),
+            budget=None if budget is None else str(budget),
+        )
 
     def link(self, task: str, needs: str, on_failure: str = "block") -> Out:
-        return self.do(c.Link(project=self.project, task=task, needs=needs, on_failure=on_failure))
+        return self._do(c.Link, task=task, needs=needs, on_failure=on_failure)
 
     def unlink(self, task: str, needs: str) -> Out:
-        return self.do(c.Unlink(project=self.project, task=task, needs=needs))
+        return self._do(c.Unlink, task=task, needs=needs)
 
     def publish(self, task: str | None = None, dag: str | None = None) -> Out:
-        return self.do(c.Publish(project=self.project, task=task, dag=dag))
+        return self._do(c.Publish, task=task, dag=dag)
 
     # --- claims ---
 
@@ -141,11 +132,9 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
         `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered.
         """
-        who: dict[str, Any] = {
-            "project": self.project, "agent": self.agent, "session": self.session, "user": self.user, "lease": lease,
-            "process": process, "agent_type": agent_type, "request_id": request_id,
-            "metadata": dict(metadata or {}),
-        }  # fmt: skip
+        who: dict[str, Any] = {"project": self.project, "agent": self.agent, "session": self.session, "user": self.user}
+        who |= {"lease": lease, "process": process, "agent_type": agent_type, "request_id": request_id}
+        who["metadata"] = dict(metadata or {})
         if task is not None:
             return self.do(c.ClaimTask(**who, task=task))
         command = c.ClaimNext(**who, n=n, **filters)
@@ -155,10 +144,10 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         self, receipt: str, lease: float | None = None, *, background: bool = False, seen: int | None = None
     ) -> Out:
         """`seen` is the number of the description that you have read, after the directive `changed`."""
-        return self.do(c.Renew(project=self.project, receipt=receipt, lease=lease, background=background, seen=seen))
+        return self._do(c.Renew, receipt=receipt, lease=lease, background=background, seen=seen)
 
     def start(self, receipt: str) -> Out:
-        return self.do(c.Start(project=self.project, receipt=receipt))
+        return self._do(c.Start, receipt=receipt)
 
     def progress(
         self,
@@ -169,14 +158,10 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         *,
         seen: int | None = None,
     ) -> Out:
-        return self.do(
-            c.Progress(
-                project=self.project, receipt=receipt, percent=percent, step=step, done_in=done_in, seen=seen
-            )
-        )  # fmt: skip
+        return self._do(c.Progress, receipt=receipt, percent=percent, step=step, done_in=done_in, seen=seen)
 
     def checkpoint(self, receipt: str, data: Mapping[str, Any]) -> Out:
-        return self.do(c.SaveCheckpoint(project=self.project, receipt=receipt, data=dict(data)))
+        return self._do(c.SaveCheckpoint, receipt=receipt, data=dict(data))
 
     def usage(
         self,
@@ -191,16 +176,21 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         duration: float = 0.0,
     ) -> Out:
         """Report a model's totals since the claim: tokens, dollars (None: not known), seconds."""
-        return self.do(
-            c.ReportUsage(
-                project=self.project, receipt=receipt, model=model, fresh=fresh, cached=cached, written=written,
-                output=output, cost_usd=None if cost_usd is None else str(cost_usd), duration=duration,
-            )
-        )  # fmt: skip
+        return self._do(
+            c.ReportUsage,
+            receipt=receipt,
+            model=model,
+            fresh=fresh,
+            cached=cached,
+            written=written,
+            output=output,
+            cost_usd=None if cost_usd is None else str(cost_usd),
+            duration=duration,
+        )
 
     def land(self, receipt: str, branch: str, old: str, new: str, *, seen: int | None = None) -> Out:
         """Record that the branch is about to move from one commit to another; the caller moves it."""
-        return self.do(c.Land(project=self.project, receipt=receipt, branch=branch, old=old, new=new, seen=seen))
+        return self._do(c.Land, receipt=receipt, branch=branch, old=old, new=new, seen=seen)
 
     def submit(
         self,
@@ -220,13 +210,18 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         CHANGED means that the description has changed: read `diff`, then submit with `seen` = `brief`.
         `lines` and `test_files` are the size of the change, for projects that compare it with the cost.
         """
-        return self.do(
-            c.Submit(
-                project=self.project, receipt=receipt, data=data, summary=summary, request_id=request_id,
-                usage=tuple(usage), artifacts=None if artifacts is None else tuple(artifacts), lines=lines,
-                test_files=test_files, seen=seen,
-            )
-        )  # fmt: skip
+        return self._do(
+            c.Submit,
+            receipt=receipt,
+            data=data,
+            summary=summary,
+            request_id=request_id,
+            usage=tuple(usage),
+            artifacts=None if artifacts is None else tuple(artifacts),
+            lines=lines,
+            test_files=test_files,
+            seen=seen,
+        )
 
     def take_validation(
         self,
@@ -238,29 +233,27 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         request_id: str | None = None,
     ) -> Out:
         """Take a result that waits for a verdict: this task's, or the best one that `validators` can check."""
-        return self.do(
-            c.TakeValidation(
-                project=self.project, task=task, validators=tuple(validators), lease=lease,
-                checker=checker or self.agent, request_id=request_id,
-            )
-        )  # fmt: skip
+        return self._do(
+            c.TakeValidation,
+            task=task,
+            validators=tuple(validators),
+            lease=lease,
+            checker=checker or self.agent,
+            request_id=request_id,
+        )
 
     def renew_validation(self, receipt: str, lease: float | None = None) -> Out:
-        return self.do(c.RenewValidation(project=self.project, receipt=receipt, lease=lease))
+        return self._do(c.RenewValidation, receipt=receipt, lease=lease)
 
     def judge(
         self, receipt: str, ok: bool, reasons: Iterable[str] = (), details: Mapping[str, Any] | None = None
     ) -> Out:
         """Record the verdict, with the receipt of the validation."""
-        return self.do(
-            c.Judge(
-                project=self.project, receipt=receipt, ok=ok, reasons=tuple(reasons), details=dict(details or {})
-            )
-        )  # fmt: skip
+        return self._do(c.Judge, receipt=receipt, ok=ok, reasons=tuple(reasons), details=dict(details or {}))
 
     def undecided(self, receipt: str, reason: str, retry_after: float | None = None) -> Out:
         """Give up a validation without a verdict; it will be tried again."""
-        return self.do(c.Undecide(project=self.project, receipt=receipt, reason=reason, retry_after=retry_after))
+        return self._do(c.Undecide, receipt=receipt, reason=reason, retry_after=retry_after)
 
     def fail(
         self,
@@ -271,138 +264,135 @@ class Verbs(Sources[Out, One, Dicts, Names]):
         retry_after: float | None = None,
         model: str | None = None,
     ) -> Out:
-        return self.do(
-            c.Fail(
-                project=self.project, receipt=receipt, message=message, error_class=error_class,
-                retry_after=retry_after, model=model,
-            )
-        )  # fmt: skip
+        return self._do(
+            c.Fail, receipt=receipt, message=message, error_class=error_class, retry_after=retry_after, model=model
+        )
 
     def release(self, receipt: str, reason: str = "") -> Out:
-        return self.do(c.Release(project=self.project, receipt=receipt, reason=reason))
+        return self._do(c.Release, receipt=receipt, reason=reason)
 
     def spawn(self, receipt: str, tasks: Iterable[NewTask], *, wait: bool = False) -> Out:
-        return self.do(c.Spawn(project=self.project, receipt=receipt, tasks=tuple(tasks), wait=wait))
+        return self._do(c.Spawn, receipt=receipt, tasks=tuple(tasks), wait=wait)
 
     def wait_for_subtasks(self, receipt: str) -> Out:
-        return self.do(c.Wait(project=self.project, receipt=receipt))
+        return self._do(c.Wait, receipt=receipt)
 
     def ask(self, receipt: str, question: str) -> Out:
-        return self.do(c.Ask(project=self.project, receipt=receipt, question=question))
+        return self._do(c.Ask, receipt=receipt, question=question)
 
     # --- operators ---
 
     def pause(self, task: str, reason: str = "", *, drain: bool = False) -> Out:
-        return self.do(c.Pause(project=self.project, task=task, reason=reason, drain=drain))
+        return self._do(c.Pause, task=task, reason=reason, drain=drain)
 
     def resume(self, task: str, *, budget: bool = False) -> Out:
         """Resume a task that a person paused; with `budget` also one that its budget paused."""
-        return self.do(c.Resume(project=self.project, task=task, budget=budget))
+        return self._do(c.Resume, task=task, budget=budget)
 
     def answer(self, task: str, text: str) -> Out:
-        return self.do(c.Answer(project=self.project, task=task, text=text))
+        return self._do(c.Answer, task=task, text=text)
 
     def cancel(self, task: str, reason: str = "") -> Out:
-        return self.do(c.Cancel(project=self.project, task=task, reason=reason))
+        return self._do(c.Cancel, task=task, reason=reason)
 
     def retry(self, task: str, note: str = "", changes: Mapping[str, Any] | None = None) -> Out:
-        return self.do(
-            c.Retry(project=self.project, task=task, note=note, changes=None if changes is None else dict(changes))
-        )
+        return self._do(c.Retry, task=task, note=note, changes=None if changes is None else dict(changes))
 
     def reset(self, task: str, *, cascade: bool = False) -> Out:
-        return self.do(c.Reset(project=self.project, task=task, cascade=cascade))
+        return self._do(c.Reset, task=task, cascade=cascade)
 
     def adopt(self, task: str, result: str | None = None, *, supersede: bool = False, note: str = "") -> Out:
-        return self.do(c.Adopt(project=self.project, task=task, result=result, supersede=supersede, note=note))
+        return self._do(c.Adopt, task=task, result=result, supersede=supersede, note=note)
 
     def approve(self, task: str, note: str = "") -> Out:
         """Accept the result that waits for a verdict."""
-        return self.do(c.Approve(project=self.project, task=task, note=note))
+        return self._do(c.Approve, task=task, note=note)
 
     def reject(self, task: str, reason: str) -> Out:
         """Reject the result that waits for a verdict; the next attempt gets the reason."""
-        return self.do(c.Reject(project=self.project, task=task, reason=reason))
+        return self._do(c.Reject, task=task, reason=reason)
 
     def archive(self, task: str) -> Out:
-        return self.do(c.Archive(project=self.project, task=task))
+        return self._do(c.Archive, task=task)
 
     def update(self, task: str, version: int | None = None, *, supersede: bool = False, **changes: Any) -> Out:
         """Change fields of a task; with `version` only if it is still the current one."""
-        return self.do(c.Edit(project=self.project, task=task, changes=changes, version=version, supersede=supersede))
+        return self._do(c.Edit, task=task, changes=changes, version=version, supersede=supersede)
 
     def assign(self, task: str, agent: str, seconds: float = limits.OFFER) -> Out:
-        return self.do(c.Assign(project=self.project, task=task, agent=agent, seconds=seconds))
+        return self._do(c.Assign, task=task, agent=agent, seconds=seconds)
 
     def reassign(self, task: str, agent: str, seconds: float = limits.OFFER) -> Out:
-        return self.do(c.Reassign(project=self.project, task=task, agent=agent, seconds=seconds))
+        return self._do(c.Reassign, task=task, agent=agent, seconds=seconds)
 
     def recover(self, task: str, reason: str = "") -> Out:
-        return self.do(c.Recover(project=self.project, task=task, reason=reason))
+        return self._do(c.Recover, task=task, reason=reason)
 
     def abort(self, task: str, reason: str = "") -> Out:
-        return self.do(c.Abort(project=self.project, task=task, reason=reason))
+        return self._do(c.Abort, task=task, reason=reason)
 
     def note(self, task: str, text: str) -> Out:
-        return self.do(c.Note(project=self.project, task=task, text=text))
+        return self._do(c.Note, task=task, text=text)
 
     def undo(self, command_id: str) -> Out:
-        return self.do(c.Undo(project=self.project, command_id=command_id))
+        return self._do(c.Undo, command_id=command_id)
 
     # --- the team ---
 
     def register(self, **fields: Any) -> Out:
         """Register this agent: type, capabilities, models, tracks, region, max_concurrent_tasks …"""
-        return self.do(c.Register(project=self.project, agent=self.agent, session=self.session, **fields))
+        return self._do(c.Register, agent=self.agent, session=self.session, **fields)
 
     def heartbeat(self, **fields: Any) -> Out:
-        return self.do(c.Heartbeat(project=self.project, agent=self.agent, session=self.session, **fields))
+        return self._do(c.Heartbeat, agent=self.agent, session=self.session, **fields)
 
     def drain(self, agent: str | None = None) -> Out:
-        return self.do(c.Drain(project=self.project, agent=agent or self.agent))
+        return self._do(c.Drain, agent=agent or self.agent)
 
     def terminate(self, agent: str, *, graceful: bool = True, reason: str = "") -> Out:
         """Stop an agent: it claims nothing until `resume_agent`. Graceful: its claims may finish."""
-        return self.do(c.Terminate(project=self.project, agent=agent, graceful=graceful, reason=reason))
+        return self._do(c.Terminate, agent=agent, graceful=graceful, reason=reason)
 
     def resume_agent(self, agent: str) -> Out:
         """Let a drained or terminated agent claim again."""
-        return self.do(c.ResumeAgent(project=self.project, agent=agent))
+        return self._do(c.ResumeAgent, agent=agent)
 
     def leave(self, session: str | None = None) -> Out:
-        return self.do(c.Leave(project=self.project, session=session or self.session))
+        return self._do(c.Leave, session=session or self.session)
 
     def gone(self, processes: Iterable[Process]) -> Out:
         """Report processes that have ended on this host: their claims expire now."""
-        return self.do(c.Gone(project=self.project, processes=tuple(processes)))
+        return self._do(c.Gone, processes=tuple(processes))
 
     def send(self, text: str, to: str = "@all", *, type: str = "chat", reply_to: str | None = None) -> Out:
-        return self.do(c.Send(project=self.project, sender=self.agent, text=text, to=to, type=type, reply_to=reply_to))
+        return self._do(c.Send, sender=self.agent, text=text, to=to, type=type, reply_to=reply_to)
 
     def read(self, messages: Iterable[str] | None = None) -> Out:
         """Return this agent's unread mail and mark it as read."""
-        wanted = None if messages is None else tuple(messages)
-        return self.do(c.Read(project=self.project, agent=self.agent, messages=wanted))
+        return self._do(c.Read, agent=self.agent, messages=None if messages is None else tuple(messages))
 
     def reserve(
         self, *patterns: str, receipt: str | None = None, mode: str = "exclusive", lease: float | None = None
     ) -> Out:
-        return self.do(
-            c.Reserve(
-                project=self.project, patterns=patterns, agent=self.agent, session=self.session, mode=mode,
-                receipt=receipt, lease=lease,
-            )
-        )  # fmt: skip
+        return self._do(
+            c.Reserve,
+            patterns=patterns,
+            agent=self.agent,
+            session=self.session,
+            mode=mode,
+            receipt=receipt,
+            lease=lease,
+        )
 
     def renew_reservation(self, receipt: str, lease: float | None = None) -> Out:
-        return self.do(c.RenewReservation(project=self.project, receipt=receipt, lease=lease))
+        return self._do(c.RenewReservation, receipt=receipt, lease=lease)
 
     def unreserve(self, receipt: str) -> Out:
-        return self.do(c.Unreserve(project=self.project, receipt=receipt))
+        return self._do(c.Unreserve, receipt=receipt)
 
     def lead(self, *, lease: float = limits.LEADER_LEASE, term: int | None = None) -> Out:
         """Become this project's `@leader`, or renew leadership."""
-        return self.do(c.Lead(project=self.project, holder=self.agent, agent=True, lease=lease, term=term))
+        return self._do(c.Lead, holder=self.agent, agent=True, lease=lease, term=term)
 
     def step_down(self, term: int) -> Out:
-        return self.do(c.StepDown(project=self.project, holder=self.agent, agent=True, term=term))
+        return self._do(c.StepDown, holder=self.agent, agent=True, term=term)

@@ -12,7 +12,7 @@ TASK = PROJECT + "/tasks/{task}"
 
 
 class Declaration(NamedTuple):
-    theme: str  # the engine module that decides it: `runtime/handlers.py` or `reads/query_table.py` imports it
+    theme: str  # the engine module that decides it: `runtime/decision.py` or `reads/query_table.py` imports it
     role: str  # the lowest role that may send it
     method: str = ""  # "": no route carries it
     path: str = ""  # words in braces are its fields

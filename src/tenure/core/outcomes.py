@@ -120,6 +120,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     key: Mapping[str, Any] | None = None  # the current API key
     schedule: Mapping[str, Any] | None = None
     trigger: Mapping[str, Any] | None = None
+    webhook: Mapping[str, Any] | None = None
     secret: str | None = None  # a new or rotated key in full: shown only here
     pauses: tuple[Mapping[str, Any], ...] | None = None  # the remaining pauses
     left: tuple[str, ...] | None = None  # reported and not changed

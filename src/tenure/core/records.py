@@ -27,7 +27,8 @@ from tenure.core.source_rows import Cursor, Schedule, Trigger, Watch
 from tenure.core.webhook_rows import Delivery, Webhook
 
 __all__ = [
-    "KINDS", "ApiKey", "Artifact", "Budget", "Cancelled", "Content", "Cursor", "DataKey", "Delivery", "Finished", "Kind", "LikeTasks", "Model",
+    "KINDS", "ApiKey", "Artifact", "Budget", "Cancelled", "Content", "Cursor", "DataKey", "Delivery", "Finished",
+    "Kind", "LikeTasks", "Model",
     "PauseCause", "Row", "Schedule", "Sink", "Trigger", "Watch", "WebSession", "Webhook", "replace",
 ]  # fmt: skip
 

@@ -24,6 +24,7 @@ from tenure.core import inputs, limits, triggers
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.events import KINDS, Event
 from tenure.core.records import replace
+from tenure.core.relay_rows import WEEK
 from tenure.core.webhook_rows import Delivery, Webhook
 
 STATUS_CHANGED = "task.status_changed"
@@ -127,6 +128,12 @@ def readings(webhooks: Iterable[Webhook], shared: int, now: int) -> dict[int, li
         if is_reading(webhook, now):
             found.setdefault(shared if webhook.sequence is None else webhook.sequence, []).append(webhook)
     return found
+
+
+def holds_back(webhook: Webhook, now: int) -> bool:
+    """Whether events are kept for it: not for one that was paused or down for longer than a sink may lag."""
+    since = webhook.disabled_at if not webhook.enabled else webhook.down_since
+    return since is None or now - since < WEEK
 
 
 def moved(webhook: Webhook, read: int, shared: int, now: int) -> Webhook:

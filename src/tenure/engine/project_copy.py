@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
 
+from tenure.artifacts.port import Artifacts, put
 from tenure.core import commands, lifecycle, limits
 from tenure.core.errors import CopyRefused, InvalidInput, NotFound, OutcomeUnknown, StoreCorrupt
 from tenure.core.events import Event
-from tenure.core.records import KINDS, Claim, Cursor, Project, Reservation, Row, Task, Trigger, replace
-from tenure.engine.artifacts.transfer import carry
+from tenure.core.records import KINDS, Claim, Content, Cursor, Project, Reservation, Row, Task, Trigger, replace
 from tenure.engine.budgets.budget_verbs import joined
-from tenure.engine.runtime.effects import release_reservations
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.epoch import put_in_force
+from tenure.engine.runtime.rows import event_pages, row_pages
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.sources.template_tasks import LINE, MOVED
+from tenure.engine.verbs.reserve import release_reservations
 from tenure.stores.port import Change, Transaction
 
+R = TypeVar("R", bound=Row)
 PAGE = 100  # rows in memory at once
 MOST_NAMED = limits.COPY_NAMED
 
@@ -59,11 +61,11 @@ def copy_project(source: Engine, target: Engine, project: str) -> Copied:
         source.do(commands.StopLine(project=project, scope=LINE, reason=why))
     try:
         with source.store.begin(source.tenant, write=False) as old:
-            carry(source, target, project, old)
+            _carry(source, target, project, old)
         with source.store.begin(source.tenant, write=True) as old:
             old.lock("write", (project,))
             _refuse_while_held(old, project)
-            carry(source, target, project, old)
+            _carry(source, target, project, old)
             return _copied(old, target, project, is_ours=is_ours)
     except OutcomeUnknown:
         raise  # it may be there already: claiming stays stopped
@@ -80,7 +82,7 @@ def _copied(old: Transaction, target: Engine, project: str, *, is_ours: bool) ->
         rows, events = copy_all(old, new, project)
         if _digest(old, project) != _digest(new, project):
             raise StoreCorrupt(f"{target.store.url}: data read back differs from data written; nothing was kept")
-        work = UnitOfWork(new, target.chance)
+        work = UnitOfWork(new, target.random)
         _follow(work, old, project)
         _arrive(work, project, is_ours=is_ours)
         work.save()
@@ -129,8 +131,7 @@ def _project(tx: Transaction, project: str, url: str) -> Project:
 def _refuse_where_it_is(new: Transaction, project: str, url: str) -> None:
     if new.load(Project, ((project, project),)):
         raise CopyRefused(
-            f"{url} already has a project {project}; projects are never merged",
-            "copy to another store or schema",
+            f"{url} already has a project {project}; projects are never merged", "copy to another store or schema"
         )
 
 
@@ -148,22 +149,12 @@ def _refuse_while_held(old: Transaction, project: str) -> None:
 # --- pages --------------------------------------------------------------------------------------------------
 
 
-def _rows(tx: Transaction, kind: type[Row], project: str) -> Iterator[list[Row]]:
-    last: tuple[str, str] | None = None
-    while True:
-        page = tx.find(kind, {"project": project}, after=last, limit=PAGE)
-        if page:
-            yield page
-            last = (page[-1].id, page[-1].id)
-        if len(page) < PAGE:
-            return
+def _rows(tx: Transaction, kind: type[R], project: str) -> Iterator[list[R]]:
+    return row_pages(tx, kind, {"project": project}, PAGE)
 
 
 def _events(tx: Transaction, project: str) -> Iterator[list[Event]]:
-    after = 0
-    while page := tx.events({"project": project}, after=after, limit=PAGE):
-        yield page
-        after = page[-1].sequence
+    return event_pages(tx, {"project": project}, PAGE)
 
 
 def copy_all(old: Transaction, new: Transaction, project: str) -> tuple[dict[str, int], int]:
@@ -203,3 +194,45 @@ def _digest(tx: Transaction, project: str) -> str:
         for event in events:
             said.update(encode(astuple(replace(event, sequence=0))))
     return said.hexdigest()
+
+
+# --- bytes of artifacts --------------------------------------------------------------------------------------
+
+
+def _carry(source: Engine, target: Engine, project: str, old: Transaction) -> int:
+    """Copy the bytes that rows of `old` refer to and that are missing there; return the number of contents.
+
+    Contents missing at the source are skipped: `verify` reports them there, and afterwards in the new store.
+    """
+    carried = 0
+    for page in _rows(old, Content, project):
+        wanted = [row for row in page if row.uses]
+        if wanted:
+            carried += _carried(_artifacts_of(source, project), _artifacts_of(target, project), wanted)
+    return carried
+
+
+def _carried(old: Artifacts, new: Artifacts, wanted: list[Content]) -> int:
+    carried = 0
+    for row in wanted:
+        if new.size(row.id) == row.size:
+            continue
+        try:
+            content = old.read(row.id)
+        except NotFound:
+            continue
+        put(new, content, largest=row.size, expected=row.id)
+        carried += 1
+    return carried
+
+
+def _artifacts_of(engine: Engine, project: str) -> Artifacts:
+    try:
+        if engine.context.artifacts is None:
+            raise InvalidInput("no artifact store is configured")
+        return engine.context.artifacts(project)
+    except InvalidInput as error:
+        raise CopyRefused(
+            f"{project} has artifacts, and {engine.store.url} has no artifact store: {error.message}",
+            "name one with --artifacts: a folder that all hosts share, or s3://bucket/prefix",
+        ) from error

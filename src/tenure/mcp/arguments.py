@@ -67,7 +67,7 @@ class Update(Arguments, frozen=True, kw_only=True):
 class Finish(Arguments, frozen=True, kw_only=True):
     receipt: str
     outcome: Annotated[str, one_of(*ENDINGS)]
-    summary: Annotated[str, described("what was done, why not, or the question")] | None = None
+    summary: Annotated[str, described("your work, why not, or the question")] | None = None
     result: Annotated[Any, msgspec.Meta(extra_json_schema={"type": "object"})] = None
     class_: Annotated[str, described("of failure: task, timeout, environment, rate_limit")] | None = msgspec.field(
         name="class", default=None

@@ -3,27 +3,30 @@
 `LocalCallers` are those over standard input and output, with the store of a folder; `remote_callers.py` has those of a
 server. The store is looked up with every call: the process starts with its agent, often before there is a store, and
 continues when the store is recreated.
+
+A caller is the same agent and session as in the agent's own shell, if that can be known. Claude Code, Copilot CLI,
+Gemini CLI and OpenCode give a server the same variables as a shell. Codex gives it an empty environment, and sends its
+session's id with each call. The names that clients give themselves fill the gaps.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import threading
-from collections.abc import Mapping, MutableSet, Sequence
+from collections.abc import Hashable, Mapping, MutableSet, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tenure.agents import process_table
-from tenure.agents.identity import Who
+from tenure.agents.identity import KNOWN, Known, Who, marked, recognise
 from tenure.agents.receipts import Kept, Receipts
 from tenure.client import Client
 from tenure.config import Home, NoStore, Value, file_of, find_home, read_settings
 from tenure.core import limits
 from tenure.core.commands import Process
 from tenure.core.outcomes import Outcome
-from tenure.engine.models.user_tables import UserTables
-from tenure.mcp.client_identity import ClientInfo, identify
-
-STALE_AFTER = limits.CLI_AGENT_STALE
+from tenure.engine.runtime.context import UserTables
 
 
 class StartOptions(NamedTuple):
@@ -73,11 +76,10 @@ class Caller(NamedTuple):
         self.introduced.add(self.client)
 
     def _register(self) -> None:
-        process = self.process
-        where = {} if process is None else {
-            "host": process.host, "boot": process.boot, "pid": process.pid, "pid_start": process.start
-        }  # fmt: skip
-        self.client.register(type=self.who.type, stale_after=STALE_AFTER, user=self.who.user, **where)
+        where: dict[str, Any] = {}
+        if (process := self.process) is not None:
+            where = {"host": process.host, "boot": process.boot, "pid": process.pid, "pid_start": process.start}
+        self.client.register(type=self.who.type, stale_after=limits.CLI_AGENT_STALE, user=self.who.user, **where)
 
 
 class LocalCallers:
@@ -86,7 +88,7 @@ class LocalCallers:
     def __init__(self, options: StartOptions) -> None:
         self.options = options
         self._lock = threading.Lock()
-        self._clients: dict[tuple[str, ...], Client] = {}
+        self._clients: dict[tuple[Hashable, ...], Client] = {}
         self._introduced: set[Client] = set()
 
     def find(self, client_info: ClientInfo, roots: Sequence[str] = ()) -> Caller:
@@ -95,11 +97,10 @@ class LocalCallers:
         folder, settings, home = self._home(roots)
         who = identify(client_info, options.environ, options.agent, options.session)
         project = str(settings["project"].value)
+        tables = UserTables(file_of(settings, "prices"), file_of(settings, "tiers"))
         with self._lock:
-            client = self._client(home, project, who, settings["key"].value)
+            client = self._client(home, project, who, settings["key"].value, tables)
         receipts = Receipts(home, project, who.session, who.agent, options.environ)
-        if not client.is_remote:
-            client.engine.own = UserTables(file_of(settings, "prices"), file_of(settings, "tiers"))
         return Caller(who, client, receipts, settings, folder, self._introduced)
 
     def _home(self, roots: Sequence[str]) -> tuple[str, Mapping[str, Value], Home]:
@@ -114,9 +115,9 @@ class LocalCallers:
         assert missing is not None
         raise missing
 
-    def _client(self, home: Home, project: str, who: Who, shown: str | None) -> Client:
+    def _client(self, home: Home, project: str, who: Who, shown: str | None, tables: UserTables) -> Client:
         # A recreated store has the same path but is another file.
-        key = (home.url, _file(home.url), project, who.agent, who.session)
+        key = (home.url, _file(home.url), project, who.agent, who.session, tables)
         if key not in self._clients:
             self._clients[key] = Client(
                 home.url,
@@ -127,6 +128,7 @@ class LocalCallers:
                 role="agent",
                 user=who.user,
                 create=False,
+                tables=tables,
             )
         return self._clients[key]
 
@@ -144,3 +146,65 @@ def _file(url: str) -> str:
     except OSError:
         return ""
     return f"{found.st_dev}:{found.st_ino}"
+
+
+_SESSION_OF_CALL = {"codex": "sessionId"}  # the field in which a client sends its session with each call
+
+
+class ClientInfo(NamedTuple):
+    """The client of a call, and its session."""
+
+    client: str  # the client's name for itself
+    session: str | None = None
+
+
+def client_info_of(client: str | None, meta: Mapping[str, Any] | None) -> ClientInfo:
+    known = _known(client or "")
+    session = (meta or {}).get(_SESSION_OF_CALL.get(known.type, "")) if known else None
+    return ClientInfo(client or "", session if isinstance(session, str) and session else None)
+
+
+def identify(
+    client_info: ClientInfo, environ: Mapping[str, str], agent: str | None = None, session: str | None = None
+) -> Who:
+    """Who makes this call; always with the role agent. `agent` and `session` are the values of flags."""
+    known = _known(client_info.client)
+    seen = {**environ, "TENURE_ROLE": "agent"}
+    if known is not None:
+        for marker in known.markers:
+            if marker != known.session:
+                seen.setdefault(marker, "1")
+        if known.session and client_info.session:
+            seen[known.session] = client_info.session
+    who = recognise(seen, agent, session)
+    return who if marked(seen) else _unknown_client(who, client_info, seen, agent, session)
+
+
+def kind_of(client: str) -> str:
+    """A short name for a client: the known agent, else the client's name for itself."""
+    known = _known(client)
+    return known.type if known else re.sub(r"[^a-z0-9]+", "-", client.lower()).strip("-")[:40] or "mcp"
+
+
+def type_of(client: str) -> str:
+    known = _known(client)
+    return known.type if known else "generic"
+
+
+def _known(client: str) -> Known | None:
+    """By a word of the name: `claude-code`, `codex-mcp-client`, `gemini-cli-mcp-client`, `opencode`, `copilot-cli`."""
+    words = re.split(r"[^a-z0-9]+", client.lower())
+    return next((agent for agent in KNOWN.values() if agent.type in words), None)
+
+
+def _unknown_client(
+    who: Who, client_info: ClientInfo, environ: Mapping[str, str], agent: str | None, session: str | None
+) -> Who:
+    """An unknown client: its process is the session, since it started this server for itself."""
+    kind = kind_of(client_info.client)
+    parent = process_table.look_up(os.getppid())
+    if not (session or environ.get("TENURE_SESSION")) and parent is not None:
+        who = who._replace(session=f"{kind}-{parent.pid}-{parent.start}", source="the client's process", process=parent)
+    if not (agent or environ.get("TENURE_AGENT")):
+        who = who._replace(agent=f"{kind}-{parent.pid if parent else os.getpid()}")
+    return who._replace(type="generic")

@@ -25,8 +25,7 @@ from tenure.core.commands import Principal
 from tenure.core.decoders import check_json
 from tenure.core.errors import TenureError, TooLarge
 from tenure.core.inputs import LARGEST_BATCH
-from tenure.mcp.callers import Caller
-from tenure.mcp.client_identity import client_info_of
+from tenure.mcp.callers import Caller, client_info_of
 from tenure.mcp.remote_callers import RemoteCallers, RemoteRequest
 from tenure.mcp.server import Claimer, Context, Crashed, McpService
 

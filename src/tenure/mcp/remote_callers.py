@@ -27,11 +27,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
 from tenure.engine import Engine
 from tenure.engine.runtime.batcher import Batcher
-from tenure.mcp.callers import Caller
-from tenure.mcp.client_identity import kind_of, type_of
-
-MOST_CALLERS = limits.MCP_CONNECTIONS
-MOST_KEPT = limits.MCP_RECEIPTS
+from tenure.mcp.callers import Caller, kind_of, type_of
 
 
 class RemoteRequest(NamedTuple):
@@ -96,7 +92,7 @@ class MemoryReceipts:
 
     def keep(self, task: str, key: str, receipt: str) -> None:
         self._kept[receipt] = Kept(project=self._project, task=task, key=key, receipt=receipt)
-        while len(self._kept) > MOST_KEPT:
+        while len(self._kept) > limits.MCP_RECEIPTS:
             self._kept.popitem(last=False)
 
     def settle(self, receipt: str, outcome: Outcome, *, ends: bool = False) -> Outcome:
@@ -146,7 +142,7 @@ class RemoteCallers:
                 client = CallerClient(self._transport, project, principal)
                 self._callers[key] = Caller(who, client, receipts, self._settings, None, self._introduced)
             self._callers.move_to_end(key)
-            while len(self._callers) > MOST_CALLERS:
+            while len(self._callers) > limits.MCP_CONNECTIONS:
                 self._callers.popitem(last=False)
             return self._callers[key]
 

@@ -24,7 +24,6 @@ from tenure import __version__
 from tenure.core.commands import ClaimNext, Principal
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
-from tenure.mcp import guide
 from tenure.mcp.arguments import Claim, schema, taken
 from tenure.mcp.callers import Caller
 from tenure.mcp.replies import Reply, error_reply
@@ -40,6 +39,28 @@ TASK = "tenure://task/"
 AT_ONCE = 8  # calls that run at a time; the store allows one writer anyway
 WAITING = 64  # calls that wait for a task at a time, each in a thread
 NO_REPLY = Reply({}, "")  # for a caller that has disconnected
+
+
+INSTRUCTIONS = (
+    "Tenure decides who works on what. Work only on a task that you have claimed; its receipt proves that you hold it. "
+    "If a reply says stop, stop: another agent has the task now."
+)
+
+WORK = """\
+Work through the tasks of this project, one at a time:
+1. `claim`{named}. Keep the receipt.
+2. Do the task, with its inputs and its last checkpoint. Do not change what other tasks are about.
+3. Every few minutes `update` with the receipt; that renews the lease. Report step and percent, and save a checkpoint
+   (next, files, tests, blockers) whenever another agent should be able to continue from there.
+4. `finish` with the receipt: done with a summary and the result that later tasks need; fail with the class if it
+   cannot be done; ask if a person must decide; release if you cannot do it.
+5. Repeat from 1 until there is nothing to claim.
+If a reply says stop, stop and go back to 1. If you find more work, `add` it. Never do unclaimed work.
+"""
+
+
+def work(task: str | None) -> str:
+    return WORK.format(named=f" with task={task}" if task else "")
 
 
 class CallerSource(Protocol):
@@ -91,7 +112,7 @@ class McpService:
             "tenure",
             version=__version__,
             title="Tenure",
-            instructions=guide.INSTRUCTIONS,
+            instructions=INSTRUCTIONS,
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
             on_list_resources=self.list_resources,
@@ -253,7 +274,7 @@ class McpService:
     async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         if params.name != "work":
             raise MCPError(types.INVALID_PARAMS, f"unknown prompt {params.name[:60]!r}; valid: work")
-        text = types.TextContent(type="text", text=guide.work((params.arguments or {}).get("task")))
+        text = types.TextContent(type="text", text=work((params.arguments or {}).get("task")))
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
 

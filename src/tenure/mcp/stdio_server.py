@@ -1,28 +1,41 @@
-"""`tenure mcp`: serves standard input and output, with the store of the folder, else of the client's roots."""
+"""`tenure mcp`: serves standard input and output, with the store of the folder, else of the client's roots.
+
+The `mcp` package has a transport for this; two things are added. A thread reads the input, since a blocking read cannot
+be cancelled and would delay every signal. And the end of the input is passed on only after earlier requests are
+answered: a script that pipes its requests in gets all replies.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import signal
-from collections.abc import Mapping
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import anyio
 import anyio.to_thread
+import msgspec
 from mcp import types
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 from pydantic import ValidationError
 
 from tenure.config import NoStore
 from tenure.core import limits
-from tenure.mcp.callers import Caller, LocalCallers, StartOptions
-from tenure.mcp.client_identity import ClientInfo, client_info_of
+from tenure.core.decoders import check_json
+from tenure.core.errors import InvalidInput
+from tenure.mcp.callers import Caller, ClientInfo, LocalCallers, StartOptions, client_info_of
 from tenure.mcp.server import Context, Crashed, McpService
-from tenure.mcp.stdio_streams import standard_streams
 
 ROOTS = "roots"  # the name of the request for roots, if it is part of a result
-PATIENCE = limits.MCP_ROOTS_WAIT
 
 
 class StdioCallers:
@@ -71,7 +84,7 @@ class StdioCallers:
         else:
             try:
                 options = await context.session.send_request(
-                    types.ListRootsRequest(), types.ListRootsResult, request_read_timeout_seconds=PATIENCE
+                    types.ListRootsRequest(), types.ListRootsResult, request_read_timeout_seconds=limits.MCP_ROOTS_WAIT
                 )
             except (MCPError, ValidationError):
                 return ()
@@ -112,3 +125,178 @@ async def _until_signal(service: McpService, scope: anyio.CancelScope) -> None:
             service.close()
             scope.cancel()
             return
+
+
+STDIN = 0
+PATIENCE = limits.MCP_CLOSE
+CHUNK = 1 << 16
+
+
+class InputLines:
+    """Standard input, line by line. `refuse` is called for a line that parsers may read differently."""
+
+    refuse: Callable[[bytes, str], Awaitable[None]]
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._wire = os.dup(STDIN)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, STDIN)  # a child process, such as git, must not read our input
+        os.close(nothing)
+        # A daemon without the lock of a buffered reader: it may still be reading when the process ends.
+        threading.Thread(target=self._read, name="stdin", daemon=True).start()
+
+    def _read(self) -> None:
+        rest = b""
+        while chunk := self._chunk():
+            *lines, rest = (rest + chunk).split(b"\n")
+            if not all(self._put(line) for line in lines):
+                return
+        if rest:
+            self._put(rest)
+        self._put(None)
+
+    def _chunk(self) -> bytes:
+        try:
+            return os.read(self._wire, CHUNK)
+        except OSError:  # the terminal is gone
+            return b""
+
+    def _put(self, line: bytes | None) -> bool:
+        try:
+            self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
+        except RuntimeError:  # the loop has ended
+            return False
+        return True
+
+    def __aiter__(self) -> InputLines:
+        return self
+
+    async def __anext__(self) -> str:
+        while True:
+            line = await self._lines.get()
+            if line is None:
+                raise StopAsyncIteration
+            try:
+                check_json(line, "the message")
+                break
+            except InvalidInput as error:
+                await self.refuse(line, f"{error.message}; {error.hint}")
+        return line.decode("utf-8", errors="replace")
+
+
+class PendingRequests:
+    """The requests without a response so far."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+        self._none = anyio.Event()
+
+    def asked(self, item: SessionMessage | Exception) -> None:
+        if isinstance(item, Exception):
+            return
+        if isinstance(item.message, JSONRPCRequest):
+            self._ids.add(str(item.message.id))
+        elif isinstance(item.message, JSONRPCNotification) and item.message.method == "notifications/cancelled":
+            self._over((item.message.params or {}).get("requestId"))  # a cancelled request gets no response
+
+    def answered(self, item: SessionMessage) -> None:
+        if isinstance(item.message, (JSONRPCResponse, JSONRPCError)):
+            self._over(item.message.id)
+
+    def _over(self, id: Any) -> None:
+        self._ids.discard(str(id))
+        if not self._ids:
+            self._none.set()
+            self._none = anyio.Event()
+
+    async def wait(self) -> None:
+        with anyio.move_on_after(PATIENCE):
+            while self._ids:
+                await self._none.wait()
+
+
+class _Stream:
+    """A stream of the package, wrapped; both directions close the same way."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class Inbox(_Stream):
+    def __init__(self, inner: Any, pending: PendingRequests, at_end: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self.pending = pending
+        self.at_end = at_end
+
+    async def receive(self) -> SessionMessage | Exception:
+        try:
+            item: SessionMessage | Exception = await self.inner.receive()
+        except anyio.EndOfStream:
+            self.at_end()
+            await self.pending.wait()
+            raise
+        self.pending.asked(item)
+        return item
+
+    def __aiter__(self) -> Inbox:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Inbox:
+        return self
+
+
+class Outbox(_Stream):
+    def __init__(self, inner: Any, pending: PendingRequests) -> None:
+        super().__init__(inner)
+        self.pending = pending
+
+    async def send(self, item: SessionMessage, /) -> None:
+        await self.inner.send(item)
+        self.pending.answered(item)
+
+    async def __aenter__(self) -> Outbox:
+        return self
+
+
+@asynccontextmanager
+async def standard_streams(at_end: Callable[[], None]) -> AsyncIterator[tuple[Inbox, Outbox]]:
+    """Messages from standard input and to standard output; nothing else is written to the latter meanwhile.
+
+    `at_end` is called when the input has ended, before the wait for the last responses.
+    """
+    pending = PendingRequests()
+    # The package expects an open file, but only reads lines from it.
+    lines = InputLines()
+    async with stdio_server(stdin=lines) as (read, write):  # type: ignore[arg-type]
+
+        async def refuse(line: bytes, why: str) -> None:
+            error = ErrorData(code=PARSE_ERROR, message=why)
+            await write.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=_id_in(line), error=error)))
+
+        lines.refuse = refuse
+        yield Inbox(read, pending, at_end), Outbox(write, pending)
+
+
+def _id_in(line: bytes) -> str | int | None:
+    """The id of a message, even if the rest is invalid."""
+    try:
+        id = msgspec.json.decode(line).get("id")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return id if isinstance(id, (str, int)) else None

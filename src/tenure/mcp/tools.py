@@ -18,8 +18,6 @@ from tenure.mcp import arguments as a
 from tenure.mcp.callers import Caller
 from tenure.mcp.replies import Reply, listed, outcome_reply, value_reply, view_value
 
-MOST_LISTED = limits.MCP_LISTED
-
 
 class Call(NamedTuple):
     caller: Caller
@@ -132,7 +130,7 @@ def show(call: Call, given: a.Show) -> Reply:
         raise InvalidInput(f"show {what}: " + ("task is missing" if given.task is None else "does not take task"))
     if given.limit is not None and given.limit < 1:
         raise InvalidInput(f"limit must be at least 1 (got {given.limit})")
-    return _VIEWS[what](call.caller, given.task or "", given.limit or MOST_LISTED)
+    return _VIEWS[what](call.caller, given.task or "", given.limit or limits.MCP_LISTED)
 
 
 def _ready(caller: Caller, task: str, limit: int) -> Reply:

@@ -1,7 +1,7 @@
-"""A plan made true in a project: tracks and tasks in one transaction, or nothing.
+"""Applies a plan to a project: tracks and tasks in one transaction, or nothing.
 
-Applied again, a plan changes what nobody has claimed yet and reports the rest; the engine does that. A time that was
-said relative to now (`deadline: 3d`) counts from the day the task was made: applied again, it stays what it was.
+Applied again, a plan changes tasks that nobody has claimed yet and reports the others; the engine does that. A relative
+time (`deadline: 3d`) counts from the creation of its task: applied again, it stays the same.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tenure.plans.files import PlanFile, name_for
 def apply(
     client: Client, plan: PlanFile, *, name: str | None = None, prune: bool = False, dry_run: bool = False
 ) -> Outcome:
-    """Make the plan, or bring the project up to it. `missing`, `left` and `changed` of the outcome tell what was done.
+    """Create or update the plan's tasks. `missing`, `left` and `changed` of the outcome report the differences.
 
-    A plan without a name gets its file's. Whatever is refused leaves nothing behind, no track and no task; a dry run
-    answers in the same way and stores nothing.
+    A plan without a name gets its file's. A refused plan leaves no track and no task; a dry run answers in the same way
+    and stores nothing.
     """
     named = name or plan.name or name_for(plan.path)
     if named is None:
-        raise InvalidInput("the plan has no name, by which it is known when it is applied again", "add `name:` to it")
+        raise InvalidInput("the plan has no name, so it could not be recognised later", "add `name:` to it")
     tasks = _settled(client, plan, named)
     return client.plan(
         tasks, title=plan.title, name=named, prune=prune, tracks=plan.tracks, dry_run=dry_run, on_end=plan.on_end,
@@ -36,7 +36,7 @@ def apply(
 
 
 def _settled(client: Client, plan: PlanFile, name: str) -> list[NewTask]:
-    """The tasks, with the instants that were relative as they were when each task was made."""
+    """The tasks; a relative time of a task that exists already is the stored one."""
     if not any(plan.relative):
         return list(plan.tasks)
     made = {str(task["name"]): task for task in own_tasks(client, name).values()}

@@ -1,4 +1,4 @@
-"""Is a plan right? By itself, and, with a store at hand, in the project where it is to be applied. Writes nothing."""
+"""Checks a plan by itself and, with a client, against the project where it will be applied. Writes nothing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tenure.plans.nodes import Finding, Findings
 
 
 def check(source: str | bytes, path: str, client: Client | None = None, now: int = 0) -> list[Finding]:
-    """All that is wrong with a plan file. With a client, tasks and tracks of the project are looked up too."""
+    """The findings of a plan file. With a client, tasks and tracks of the project are looked up too."""
     return list(proven(read(source, path, now), client).findings)
 
 
 def proven(reading: Reading, client: Client | None) -> Reading:
-    """The reading with what the store says of it; without a store, with a warning for what could not be looked up."""
+    """The reading with the store's findings; without a store, with a warning for each track that may be missing."""
     more: list[Finding] = []
     before: list[PlanFile] = []
     for plan in reading.plans:
@@ -31,7 +31,7 @@ def proven(reading: Reading, client: Client | None) -> Reading:
 
 
 def plans_of(reading: Reading) -> tuple[PlanFile, ...]:
-    """The plans of a reading; InvalidInput names the first error, and how many there are."""
+    """The plans of a reading; InvalidInput names the first error, and how many more there are."""
     if not reading.errors:
         return reading.plans
     first, *others = reading.errors
@@ -46,16 +46,16 @@ def unproven(plan: PlanFile) -> list[Finding]:
     for code, place in plan.track_places.items():
         if code not in TRACKS:
             findings.add(
-                place, "UNKNOWN_TRACK", f"track {code} is neither in this file nor one of the default ones",
+                place, "UNKNOWN_TRACK", f"track {code} is neither in this file nor a default track",
                 "the project must have it, or add it under `tracks:`", level="warning",
             )  # fmt: skip
     return findings.sorted()
 
 
 def verify(client: Client, plan: PlanFile, before: Sequence[PlanFile] = ()) -> list[Finding]:
-    """What the project lacks for the plan, and keys of the plan that other tasks have.
+    """Tracks and tasks that the project lacks for the plan, and keys of the plan that other tasks have.
 
-    Plans that stand before it in its file will be there when its turn comes.
+    Plans `before` it in its file are applied first.
     """
     findings = Findings(plan.path)
     tracks = {track["code"] for track in client.tracks()} | {track.code for p in before for track in p.tracks}
@@ -70,27 +70,27 @@ def verify(client: Client, plan: PlanFile, before: Sequence[PlanFile] = ()) -> l
     for reference in plan.outside:
         code = str(state[reference.name]["outcome"])
         if code != "OK" and _number(reference.name) not in promised:
-            what = "is the beginning of several tasks" if code == "AMBIGUOUS" else f"is no task of {client.project}"
+            what = "is a prefix of several tasks" if code == "AMBIGUOUS" else f"is not a task of {client.project}"
             findings.add(reference.place, "UNKNOWN_TASK", f"{reference.name[:80]!r} {what}")
     own = own_tasks(client, plan.name)
     keyed = {_number(t.key): places["key"] for t, places in zip(plan.tasks, plan.places, strict=True) if t.key}
     for number, found in _states(client, keyed).items():
         if found["outcome"] == "OK" and found["key"] not in own:
             findings.add(
-                keyed[number], "DUPLICATE", f"{number} is taken by {found['key']}; keys are never used again",
-                "take another number, or leave the key out",
+                keyed[number], "DUPLICATE", f"{number} is taken by {found['key']}; keys are never reused",
+                "use another number, or leave the key out",
             )  # fmt: skip
     return findings.sorted()
 
 
 def _number(name: str) -> str:
-    """What a key begins with, and no other task of its track has: B-003."""
+    """The unique first part of a key: B-003."""
     key = ids.parse_key(name)
     return ids.ref_of(key.track, key.sequence) if key else name
 
 
 def own_tasks(client: Client, name: str | None) -> dict[str, dict[str, object]]:
-    """What the plan of that name has made in the project before, by key."""
+    """The tasks that the plan of this name has in the project, by key."""
     if name is None:
         return {}
     try:

@@ -1,8 +1,8 @@
-"""The text of a plan file from what is in the store.
+"""Writes a plan file from the tasks in the store.
 
-Applied to the project it came from, the file of a named plan changes nothing. In another project it makes the same
-tasks under the same keys. What belongs to no plan has nothing by which it could be known again: applied to its own
-project such a file is refused, since its keys are taken.
+Applied to the project it came from, the file of a named plan changes nothing. In another project it creates the same
+tasks under the same keys. Tasks without a plan cannot be recognised: applied to its own project, their file is refused,
+since its keys are taken.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ def export(
     keys: bool = True,
     open_only: bool = False,
 ) -> str:
-    """The plan of that name, the dag of that id, or everything: a document for each plan, and one for the rest.
+    """The plan of this name, the dag of this id, or everything: a document for each plan, and one for the rest.
 
-    Without `keys` the tasks get new ones where the file is applied. With `open_only` what is finished is left out, and
-    dependencies on it count as met.
+    Without `keys` the tasks get new ones where the file is applied. With `open_only` finished tasks are left out, and
+    dependencies on them count as met.
     """
     groups = client.plans(dag=dag, plan=plan, open_only=open_only)
     if not groups:
-        raise NotFound("nothing to export: no tasks here", "take finished ones along" if open_only else None)
+        raise NotFound("nothing to export: no tasks here", "include finished ones" if open_only else None)
     tracks = {track["code"]: track for track in client.tracks()}
     return "---\n".join(_document(group, tracks, keys, open_only) for group in _ordered(groups))
 
 
 def _ordered(groups: list[Group]) -> list[Group]:
-    """What a plan waits for in another comes first. Plans that wait for each other cannot be told apart: one plan."""
+    """A plan comes after the plans that it waits for. Plans that wait for each other become one."""
     home = {task["id"]: str(n) for n, group in enumerate(groups) for task in group["tasks"]}
     needs: dict[str, list[str]] = {str(n): [] for n in range(len(groups))}
     for n, group in enumerate(groups):
@@ -69,7 +69,7 @@ def _ordered(groups: list[Group]) -> list[Group]:
 
 
 def _named(groups: list[Group]) -> list[Group]:
-    """Of several plans in a file each has a name, by which they are told apart."""
+    """Several plans in one file need distinct names."""
     if len(groups) == 1:
         return groups
     taken = {group["plan"] for group in groups}
@@ -85,7 +85,7 @@ def _named(groups: list[Group]) -> list[Group]:
 
 
 def _free(word: str, taken: set[Any]) -> str:
-    """The word, or with the first number that makes it one of its own."""
+    """The word, with a number where it is taken."""
     return word if word not in taken else next(name for n in count(2) if (name := f"{word}-{n}") not in taken)
 
 
@@ -111,7 +111,7 @@ def _track(track: dict[str, Any]) -> Any:
 
 
 def _names(group: Group, keys: bool) -> dict[str, str]:
-    """A local name for each task: the plan's own, else its key, or a word of its own where keys are left out."""
+    """A local name for each task: the plan's name for it, else its key, or a free slug where keys are left out."""
     names: dict[str, str] = {}
     taken = {task["name"] for task in group["tasks"]}
     for task in group["tasks"]:
@@ -139,19 +139,19 @@ def _task(task: dict[str, Any], names: dict[str, str], keys: bool, open_only: bo
 
 
 def _said(new: NewTask) -> dict[str, Any]:
-    """The fields that are not as they are by default."""
+    """The fields that differ from their defaults."""
     return {n: _spelled(n, value) for n in _FIELDS if (value := getattr(new, n)) != getattr(_DEFAULTS, n)}
 
 
 def _end(task: dict[str, Any]) -> dict[str, Any]:
-    """A task of what the plan's end makes."""
+    """A task of `on_end`."""
     new = msgspec.convert(task, NewTask)
     said = {name: value for name in ("name", "title", "track") if (value := getattr(new, name)) is not None}
     return said | _said(new) | ({"depends_on": task["depends_on"]} if new.depends_on else {})
 
 
 def _waits_for(task: dict[str, Any], names: dict[str, str], open_only: bool) -> list[Any]:
-    """What the task waits for, by name or key; that it waits for its subtasks goes without saying."""
+    """The dependencies of a task, by name or key; those on its subtasks are implied."""
     waits_for: list[Any] = []
     for edge in task["depends_on"]:
         is_here = edge["id"] in names

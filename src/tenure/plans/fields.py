@@ -1,4 +1,4 @@
-"""From nodes to the fields of a task. What a value may be is asked of core; here it gets its line number."""
+"""From nodes to the fields of a task. Core checks the values; this module adds line numbers."""
 
 from __future__ import annotations
 
@@ -7,28 +7,25 @@ from typing import Any
 
 import msgspec
 
-from tenure.core import inputs
-from tenure.core.commands import Add, Dependency, NewTask
+from tenure.core import inputs, templates
+from tenure.core.commands import Add, Dependency, NewTask, Template
 from tenure.core.errors import TenureError
 from tenure.core.records import RetryPolicy, RetryWords
 from tenure.core.retry import in_our_words
-from tenure.plans.nodes import Fault, Findings, Mapping, Node, Scalar, Sequence, SourcePosition, is_unset, plain
+from tenure.core.triggers import DAG_ENDS
+from tenure.plans.nodes import Findings, Mapping, Node, Scalar, Sequence, SourcePosition, Wrong, is_unset, plain
 from tenure.plans.times import SECOND, parse_duration, parse_instant
 
-MERGED = ("metadata", "spec", "constraints", "output")  # of defaults and a task: key by key
-
-
-class Wrong(Fault):
-    """A value that is not what its field takes; the rest is still read."""
+MERGED = ("metadata", "spec", "constraints", "output")  # a task's over the defaults', key by key
 
 
 class Fields(msgspec.Struct):
-    """What a mapping said: values for NewTask by name, and where each of them stands."""
+    """The values of a mapping for NewTask, by name, and their positions."""
 
     place: SourcePosition
     values: dict[str, Any] = {}
     places: dict[str, SourcePosition] = {}
-    relative: dict[str, int] = {}  # instants that were said relative to now → how far
+    relative: dict[str, int] = {}  # instants that were written relative to now → the distance
     waits_for: list[tuple[Dependency, SourcePosition]] = []
     subtasks: Node | None = None
 
@@ -49,7 +46,7 @@ def expected(node: Node, name: str, what: str, hint: str | None = None) -> Wrong
 
 
 def text(node: Node, name: str) -> str:
-    """A text; numbers and the like count as they are written, so that names such as 1 and 2 work."""
+    """A text; a number counts as its text, so that names such as 1 and 2 work."""
     if not isinstance(node, Scalar) or node.value is None:
         raise expected(node, name, "a text")
     return node.text
@@ -145,9 +142,7 @@ def retry(node: Node, name: str) -> RetryPolicy:
 
 def unknown_key(place: SourcePosition, key: str, known: Any, prefix: str = "") -> Wrong:
     near = inputs.suggestion(key, known).removeprefix("; ")
-    return Wrong(
-        place, "UNKNOWN_KEY", f"{prefix}{key[:60]}: no such key here", near or f"there are: {', '.join(known)}"
-    )
+    return Wrong(place, "UNKNOWN_KEY", f"{prefix}{key[:60]}: unknown key", near or f"there are: {', '.join(known)}")
 
 
 def dependency(node: Node) -> Dependency:
@@ -173,10 +168,11 @@ READERS: dict[str, Callable[[Node, str], Any]] = {
 }  # fmt: skip
 OWN = ("name", "key", "title", "subtasks")  # which no two tasks can share
 KEYS = (*READERS, "deadline", "not_before", "depends_on", "subtasks")
+_END_KEYS = tuple(key for key in KEYS if key not in ("key", "deadline", "not_before", "parent", "subtasks"))
 
 
 class FieldReader:
-    """Reads mappings into fields; what is wrong goes to the findings, and the rest is still read."""
+    """Reads mappings into fields; a wrong value becomes a finding, and the rest is still read."""
 
     def __init__(self, findings: Findings, now: int) -> None:
         self.findings = findings
@@ -190,23 +186,47 @@ class FieldReader:
             self.findings.put(expected(node, what, "a mapping"))
             return fields
         for key, (place, value) in node.entries.items():
-            try:
+            with self.findings.catching(value.place):
                 if key not in known:
                     raise self._unknown(place, key, what, known)
                 self._field(fields, key, value)
-            except Wrong as wrong:
-                self.findings.put(wrong)
-            except TenureError as error:
-                self.findings.add(value.place, error.code, error.message, error.hint)
         self._caps(fields)
         return fields
+
+    def read_ends(self, node: Node | None) -> dict[str, Template]:
+        """The templates of `on_end`, by the status that the plan's dag ends with; a task may be one or a list."""
+        found: dict[str, Template] = {}
+        if node is None or is_unset(node):
+            return found
+        if not isinstance(node, Mapping):
+            self.findings.put(expected(node, "on_end", "a mapping from completed, failed or cancelled to a task"))
+            return found
+        for status, (place, value) in node.entries.items():
+            if status not in DAG_ENDS.values():
+                self.findings.put(unknown_key(place, status, tuple(DAG_ENDS.values()), "on_end."))
+                continue
+            items = value.items if isinstance(value, Sequence) else [value]
+            tasks = [new for item in items if (new := self._end_task(item)) is not None]
+            if len(tasks) == len(items):  # otherwise it has findings already
+                with self.findings.catching(value.place):
+                    found[status] = templates.check_template(Template(tasks=tuple(tasks)))
+        return found
+
+    def _end_task(self, node: Node) -> NewTask | None:
+        fields = self.read(node, "a task of on_end", _END_KEYS)
+        if "title" not in fields.values:
+            if "title" not in fields.places and isinstance(node, Mapping):
+                self.findings.add(fields.place, "MISSING", "a task without a title", "add `title:`")
+            return None
+        waits_for = tuple(dependency for dependency, _ in fields.waits_for)
+        return self.checked(fields, {**fields.values, **({"depends_on": waits_for} if waits_for else {})})
 
     @staticmethod
     def _unknown(place: SourcePosition, key: str, what: str, known: tuple[str, ...]) -> Wrong:
         if key in OWN:
             return Wrong(place, "UNKNOWN_KEY", f"{key}: each task has its own, so it cannot be in {what}")
         if key == "idempotency_key":
-            return Wrong(place, "UNKNOWN_KEY", "idempotency_key: a task of a plan is known by its name", "use `name`")
+            return Wrong(place, "UNKNOWN_KEY", "idempotency_key: a plan recognises its tasks by name", "use `name`")
         return unknown_key(place, key, known)
 
     def _field(self, fields: Fields, key: str, node: Node) -> None:
@@ -216,10 +236,8 @@ class FieldReader:
         elif key == "depends_on":
             items = node.items if isinstance(node, Sequence) else [] if is_unset(node) else [node]
             for item in items:
-                try:
+                with self.findings.catching(item.place):
                     fields.waits_for.append((dependency(item), item.place))
-                except Wrong as wrong:
-                    self.findings.put(wrong)
         elif is_unset(node):
             fields.values[key] = _DEFAULTS.get(key)
         elif key in ("deadline", "not_before"):
@@ -237,13 +255,13 @@ class FieldReader:
         kept = fields.values.get("constraints") or {}
         if "required_capabilities" in kept:
             self.findings.add(
-                fields.places["caps"], "DUPLICATE", "caps says again what constraints.required_capabilities says"
+                fields.places["caps"], "DUPLICATE", "both caps and constraints.required_capabilities are given"
             )
         fields.values["constraints"] = {**kept, "required_capabilities": list(caps or ())}
         fields.places.setdefault("constraints", fields.places["caps"])
 
     def checked(self, fields: Fields, values: dict[str, Any]) -> NewTask | None:
-        """The task of these values, by the rules that the engine has; or None, with what is wrong put down."""
+        """The task of these values, checked by the engine's rules; None, with findings, where they are wrong."""
         error = error_of(values)
         if error is None:
             return NewTask(**values)
@@ -266,7 +284,7 @@ _DEFAULTS = {field.name: _default(field) for field in msgspec.structs.fields(New
 
 
 def error_of(values: dict[str, Any]) -> TenureError | None:
-    """What the engine would say to a task of these values; None where it would take it."""
+    """The engine's error for a task of these values; None where it accepts them."""
     try:
         new = NewTask(**values)
         inputs.validated(Add(project="check", task=new))

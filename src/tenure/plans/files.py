@@ -1,26 +1,25 @@
-"""Reading plan files: YAML or JSON text in, plans and everything that is wrong with them out.
+"""Reads plan files: YAML or JSON text in, plans and findings out.
 
 A file has `name`, `title`, `description`, `tracks`, `defaults`, `tasks`, `on_end` and `budget`; a YAML file may hold
-several plans, one a document. Reading goes on after an error, so that one look shows them all; only a syntax error
-ends it.
-Without errors the plan is one that the engine takes, unless the store says otherwise: see `checking`.
+several plans, one per document. Reading continues after an error, so that all are shown; only a syntax error ends it.
+The engine accepts a plan without errors, unless the store objects: see `check`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from tenure.core import ids, inputs, limits
 from tenure.core.budgets import USD, parse_amount
 from tenure.core.commands import NewTask, NewTrack, Template
-from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.errors import InvalidInput
 from tenure.plans import json_trees, links, yaml_trees
-from tenure.plans.fields import KEYS, OWN, FieldReader, Fields, Wrong, expected, merged, text, unknown_key
+from tenure.plans.fields import KEYS, OWN, FieldReader, Fields, expected, merged, text, unknown_key
 from tenure.plans.nodes import (  # fmt: skip
     LARGEST_FILE,
     START,
@@ -32,16 +31,18 @@ from tenure.plans.nodes import (  # fmt: skip
     Sequence,
     SourcePosition,
     Unreadable,
+    Wrong,
     is_unset,
 )
-from tenure.plans.on_end import read_ends
+
+T = TypeVar("T")
 
 TOP = ("name", "title", "description", "tracks", "defaults", "tasks", "on_end", "budget")
 MOST_PLANS = limits.PLANS
 
 
 class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One plan of a file. `places` and `relative` go with `tasks`, one for one; the place of "" is the task's own."""
+    """One plan of a file. `places` and `relative` belong to `tasks`, one each; the place of "" is the task's."""
 
     path: str
     name: str | None = None
@@ -55,7 +56,7 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     outside: tuple[links.Reference, ...] = ()  # tasks that are not in the file
     track_places: dict[str, SourcePosition] = {}  # of tracks that the file uses and does not define
     on_end: dict[str, Template] = {}
-    budget: str | None = None  # dollars that it may cost
+    budget: str | None = None  # dollars
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +71,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 def read(source: str | bytes, path: str, now: int) -> Reading:
     """The plans of a text, and its findings; with an error among them there are no plans. Never raises for the text.
 
-    `now` is what relative times such as `3d` count from.
+    Relative times such as `3d` count from `now`.
     """
     findings = Findings(path)
     plans: list[PlanFile] = []
@@ -80,7 +81,7 @@ def read(source: str | bytes, path: str, now: int) -> Reading:
                 raise Unreadable(tree.place, "TOO_LARGE", f"more than {MOST_PLANS} plans in one file")
             plans.append(_PlanReader(findings, now).read(tree))
         if not plans:
-            findings.add(START, "MISSING", "the file is empty", "it wants at least `tasks:`")
+            findings.add(START, "MISSING", "the file is empty", "it needs at least `tasks:`")
     except Unreadable as error:
         findings.put(error)
     _check_names(plans, findings)
@@ -89,16 +90,16 @@ def read(source: str | bytes, path: str, now: int) -> Reading:
 
 
 def load(path: Path) -> bytes:
-    """The bytes of a file, never more than one past the bound, which `read` then refuses."""
+    """The bytes of a file, never more than one beyond the limit, which `read` then refuses."""
     try:
         with path.open("rb") as file:
             return file.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror or error}", "is the path right?") from None
+        raise InvalidInput(f"{path}: {error.strerror or error}", "check the path") from None
 
 
 def name_for(path: str) -> str | None:
-    """A plan's name from its file's: `plans/shop.yaml` is shop. None where no name can be made of it."""
+    """A plan's name from its file's: `plans/shop.yaml` is shop. None where nothing is left of it."""
     stem = re.sub(r"[^\w.-]+", "-", Path(path).stem).strip("-.")
     return stem[:128] or None
 
@@ -106,8 +107,8 @@ def name_for(path: str) -> str | None:
 def _decoded(source: str | bytes) -> str:
     if len(source) > LARGEST_FILE:
         raise Unreadable(
-            START, "TOO_LARGE", f"more than {LARGEST_FILE >> 20} MiB; a plan file has no more",
-            "split it into several plans, or put long texts into files of their own",
+            START, "TOO_LARGE", f"a plan file must be at most {LARGEST_FILE >> 20} MiB",
+            "split it into several plans, or put long texts into separate files",
         )  # fmt: skip
     decoded = source if isinstance(source, str) else _from_utf8(source)
     return decoded.removeprefix("\ufeff")
@@ -144,7 +145,7 @@ def _check_names(plans: list[PlanFile], findings: Findings) -> None:
     seen: set[str | None] = set()
     for plan in plans:
         if len(plans) > 1 and plan.name in seen:
-            what = f"plan {plan.name!r} is there twice" if plan.name else "two plans without a name"
+            what = f"plan {plan.name!r} occurs twice" if plan.name else "two plans without a name"
             findings.add(plan.places[0][""] if plan.places else START, "DUPLICATE", what, "give each plan a name")
         seen.add(plan.name)
 
@@ -172,52 +173,27 @@ class _PlanReader:
         linked = links.link(self.tasks, self.findings)
         unknown = self._check_tracks({t.code for t in tracks})
         return PlanFile(
-            path=self.findings.path, name=self._name(tree.get("name")), title=self._text(tree, "title", 1000),
+            path=self.findings.path, name=self._checked(tree, "name", inputs.check_plan_name),
+            title=self._text(tree, "title", 1000),
             description=self._text(tree, "description", inputs.LARGEST_DESCRIPTION), tracks=tuple(tracks),
             defaults=self.defaults.values, tasks=linked.tasks,
             places=tuple({**e.fields.places, "": e.fields.place} for e in self.tasks),
             relative=tuple({**self._inherited(e), **e.fields.relative} for e in self.tasks), outside=linked.outside,
-            track_places=unknown, on_end=read_ends(tree.get("on_end"), self.fields, self.findings),
-            budget=self._budget(tree.get("budget")),
+            track_places=unknown, on_end=self.fields.read_ends(tree.get("on_end")),
+            budget=self._checked(tree, "budget", _budget),
         )  # fmt: skip
 
     def _inherited(self, entry: links.Entry) -> dict[str, int]:
         return {n: far for n, far in self.defaults.relative.items() if n not in entry.fields.values}
 
     def _text(self, tree: Mapping, key: str, largest: int) -> str:
+        return self._checked(tree, key, lambda given: inputs.check_text(given, key, largest)) or ""
+
+    def _checked(self, tree: Mapping, key: str, check: Callable[[str], T]) -> T | None:
         node = tree.get(key)
-        if node is None or is_unset(node):
-            return ""
-        try:
-            return inputs.check_text(text(node, key), key, largest)
-        except Wrong as wrong:
-            self.findings.put(wrong)
-        except TenureError as error:
-            self.findings.add(node.place, error.code, error.message, error.hint)
-        return ""
-
-    def _budget(self, node: Node | None) -> str | None:
-        if node is None or is_unset(node):
-            return None
-        try:
-            said = text(node, "budget")
-            parse_amount(said, USD, "budget")
-            return said
-        except Wrong as wrong:
-            self.findings.put(wrong)
-        except TenureError as error:
-            self.findings.add(node.place, error.code, error.message, error.hint)
-        return None
-
-    def _name(self, node: Node | None) -> str | None:
-        if node is None or is_unset(node):
-            return None
-        try:
-            return inputs.check_plan_name(text(node, "name"))
-        except Wrong as wrong:
-            self.findings.put(wrong)
-        except TenureError as error:
-            self.findings.add(node.place, error.code, error.message, error.hint)
+        if node is not None and not is_unset(node):
+            with self.findings.catching(node.place):
+                return check(text(node, key))
         return None
 
     def _tracks(self, node: Node | None) -> list[NewTrack]:
@@ -228,14 +204,10 @@ class _PlanReader:
             self.findings.put(expected(node, "tracks", "a mapping from code to name"))
             return tracks
         for code, (place, value) in node.entries.items():
-            try:
+            with self.findings.catching(place):
                 track = self._track(code, value)
                 inputs.check_track(track.code, track.name, track.purpose)
                 tracks.append(track)
-            except Wrong as wrong:
-                self.findings.put(wrong)
-            except TenureError as error:
-                self.findings.add(place, error.code, error.message, error.hint)
         return tracks
 
     @staticmethod
@@ -259,7 +231,7 @@ class _PlanReader:
         for name, value in list(self.defaults.values.items()):
             alone = Fields(self.defaults.place, places={name: self.defaults.places[name]})
             if self.fields.checked(alone, {"title": "probe", name: value}) is None:
-                del self.defaults.values[name]  # said once, not for every task
+                del self.defaults.values[name]  # reported once, not for every task
 
     def _tasks(self, tree: Mapping) -> None:
         node = tree.get("tasks")
@@ -296,7 +268,7 @@ class _PlanReader:
             if given is None:  # left out, or null
                 fields.values["name"] = name
             elif given != name:
-                self.findings.add(fields.places["name"], "DUPLICATE", f"name {given[:60]!r}: it stands under {name!r}")
+                self.findings.add(fields.places["name"], "DUPLICATE", f"name {given[:60]!r}: its key is {name!r}")
             fields.places.setdefault("name", place)
         fields.waits_for = [*self.defaults.waits_for, *fields.waits_for]
         entry = links.Entry(fields=fields, parent=parent)
@@ -313,7 +285,7 @@ class _PlanReader:
             self._list(fields.subtasks, entry)
 
     def _defaults_for(self, parent: links.Entry | None) -> dict[str, Any]:
-        """A subtask is in its parent's track, whatever the defaults say."""
+        """A subtask is in its parent's track, whatever the defaults are."""
         if parent is None:
             return self.defaults.values
         return {n: v for n, v in self.defaults.values.items() if n not in ("track", "parent")}
@@ -322,14 +294,14 @@ class _PlanReader:
         for name, why in (
             ("key", "a subtask's key follows from its parent's"),
             ("track", "a subtask is in its parent's track"),
-            ("parent", "it stands under its parent already"),
+            ("parent", "it is listed under its parent already"),
         ):
             if name in fields.values:
                 self.findings.add(fields.places[name], "INVALID_INPUT", f"{name}: {why}", "leave it out")
                 del fields.values[name]
 
     def _check_tracks(self, defined: set[str]) -> dict[str, SourcePosition]:
-        """Where tracks are used that the file does not define: whether they exist only the store can say."""
+        """The positions of tracks that the file uses and does not define: the store may have them."""
         used: dict[str, SourcePosition] = {}
         for entry in self.tasks:
             if entry.new is None or entry.parent is not None:
@@ -342,8 +314,13 @@ class _PlanReader:
         return used
 
 
+def _budget(amount: str) -> str:
+    parse_amount(amount, USD, "budget")
+    return amount
+
+
 def _local_name(values: dict[str, Any]) -> str | None:
-    """By which the others of the plan name the task: what the engine knows it by."""
+    """The name of the task for other tasks of the plan, and for the engine."""
     for key in ("name", "key"):
         if values.get(key):
             return str(values[key])

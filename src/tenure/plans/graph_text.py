@@ -1,7 +1,7 @@
-"""A dag as text, Mermaid or DOT: states, what waits for what, the critical path marked.
+"""A dag as text, Mermaid or DOT: states, dependencies, the critical path marked.
 
-The view is what `client.dag` gives; `planned` makes the same of a plan file. Titles are other people's words: each
-form quotes them so that they can only ever be a label.
+`client.dag` returns the view; `planned` makes one from a plan file. Titles are untrusted text: each form quotes them,
+so that they can only ever be a label.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def draw(view: View, form: str) -> str:
 
 
 def planned(plan: PlanFile) -> View:
-    """The view of a plan that is not in the store: tasks by their local names, none of them begun."""
+    """The view of a plan that is not in the store: tasks by their local names, none of them started."""
     names = [task.name or task.key or task.title for task in plan.tasks]
     local = {n: name for task, name in zip(plan.tasks, names, strict=True) for n in (task.name, task.key) if n}
     edges: dict[tuple[str, str], str] = {}
@@ -130,7 +130,7 @@ def _levels(tasks: Iterable[str], needs: dict[str, list[dict[str, Any]]]) -> dic
 
 
 def line_of(text: str) -> str:
-    """The text on one line: whatever could move the cursor or hide what stands beside it becomes a space."""
+    """The text on one line: a character that could move the cursor or hide others becomes a space."""
     if text.isascii() and text.isprintable():
         return text.strip()
     return " ".join("".join(c if unicodedata.category(c)[0] not in "CZ" else " " for c in text).split())
@@ -174,12 +174,12 @@ def as_mermaid(view: View) -> str:
 
 
 def _mermaid_label(text: str) -> str:
-    """Every character that could mean something to Mermaid, Markdown or HTML as a number."""
+    """The text, with every special character of Mermaid, Markdown or HTML as a number."""
     return _MERMAID.sub(lambda match: f"#{ord(match.group())};", line_of(text))
 
 
 def _numbered(view: View) -> tuple[dict[str, int], dict[str, list[str]]]:
-    """A number for each task, those of other dags included, and the lines below its key."""
+    """A number for each task, also of other dags, and the lines below its key."""
     keys = dict.fromkeys(task["key"] for task in view["tasks"])
     keys |= dict.fromkeys(edge["needs"] for edge in view["edges"])
     keys |= dict.fromkeys(edge["task"] for edge in view["edges"])
@@ -223,7 +223,7 @@ def as_dot(view: View) -> str:
 
 
 def _dot(text: str) -> str:
-    """A quoted string of DOT: a backslash would begin an escape, an ampersand an entity, a quote would end it."""
+    """A quoted string of DOT: a backslash would start an escape, an ampersand an entity, a quote would end it."""
     escapes = {"\\": "\\\\", '"': '\\"', "&": "&amp;"}
     lines = ("".join(escapes.get(c, c) for c in line_of(line)) for line in text.split("\n"))
     return '"' + "\\n".join(lines) + '"'

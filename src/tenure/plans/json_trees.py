@@ -1,4 +1,4 @@
-"""JSON as a tree with line numbers. Not through YAML, which reads surrogate pairs and tabs in another way."""
+"""JSON as a tree with line numbers. Not with the YAML reader, which treats surrogate pairs and tabs differently."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Text:
 
 
 def read_tree(source: str, findings: Findings) -> Node:
-    """The one value of the text; Unreadable where it is no JSON."""
+    """The one value of the text; Unreadable where it is not valid JSON."""
     text = Text(source)
     builder = Builder(findings)
     at = _value_or_end(text, builder, _skip(source, 0))
     while builder.open:
         at = _step(text, builder, at)
     if at < len(source):
-        raise _wrong(text, at, "something after the end of the value")
+        raise _wrong(text, at, "more text after the end of the value")
     assert builder.root is not None
     return builder.root
 
@@ -123,7 +123,7 @@ def _string(text: Text, at: int) -> tuple[str, int]:
 
 
 def _after(text: Text, builder: Builder, at: int) -> int:
-    """What follows a finished value: a comma and the next one, or the ends of what is open."""
+    """Reads behind a finished value: a comma before the next one, or the ends of open containers."""
     source = text.text
     at = _skip(source, at)
     while builder.open:

@@ -1,4 +1,4 @@
-"""How the tasks of a file hang together: names, dependencies, parents. Each wrong one is put down with its place."""
+"""How the tasks of a file are connected: names, dependencies, parents. A wrong one becomes a finding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_CIRCLES = limits.PLAN_CYCLES
 
 
 class Entry(msgspec.Struct, eq=False):
-    """A task of the file. `new` is None where its own fields are wrong already."""
+    """A task of the file. `new` is None where its fields are wrong."""
 
     fields: Fields
     parent: Entry | None = None
@@ -24,7 +24,7 @@ class Entry(msgspec.Struct, eq=False):
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """A task that is not in the file, and where it is named."""
+    """A task that is not in the file, and the position of its name."""
 
     name: str
     place: SourcePosition
@@ -36,7 +36,7 @@ class Linked(msgspec.Struct, frozen=True):
 
 
 def is_key(name: str) -> bool:
-    """Could this be a task of the store? Keys and ids can; other names are the file's own."""
+    """Could this be a task of the store? Keys and ids can; other names are names of the file."""
     return name.startswith("task_") or ids.parse_key(name) is not None
 
 
@@ -51,7 +51,7 @@ class _Linker:
         self.by_name: dict[str, Entry] = {}
         self.outside: list[Reference] = []
         self.suggested = 0
-        self.needs: dict[str, list[str]] = {}  # by number of the entry, for the search for circles
+        self.needs: dict[str, list[str]] = {}  # by number of the entry, to find cycles
         self.number = {id(entry): str(n) for n, entry in enumerate(entries)}
 
     def link(self) -> Linked:
@@ -81,17 +81,17 @@ class _Linker:
             if other is entry:
                 continue
             given = next((f for f in ("name", "key") if f in places), "title")
-            hint = "give one of them a name of its own" if given == "title" else None
+            hint = "give one of them a different name" if given == "title" else None
             self.findings.add(
                 places.get(given, entry.fields.place), "DUPLICATE",
-                f"{name[:80]!r} is there twice; first in line {other.fields.place.line}", hint,
+                f"{name[:80]!r} occurs twice; first in line {other.fields.place.line}", hint,
             )  # fmt: skip
             return
 
     # --- references ---
 
     def _resolved(self, entry: Entry) -> tuple[Dependency | str, ...]:
-        """What the task waits for, by names that the engine knows; edges go into `needs`."""
+        """The task's dependencies, by names that the engine resolves; edges go into `needs`."""
         number = self.number[id(entry)]
         edges = self.needs.setdefault(number, [])
         if entry.parent is not None:  # a declared subtask blocks its parent
@@ -108,7 +108,7 @@ class _Linker:
                 edges.append(self.number[id(found)])
             ref = (self._ref(found) or "") if isinstance(found, Entry) else found
             if ref in wanted:
-                self.findings.add(place, "DUPLICATE", f"depends_on: {dependency.task[:80]!r} is there twice")
+                self.findings.add(place, "DUPLICATE", f"depends_on: {dependency.task[:80]!r} occurs twice")
             wanted[ref] = ref
             if dependency.on_failure != "block":
                 wanted[ref] = kept = Dependency(task=ref, on_failure=dependency.on_failure)
@@ -123,7 +123,7 @@ class _Linker:
             self.findings.add(place, error.code, error.message, error.hint)
 
     def _found(self, name: str, place: SourcePosition, what: str) -> Entry | str | None:
-        """The file's task of that name, or the name itself where it may be one of the store's."""
+        """The file's task of this name, or the name itself where the store may have it."""
         entry = self.by_name.get(name)
         if entry is not None:
             return entry
@@ -136,7 +136,7 @@ class _Linker:
             near = inputs.suggestion(name, self.by_name).removeprefix("; ")
         self.findings.add(
             place, "UNKNOWN_TASK", f"{what}: no task {name[:80]!r} in this file",
-            near or "a task of the store is named by its key, as in B-003",
+            near or "name a task of the store by its key, as in B-003",
         )  # fmt: skip
         return None
 

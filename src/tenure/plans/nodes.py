@@ -1,22 +1,25 @@
-"""A text read into a tree whose every part knows its line and column, and what was found wrong on the way."""
+"""A tree of nodes with their lines and columns, and the findings of its reader."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from tenure.core import limits
+from tenure.core.errors import TenureError
 from tenure.core.inputs import DEEPEST, LARGEST_BATCH
 
 LARGEST_FILE = LARGEST_BATCH  # a plan is one command, and no command is larger
-HEAVIEST = 4 * LARGEST_BATCH  # of a tree with its aliases spelled out
+HEAVIEST = 4 * LARGEST_BATCH  # of a tree with its aliases expanded
 NODE_WEIGHT = 16
 MOST_FINDINGS = limits.PLAN_FINDINGS
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something wrong at a place of a file; lines and columns count from 1. A warning keeps nothing from going on."""
+    """An error or warning at a position of a file; lines and columns count from 1."""
 
     line: int
     column: int
@@ -41,7 +44,7 @@ START = SourcePosition(1, 1)
 
 
 class Findings:
-    """Gathers findings up to a bound; what comes after it is counted."""
+    """Collects findings up to a limit, and counts the others."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -63,6 +66,16 @@ class Findings:
     def put(self, fault: Fault) -> None:
         self.add(fault.place, fault.code, fault.message, fault.hint)
 
+    @contextmanager
+    def catching(self, place: SourcePosition) -> Iterator[None]:
+        """A wrong value inside the block becomes a finding, an error of core one at `place`."""
+        try:
+            yield
+        except Wrong as wrong:
+            self.put(wrong)
+        except TenureError as error:
+            self.add(place, error.code, error.message, error.hint)
+
     def sorted(self) -> list[Finding]:
         found = sorted(self.found, key=lambda f: (f.line, f.column))
         if self.more:
@@ -70,14 +83,14 @@ class Findings:
             found.append(
                 Finding(
                     line=last.line, column=last.column, code="MORE", path=self.path,
-                    message=f"{self.more} more; mend these first",
+                    message=f"{self.more} more; fix these first",
                 )
             )  # fmt: skip
         return found
 
 
 class Fault(Exception):
-    """Something wrong at a place, on its way to the findings."""
+    """A finding, as an exception."""
 
     def __init__(self, place: SourcePosition, code: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -85,7 +98,11 @@ class Fault(Exception):
 
 
 class Unreadable(Fault):
-    """The text cannot be read any further: a syntax error, or a bound."""
+    """The rest of the text cannot be read: a syntax error, or a limit."""
+
+
+class Wrong(Fault):
+    """A value that its field does not accept; the rest is still read."""
 
 
 class Node(msgspec.Struct, kw_only=True):
@@ -112,7 +129,7 @@ class Mapping(Node, kw_only=True):
 
 
 def is_unset(node: Node | None) -> bool:
-    """Not there, or there without a value."""
+    """Missing, or without a value."""
     return node is None or (isinstance(node, Scalar) and node.value is None)
 
 
@@ -127,12 +144,12 @@ def plain(node: Node) -> Any:
 
 
 class Builder:
-    """Builds trees from the inside out, within the bounds of depth and weight. Readers feed it as they scan."""
+    """Builds a tree from the nodes that a reader finds, within the limits of depth and weight."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self.open: list[Sequence | Mapping] = []
-        self.keys: list[tuple[str, SourcePosition] | None] = []  # of each open mapping: the key whose value comes next
+        self.keys: list[tuple[str, SourcePosition] | None] = []  # for each open mapping: the key of the next value
         self.root: Node | None = None
 
     def begin(self, node: Sequence | Mapping) -> None:
@@ -169,13 +186,13 @@ class Builder:
             self.keys[-1] = None
             if text in holder.entries:
                 first = holder.entries[text][0]
-                self.findings.add(place, "DUPLICATE", f"{text[:60]!r} is there twice; first in line {first.line}")
+                self.findings.add(place, "DUPLICATE", f"{text[:60]!r} occurs twice; first in line {first.line}")
             holder.entries[text] = (place, node)
             holder.weight += len(text)
         holder.depth = max(holder.depth, node.depth + 1)
         holder.weight += node.weight
         if holder.weight > HEAVIEST:
             raise Unreadable(
-                node.place, "TOO_LARGE", f"more than {HEAVIEST >> 20} MiB with its aliases spelled out",
+                node.place, "TOO_LARGE", f"more than {HEAVIEST >> 20} MiB with its aliases expanded",
                 "split it into several plans",
             )  # fmt: skip

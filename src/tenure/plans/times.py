@@ -20,7 +20,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_duration(text: str) -> int | None:
-    """Microseconds of `2h`, `1d 12h`, `1.5h`; None where the text is no such thing."""
+    """Microseconds of `2h`, `1d 12h`, `1.5h`; None where the text is not a duration."""
     at, total = 0, 0
     text = text.strip()
     while at < len(text):
@@ -36,7 +36,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def spell_duration(microseconds: int) -> str:
-    """The shortest text of which `parse_duration` makes the same number."""
+    """The shortest text that `parse_duration` reads as this number."""
     for unit in ("w", "d", "h", "m", "s", "ms"):
         if microseconds and microseconds % _UNITS[unit] == 0:
             return f"{microseconds // _UNITS[unit]}{unit}"
@@ -47,7 +47,7 @@ def spell_duration(microseconds: int) -> str:
 
 
 class When(NamedTuple):
-    """An instant in microseconds UTC; `after` is how far from now it was said to be, where it was said so."""
+    """An instant in microseconds UTC; `after` is the distance from now, where it was written as a duration."""
 
     instant: int
     after: int | None = None
@@ -64,12 +64,12 @@ def parse_instant(text: str, what: str, now: int) -> When:
     match = _INSTANT.fullmatch(text)
     if match is None:
         day = _DAY.fullmatch(text)
-        hint = f"say which hour: {text}T18:00:00Z" if day else "as in 2026-03-01T18:00:00Z, or 2h, or 3d"
+        hint = f"add the time of day: {text}T18:00:00Z" if day else "as in 2026-03-01T18:00:00Z, or 2h, or 3d"
         raise InvalidInput(f"{what} {text[:40]!r}: not a time", hint)
     year, month, day_, hour, minute, second, fraction, zone = match.groups()
     if zone is None:
         raise InvalidInput(
-            f"{what} {text[:40]!r}: of which zone?", f"write {text[:40]}Z for UTC, or an offset as in +02:00"
+            f"{what} {text[:40]!r}: the time zone is missing", f"write {text[:40]}Z for UTC, or an offset as in +02:00"
         )
     try:
         offset = UTC if zone in "Zz" else _offset(zone)
@@ -89,7 +89,7 @@ def _offset(zone: str) -> timezone:
 
 
 def spell_instant(instant: int) -> str:
-    """RFC 3339 in UTC, to the second where that is all there is."""
+    """RFC 3339 in UTC; microseconds only where there are any."""
     moment = _EPOCH + timedelta(microseconds=instant)
     text = moment.strftime("%Y-%m-%dT%H:%M:%S")
     return text + (f".{moment.microsecond:06d}Z" if moment.microsecond else "Z")

@@ -1,7 +1,6 @@
-"""YAML for people to read and edit, of which `yaml_trees` makes the same values again.
+"""YAML for people to read and edit; `yaml_trees` reads the same values back.
 
-Written here and not by a library: what may stand without quotes follows from the schema that our own reader has, and
-texts of several lines come out as blocks.
+Not a library's writer: our reader's schema decides which texts need quotes, and texts of several lines become blocks.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from typing import Any
 from tenure.core import limits
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_./@+-]*( [A-Za-z0-9_./@+-]+)*")
-# Other readers take some of these words for something else than texts.
+# Other readers do not take these words for texts.
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n", "inf", "nan"})
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-# What a line may hold as it is: no controls, no breaks of other kinds, nothing that has no glyph of its own.
+# Characters that a line may contain unescaped: no controls, no other line breaks, none without a glyph.
 _SHOWN = re.compile("[\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _BLOCK = re.compile(rf"(?!\s){_SHOWN.pattern}(?:{_SHOWN.pattern}|\n)*")
 LONGEST_KEY = limits.PLAN_YAML_KEY
@@ -52,7 +51,7 @@ def _mapping(value: Mapping[str, Any], indent: int) -> list[str]:
     lines = []
     for key, item in value.items():
         name = scalar(key)
-        if len(name) > LONGEST_KEY:  # a longer one is no key to YAML unless it is marked as one
+        if len(name) > LONGEST_KEY:  # YAML needs a mark before a longer key
             lines.append(f"{pad}? {name}\n{pad}:")
         else:
             lines.append(f"{pad}{name}:")
@@ -61,7 +60,7 @@ def _mapping(value: Mapping[str, Any], indent: int) -> list[str]:
 
 
 def _value(value: Any, indent: int) -> list[str]:
-    """What follows a key: on its line, or below it."""
+    """The value behind a key: on its line, or below it."""
     if isinstance(value, Mapping):
         return ["\n", *_mapping(value, indent + 2)] if value else [" {}\n"]
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -92,7 +91,7 @@ def _sequence(value: Sequence[Any], indent: int) -> list[str]:
 
 
 def _block(text: str, indent: int) -> str | None:
-    """A literal block, where the text can stand in one; breaks at its end beyond one cannot."""
+    """A literal block; None where the text does not fit into one, such as with several line breaks at its end."""
     if not _BLOCK.fullmatch(text) or text.endswith("\n\n"):
         return None
     pad = " " * indent

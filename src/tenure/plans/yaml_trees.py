@@ -1,8 +1,8 @@
 """YAML as trees with line numbers, one for each document.
 
-Only the parser is ruamel's; its events are put together here. So nothing in a file can make an object or run
-anything, no recursion follows its nesting, and an alias costs its weight before anything is spelled out. Plain
-scalars are read by the core schema of YAML 1.2: `yes` and `on` are texts, `010` is ten.
+Only the parser is ruamel's; the tree is built from its events here. So a file cannot create objects or run code, no
+recursion follows its nesting, and the weight of an alias counts before it is expanded. Plain scalars follow the core
+schema of YAML 1.2: `yes` and `on` are texts, `010` is ten.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KNOWN_TAGS = frozenset({"", "!", *(_TAG + name for name in ("str", "int", "floa
 
 
 def read_trees(source: str, findings: Findings) -> Iterator[Node]:
-    """The documents that are not empty, one after another; Unreadable where the text is no YAML."""
+    """The documents that are not empty; Unreadable where the text is not valid YAML."""
     composer = _Composer(findings)
     for event in _events(source):
         kind = type(event).__name__
@@ -64,14 +64,14 @@ def _events(source: str) -> Iterator[Any]:
             yield event
     except MarkedYAMLError as error:
         raise _unreadable(error) from None
-    except YAMLError as error:  # a character that YAML does not allow; the reader knows its offset only
+    except YAMLError as error:  # a character that YAML does not allow; the error has only its offset
         at = getattr(error, "position", 0)
         before = source[:at]
         place = SourcePosition(before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1)
         raise Unreadable(place, "SYNTAX", f"not YAML: {getattr(error, 'reason', 'not allowed')}") from None
     except (ArithmeticError, LookupError, ValueError) as error:
-        # The scanner stumbles over some escapes, "\UFFFFFFFF" among them, instead of telling what is wrong.
-        raise Unreadable(last, "SYNTAX", f"not YAML: the parser gave up after this place ({error})") from None
+        # The scanner fails on some escapes, such as "\UFFFFFFFF", without a proper error.
+        raise Unreadable(last, "SYNTAX", f"not YAML: the parser failed after this position ({error})") from None
 
 
 def _unreadable(error: Any) -> Unreadable:
@@ -82,14 +82,14 @@ def _unreadable(error: Any) -> Unreadable:
     if "'\\t'" in words:
         hint = "indent with spaces, not tabs"
     elif "mapping values are not allowed" in words:
-        hint = "put a text that has ': ' in it into quotes"
+        hint = "put a text that contains ': ' into quotes"
     elif "while scanning an alias" in words or "while scanning an anchor" in words:
         hint = "put a text that begins with * or & into quotes"
     return Unreadable(place, "SYNTAX", f"not YAML: {words}", hint)
 
 
 class _Composer:
-    """Puts the nodes of one document together."""
+    """Builds the tree of one document."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
@@ -115,10 +115,12 @@ class _Composer:
     def alias(self, event: Any) -> None:
         place = _place(event)
         if event.anchor not in self.anchors:
-            raise Unreadable(place, "SYNTAX", f"*{event.anchor[:60]}: no anchor &{event.anchor[:60]} stands before it")
+            raise Unreadable(
+                place, "SYNTAX", f"*{event.anchor[:60]}: there is no anchor &{event.anchor[:60]} before it"
+            )
         node = self.anchors[event.anchor]
         if node is None:
-            raise Unreadable(place, "SYNTAX", f"*{event.anchor[:60]} is inside of what it stands for")
+            raise Unreadable(place, "SYNTAX", f"*{event.anchor[:60]} is inside the node that it refers to")
         if self.builder.is_key_next():
             raise Unreadable(place, "SYNTAX", "an alias as a key", "write the key out")
         self.builder.put(node)
@@ -148,11 +150,11 @@ class _Composer:
         self.builder.put(node)
 
     def _merge(self, node: Mapping) -> None:
-        """`<<: *other` brings the entries of another mapping, where this one has none of its own."""
+        """`<<: *other` adds the entries of another mapping that this one lacks."""
         place, others = node.entries.pop(MERGE)
         for other in others.items if isinstance(others, Sequence) else [others]:
             if not isinstance(other, Mapping):
-                self.findings.add(place, "WRONG_TYPE", "<<: brings in mappings, nothing else")
+                self.findings.add(place, "WRONG_TYPE", "<<: only mappings can be merged")
                 continue
             for key, entry in other.entries.items():
                 node.entries.setdefault(key, entry)
@@ -162,7 +164,7 @@ class _Composer:
         if tag in _KNOWN_TAGS:
             return True
         name = tag.replace(_TAG, "!!")
-        self.findings.add(place, "TAG", f"{name[:80]}: tags are not read here", "leave the tag out")
+        self.findings.add(place, "TAG", f"{name[:80]}: tags are not supported", "leave the tag out")
         return False
 
     def _value(self, event: Any, place: SourcePosition) -> str | int | float | bool | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, MutableMapping
-from contextlib import aclosing, suppress
-from typing import Any, NamedTuple
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, MutableMapping
+from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import unquote
 
 from tenure.client.routes import BATCH, COMMANDS, NEWS, PREFIX, PREVIEW, QUERIES, Route
 from tenure.core import limits
@@ -17,13 +17,21 @@ from tenure.core.queries import Log, States
 from tenure.core.records import replace
 from tenure.core.roles import check_kind, check_scope
 from tenure.server import feed, responses
-from tenure.server.bodies import query_of, read_batch, reader_of
-from tenure.server.requests import Disconnected, Receive, Request, Scope, Send
-from tenure.server.responses import Headers, Response
-from tenure.server.route_tree import NoMethod, NoRoute, RouteTree
+from tenure.server.logs import ServerLog
+from tenure.server.requests import (
+    TRACEPARENT,
+    Disconnected,
+    Receive,
+    Request,
+    Scope,
+    Send,
+    query_of,
+    read_batch,
+    reader_of,
+    trace_of,
+)
+from tenure.server.responses import Response, StreamedResponse
 from tenure.server.service import Service
-from tenure.server.trace_context import HEADER as TRACEPARENT
-from tenure.server.trace_context import trace_of
 
 LONGEST_WAIT = limits.RESPONSE_WAIT
 DISCONNECTED = 499  # as nginx logs it: the client closed the connection before the response
@@ -31,21 +39,8 @@ STAY_SECURE = (b"strict-transport-security", b"max-age=31536000")
 FILTERS = ("task", "kind", "level", "agent", "session")  # of a live stream
 
 
-class StreamedResponse(NamedTuple):
-    """A response in pieces: server-sent events, or the bytes of an artifact."""
-
-    chunks: AsyncGenerator[bytes, None]
-    status: int = 200
-    headers: Headers = (
-        (b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"),
-        (b"x-content-type-options", b"nosniff"),
-    )  # fmt: skip
-    waits: str = "events"  # the kind of open request, for metrics
-
-
 Handler = Callable[[Request], Awaitable[Response | StreamedResponse]]
 SignIn = Callable[[Request], Awaitable[Principal]]
-Watch = Callable[[Request, int, float], None]  # the request, its status, its seconds
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
@@ -62,20 +57,20 @@ class Endpoint(NamedTuple):
 class App:
     """The ASGI application.
 
-    `sign_in` authenticates the request before its body is read; `watch` is called after the response; `is_https` tells
-    whether the client uses TLS, to this server or to a trusted proxy.
+    `sign_in` authenticates the request before its body is read; `is_https` returns whether the client uses TLS, to this
+    server or to a trusted proxy.
     """
 
     def __init__(
         self,
         service: Service,
         sign_in: SignIn,
-        watch: Watch = lambda *_: None,
+        log: ServerLog | None = None,
         is_https: Callable[[Scope], bool] = lambda scope: bool(scope["scheme"] == "https"),
     ) -> None:
         self.service = service
         self._sign_in = sign_in
-        self._watch = watch
+        self._log = log
         self._is_https = is_https
         self._tree: RouteTree[Endpoint] = RouteTree()
         self._mounts: list[tuple[str, AsgiApp, bool]] = []
@@ -136,7 +131,7 @@ class App:
         try:
             answer = await self._answer(request, receive, send)
         except Disconnected:
-            self._watch(request, DISCONNECTED, time.perf_counter() - began)
+            self._observe(request, DISCONNECTED, began)
             return
         except TenureError as error:
             answer = responses.of_error(error)
@@ -145,15 +140,26 @@ class App:
             answer = responses.of_error(Bug(f"{type(error).__name__}: {error}", "please report this"))
         if isinstance(answer, StreamedResponse):
             request.status = answer.status
-            with self.service.observer.waiting_request(answer.waits):
-                await _send_stream(answer, request, send)
+            with self.service.metrics.waiting_request(answer.waits):
+                await answer.send(request, send)
         elif answer is not None:
             headers = [*answer.all_headers(), (TRACEPARENT, request.trace.header)]
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
             is_head = request.scope["method"] == "HEAD"
             await send({"type": "http.response.body", "body": b"" if is_head else answer.body})
         status = answer.status if isinstance(answer, Response) else request.status
-        self._watch(request, status, time.perf_counter() - began)
+        self._observe(request, status, began)
+
+    def _observe(self, request: Request, status: int, began: float) -> None:
+        seconds, method, route = time.perf_counter() - began, request.scope["method"], request.route or "none"
+        self.service.metrics.request(route, method, status, seconds)
+        if self._log is None:
+            return
+        principal, trace_id = request.principal if request.is_known else None, request.trace.id
+        path = None if request.route else request.scope["path"]
+        self._log.request(method, route, status, seconds, principal=principal, trace_id=trace_id, path=path)
+        if request.crash is not None:
+            self._log.error("internal error", exc_info=request.crash, trace_id=trace_id)
 
     async def _answer(self, request: Request, receive: Receive, send: Send) -> Response | StreamedResponse | None:
         scope = request.scope
@@ -285,7 +291,7 @@ class App:
         wait = request.number("wait", 0.0, LONGEST_WAIT)
         mark = int(request.number("mark", 0, 2**62))
         if wait:
-            with self.service.observer.waiting_request("news"):
+            with self.service.metrics.waiting_request("news"):
                 await request.while_there(self.service.feed.beyond(mark, wait))
         return responses.of_value({"mark": max(0, self.service.feed.position)})
 
@@ -298,18 +304,86 @@ def _cursor(request: Request) -> int | None:
     return None if text is None else int(text)
 
 
-async def _send_stream(answer: StreamedResponse, request: Request, send: Send) -> None:
-    """Send the pieces until the end, or until the client disconnects."""
-    headers = [*answer.headers, (TRACEPARENT, request.trace.header)]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    is_head = request.scope["method"] == "HEAD"
+T = TypeVar("T")
 
-    async def pour() -> None:
-        async with aclosing(answer.chunks) as chunks:
-            if not is_head:
-                async for chunk in chunks:
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
 
-    with suppress(Disconnected, TenureError):  # the client sees by the length that the response is incomplete
-        await request.while_there(pour())
+class NoRoute(TenureError):
+    code = "NO_ROUTE"
+
+
+class NoMethod(TenureError):
+    code = "NO_METHOD"
+
+    def __init__(self, message: str, allowed: Iterable[str]) -> None:
+        super().__init__(message)
+        self.allowed = ", ".join(sorted(allowed))
+
+
+class RouteTree(Generic[T]):
+    """Literal segments win over fields; a path has no slash at its end.
+
+    A last field with a star, as `{name*}`, is the rest of the path, including slashes.
+    """
+
+    def __init__(self) -> None:
+        self._root = _Node[T]()
+
+    def add(self, method: str, path: str, value: T) -> None:
+        node = self._root
+        for segment in path.strip("/").split("/"):
+            if segment.endswith("*}"):
+                node.rest_name = segment.strip("{*}")
+                node.rest = node.rest or _Node()
+                node = node.rest
+            elif segment.startswith("{"):
+                node.name = segment.strip("{}")
+                node.field = node.field or _Node()
+                node = node.field
+            else:
+                node = node.literals.setdefault(segment, _Node())
+        node.methods[method] = value
+
+    def find(self, method: str, path: str) -> tuple[T, dict[str, str]]:
+        """The value that was added for the raw path, and the path's fields, unquoted."""
+        node: _Node[T] | None = self._root
+        fields: dict[str, str] = {}
+        segments = path.strip("/").split("/")
+        for at, segment in enumerate(segments):
+            assert node is not None
+            if node.rest is not None:
+                fields[node.rest_name] = unquote("/".join(segments[at:]))
+                node = node.rest
+                break
+            below = node.literals.get(segment)
+            if below is None and segment:
+                fields[node.name] = unquote(segment)
+                below = node.field
+            node = below
+            if node is None:
+                break
+        if node is None or not node.methods:
+            raise NoRoute(f"no route for {path[:200]}", "/openapi.json lists all routes")
+        value = node.methods.get("GET" if method == "HEAD" else method)
+        if value is None:
+            raise NoMethod(f"{method} is not allowed for {path[:200]}", node.methods)
+        return value, fields
+
+    def __iter__(self) -> Iterator[T]:
+        """All values that were added."""
+        todo = [self._root]
+        while todo:
+            node = todo.pop()
+            yield from node.methods.values()
+            todo += [*node.literals.values(), *(below for below in (node.field, node.rest) if below is not None)]
+
+
+class _Node(Generic[T]):
+    __slots__ = ("field", "literals", "methods", "name", "rest", "rest_name")
+
+    def __init__(self) -> None:
+        self.literals: dict[str, _Node[T]] = {}
+        self.field: _Node[T] | None = None
+        self.name = ""
+        self.rest: _Node[T] | None = None
+        self.rest_name = ""
+        self.methods: dict[str, T] = {}

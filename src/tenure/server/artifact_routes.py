@@ -29,14 +29,12 @@ from tenure.core.outcomes import Outcome
 from tenure.core.roles import check_kind
 from tenure.engine.artifacts import artifact_verbs
 from tenure.server import responses
-from tenure.server.app import Endpoint, StreamedResponse
-from tenure.server.bodies import check_task
-from tenure.server.requests import Request
-from tenure.server.responses import Response
+from tenure.server.app import Endpoint
+from tenure.server.requests import Request, check_task
+from tenure.server.responses import Response, StreamedResponse
 from tenure.server.service import Service, ThreadPool
 
 THREADS = 4
-MOST_AT_ONCE = limits.TRANSFERS
 ANYTHING = "application/octet-stream"
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
@@ -61,12 +59,12 @@ class ArtifactEndpoints:
         self._threads.close()
 
     def _place(self, project: str) -> Artifacts:
-        if self._engine.places is None:
+        if self._engine.context.artifacts is None:
             raise InvalidInput("this server has no storage for artifacts", "set `artifacts` in its configuration")
-        return self._engine.places(project)
+        return self._engine.context.artifacts(project)
 
     def _check_capacity(self) -> None:
-        if self._open >= MOST_AT_ONCE:
+        if self._open >= limits.TRANSFERS:
             raise Overloaded(f"{self._open} artifact transfers are open already", "send it again in a moment")
 
     # --- upload ---
@@ -85,16 +83,8 @@ class ArtifactEndpoints:
             kept = await self._kept(request, asked, ready.largest)
         finally:
             self._open -= 1
-        command = PutArtifact(
-            project=asked.project,
-            receipt=asked.receipt,
-            name=asked.name,
-            type=asked.type,
-            digest=kept.digest,
-            size=kept.size,
-            since=ready.since,
-            trace_id=request.trace.id,
-        )
+        named = {"project": asked.project, "receipt": asked.receipt, "name": asked.name, "type": asked.type}
+        command = PutArtifact(**named, digest=kept.digest, size=kept.size, since=ready.since, trace_id=request.trace.id)
         outcome = await self._service.do(command, request.principal)
         if not outcome.ok:
             await self._threads.run(artifact_verbs.left, self._engine, asked.project, kept.digest, kept.size)
@@ -149,7 +139,7 @@ class ArtifactEndpoints:
                 yield piece
         except TenureError as error:
             # The response has begun: it ends before its Content-Length, so the client sees the failure.
-            self._service.observer.store_failed(error)
+            self._service.metrics.store_failed(error)
             raise
         finally:
             self._open -= 1

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-
 from tenure import __version__
-from tenure.core.commands import ClaimNext, ClaimTask, Command, Principal, RevokeKey, RotateKey
-from tenure.core.errors import TenureError
-from tenure.core.outcomes import Outcome
 from tenure.core.roles import check_all_projects
 from tenure.engine import Engine
-from tenure.engine.duties.coordinator import Cycle
-from tenure.server import artifact_routes, coordinator_routes, delivery_routes, docs_routes, sign_in_routes
+from tenure.engine.duties.coordinator import Coordinator, Cycle, Note
+from tenure.server import artifact_routes, coordinator_routes, delivery_routes, docs_page, sign_in_routes
 from tenure.server.app import App, Endpoint
 from tenure.server.auth.authenticator import Authenticator
 from tenure.server.auth.policy import Policy
 from tenure.server.auth.request_source import source_of
-from tenure.server.coordinator import Note, coordinator_of
+from tenure.server.coordinator import coordinator_of
 from tenure.server.dashboard.pages import Dashboard
-from tenure.server.event_counter import EventCounter
 from tenure.server.logs import ServerLog
-from tenure.server.metrics import Metrics
+from tenure.server.metrics import EventCounter, Metrics
 from tenure.server.metrics_page import CONTENT_TYPE, MetricsPage
 from tenure.server.requests import Request
 from tenure.server.responses import Response
@@ -33,7 +27,7 @@ class Assembly:
     def __init__(self, engine: Engine, policy: Policy, log: ServerLog, token: str | None = None) -> None:
         self._log = log
         self.metrics = Metrics(tenant=engine.tenant, version=__version__)
-        self.service = Service(engine, self)
+        self.service = Service(engine, self.metrics)
         self.authenticator = Authenticator(
             engine,
             policy,
@@ -42,16 +36,17 @@ class Assembly:
             token=token,
         )
         self.service.is_still_valid = self.authenticator.is_still_valid
-        self.coordinator = coordinator_of(engine, tell=self._noted, cycled=self._cycled)
+        self.coordinator: Coordinator = coordinator_of(engine, tell=self._noted, cycled=self._cycled)
         self.event_counter = EventCounter(engine, self.metrics, self.coordinator.instance)
         self.service.feed.listeners.insert(0, self.authenticator.hear)  # before listeners that use its cache
         self.service.feed.listeners.append(self.event_counter.hear)
+        self.service.observers += [self.event_counter.observe, self.authenticator.observe]
         self.service.parts += [self.event_counter, self.coordinator]
         self._scrapes = MetricsPage(self.metrics, engine)
         self.app = App(
             self.service,
-            self._sign_in,
-            self._watch,
+            lambda request: self.authenticator.authenticate(request.scope),
+            log,
             lambda scope: (
                 bool(scope["scheme"] == "https")
                 or bool(policy.proxies and source_of(scope, policy.proxies).scheme == "https")
@@ -59,7 +54,7 @@ class Assembly:
         )
         self.app.add(
             *coordinator_routes.routes(self.service, self.coordinator),
-            *docs_routes.routes(),
+            *docs_page.routes(),
             *artifact_routes.routes(self.service),
             *sign_in_routes.routes(self.authenticator),
             *delivery_routes.routes(self.service, policy),
@@ -67,50 +62,12 @@ class Assembly:
         )
         self.app.mount("/", Dashboard(), is_open=True)
 
-    # --- the service's observer ---
-
-    def observe(self, command: Command, principal: Principal, answer: Outcome | TenureError, seconds: float) -> None:
-        self.metrics.observe(command, principal, answer, seconds)
-        if isinstance(command, (ClaimTask, ClaimNext)) and isinstance(answer, Outcome) and answer.ok:
-            self.event_counter.see(command.project, answer)
-        if isinstance(command, (RotateKey, RevokeKey)):
-            self.authenticator.key_cache.forget(command.key)  # at once here; other servers get it from the feed
-
-    def waiting_request(self, kind: str) -> AbstractContextManager[None]:
-        return self.metrics.waiting_request(kind)
-
-    def store_failed(self, error: TenureError) -> None:
-        self.metrics.store_failed(error)
-
-    # --- callbacks of the other parts ---
-
-    async def _sign_in(self, request: Request) -> Principal:
-        return await self.authenticator.authenticate(request.scope)
-
     async def _page(self, request: Request) -> Response:
         check_all_projects(request.principal, "metrics")
         return Response(200, await self._scrapes.page(), CONTENT_TYPE.encode())
 
-    def _watch(self, request: Request, status: int, seconds: float) -> None:
-        scope = request.scope
-        self.metrics.request(request.route or "none", scope["method"], status, seconds)
-        self._log.request(
-            scope["method"],
-            request.route or "none",
-            status,
-            seconds,
-            principal=request.principal if request.is_known else None,
-            trace_id=request.trace.id,
-            path=None if request.route else scope["path"],
-        )
-        if request.crash is not None:
-            self._log.error("internal error", exc_info=request.crash, trace_id=request.trace.id)
-
     def _cycled(self, cycle: Cycle) -> None:
-        term = self.coordinator.term
-        self.metrics.cycle(
-            cycle.seconds, leads=term is not None, term=term, settled=cycle.settled, failed=cycle.failed, ok=cycle.ok
-        )
+        self.metrics.cycle(cycle, self.coordinator.term)
 
     def _noted(self, note: Note) -> None:
         getattr(self._log, note.level)(note.message, part="coordinator")

@@ -14,7 +14,6 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from tenure.core import limits
 
-LARGEST_HEAD = limits.HEADER_BYTES
 HEAD_TIMEOUT = limits.HEADER_SECONDS
 MOST_PER_ADDRESS = limits.CONNECTIONS_PER_ADDRESS
 MOST = limits.CONNECTIONS
@@ -97,7 +96,7 @@ class LimitedConnection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._unseen += len(data)
         super().data_received(data)
-        if self._unseen > LARGEST_HEAD and not self.transport.is_closing():
+        if self._unseen > limits.HEADER_BYTES and not self.transport.is_closing():
             self._is_too_large = True
             self.send_400_response("The headers are too large.")
 
@@ -132,7 +131,7 @@ class LimitedConnection(HttpToolsProtocol):
     def _count_head(self, size: int) -> None:
         self._unseen = 0
         self._head += size
-        if self._head > LARGEST_HEAD:
+        if self._head > limits.HEADER_BYTES:
             self._is_too_large = True
             raise ValueError("the headers are too large")  # the parser responds with 400
 
@@ -140,7 +139,7 @@ class LimitedConnection(HttpToolsProtocol):
         if not self._is_too_large:
             super().send_400_response(msg)
             return
-        text = b"The headers are larger than %d bytes." % LARGEST_HEAD
+        text = b"The headers are larger than %d bytes." % limits.HEADER_BYTES
         self.transport.write(
             STATUS_LINE[431]
             + b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(text)

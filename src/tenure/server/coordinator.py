@@ -23,4 +23,4 @@ def coordinator_of(engine: Engine, *, tell: Callable[[Note], None] = lambda _: N
 def _instance(engine: Engine) -> str:
     """Host and pid for people, and a random part, since pids are reused."""
     host = re.sub(r"[^\w.-]", "-", process_table.host())[:80]
-    return f"{host}:{os.getpid()}:{engine.chance.token(4).hex()}"
+    return f"{host}:{os.getpid()}:{engine.random.token(4).hex()}"

@@ -18,8 +18,7 @@ from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.reads.coordinator_status import MOST_LOGGED, logs, recover, status
 from tenure.server import responses
 from tenure.server.app import Endpoint
-from tenure.server.bodies import decode_recover
-from tenure.server.requests import Request
+from tenure.server.requests import Request, decode_recover
 from tenure.server.responses import Response
 from tenure.server.service import Service
 

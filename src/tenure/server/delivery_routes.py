@@ -19,9 +19,8 @@ from tenure.engine.sources.deliveries import is_genuine, not_genuine
 from tenure.server import responses
 from tenure.server.app import Endpoint
 from tenure.server.auth.authenticator import FAILURES, FAILURES_A_SECOND
-from tenure.server.auth.origins import check_host
 from tenure.server.auth.policy import Policy
-from tenure.server.auth.request_source import source_of
+from tenure.server.auth.request_source import check_host, source_of
 from tenure.server.rate_limits import Buckets, caller_at, limited
 from tenure.server.requests import Request
 from tenure.server.responses import Response

@@ -1,6 +1,6 @@
 """The server's log: one JSON object per line, to stderr or a file; readable text with colours on a terminal.
 
-Records of libraries pass through it too, and `redaction.py` removes secrets from all of them. A log that cannot be
+Records of libraries pass through it too, and `redacted` removes secrets from all of them. A log that cannot be
 written never fails a request.
 """
 
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import threading
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,9 +20,9 @@ from typing import Any, BinaryIO
 import msgspec
 import structlog
 
+from tenure.core import limits
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput
-from tenure.server.redaction import redacted
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 # Requested by machines every few seconds; their lines would hide the others.
@@ -65,26 +66,13 @@ class ServerLog:
         self._before: list[tuple[logging.Logger, list[logging.Handler], int, bool]] = []
 
     def request(
-        self,
-        method: str,
-        route: str,
-        status: int,
-        seconds: float,
-        *,
-        principal: Principal | None = None,
-        trace_id: str | None = None,
-        path: str | None = None,
-        **more: Any,
+        self, method: str, route: str, status: int, seconds: float, *, principal: Principal | None = None, **more: Any
     ) -> None:
-        """Log a request. `route` is the path with placeholders; `path` only if no route matched."""
+        """Log a request. `route` is the path with placeholders; `more` has `trace_id`, and `path` without a route."""
         write = self.debug if route in QUIET and status < 400 else self.info if status < 500 else self.error
         if principal is not None:
             more |= {"principal": principal.name, "role": principal.role, "address": principal.address}
-        if path is not None:
-            more["path"] = path
-        write(
-            "request", method=method, route=route, status=status, seconds=round(seconds, 6), trace_id=trace_id, **more
-        )
+        write("request", method=method, route=route, status=status, seconds=round(seconds, 6), **more)
 
     def take_over(self) -> None:
         """Pass records of libraries through this log too, until `close`."""
@@ -202,3 +190,56 @@ def _for_terminal() -> Callable[[Any, str, Fields], bytes]:
         return str(render(logger, method, event)).encode()
 
     return rendered
+
+
+# --- redaction: receipts, nonces, keys, tokens and passwords, by field name and by pattern ---
+
+GONE = "…"
+
+# Fields that are always removed. `key` is not one of them: it is the name of a task.
+SECRET = frozenset(
+    {
+        "api_key", "access_token", "authorization", "cookie", "client_secret", "nonce", "password", "private_key",
+        "proxy-authorization", "receipt", "receipts", "secret", "set-cookie", "token",
+    }
+)  # fmt: skip
+_PATTERNS = (
+    (re.compile(r"\b(tnr_[0-9a-z]{4,})_[0-9a-z]{8,}", re.IGNORECASE), rf"\1_{GONE}"),  # the id of a key is public
+    (re.compile(r"((?:@|%40)[0-9]{1,18}(?::|%3A))[0-9A-Za-z]{6,}", re.IGNORECASE), rf"\1{GONE}"),  # a receipt
+    (re.compile(r"\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?"), f"eyJ{GONE}"),  # a JSON web token
+    (re.compile(r"\b(bearer|basic)(\s+|%20)[^\s,;\"']+", re.IGNORECASE), rf"\1\2{GONE}"),
+    (re.compile(r"(://[^/@:\s]*:)[^@/\s]+@"), rf"\1{GONE}@"),  # a password in an address
+    (re.compile(r"\b((?:\w*token|password|secret|receipt|api_?key|key)=)[^&\s\"']+", re.IGNORECASE), rf"\1{GONE}"),
+)
+# Every match of the other patterns contains one of these: most texts need one search, not six.
+_HINT = re.compile(r"[@=%]|eyJ|[tT][nN][rR]_|[bB](?:[eE][aA][rR]|[aA][sS][iI])")
+
+
+def without_secrets(text: str) -> str:
+    """The text without anything that looks like a secret, at most limits.LOG_TEXT characters."""
+    if len(text) > limits.LOG_TEXT:
+        text = text[: limits.LOG_TEXT] + GONE
+    if _HINT.search(text) is None:
+        return text
+    for pattern, replacement in _PATTERNS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def redacted(value: Any, depth: int = 0) -> Any:
+    """The same for a value, without fields that have a secret's name."""
+    if isinstance(value, str):
+        return without_secrets(value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if depth >= limits.LOG_DEPTH or isinstance(value, (bytes, bytearray)):
+        return GONE  # bytes are a nonce or a body
+    if isinstance(value, Mapping):
+        return {
+            without_secrets(str(name)): redacted(part, depth + 1)
+            for name, part in value.items()
+            if str(name).lower() not in SECRET
+        }
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [redacted(part, depth + 1) for part in value]
+    return without_secrets(str(value))

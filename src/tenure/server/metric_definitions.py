@@ -24,133 +24,122 @@ class Metric(NamedTuple):
     buckets: tuple[float, ...] = ()
 
 
+def counter(meaning: str, *labels: str) -> Metric:
+    return Metric(COUNTER, SUM, labels, meaning)
+
+
+def gauge(meaning: str, *labels: str, across: str = PER_PROCESS) -> Metric:
+    return Metric(GAUGE, across, labels, meaning)
+
+
+def store_gauge(meaning: str, *labels: str) -> Metric:
+    return Metric(GAUGE, SAME, (*WHERE, *labels), meaning)
+
+
+def histogram(meaning: str, buckets: tuple[float, ...], *labels: str) -> Metric:
+    return Metric(HISTOGRAM, SUM, labels, meaning, buckets)
+
+
 # Requests to this server, counted with their responses.
-REQUESTS: dict[str, Metric] = {
-    "tenure_claims_total": Metric(
-        COUNTER, SUM, (*WHERE, "result"), "claim requests, by outcome or error; each granted task counts"
+REQUESTS = {
+    "tenure_claims_total": counter("claim requests, by outcome or error; each granted task counts", *WHERE, "result"),
+    "tenure_claim_conflicts_total": counter(
+        "claims denied because of another's claim, reservation or offer", *WHERE, "reason"
     ),
-    "tenure_claim_conflicts_total": Metric(
-        COUNTER, SUM, (*WHERE, "reason"), "claims denied because of another's claim, reservation or offer"
+    "tenure_results_total": counter("results submitted, by outcome or error", *WHERE, "result"),
+    "tenure_lease_renewals_total": counter("renewals of claims, by outcome or error", *WHERE, "result"),
+    "tenure_commands_total": counter(
+        "commands by kind, role of the caller, and outcome or error", "command", "role", "result"
     ),
-    "tenure_results_total": Metric(COUNTER, SUM, (*WHERE, "result"), "results submitted, by outcome or error"),
-    "tenure_lease_renewals_total": Metric(COUNTER, SUM, (*WHERE, "result"), "renewals of claims, by outcome or error"),
-    "tenure_commands_total": Metric(
-        COUNTER, SUM, ("command", "role", "result"), "commands by kind, role of the caller, and outcome or error"
+    "tenure_command_seconds": histogram("seconds that a command took, without waiting for work", QUICK, "command"),
+    "tenure_http_requests_total": counter("HTTP requests", "method", "route", "status"),
+    "tenure_http_request_seconds": histogram(
+        "seconds from a request to the end of its response, including waits", QUICK, "method", "route"
     ),
-    "tenure_command_seconds": Metric(
-        HISTOGRAM, SUM, ("command",), "seconds that a command took, without waiting for work", QUICK
-    ),
-    "tenure_http_requests_total": Metric(COUNTER, SUM, ("method", "route", "status"), "HTTP requests"),
-    "tenure_http_request_seconds": Metric(
-        HISTOGRAM,
-        SUM,
-        ("method", "route"),
-        "seconds from a request to the end of its response, including waits",
-        QUICK,
-    ),
-    "tenure_held_requests": Metric(GAUGE, SUM, ("kind",), "open requests that wait for claims, events or news"),
-    "tenure_store_errors_total": Metric(COUNTER, SUM, ("code",), "errors of the store"),
-    "tenure_connection_errors_total": Metric(
-        COUNTER, SUM, ("target",), "failed connections to the store or another service, and lost responses"
+    "tenure_held_requests": gauge("open requests that wait for claims, events or news", "kind", across=SUM),
+    "tenure_store_errors_total": counter("errors of the store", "code"),
+    "tenure_connection_errors_total": counter(
+        "failed connections to the store or another service, and lost responses", "target"
     ),
 }
 
 # Events in the store, whatever caused them: the leading server counts them from the log.
-EVENTS: dict[str, Metric] = {
-    "tenure_generation_increments_total": Metric(COUNTER, SUM, WHERE, "claims granted"),
-    "tenure_lease_expirations_total": Metric(COUNTER, SUM, WHERE, "leases that expired"),
-    "tenure_claims_ended_total": Metric(COUNTER, SUM, (*WHERE, "reason"), "claims that ended, by reason"),
-    "tenure_claim_duration_seconds": Metric(
-        HISTOGRAM, SUM, WHERE, "seconds from a claim to its end", (1, 5, 15, 60, 300, 900, 3600)
+EVENTS = {
+    "tenure_generation_increments_total": counter("claims granted", *WHERE),
+    "tenure_lease_expirations_total": counter("leases that expired", *WHERE),
+    "tenure_claims_ended_total": counter("claims that ended, by reason", *WHERE, "reason"),
+    "tenure_claim_duration_seconds": histogram(
+        "seconds from a claim to its end", (1, 5, 15, 60, 300, 900, 3600), *WHERE
     ),
-    "tenure_tasks_completed_total": Metric(COUNTER, SUM, (*WHERE, "type"), "tasks completed"),
-    "tenure_task_completion_seconds": Metric(
-        HISTOGRAM,
-        SUM,
-        WHERE,
-        "seconds from the first claim of a run to the accepted result",
-        (10, 60, 300, 900, 3600, 7200),
+    "tenure_tasks_completed_total": counter("tasks completed", *WHERE, "type"),
+    "tenure_task_completion_seconds": histogram(
+        "seconds from the first claim of a run to the accepted result", (10, 60, 300, 900, 3600, 7200), *WHERE
     ),
-    "tenure_task_latency_seconds": Metric(
-        HISTOGRAM, SUM, WHERE, "seconds from the creation of a task to its accepted result", LONG
+    "tenure_task_latency_seconds": histogram(
+        "seconds from the creation of a task to its accepted result", LONG, *WHERE
     ),
-    "tenure_task_wait_seconds": Metric(HISTOGRAM, SUM, WHERE, "seconds from ready to claimed", LONG),
-    "tenure_generations_per_task": Metric(
-        HISTOGRAM, SUM, WHERE, "generations until a result was accepted", (1, 2, 3, 5, 10, 20, 50)
+    "tenure_task_wait_seconds": histogram("seconds from ready to claimed", LONG, *WHERE),
+    "tenure_generations_per_task": histogram(
+        "generations until a result was accepted", (1, 2, 3, 5, 10, 20, 50), *WHERE
     ),
-    "tenure_attempts_failed_total": Metric(
-        COUNTER, SUM, (*WHERE, "type", "error_class"), "failed attempts, by the error class that the holder gave"
+    "tenure_attempts_failed_total": counter(
+        "failed attempts, by the error class that the holder gave", *WHERE, "type", "error_class"
     ),
-    "tenure_retries_total": Metric(COUNTER, SUM, (*WHERE, "error_class"), "retries scheduled"),
-    "tenure_dead_letters_total": Metric(
-        COUNTER, SUM, (*WHERE, "type", "reason"), "tasks dead-lettered, by the class of the last failure"
+    "tenure_retries_total": counter("retries scheduled", *WHERE, "error_class"),
+    "tenure_dead_letters_total": counter(
+        "tasks dead-lettered, by the class of the last failure", *WHERE, "type", "reason"
     ),
-    "tenure_heartbeat_misses_total": Metric(COUNTER, SUM, WHERE, "agents that became stale"),
-    "tenure_events_uncounted_total": Metric(
-        COUNTER,
-        SUM,
-        (),
-        "events missing in the counters of this group: they arrived too fast, or their rows were unavailable",
+    "tenure_heartbeat_misses_total": counter("agents that became stale", *WHERE),
+    "tenure_events_uncounted_total": counter(
+        "events missing in the counters of this group: they arrived too fast, or their rows were unavailable"
     ),
 }
 
 # Read from the store at most every few seconds: the same on each server.
-STORE_GAUGES: dict[str, Metric] = {
-    "tenure_pending_tasks": Metric(GAUGE, SAME, WHERE, "tasks that wait: pending, ready or retrying"),
-    "tenure_active_claims": Metric(GAUGE, SAME, WHERE, "tasks that are claimed or running"),
-    "tenure_completed_tasks": Metric(GAUGE, SAME, WHERE, "completed tasks, including the archive"),
-    "tenure_queue_depth": Metric(
-        GAUGE, SAME, (*WHERE, "state", "tier"),
+STORE_GAUGES = {
+    "tenure_pending_tasks": store_gauge("tasks that wait: pending, ready or retrying"),
+    "tenure_active_claims": store_gauge("tasks that are claimed or running"),
+    "tenure_completed_tasks": store_gauge("completed tasks, including the archive"),
+    "tenure_queue_depth": store_gauge(
         "open tasks; the tier is `any` where a project has more than 100,000 and the state more than 500",
+        "state",
+        "tier",
     ),
-    "tenure_oldest_ready_seconds": Metric(
-        GAUGE, SAME, WHERE, "seconds that the oldest ready task waits, among the hundred created first"
+    "tenure_oldest_ready_seconds": store_gauge(
+        "seconds that the oldest ready task waits, among the hundred created first"
     ),
-    "tenure_clock_behind_seconds": Metric(
-        GAUGE, SAME, WHERE, "seconds that the clock is behind the store's time, which never goes back by itself"
+    "tenure_clock_behind_seconds": store_gauge(
+        "seconds that the clock is behind the store's time, which never goes back by itself"
     ),
-    "tenure_overdue_tasks": Metric(
-        GAUGE, SAME, WHERE, "due tasks that are not settled yet, at most 10,000"
+    "tenure_overdue_tasks": store_gauge("due tasks that are not settled yet, at most 10,000"),
+    "tenure_overdue_retries": store_gauge("due retries that are not ready yet, at most 10,000"),
+    "tenure_archive_held_back": store_gauge(
+        "seconds since the first event that a reader of the log has not read: "
+        "later events stay out of the archive; 0 if it has read all",
+        "reader",
     ),
-    "tenure_overdue_retries": Metric(
-        GAUGE, SAME, WHERE, "due retries that are not ready yet, at most 10,000"
+    "tenure_agents": store_gauge("agents active in the last day, by status", "status"),
+    "tenure_budget_allocated": store_gauge("the project's budget of this period, in dollars or tokens", "currency"),
+    "tenure_budget_spent": store_gauge("the part that is spent", "currency"),
+    "tenure_budget_reserved": store_gauge("the part that live claims reserve", "currency"),
+    "tenure_budget_left": store_gauge(
+        "the part that is neither spent nor reserved; negative after an overrun", "currency"
     ),
-    "tenure_archive_held_back": Metric(
-        GAUGE, SAME, (*WHERE, "reader"), "seconds since the first event that a reader of the log has not read: "
-        "later events stay out of the archive; 0 if it has read all"
-    ),
-    "tenure_agents": Metric(GAUGE, SAME, (*WHERE, "status"), "agents active in the last day, by status"),
-    "tenure_budget_allocated": Metric(
-        GAUGE, SAME, (*WHERE, "currency"), "the project's budget of this period, in dollars or tokens"
-    ),
-    "tenure_budget_spent": Metric(GAUGE, SAME, (*WHERE, "currency"), "the part that is spent"),
-    "tenure_budget_reserved": Metric(GAUGE, SAME, (*WHERE, "currency"), "the part that live claims reserve"),
-    "tenure_budget_left": Metric(
-        GAUGE, SAME, (*WHERE, "currency"), "the part that is neither spent nor reserved; negative after an overrun"
-    ),
-    "tenure_stale_agents": Metric(GAUGE, SAME, WHERE, "agents that became stale in the last day"),
-}  # fmt: skip
+    "tenure_stale_agents": store_gauge("agents that became stale in the last day"),
+}
 
 # Values of this process.
-OWN: dict[str, Metric] = {
-    "tenure_build": Metric(GAUGE, PER_PROCESS, ("version", "python"), "always 1; the labels have the versions"),
-    "tenure_store_up": Metric(GAUGE, PER_PROCESS, (), "1 while the store responds"),
-    "tenure_store_read_seconds": Metric(
-        GAUGE, PER_PROCESS, (), "seconds that the last read of the store for metrics took"
-    ),
-    "tenure_coordinator_leader": Metric(GAUGE, PER_PROCESS, (), "1 on the leader"),
-    "tenure_coordinator_term": Metric(GAUGE, PER_PROCESS, (), "the last term of this server as leader"),
-    "tenure_coordinator_cycle_seconds": Metric(
-        HISTOGRAM, SUM, (), "seconds that a cycle of the coordinator took", QUICK
-    ),
-    "tenure_coordinator_cycles_total": Metric(
-        COUNTER, SUM, ("result",), "cycles of the coordinator, by result: ok or failed"
-    ),
-    "tenure_coordinator_last_cycle_age_seconds": Metric(
-        GAUGE, PER_PROCESS, (), "seconds since the last successful cycle, or since the start"
-    ),
-    "tenure_settled_total": Metric(COUNTER, SUM, (), "rows that the coordinator settled"),
-    "tenure_unsettled_total": Metric(COUNTER, SUM, (), "rows that the coordinator could not settle: a bug, and logged"),
+OWN = {
+    "tenure_build": gauge("always 1; the labels have the versions", "version", "python"),
+    "tenure_store_up": gauge("1 while the store responds"),
+    "tenure_store_read_seconds": gauge("seconds that the last read of the store for metrics took"),
+    "tenure_coordinator_leader": gauge("1 on the leader"),
+    "tenure_coordinator_term": gauge("the last term of this server as leader"),
+    "tenure_coordinator_cycle_seconds": histogram("seconds that a cycle of the coordinator took", QUICK),
+    "tenure_coordinator_cycles_total": counter("cycles of the coordinator, by result: ok or failed", "result"),
+    "tenure_coordinator_last_cycle_age_seconds": gauge("seconds since the last successful cycle, or since the start"),
+    "tenure_settled_total": counter("rows that the coordinator settled"),
+    "tenure_unsettled_total": counter("rows that the coordinator could not settle: a bug, and logged"),
 }
 
 GROUPS: dict[str, dict[str, Metric]] = {

@@ -7,10 +7,12 @@ the memory of this process or of Prometheus.
 from __future__ import annotations
 
 import platform
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import prometheus_client as prometheus
 
@@ -20,11 +22,13 @@ from tenure.core.errors import OutcomeUnknown, StoreError, StoreUnavailable, Ten
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.roles import ROLES
+from tenure.engine import Engine
+from tenure.engine.duties.coordinator import Cycle
+from tenure.engine.verbs.lead import COORDINATOR
 from tenure.server.metric_definitions import COUNTER, HISTOGRAM, METRICS, STORE_GAUGES
+from tenure.server.task_cache import NO_FACTS, EventFacts, TaskCache, ending_of
 
 MOST_PROJECTS = limits.METRIC_PROJECTS
-MOST_TYPES = limits.METRIC_TYPES
-MOST_CLASSES = limits.METRIC_CLASSES
 OTHER = "other"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 CONFLICTS = frozenset({"DENIED_ACTIVE_CLAIM", "DENIED_CONFLICT", "DENIED_OFFERED"})
@@ -53,19 +57,6 @@ class LabelValues:
         return name
 
 
-class EventFacts(NamedTuple):
-    """Facts that an event does not contain; times in seconds, None if unknown."""
-
-    type: str | None = None
-    waited: float | None = None  # of a claim: since the task was ready
-    held: float | None = None  # of a claim that ended: since it was granted
-    worked: float | None = None  # of a completion: since the first claim of the run
-    lived: float | None = None  # of a completion: since the task was created
-
-
-NO_FACTS = EventFacts()
-
-
 class Metrics:
     """Safe to use from several threads."""
 
@@ -79,8 +70,8 @@ class Metrics:
         self.monotonic = monotonic
         self._metrics: dict[str, Any] = {name: self._made(name) for name in METRICS if name not in STORE_GAUGES}
         self._children: dict[tuple[Any, ...], Any] = {}
-        self._projects, self._types = LabelValues(MOST_PROJECTS), LabelValues(MOST_TYPES)
-        self._classes, self._roles = LabelValues(MOST_CLASSES), LabelValues(len(ROLES))
+        self._projects, self._types = LabelValues(MOST_PROJECTS), LabelValues(limits.METRIC_TYPES)
+        self._classes, self._roles = LabelValues(limits.METRIC_CLASSES), LabelValues(len(ROLES))
         self._last_cycle = monotonic()
         age = self._metrics["tenure_coordinator_last_cycle_age_seconds"]
         age.set_function(lambda: self.monotonic() - self._last_cycle)
@@ -156,7 +147,7 @@ class Metrics:
     # --- events ---
 
     def event(self, event: Event, about: EventFacts = NO_FACTS) -> None:
-        """Count an event of the log. `event_counter.py` ensures that only one server counts it."""
+        """Count an event of the log. `EventCounter` ensures that only one server counts it."""
         at = (self.tenant, self._projects.bounded(event.project)) if event.project else None
         if at is None:
             return
@@ -202,25 +193,16 @@ class Metrics:
 
     # --- the coordinator ---
 
-    def cycle(
-        self,
-        seconds: float,
-        *,
-        leads: bool,
-        term: int | None = None,
-        settled: int = 0,
-        failed: int = 0,
-        ok: bool = True,
-    ) -> None:
-        """Count a cycle of the coordinator. `failed`: rows that it could not settle; `ok` False: the cycle failed."""
-        self._of("tenure_coordinator_cycle_seconds").observe(seconds)
-        self._of("tenure_coordinator_cycles_total", "ok" if ok else "failed").inc()
-        self._of("tenure_coordinator_leader").set(int(leads))
+    def cycle(self, cycle: Cycle, term: int | None) -> None:
+        """Count a cycle of the coordinator; `term` is None unless this server leads."""
+        self._of("tenure_coordinator_cycle_seconds").observe(cycle.seconds)
+        self._of("tenure_coordinator_cycles_total", "ok" if cycle.ok else "failed").inc()
+        self._of("tenure_coordinator_leader").set(int(term is not None))
         if term is not None:
             self._of("tenure_coordinator_term").set(term)
-        self._of("tenure_settled_total").inc(settled)
-        self._of("tenure_unsettled_total").inc(failed)
-        if ok:
+        self._of("tenure_settled_total").inc(cycle.settled)
+        self._of("tenure_unsettled_total").inc(cycle.failed)
+        if cycle.ok:
             self._last_cycle = self.monotonic()
 
     def store_read(self, *, is_up: bool, seconds: float | None = None) -> None:
@@ -229,9 +211,120 @@ class Metrics:
             self._of("tenure_store_read_seconds").set(seconds)
 
 
-def ending_of(event: Event) -> str | None:
-    """The reason that a claim ended, if the event ended one."""
-    for table, _, fields in event.patch:
-        if table == "claim" and fields is not None and fields.get("released_at") is not None:
-            return str(fields.get("reason"))
-    return None
+PAGE = 500
+MOST_WAITING = limits.METRIC_EVENTS
+ELECTED = "leader.elected"
+_IDLE = frozenset({"task.progress", "task.checkpoint", "task.landing", "task.noted", "task.started"})  # count nothing
+
+
+class EventCounter:
+    """Counts each event of the store once, however many servers share it. A listener of the feed.
+
+    Every server reads the whole log, and the log contains the elections. Each server counts the events from its own
+    election (`instance` is its name there) to the next one, so the servers divide the log without communication and the
+    sum over all is right. Events that a leader had not read when it was killed are not counted: at most one lease, and
+    its counters ended with it.
+
+    A thread counts, one page at a time, and reads from the store the facts that neither the events nor this server's
+    outcomes have. Nothing waits for it.
+    """
+
+    def __init__(self, engine: Engine, metrics: Metrics, instance: str) -> None:
+        self._engine, self._metrics, self._instance = engine, metrics, instance
+        self._counts = False  # as of the last event received
+        self._waiting: deque[Event] = deque()
+        self._cache = TaskCache()
+        self._answered: deque[tuple[str, Outcome]] = deque(maxlen=limits.METRIC_ANSWERS)
+        self._has_missed = False
+        self._changed = threading.Condition()
+        self._is_closing = self._is_busy = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        # A daemon: it must not delay the end of the process.
+        self._thread = threading.Thread(target=self._run, name="tenure-counting", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop after the current page; events that still wait are dropped."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(limits.METRIC_CLOSE)
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Queue events, in the order of the log; fast, since the event loop calls it."""
+        mine = list(self._mine(events))
+        if not mine:
+            return
+        with self._changed:
+            self._waiting.extend(mine)
+            left_out = max(0, len(self._waiting) - MOST_WAITING)
+            for _ in range(left_out):
+                self._waiting.popleft()
+                self._has_missed = True
+            self._changed.notify_all()
+        if left_out:
+            self._metrics.uncounted(left_out)
+
+    def observe(self, command: Command, principal: Principal, answer: Outcome | TenureError, seconds: float) -> None:
+        """Keep the outcome of a claim granted here: its tasks need not be read when its events arrive."""
+        is_claim = isinstance(command, (ClaimTask, ClaimNext))
+        if self._counts and is_claim and isinstance(answer, Outcome) and answer.ok:
+            self._answered.append((command.project, answer))
+
+    def _mine(self, events: Iterable[Event]) -> Iterable[Event]:
+        for event in events:
+            if event.kind == ELECTED and event.details.get("for") == COORDINATOR:
+                self._counts = event.agent == self._instance
+                if self._counts:
+                    yield event
+            elif self._counts and (event.task is not None or event.kind == "agent.stale") and event.kind not in _IDLE:
+                yield event
+
+    def idle(self, timeout: float) -> bool:
+        """Wait until all queued events are counted."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting and not self._is_busy, timeout)
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._is_busy = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._waiting or self._is_closing)
+                if self._is_closing:
+                    return
+                page = [self._waiting.popleft() for _ in range(min(PAGE, len(self._waiting)))]
+                self._is_busy = True
+                has_missed, self._has_missed = self._has_missed, False
+            if has_missed or any(event.kind == ELECTED for event in page):
+                self._cache.forget()
+            try:
+                self._learn_answers()
+                self._count(page)
+            except Exception:  # noqa: BLE001 - a bug here must not stop the counting
+                self._metrics.uncounted(len(page))
+                self._cache.forget()
+
+    def _learn_answers(self) -> None:
+        while self._answered:
+            project, outcome = self._answered.popleft()
+            for granted in outcome.claims or (outcome,):
+                if granted.task is not None:
+                    self._cache.show(project, granted.task)
+
+    def _count(self, page: Sequence[Event]) -> None:
+        missing = self._cache.missing(page)
+        try:
+            if missing is not None:
+                with self._engine.store.begin(self._engine.tenant, write=False) as tx:
+                    self._cache.learn_rows(tx, missing)
+        except StoreError:
+            self._cache.forget_rows()  # the counters continue without the missing facts
+        for event in page:
+            if event.kind != ELECTED:
+                self._metrics.event(event, self._cache.facts_of(event))

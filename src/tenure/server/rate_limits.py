@@ -22,12 +22,7 @@ class Buckets:
     """For one event loop or thread. A rate of 0 limits nothing."""
 
     def __init__(
-        self,
-        rate: float,
-        burst: float,
-        *,
-        most: int = MOST_CALLERS,
-        monotonic: Callable[[], float] = time.monotonic,
+        self, rate: float, burst: float, *, most: int = MOST_CALLERS, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self.rate, self.burst = rate, burst
         self._most = most

@@ -1,20 +1,22 @@
-"""Responses: outcomes, views and errors as status, headers and JSON. `client/statuses.py` is the table of statuses."""
+"""Responses: outcomes, views and errors as status, headers and JSON. `client/routes.py` is the table of statuses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
 from http import HTTPStatus
 from math import ceil
 from typing import Any, NamedTuple
 
 import msgspec
 
-from tenure.client.statuses import OF_ERROR, OF_KIND, OF_OUTCOME
+from tenure.client.routes import OF_ERROR, OF_KIND, OF_OUTCOME
 from tenure.client.wire import outcome_value, plain
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.queries import Log, Query, Tasks
 from tenure.engine.reads.tasks import MOST_EVENTS, MOST_LISTED
+from tenure.server.requests import TRACEPARENT, Disconnected, Request, Send
 
 JSON = b"application/json"
 PROBLEM = b"application/problem+json"
@@ -33,6 +35,34 @@ class Response(NamedTuple):
     def all_headers(self) -> list[tuple[bytes, bytes]]:
         length = (b"content-length", b"%d" % len(self.body))
         return [(b"content-type", self.type), length, _NOT_KEPT, _SNIFF, *self.headers]
+
+
+class StreamedResponse(NamedTuple):
+    """A response in pieces: server-sent events, or the bytes of an artifact."""
+
+    chunks: AsyncGenerator[bytes, None]
+    status: int = 200
+    headers: Headers = (
+        (b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"),
+        (b"x-content-type-options", b"nosniff"),
+    )  # fmt: skip
+    waits: str = "events"  # the kind of open request, for metrics
+
+    async def send(self, request: Request, send: Send) -> None:
+        """Send the pieces until the end, or until the client disconnects."""
+        headers = [*self.headers, (TRACEPARENT, request.trace.header)]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        is_head = request.scope["method"] == "HEAD"
+
+        async def pour() -> None:
+            async with aclosing(self.chunks) as chunks:
+                if not is_head:
+                    async for chunk in chunks:
+                        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+
+        with suppress(Disconnected, TenureError):  # the client sees by the length that the response is incomplete
+            await request.while_there(pour())
 
 
 def of_value(value: Any, *headers: tuple[bytes, bytes], status: int = 200) -> Response:
@@ -75,9 +105,13 @@ def problem(error: TenureError) -> dict[str, Any]:
     """An error as problem details (RFC 9457); `definite`: nothing was done."""
     status = OF_ERROR.get(error.code, 500)
     fields = {
-        "type": f"urn:tenure:error:{error.code}", "title": HTTPStatus(status).phrase, "status": status,
-        "detail": error.message, "code": error.code, "definite": error.definite,
-    }  # fmt: skip
+        "type": f"urn:tenure:error:{error.code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": error.message,
+        "code": error.code,
+        "definite": error.definite,
+    }
     return fields | ({"hint": error.hint} if error.hint else {})
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -20,36 +20,15 @@ from tenure.engine import Engine
 from tenure.engine.reads.query_table import read_query
 from tenure.engine.runtime.batcher import Batcher
 from tenure.server.feed import Feed
+from tenure.server.metrics import Metrics
 from tenure.server.waiting_claims import StillValid, WaitingClaims
 
 T = TypeVar("T")
 READERS = 4  # reader threads; reads take no lock, but only one thread runs Python code at a time
 BATCHERS = 2  # threads for batches that a client sent as such
-MOST_WAITING = limits.READS_WAITING
 
 
-class Observer(Protocol):
-    """Is notified of commands, waits and store errors."""
-
-    def observe(self, command: Command, principal: Principal, answer: Outcome | TenureError, seconds: float) -> None:
-        """A command was answered."""
-
-    def waiting_request(self, kind: str) -> AbstractContextManager[None]:
-        """While a request waits for `claims`, `events` or `news`."""
-
-    def store_failed(self, error: TenureError) -> None:
-        """A query failed with a store error."""
-
-
-class _NoObserver:
-    """Ignores all notifications."""
-
-    def observe(self, *_: object) -> None: ...
-
-    def waiting_request(self, kind: str) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def store_failed(self, error: TenureError) -> None: ...
+Observe = Callable[[Command, Principal, Outcome | TenureError, float], None]  # a command, its answer, its seconds
 
 
 async def _always(_: Principal) -> bool:
@@ -65,23 +44,21 @@ class Part(Protocol):
 class Service:
     """Runs in one event loop, from `start` to `close`."""
 
-    def __init__(self, engine: Engine, observer: Observer | None = None) -> None:
+    def __init__(self, engine: Engine, metrics: Metrics | None = None) -> None:
         self.engine = engine
         self.is_still_valid: StillValid = _always  # whether a principal would still be authenticated
-        self.observer: Observer = observer or _NoObserver()
+        self.metrics = metrics or Metrics()
+        self.observers: list[Observe] = [self.metrics.observe]  # called for each answered command
         self.gatherer = Batcher(engine)
         self.feed = Feed(engine)
-        self.waiting_claims = WaitingClaims(self._claim, self._may_go_on)
-        self.feed.listeners.append(self.waiting_claims.hear)
+        self.waiting_claims = WaitingClaims(self._claim, self._may_go_on, self.feed.listeners)
         self._readers = ThreadPool(READERS, "look")
         self._batchers = ThreadPool(BATCHERS, "batch")
         self.parts: list[Part] = []  # start and stop with the service
         self.is_closing = False
 
     async def _may_go_on(self, principal: Principal) -> bool:
-        return await self.is_still_valid(
-            principal
-        )  # looked up each time: the authenticator is created after the service
+        return await self.is_still_valid(principal)  # which is set after the service is made
 
     def start(self) -> None:
         self.feed.start(asyncio.get_running_loop())
@@ -111,36 +88,38 @@ class Service:
     # --- commands ---
 
     async def do(self, command: Command, principal: Principal) -> Outcome:
+        return await self._observed(command, principal, self.gatherer.ado(command, principal))
+
+    async def _observed(self, command: Command, principal: Principal, answer: Awaitable[Outcome]) -> Outcome:
         began = time.perf_counter()
         try:
-            outcome = await self.gatherer.ado(command, principal)
+            outcome = await answer
         except TenureError as error:
-            self.observer.observe(command, principal, error, time.perf_counter() - began)
+            self.observe(command, principal, error, time.perf_counter() - began)
             raise
-        self.observer.observe(command, principal, outcome, time.perf_counter() - began)
+        self.observe(command, principal, outcome, time.perf_counter() - began)
         return outcome
+
+    def observe(self, command: Command, principal: Principal, answer: Outcome | TenureError, seconds: float) -> None:
+        """Pass an answered command to the observers."""
+        for observe in self.observers:
+            observe(command, principal, answer, seconds)
 
     async def claim_or_wait(self, command: ClaimNext, principal: Principal, seconds: float) -> Outcome:
         """Run the command, and wait up to `seconds` for a task. A task granted after a cancellation is released."""
-        with self.feed.awaited(), self.observer.waiting_request("claims"):
+        with self.feed.awaited(), self.metrics.waiting_request("claims"):
             return await self.waiting_claims.claim(command, principal, seconds)
 
     async def _claim(self, command: ClaimNext, principal: Principal) -> Outcome:
         """One try of a waiting claim, whose client may disconnect before the outcome."""
-        began = time.perf_counter()
         claiming = self.gatherer.submit(command, principal, caller=object())
         try:
-            outcome = await asyncio.wrap_future(claiming)
+            return await self._observed(command, principal, asyncio.wrap_future(claiming))
         except asyncio.CancelledError:
             # The cancellation removed it, unless a batch has already run it. A client with a request id sends it again.
             if command.request_id is None and not claiming.cancelled():
                 claiming.add_done_callback(partial(self._give_back, command.project, principal))
             raise
-        except TenureError as error:
-            self.observer.observe(command, principal, error, time.perf_counter() - began)
-            raise
-        self.observer.observe(command, principal, outcome, time.perf_counter() - began)
-        return outcome
 
     def _give_back(self, project: str, principal: Principal, claiming: Future[Outcome]) -> None:
         if claiming.exception() is not None:
@@ -159,7 +138,7 @@ class Service:
         answers = await self._batchers.run(self.engine.run, batch, principal)
         each = (time.perf_counter() - began) / max(1, len(batch))
         for command, answer in zip(batch, answers, strict=True):
-            self.observer.observe(command, principal, answer, each)
+            self.observe(command, principal, answer, each)
         return answers
 
     async def preview(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
@@ -171,7 +150,7 @@ class Service:
         try:
             return await self._readers.run(read_query, self.engine, query, principal)
         except StoreError as error:
-            self.observer.store_failed(error)
+            self.metrics.store_failed(error)
             raise
 
     async def read_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -191,7 +170,7 @@ class ThreadPool:
         self._inside = 0
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        if self._inside >= MOST_WAITING:
+        if self._inside >= limits.READS_WAITING:
             raise Overloaded(
                 f"{self._inside} requests already wait for a thread", "nothing was done; send it again in a moment"
             )

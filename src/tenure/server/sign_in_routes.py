@@ -12,11 +12,8 @@ from tenure.core.views.team_views import PrincipalView
 from tenure.server import responses
 from tenure.server.app import Endpoint
 from tenure.server.auth.authenticator import Authenticator
-from tenure.server.bodies import decode_login
-from tenure.server.requests import Request
+from tenure.server.requests import Request, decode_login
 from tenure.server.responses import Response
-
-LARGEST = limits.SIGN_IN_BYTES
 
 
 def routes(authenticator: Authenticator) -> Iterator[Endpoint]:
@@ -31,7 +28,7 @@ class _SignInEndpoints:
         self._authenticator = authenticator
 
     async def login(self, request: Request) -> Response:
-        given = _key_in(request, await request.body(LARGEST))
+        given = _key_in(request, await request.body(limits.SIGN_IN_BYTES))
         signed_in = await self._authenticator.sign_in(request.scope, given)
         return responses.of_value(_view_of(signed_in.principal), (b"set-cookie", signed_in.set_cookie.encode()))
 
@@ -51,6 +48,9 @@ def _key_in(request: Request, body: bytes) -> str:
 
 def _view_of(principal: Principal) -> PrincipalView:
     return {
-        "role": principal.role, "user": principal.user, "agent": principal.agent, "projects": principal.projects,
+        "role": principal.role,
+        "user": principal.user,
+        "agent": principal.agent,
+        "projects": principal.projects,
         "key": principal.key,
-    }  # fmt: skip
+    }

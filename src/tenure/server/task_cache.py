@@ -17,7 +17,6 @@ from tenure.core import limits
 from tenure.core.claims import claim_id
 from tenure.core.events import Event
 from tenure.core.records import Claim, Task
-from tenure.server.metrics import NO_FACTS, EventFacts, ending_of
 from tenure.stores.port import Transaction
 
 MOST = limits.METRIC_TASKS
@@ -26,6 +25,19 @@ OF_TASKS = frozenset({"task.claimed", "task.completed", "task.failed", "task.dea
 DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Task)}  # events omit default values
 RowKey = tuple[str, str]  # project and id
 T = TypeVar("T")
+
+
+class EventFacts(NamedTuple):
+    """Facts that an event does not contain; times in seconds, None if unknown."""
+
+    type: str | None = None
+    waited: float | None = None  # of a claim: since the task was ready
+    held: float | None = None  # of a claim that ended: since it was granted
+    worked: float | None = None  # of a completion: since the first claim of the run
+    lived: float | None = None  # of a completion: since the task was created
+
+
+NO_FACTS = EventFacts()
 
 
 class _TaskFacts:
@@ -207,3 +219,11 @@ def _claim_of(event: Event) -> str:
 
 def _seconds(start: int | None, end: int | None) -> float | None:
     return None if start is None or end is None else (end - start) / SECOND
+
+
+def ending_of(event: Event) -> str | None:
+    """The reason that a claim ended, if the event ended one."""
+    for table, _, fields in event.patch:
+        if table == "claim" and fields is not None and fields.get("released_at") is not None:
+            return str(fields.get("reason"))
+    return None

@@ -17,6 +17,7 @@ from tenure.core.commands import ClaimNext, Principal
 from tenure.core.errors import NotSignedIn
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
+from tenure.server.feed import Listener
 
 PASSES = 64  # failed tries in a row that end a round
 LULL = 0.1  # seconds between tries for events that may have made a task claimable
@@ -36,11 +37,13 @@ StillValid = Callable[[Principal], Awaitable[bool]]
 
 
 class WaitingClaims:
-    """`claim` tries once; `is_still_valid` tells whether a principal is still authenticated. For one event loop."""
+    """`claim` tries once; `is_still_valid` returns whether a principal is still authenticated. For one event loop.
 
-    def __init__(self, claim: Claim, is_still_valid: StillValid) -> None:
-        self._claim = claim
-        self._is_still_valid = is_still_valid
+    `listeners` are the feed's: `hear` is one of them while a claim waits.
+    """
+
+    def __init__(self, claim: Claim, is_still_valid: StillValid, listeners: list[Listener]) -> None:
+        self._claim, self._is_still_valid, self._listeners = claim, is_still_valid, listeners
         self._queues: dict[str, _ProjectQueue] = {}
         self._is_closing = False
 
@@ -52,6 +55,8 @@ class WaitingClaims:
         """Run the command; without a task, wait until there is one, the time is over, or the server closes."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
+        if not self._queues:
+            self._listeners.append(self.hear)
         queue = self._queues.setdefault(command.project, _ProjectQueue())
         queue.users += 1
         has_turn = False
@@ -80,11 +85,11 @@ class WaitingClaims:
             if not queue.users:
                 queue.close()
                 self._queues.pop(command.project, None)
+                if not self._queues:
+                    self._listeners.remove(self.hear)
 
     def hear(self, events: Sequence[Event]) -> None:
         """Events of the feed."""
-        if not self._queues:
-            return
         for event in events:
             if event.kind.startswith("key."):
                 for each in self._queues.values():

@@ -1,9 +1,9 @@
-"""The hot three in one statement each: what a store that declares FUSED takes and gives.
+"""The fast path: arguments and answers of claim, renew and complete in one statement, for a store with FAST_PATH.
 
-Guard and stamp only, and for rows alone that core has marked `plain`: the statement checks what `claims.judge` would,
-writes what `claims.granted`, `claims.renewed` and `claims.ended` would, and tells it in the log as the engine would. A
-row that its guard does not let through is left out of the answer, and goes the long way. The shipped suite runs every
-history both ways.
+Guard and stamp only, and only for rows that core has marked `plain`: the statement checks what `claims.judge` would
+check, writes what `claims.granted`, `claims.renewed` and `claims.ended` would write, and appends the engine's events.
+Rows that do not pass the guard are missing in the answer and take the slow path. The shipped suite runs every history
+both ways.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tenure.core.records import Agent, Claim, Session, Task
 
 
 class Asking(NamedTuple):
-    """Who wants to claim: an agent in a session, by a request that may have come before."""
+    """A claimant: an agent in a session, and the id of a request that may be a repetition."""
 
     agent: str
     session: str
@@ -23,8 +23,10 @@ class Asking(NamedTuple):
 
 
 class Known(NamedTuple):
-    """One of whom nothing has to be decided: agent and session are at work, and it was neither offered anything nor
-    has its request come before. What an agent can do is told in the columns' own words: equal texts, equal agents."""
+    """A claimant without anything to decide: agent and session are active, it has no offer, its request is new.
+
+    `skills` are the columns' texts: equal texts mean equal skills.
+    """
 
     agent_seen: int
     session_seen: int
@@ -33,7 +35,7 @@ class Known(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """A claim of a task that stands in its lane; `task` is its id."""
+    """A claim of a task that is in its lane; `task` is its id."""
 
     project: str
     task: str
@@ -48,13 +50,13 @@ class Grant(NamedTuple):
     event: str  # ids of the event, and of the command that caused it
     command: str
     trace_id: str | None
-    by_user: str | None  # whose command it is, for the log
+    by_user: str | None  # the user of the command, for the log
     address: str | None
-    key: str | None  # the API key it was made with
+    key: str | None  # the API key of the command
 
 
-# What a new holder is told of its task beyond what the grant itself says; the first of these are of the task, the
-# others of its brief. The rest a plain task does not have before its first claim; where one has, see `is_usual`.
+# The fields of its task (`TOLD`) and its brief (`TOLD_OF_BRIEF`) that a new holder gets, besides the grant's own. A
+# plain task has no others before its first claim; where one has, `is_usual` is False.
 TOLD = (
     "id", "key", "ref", "track", "type", "dag", "parent", "run", "max_attempts", "priority", "tags", "not_before",
     "created_by", "created_at", "ready_at", "version",
@@ -63,14 +65,14 @@ TOLD_OF_BRIEF = ("title", "description", "spec", "metadata", "constraints", "out
 
 
 class Granted(NamedTuple):
-    """What the holders are told, to be read at any time: values of TOLD and TOLD_OF_BRIEF for each grant."""
+    """The values of `TOLD` and `TOLD_OF_BRIEF` for each grant, readable at any time."""
 
     rows: Callable[[], list[list[Any]]]
-    is_usual: bool  # of no task there is more to tell, and nothing in these rows refers to others
+    is_usual: bool  # no task has other fields to show, and no row refers to another
 
 
 class Completion(NamedTuple):
-    """An accepted result for the task of that `ref`; `data` is JSON, of a size that a row may keep."""
+    """An accepted result for the task with this `ref`; `data` is JSON, small enough for a row."""
 
     project: str
     ref: str
@@ -87,11 +89,11 @@ class Completion(NamedTuple):
     trace_id: str | None
     by_user: str | None
     address: str | None
-    said: str  # JSON: what the result's row says beyond the claim's facts
+    said: str  # JSON: the fields of the result's row besides the claim's facts
 
 
 class Completed(NamedTuple):
-    """What the engine needs for the answer, and for what follows from the move; see Renewed for the holder."""
+    """The values that the engine needs for the answer and for the effects of the move; for the holder see Renewed."""
 
     project: str
     ref: str
@@ -111,7 +113,7 @@ class Completed(NamedTuple):
 
 
 class Renewal(NamedTuple):
-    """A renewal; without `lease` by as much as before. The others are for the event, where it starts the work."""
+    """A renewal; without `lease` the lease stays as long as before. Ids are for the event, where work starts."""
 
     project: str
     ref: str
@@ -133,14 +135,14 @@ class Renewed(NamedTuple):
     lease_until: int
     agent: str
     session: str
-    agent_seen: int | None  # when it was last heard of, if it is known at all
-    agent_is_odd: bool | None  # stale, gone or in trouble: more than a sign of life may be due
+    agent_seen: int | None  # when the agent was last active, if it is registered
+    agent_is_odd: bool | None  # stale, gone or in trouble: more than a new `last_seen` may be due
     session_seen: int | None
-    mail: int  # messages that the agent has not read, counted no further than asked
+    mail: int  # unread messages of the agent, counted up to a limit
 
 
 class Holders(NamedTuple):
-    """The stored rows of the tasks and claims that receipts name, and of who holds them."""
+    """The stored rows of the tasks and claims that receipts name, and of their holders."""
 
     tasks: list[Task]
     claims: list[Claim]
@@ -149,39 +151,39 @@ class Holders(NamedTuple):
 
 
 class NeedsSlowPath(Exception):
-    """Ends a transaction of which something has to be decided after all: nothing of it was done."""
+    """Ends a transaction that needs a decision after all: nothing of it was done."""
 
 
 class FastPath(Protocol):
-    """What a transaction of such a store offers besides the port. All that was saved before is seen.
+    """The verbs of such a store's transaction besides the port. They see everything that was saved before.
 
-    With `last` nothing is asked any more but what the verb gives, which is there once the transaction has ended: the
-    store may carry it out with the commit. It does so only where all of it is as usual, and ends with Unusual else.
+    With `last` no query follows, and the answer is read after the transaction has ended: the store may run the verb
+    with the commit. It does so only where all of it is as usual, and raises NeedsSlowPath otherwise.
     """
 
     def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
-        """By ref and generation, in one journey."""
+        """By ref and generation, in one round trip."""
 
     def known(self, project: str, asking: Sequence[Asking], most: int) -> dict[int, Known]:
-        """Those of whom nothing has to be decided, by their number; of what each holds the first `most`."""
+        """The claimants without anything to decide, by their number, each with the first `most` tasks that it holds."""
 
     def grant(self, grants: Sequence[Grant], *, last: bool) -> Granted:
-        """Raises Conflict where one of the tasks is not to be had. What it tells can be read after the commit too.
+        """Raises Conflict where a task is no longer claimable. The answer can also be read after the commit.
 
-        Usual is what `Granted.is_usual` says.
+        Usual: see `Granted.is_usual`.
         """
 
     def complete(self, completions: Sequence[Completion], heard: int, *, last: bool) -> Callable[[], list[Completed]]:
-        """Those whose receipt was the current one of a plain task, in any order; no ref may come twice.
+        """Those whose receipt was the current one of a plain task, in any order; no ref may occur twice.
 
-        It is usual that all of them are, that nothing follows for another task, and that every holder was heard of
-        after `heard` and has no troubles.
+        Usual: all of them are, no other task is affected, and every holder was active after `heard` and has no
+        troubles.
         """
 
     def renew(
         self, renewals: Sequence[Renewal], most_mail: int, heard: int, *, last: bool
     ) -> Callable[[], list[Renewed]]:
-        """Those whose receipt was the current one of a plain task, in any order; no ref may come twice.
+        """Those whose receipt was the current one of a plain task, in any order; no ref may occur twice.
 
-        It is usual that all of them are, and that every holder was heard of after `heard` and has no troubles.
+        Usual: all of them are, and every holder was active after `heard` and has no troubles.
         """

@@ -1,7 +1,6 @@
-"""The clocks of a host: the time as it was set, and how long the machine has been running.
+"""The clocks of a host: the time as it was set, and the machine's uptime.
 
-A clock that is handed in (`Clock`) is a callable that gives the time; one that also has `uptime` and `boot` can be told
-from one that jumped.
+A `Clock` is a callable that returns the time. With `uptime` and `boot` besides, a jump of the time can be recognised.
 """
 # ruff: noqa: PTH116, PTH123 - pathlib costs every command 7 ms at its start
 
@@ -17,12 +16,14 @@ PROC = "/proc"
 
 
 class HostClock:
-    """The uptime is read from the kernel once and counted on from there: what sets a program's clocks (faketime) moves
-    both of those that it sees, and not this one."""
+    """Reads the uptime from the kernel once, and counts on from there with a monotonic clock.
+
+    A program that fakes the clocks (faketime) shifts both clocks of this process, but not the kernel's uptime.
+    """
 
     def __init__(self) -> None:
         self.boot = ""
-        self._ahead = 0  # of the kernel's uptime, by the clock that is counted on with
+        self._ahead = 0  # the monotonic clock minus the kernel's uptime
 
     def __call__(self) -> int:
         return time.time_ns() // 1000
@@ -40,11 +41,11 @@ class HostClock:
             with open(f"{PROC}/uptime", encoding="ascii") as file:
                 uptime = round(float(file.read().split()[0]) * 1e6)
             with open(f"{PROC}/sys/kernel/random/boot_id", encoding="ascii") as file:
-                # containers may have clocks of their own since their start
+                # a container may have separate clocks since its start
                 self.boot = f"{file.read().strip()}-{os.stat(f'{PROC}/self/ns/time').st_ino}"
         except (OSError, ValueError):
             self.boot = "unknown"
-            self.read = self._wall_alone  # type: ignore[method-assign]  # once and for all
+            self.read = self._wall_alone  # type: ignore[method-assign]  # for the rest of this process
             return
         self._ahead = _steady() - uptime
 
@@ -57,10 +58,10 @@ def _steady() -> int:
 
 
 def reader_of(clock: Callable[[], int] | None) -> Callable[[], Reading]:
-    """What reads this clock; the host's unless one is given."""
+    """A function that reads this clock, or the host's where none is given."""
     if clock is None:
         return HostClock().read
     uptime = getattr(clock, "uptime", None)
     if uptime is None:
         return lambda: Reading(clock())
-    return lambda: Reading(clock(), uptime(), clock.boot)  # type: ignore[attr-defined]  # who has the one has both
+    return lambda: Reading(clock(), uptime(), clock.boot)  # type: ignore[attr-defined]  # a clock with one has both

@@ -1,7 +1,7 @@
-"""A store in this process's memory: gone when it ends. For tests, trials and simulations.
+"""A store in the memory of this process, which ends with it. For tests, trials and simulations.
 
-One lock, held for the length of every transaction, reading ones too; so a transaction sees no other's changes, and
-rolling back is taking its own steps back.
+Every transaction, also a read one, holds the one lock. So it sees no changes of others, and a rollback undoes its
+steps.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PATIENCE = limits.MEMORY_WAIT
 
 
 class Memory:
-    """Fulfils the port with dicts."""
+    """Implements the port with dicts."""
 
     features: frozenset[str] = frozenset({HOST_CLOCK})
     is_copy = False
@@ -49,7 +49,7 @@ class Memory:
     ) -> None:
         self.url = url
         self.clock = reader_of(clock)
-        self.kept = Kept()  # of its writers' clocks
+        self.kept = Kept()  # the state of its writers' clocks
         self.epoch = random(4).hex()
         self.rows: dict[type[Row], dict[_Key, Row]] = {kind: {} for kind in KINDS}
         self.taken: set[tuple[Any, ...]] = set()  # unique values in use
@@ -91,7 +91,7 @@ class Memory:
 
 
 class MemoryTransaction:
-    """Changes go straight into the dicts; each leaves behind how to take it back."""
+    """Changes go straight into the dicts; each adds its undo step."""
 
     now: int
     epoch: str
@@ -220,8 +220,7 @@ class MemoryTransaction:
                 self._failed = error
                 raise
             last = self._events[-1].sequence if self._events else self._store.mark()
-            sequence = last + 1
-            self._events.append(replace(event, sequence=sequence))
+            self._events.append(replace(event, sequence=last + 1))
 
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
         _check(Event, where)
@@ -242,7 +241,7 @@ class MemoryTransaction:
         mine[:] = [e for e in mine if id(e) not in dropped]
 
     def expect(self, ask: Callable[[Self], object]) -> None:
-        """Questions are answered at once here."""
+        """Does nothing: a query needs no round trip."""
 
     def lock(self, name: str, projects: Collection[str]) -> None:
         pass
@@ -270,7 +269,7 @@ class MemoryTransaction:
 
     def _must_write(self) -> None:
         if not self._write:
-            raise Bug("a reading transaction cannot write")
+            raise Bug("a read transaction cannot write")
         if self.jump:
             self._failed = refusal(self.jump, self._store.url)
             raise self._failed
@@ -278,7 +277,7 @@ class MemoryTransaction:
     def _apply(self, before: Row | None, after: Row | None) -> None:
         row = after or before
         if row is None:
-            raise Bug("a change of nothing into nothing")
+            raise Bug("a change has neither a row before nor one after")
         rows: dict[_Key, Row] = self._store.rows[type(row)]
         key = (row.project, row.id)
         if before is not None and (before.project, before.id) != key:
@@ -313,12 +312,12 @@ class MemoryTransaction:
 
 
 def _place(value: Any, row_id: str) -> tuple[Any, ...]:
-    """Where a row stands: missing values before all others."""
+    """A row's sort key: missing values come first."""
     return (value is not None, value if value is not None else 0, row_id)
 
 
 def _check(struct: type[msgspec.Struct], where: Where, *sorting: str) -> None:
-    """Refuses what an SQL store would refuse, so that whoever tests with this one finds out."""
+    """Refuse what an SQL store would refuse, so that tests on this store find it."""
     columns = {column.name: column for column in columns_of(struct)}
     for field in (*where, *sorting):
         if field not in columns:
@@ -330,6 +329,6 @@ def _check(struct: type[msgspec.Struct], where: Where, *sorting: str) -> None:
         if wanted is None or isinstance(wanted, Present):
             continue
         if isinstance(wanted, Contains) != columns[field].annotation.startswith("tuple["):
-            raise InvalidInput(f"{field}: a list, and only a list, can be asked what it contains")
+            raise InvalidInput(f"{field}: a list, and only a list, can be searched for an item")
         if isinstance(wanted, Prefix) and columns[field].type != "str":
-            raise InvalidInput(f"{field} is not a text: it has no beginning")
+            raise InvalidInput(f"{field}: a prefix filter needs a text column")

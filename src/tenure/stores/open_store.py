@@ -1,7 +1,7 @@
-"""From a URL to a store: `sqlite:///path/to/file`, a bare path, `postgresql://user@host/database`, `memory://`.
+"""Opens the store of a URL: `sqlite:///path/to/file`, a bare path, `postgresql://user@host/database`, `memory://`.
 
 Third parties add a scheme with an entry point in the group `tenure.stores`: a callable (url, clock) → Store. The
-group is looked up only for a scheme that is not known here, since that costs more than opening a file.
+group is read only for a scheme that is not listed here, since that costs more than opening a file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GROUP = "tenure.stores"
 
 
 def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> Store:
-    """The store at `url`. An embedded one is made where it is missing, unless `create` is False: StoreAway then."""
+    """The store at `url`. A missing one is created, unless `create` is False: StoreUnavailable then."""
     path = path_of(url)
     if path is not None:
         from tenure.stores.sqlite import Sqlite
@@ -34,17 +34,17 @@ def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> 
     return _of_third_party(scheme, url, clock)
 
 
-def may_come_back(url: str, away: StoreUnavailable) -> bool:
-    """Whether a store that could not be opened is away for a moment: asked again it may be there."""
+def may_come_back(url: str, error: StoreUnavailable) -> bool:
+    """Whether a store that could not be opened may be available later."""
     if url.partition("://")[0] not in ("postgres", "postgresql"):
         return False
-    from tenure.stores.postgres.reachability import may_come_back
+    from tenure.stores.postgres.address import may_come_back
 
-    return may_come_back(url, away.message)
+    return may_come_back(url, error.message)
 
 
 def path_of(url: str) -> str | None:
-    """The file of an embedded store; None for one that is no file."""
+    """The file of an SQLite store; None for another store."""
     scheme, colon, rest = url.partition("://")
     if not colon:
         scheme, rest = "sqlite", url

@@ -1,8 +1,8 @@
-"""The contract of a store: a dozen primitives, generic over kinds of rows. No rule lives behind it.
+"""The contract of a store: a dozen primitives, generic over kinds of rows. Stores hold no rule.
 
 A store keeps rows, finds them by index, appends events, and runs one write transaction at a time for each row it
-touches. Everything that decides is in core and runs in the engine, inside `begin`. What a store cannot do it
-declares by leaving the feature out; the suite in `tenure.testing` proves every sentence below.
+touches. Decisions are made in core and run in the engine, inside `begin`. A store declares its features; the suite in
+`tenure.testing` proves every sentence below.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ R = TypeVar("R", bound=Row)
 
 Clock = Callable[[], int]
 
-# What a store may declare. A test that needs one is skipped where it is missing, never by a back end's name.
+# Features that a store may declare. A test that needs one is skipped where it is missing, never by a back end's name.
 DURABLE = "durable"  # an acknowledged write survives kill -9 and power loss
 PROCESSES = "processes"  # several processes may use it at once
-WAKE_UPS = "wake_ups"  # `wait` returns early when another process has written
+WAKE_UPS = "wake_ups"  # `wait` returns early when another process commits
 BACKUP = "backup"  # `backup` copies it while it is used
 WRITERS = "writers"  # write transactions run at the same time, at least in different projects
 TENANTS = "tenants"  # more than the tenant `local`
-HOST_CLOCK = "host_clock"  # its time is its host's, or a clock's that is handed in: `accept_clock` puts it right
+HOST_CLOCK = "host_clock"  # its time is the host's, or that of a given clock; `accept_clock` corrects it
 FAST_PATH = "fast_path"  # its transactions claim, renew and complete plain tasks in one statement: see `fast_path`
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """One row's change: `before` as it was loaded (None: new), `after` as it shall be (None: removed)."""
+    """One row's change: `before` as it was loaded (None: new), `after` as it will be (None: deleted)."""
 
     before: Row | None
     after: Row | None
 
 
 class Head(NamedTuple):
-    """A claimable task's place in its lane: the ready index's own columns, in its order."""
+    """A claimable task's position in its lane: the columns of the ready index, in its order."""
 
     band: int
     rank: int
@@ -50,13 +50,13 @@ class Head(NamedTuple):
 
 
 class Unique(msgspec.Struct, frozen=True):
-    """No two rows of a project may have the same values in these fields; rows that lack one of them don't count."""
+    """No two rows of a project may have the same values in these fields; rows that lack one of them do not count."""
 
     fields: tuple[str, ...]
-    only_if: str | None = None  # a bool field: rows without it don't count
+    only_if: str | None = None  # a bool field: rows where it is false do not count
 
     def value_of(self, row: Any) -> tuple[Any, ...] | None:
-        """What must be unique in the whole store of one tenant, or None where this row doesn't count."""
+        """The value that must be unique within a tenant, or None where this row does not count."""
         values = tuple(getattr(row, field) for field in self.fields)
         if None in values or (self.only_if is not None and not getattr(row, self.only_if)):
             return None
@@ -83,14 +83,14 @@ class Transaction(Protocol):
 
     @property
     def behind(self) -> int:
-        """By how many microseconds the clock is behind `now`."""
+        """How many microseconds the clock is behind `now`."""
 
     @property
     def jump(self) -> int:
-        """By how many microseconds the clock has jumped ahead; 0 where it has not."""
+        """How many microseconds the clock has jumped ahead; 0 where it has not."""
 
     def load(self, kind: type[R], keys: Collection[tuple[str, str]]) -> list[R]:
-        """The rows of those (project, id), locked until the end in a write transaction; unknown ones are left out."""
+        """The rows with these (project, id), locked until a write transaction ends; unknown ones are left out."""
 
     def find(
         self,
@@ -101,7 +101,7 @@ class Transaction(Protocol):
         after: tuple[Any, str] | None = None,
         limit: int | None = None,
     ) -> list[R]:
-        """Rows that match, by `order` and then id, behind the pair (value, id) that `after` gives.
+        """Rows that match, by `order` and then id, behind the pair (value, id) in `after`.
 
         `order` is a field, or `-field` for falling: the id falls with it. A missing value is less than any other.
         Across projects ids may repeat, and a page must not end between two of the same value and id.
@@ -120,10 +120,10 @@ class Transaction(Protocol):
         """How many rows match, counted no further than `most`."""
 
     def lanes(self, project: str, depth: int = 1) -> dict[str, list[Head]]:
-        """Each lane with a task to claim, by name, with its first `depth`; cost grows with lanes, not with tasks."""
+        """Each lane with claimable tasks, by name, with its first `depth`; the cost grows with lanes, not tasks."""
 
     def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
-        """The next claimable tasks of a lane, in order, behind `after`; from a covering index, never sorted."""
+        """The next claimable tasks of a lane, in order, behind `after`; from a covering index, without a sort."""
 
     def due(self, project: str | None, until: int, limit: int) -> list[Task]:
         """Tasks whose `due_at` is not after `until`, the earliest first; of one project, or of all."""
@@ -132,84 +132,84 @@ class Transaction(Protocol):
         """The earliest `due_at` in the project."""
 
     def is_due(self, project: str) -> bool:
-        """Is there a task whose `due_at` is not after `now`? Asked first in every transaction, and mostly not so."""
+        """Is there a task whose `due_at` is not after `now`? Checked first in every transaction."""
 
     def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
         """Apply all or nothing; raises Conflict where a row is not as it was loaded, or a unique value is taken.
 
-        A store that locks may go by a row's presence, and a task's version and generation. After a failed save or
-        append the transaction cannot commit: its end raises the error again. With `last` nothing is asked any more,
-        and the end may be the first to raise it.
+        A store that locks may compare only a row's presence, and a task's version and generation. After a failed save
+        or append the transaction cannot commit: its end raises the error again. With `last` no query follows, and the
+        error may be raised at the end only.
         """
 
     def append(self, events: Sequence[Event]) -> None:
-        """Add to the log in this order, giving sequences that only grow."""
+        """Append to the log in this order, with growing sequences."""
 
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
         """Events that match with a sequence above `after`, oldest first; with `last` the newest `limit` of them."""
 
     def drop_events(self, project: str, tasks: Collection[str]) -> None:
-        """Remove the log of these tasks; the project's last event stays, whosever it is.
+        """Delete the events of these tasks, but never the project's last event.
 
-        Sequences and time go on from there, so whoever drops has appended why before.
+        Sequences and time continue from that one, so the caller has appended the reason before.
         """
 
     def expect(self, ask: Callable[[Self], object]) -> None:
-        """A hint: what `ask` asks of the transaction it is given will be asked next. What it is told meanwhile is void.
+        """A hint: the queries that `ask` makes on this transaction will be made next. Their answers here are void.
 
-        For stores to which one question more is nothing beside a journey more; others need not do anything.
+        For stores where one more query costs little beside one more round trip; others may do nothing.
         """
 
     def lock(self, name: str, projects: Collection[str]) -> None:
-        """Hold `write`, `claim` or `graph` of these projects from the next question to the end; `now` is one.
+        """Hold `write`, `claim` or `graph` of these projects from the next query (`now` is one) to the end.
 
-        `write` comes first and names all that the transaction will write to; a store may let it stand for the others.
-        `share` may come in its place, where nothing but fused verbs will write: others who share may then write there
-        at the same time, if not both `claim`. Stores with one writer need do nothing.
+        `write` comes first and names all projects that the transaction will write to; a store may use it for the
+        others. `share` may replace it where only the fast path will write: other transactions that share may then write
+        there at the same time, unless both `claim`. Stores with one writer need do nothing.
 
-        `log` comes first in a transaction that reads, of all projects: its `events`, but not the `last`, are then those
-        before which no other can come any more, so that who goes on behind them has missed none.
+        `log` comes first in a read transaction across all projects. Its `events` without `last` then end before the
+        first position where an event may still appear, so a cursor behind them skips none.
         """
 
     def set_epoch(self, epoch: str) -> None:
-        """Put a new epoch in force from this transaction on."""
+        """Begin a new epoch with this transaction."""
 
     def accept_clock(self) -> int:
-        """Take the host's clock as right from here on: `now` is what it says, and by how much that is earlier.
+        """Accept the host's clock as correct: `now` follows it. Returns by how many microseconds `now` went back.
 
-        0 where it is not earlier. Raises InvalidInput where the time is not the host's.
+        Raises InvalidInput where the store's time is not the host's.
         """
 
 
 class Store(Protocol):
-    """A place where state lives. Safe to use from several threads."""
+    """Where state lives. Safe to use from several threads."""
 
     url: str
     features: frozenset[str]
-    is_copy: bool  # found elsewhere than at its last opening: the engine must begin a new epoch
+    is_copy: bool  # it was copied or restored since its last opening: the engine must begin a new epoch
 
     def begin(self, tenant: str, *, write: bool) -> AbstractContextManager[Transaction]:
-        """A transaction that commits when the block ends well and leaves no trace when it does not.
+        """A transaction that commits at the end of the block, and rolls back where the block raises.
 
-        A write transaction sees no other's changes after it began. Raises StoreAway where it cannot begin, and
-        OutcomeUnknown where the commit may or may not have happened. Where the clock has jumped ahead, `now` leaves
-        that out, and whatever writes raises ClockJump; `accept_clock` goes before.
+        A write transaction sees no changes of others after it began. Raises StoreUnavailable where it cannot begin, and
+        OutcomeUnknown where the commit may or may not have happened. After a jump of the clock `now` is the time
+        without the jump, and every write raises ClockJump unless `accept_clock` was called first.
         """
 
     def mark(self) -> int:
-        """The last event's sequence: what `wait` waits beyond."""
+        """The last event's sequence, for `wait`."""
 
     def wait(self, mark: int, timeout: float) -> bool:
         """Return True as soon as an event beyond `mark` is committed, False after `timeout` seconds."""
 
     def settled_here(self) -> None:
-        """Remember this place as the store's own; the engine calls it once a copy has its new epoch."""
+        """Record that the store belongs here; the engine calls it once a copy has its new epoch."""
 
     def backup(self, target: str) -> None:
-        """An exact copy of one moment at `target`, which must not exist, while others go on working."""
+        """Write one snapshot to `target`, which must not exist, while other transactions continue."""
 
     def check(self) -> list[str]:
-        """What is wrong with the stored bytes; empty when all is well."""
+        """The faults of the stored bytes; empty where there are none."""
 
     def close(self) -> None:
-        """Let go of files and connections. Nothing that was acknowledged is lost by not calling it."""
+        """Close files and connections. Without it nothing that was acknowledged is lost."""

@@ -49,6 +49,7 @@ from tenure.testing.engine.upkeep import Upkeep
 from tenure.testing.engine.validations import Validations
 from tenure.testing.engine.verdicts import Verdicts
 from tenure.testing.engine.watches import Watches
+from tenure.testing.engine.webhooks import Webhooks
 
 
 class EngineSuite(
@@ -89,6 +90,7 @@ class EngineSuite(
     Archive,
     LogReaders,
     Relays,
+    Webhooks,
     Recalling,
     QuickChecks,
     Validations,

@@ -83,7 +83,7 @@ def _names(index: bytes, width: int) -> Iterator[bytes]:
         flags = int.from_bytes(index[at + 40 + width : at + 42 + width], "big")
         at += 42 + width + (2 if flags & EXTENDED else 0)
         cut = 0
-        if version == 4:  # what is dropped from the end of the name before, as a number of seven bits a byte
+        if version == 4:  # how much of the previous name's end is dropped, in seven bits per byte
             cut = index[at] & 0x7F if at < len(index) else 0
             while at < len(index) and index[at] & 0x80:
                 at += 1

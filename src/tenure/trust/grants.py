@@ -1,11 +1,11 @@
 """Which risky settings of a repository's files this user has read and allowed.
 
-A cloned repository runs nothing and is sent nothing. `tenure trust` remembers the parts that start something, open
-something or name where things are sent, word for word, in a file of the user's own; they count only while they are
-exactly what was remembered, and a change is refused and spelled out. What a command itself does (the tests it runs, a
-script it calls) is the work under test and is not remembered.
+A cloned repository runs nothing and receives nothing. `tenure trust` stores the settings that start a program, open a
+port or name a destination, word for word, in a private file of the user. They count only while they are equal to that;
+a change is refused and listed. The files that a command uses (the tests it runs, a script it calls) are the work under
+test and are not stored.
 
-Whoever uses it runs the very values that were checked, and never reads the file a second time.
+Callers use the values that were checked, and never read the file a second time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LONGEST_VALUE = limits.TRUST_VALUE
 
 
 class Untrusted(TenureError):
-    """What a repository brought and this user has not allowed; `changes` says what to read first."""
+    """A setting of a repository that this user has not allowed; `changes` lists the differences."""
 
     code = "UNTRUSTED"
 
@@ -43,7 +43,7 @@ class Untrusted(TenureError):
 
 
 def read_section(path: str | Path) -> dict[str, Any]:
-    """All of a configuration file that is risky; empty where it has nothing of the kind."""
+    """The risky part of a configuration file; empty where it has none."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(LARGEST + 1)
@@ -59,7 +59,7 @@ def read_section(path: str | Path) -> dict[str, Any]:
 
 
 class Trusted:
-    """What one user allows, for each configuration file by its real path."""
+    """The settings that one user allows, for each configuration file by its real path."""
 
     def __init__(self, folder: str | Path) -> None:
         self.path = Path(folder) / FILE
@@ -73,7 +73,7 @@ class Trusted:
     def check(self, path: str | Path, section: Mapping[str, Any], why: str = "", *, instead: str | None = None) -> None:
         """Raise Untrusted unless this part of the file is allowed as it is, here or at the path `instead`.
 
-        `why`: why it needs to be allowed at all.
+        `why`: the reason why it must be allowed.
         """
         if not section:
             return
@@ -93,12 +93,12 @@ class Trusted:
             known[_place(path)] = json.loads(canonical(section))
 
     def forget(self, path: str | Path) -> bool:
-        """Allow nothing of the file any more; whether something was allowed."""
+        """Allow nothing of the file any more; returns whether it was allowed."""
         with self._changing() as known:
             return known.pop(_place(path), None) is not None
 
     def listed(self) -> dict[str, dict[str, Any]]:
-        """What is allowed, by the files' real paths."""
+        """The allowed settings, by the files' real paths."""
         return self._read()
 
     def _read(self) -> dict[str, dict[str, Any]]:
@@ -112,7 +112,7 @@ class Trusted:
             found = os.fstat(handle)
             if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
                 raise Untrusted(
-                    f"{self.path}: others can get at it, so it proves nothing (it must be yours, mode 0600)"
+                    f"{self.path}: other users can change it, so it is not trusted (it must be yours, mode 0600)"
                 )
             try:
                 known = json.loads(file.read())
@@ -124,7 +124,7 @@ class Trusted:
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, dict[str, Any]]]:
-        """What is allowed, written back as a whole; one at a time."""
+        """The allowed settings, written back as a whole, under a lock."""
         make_private_folder(str(self.path.parent))
         lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -150,12 +150,12 @@ class Trusted:
 
 
 def canonical(section: Mapping[str, Any]) -> str:
-    """One text for one content: what is compared. In ASCII, so that what looks alike is not alike."""
+    """One text for one content, to compare. In ASCII, so that characters that look alike differ."""
     return json.dumps(section, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
-    """What differs, one line a value, fit for a terminal whatever the values hold."""
+    """The differences, one line per value, safe to print on a terminal."""
     old, new = dict(_flat(before)), dict(_flat(now))
     lines = []
     for key in sorted(old.keys() | new.keys()):
@@ -187,7 +187,7 @@ def _shown(key: str, value: Any) -> str:
 
 
 def without_secrets(section: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """The section as it may be printed."""
+    """The section, safe to print."""
     return {
         key: without_secrets(value, f"{above}{key}.") if isinstance(value, Mapping)
         else "…" if above + key in SECRET else value

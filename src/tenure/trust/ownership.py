@@ -1,7 +1,7 @@
-"""Whether a file of `.tenure` is the user's own: theirs, closed to others, and not brought by a checkout.
+"""Whether a file of `.tenure` is the user's: owned by them, closed to others, and not from a checkout.
 
-Owner and modes are looked at each time. Git's index may be large, so that a file was not in it is remembered in the
-user's state folder, by the file's path, device, inode, time and size: a checkout that replaces it changes them.
+Owner and modes are checked each time. Git's index may be large, so the user's state folder records files that were not
+in it, by path, device, inode, time and size: a checkout that replaces a file changes them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_REMEMBERED = limits.TRUST_CACHED
 
 
 def why_foreign(path: str, found: os.stat_result, environ: Mapping[str, str]) -> str | None:
-    """Why this file of `.tenure` does not speak for the user; None where it does."""
+    """Why this file of `.tenure` is not trusted; None where it is."""
     folder = os.lstat(os.path.dirname(path))
     if found.st_uid != os.geteuid() or folder.st_uid != os.geteuid():
         return "it belongs to another user"
@@ -40,7 +40,7 @@ def why_foreign(path: str, found: os.stat_result, environ: Mapping[str, str]) ->
 
 
 def why_store_foreign(path: str) -> str | None:
-    """Why this database is not one that the user made; None where it is."""
+    """Why this database is not the user's; None where it is."""
     try:
         found, folder = os.lstat(path), os.lstat(os.path.dirname(path))
     except FileNotFoundError:
@@ -74,7 +74,7 @@ def _remembered(environ: Mapping[str, str]) -> dict[str, list[int]]:
 
 
 def _remember(environ: Mapping[str, str], known: Mapping[str, list[int]]) -> None:
-    """Two at once may lose one's answer, which is then found again; where nothing can be written, nothing is kept."""
+    """Best effort: of two concurrent writes one may be lost, and is computed again later."""
     folder = user_state(environ)
     new = os.path.join(folder, f"{FILE}.{os.getpid()}")
     with suppress(OSError):

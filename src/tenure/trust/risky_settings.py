@@ -1,4 +1,4 @@
-"""Which settings are risky: a file in the tree may give them only with the user's trust."""
+"""Risky settings: a file in the tree may set them only if the user trusts it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-# What starts something, opens something, or says where things are sent and under whose name.
+# They start a program, open a port, or name a destination or an identity.
 RISKY = ("commands", "judges", "spawners", "hooks.on_*", "run.agent", "serve", "url", "key", "artifacts")
 SECRET = ("key", "serve.jwt_secret")
 
 
 def section_of(parsed: Mapping[str, Any]) -> dict[str, Any]:
-    """The risky part of a configuration, in its own shape."""
+    """The risky part of a configuration, in the same shape."""
     section: dict[str, Any] = {}
     for pattern in RISKY:
         section |= _picked(parsed, *pattern.split("."))
@@ -20,12 +20,12 @@ def section_of(parsed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_risky(key: str) -> bool:
-    """Whether a setting of this name, written with dots, is one that a file needs trust for."""
+    """Whether a file needs trust for the setting of this name, written with dots."""
     return any(fnmatchcase(key, pattern) or fnmatchcase(key, f"{pattern}.*") for pattern in RISKY)
 
 
 def _picked(table: Mapping[str, Any], step: str, *rest: str) -> dict[str, Any]:
-    """What of a table is meant, in the same shape; what is empty starts nothing."""
+    """The selected part of a table, in the same shape, without empty values."""
     found = {key: value for key, value in table.items() if fnmatchcase(key, step)}
     if rest:
         found = {key: _picked(value, *rest) if isinstance(value, dict) else None for key, value in found.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,14 +18,14 @@ import msgspec
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.inputs import suggestion
+from tenure.processes import bounded_run
+from tenure.processes.bounded_run import CommandRun, NotRun
 from tenure.validators import sandbox
-from tenure.validators.command_run import CommandRun, run
 from tenure.validators.port import Output, Undecided, Verdict, refused, setting
 
 SETTINGS = ("command",)
 # The variables that a command gets besides those it names: an environment may contain keys.
 PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME")
-LONGEST = limits.COMMAND_TIMEOUT_MAX
 LAST_LINES = 4
 
 
@@ -50,9 +50,11 @@ def read_commands(section: Mapping[str, Any]) -> dict[str, Command]:
         except msgspec.ValidationError as error:
             raise InvalidInput(f"commands.{name[:60]}: {error}") from None
         if not command.argv or not command.argv[0] or any("\0" in word for word in command.argv):
-            raise InvalidInput(f"commands.{name[:60]}.argv: a list of words, the program first")
-        if not 0 < command.timeout <= LONGEST:
-            raise InvalidInput(f"commands.{name[:60]}.timeout: more than 0 and at most {LONGEST:.0f} seconds")
+            raise InvalidInput(f"commands.{name[:60]}.argv must be a list of words, the program first")
+        if not 0 < command.timeout <= limits.COMMAND_TIMEOUT_MAX:
+            raise InvalidInput(
+                f"commands.{name[:60]}.timeout must be more than 0 and at most {limits.COMMAND_TIMEOUT_MAX:.0f} s"
+            )
         commands[name] = command
     return commands
 
@@ -85,7 +87,7 @@ class TestPass:
         if command is None:
             raise Undecided(f"no command {name[:60]!r} is configured and trusted here")
         if output.folder is None:
-            raise Undecided(f"{name}: it has no folder to run in")
+            raise Undecided(f"{name}: there is no folder to run in")
         folder = Path(output.folder).resolve()
         at = (folder / command.folder).resolve()
         if not at.is_relative_to(folder) or not at.is_dir():
@@ -115,7 +117,7 @@ def _wrapped(name: str, command: Command, folder: Path, at: Path) -> tuple[list[
     if trouble is None:
         return sandbox.wrapped(command.argv, folder, at, network=command.network), "bwrap"
     if command.sandbox == "always":
-        raise Undecided(f"{name}: it may run only in a sandbox, and {trouble}")
+        raise Undecided(f"{name} must run only in a sandbox, but {trouble}")
     return list(command.argv), f"none: {trouble}"
 
 
@@ -146,3 +148,12 @@ def _verdict(name: str, command: Command, ran: CommandRun, around: str) -> Verdi
 
 def _last(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()][-LAST_LINES:]
+
+
+def run(argv: Sequence[str], **how: Any) -> CommandRun:
+    """As `bounded_run.run`; raises Undecided where the command cannot be started or ended."""
+    try:
+        return bounded_run.run(argv, **how)
+    except NotRun as error:
+        hint = "Fix the command in the configuration." if error.is_misconfigured else None
+        raise Undecided(error.message, hint, again=error.may_pass) from error

@@ -68,7 +68,7 @@ def _of_third_party(name: str) -> Validator:
     if name not in known:
         all_names = (*NAMES, *sorted(known))
         raise InvalidInput(
-            f"there is no validator {name[:60]!r}{suggestion(name, all_names)}", f"There are: {', '.join(all_names)}."
+            f"unknown validator {name[:60]!r}{suggestion(name, all_names)}", f"valid: {', '.join(all_names)}"
         )
     made: Validator = known[name].load()()
     return made

@@ -21,7 +21,6 @@ from tenure.validators.judges.judge_config import Answer, Judge, JudgeTransport,
 from tenure.validators.port import Output, Undecided, Verdict, cut, refused, setting
 
 SETTINGS = ("rubric", "threshold", "judge")
-LONGEST_RUBRIC = limits.RUBRIC
 LARGEST_OUTPUT = limits.JUDGE_OUTPUT
 THRESHOLD = 0.7
 TRIES = 2
@@ -96,7 +95,9 @@ class LlmJudge:
                 opinion = read_opinion(answer.text)
             except Unreadable as error:
                 if not left:
-                    raise Undecided(f"the judge {name} gives no readable opinion: {error}", again=True) from None
+                    raise Undecided(
+                        f"the judge {name} did not answer in the requested form: {error}", again=True
+                    ) from None
                 continue
             return _verdict(opinion, threshold, name, answer, used)
         raise AssertionError("the last try returns or raises")
@@ -148,8 +149,8 @@ def _read(settings: Mapping[str, Any]) -> tuple[str, float, str]:
     name = setting(settings, "judge", (str,), SETTINGS, "default")
     if not rubric.strip():
         raise InvalidInput("output.settings.rubric: must not be empty")
-    if len(rubric) > LONGEST_RUBRIC:
-        raise TooLarge(f"output.settings.rubric: {len(rubric)} characters; at most {LONGEST_RUBRIC}")
+    if len(rubric) > limits.RUBRIC:
+        raise TooLarge(f"output.settings.rubric: {len(rubric)} characters; at most {limits.RUBRIC}")
     if not 0 < threshold <= 1:
         raise InvalidInput(f"output.settings.threshold must be more than 0 and at most 1 (got {threshold})")
     return rubric, float(threshold), name

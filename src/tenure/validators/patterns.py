@@ -13,21 +13,15 @@ import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, TooLarge
-from tenure.validators import workers
 from tenure.validators.port import Output, Verdict, cut, refused, setting
-from tenure.validators.schemas import LARGEST_OUTPUT, too_large
+from tenure.validators.schemas import LARGEST_OUTPUT, InWorkers, too_large
 
 SETTINGS = ("pattern", "of")
 OF = ("data", "summary")
-LONGEST_PATTERN = limits.PATTERN
 
 
-class Regex:
+class Regex(InWorkers):
     name = "regex"
-    is_quick = True
-
-    def __init__(self, pool: workers.Workers | None = None) -> None:
-        self._pool = pool
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         pattern, _ = _read(settings)
@@ -53,15 +47,12 @@ class Regex:
             return Verdict(True)
         return refused([f"the {of} does not match {cut(pattern, 200)}", *reply.said.get("reasons", ())])
 
-    def _workers(self) -> workers.Workers:
-        return self._pool or workers.shared()
-
 
 def _read(settings: Mapping[str, Any]) -> tuple[str, str]:
     pattern = setting(settings, "pattern", (str,), SETTINGS)
     of = setting(settings, "of", (str,), SETTINGS, "data")
     if of not in OF:
-        raise InvalidInput(f"output.settings.of: {of[:20]!r} is none of {', '.join(OF)}")
-    if len(pattern) > LONGEST_PATTERN:
-        raise TooLarge(f"output.settings.pattern: {len(pattern)} characters; at most {LONGEST_PATTERN}")
+        raise InvalidInput(f"output.settings.of must be one of {', '.join(OF)} (got {of[:20]!r})")
+    if len(pattern) > limits.PATTERN:
+        raise TooLarge(f"output.settings.pattern: {len(pattern)} characters; at most {limits.PATTERN}")
     return pattern, of

@@ -125,5 +125,5 @@ def setting(
     value = settings.get(name)
     if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
         words = " or ".join(kind.__name__ for kind in wanted)
-        raise InvalidInput(f"output.settings.{name}: {value!r:.60} is not {words}")
+        raise InvalidInput(f"output.settings.{name} must be {words} (got {value!r:.60})")
     return value

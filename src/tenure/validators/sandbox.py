@@ -18,6 +18,7 @@ SECRETS = (
     ".claude", ".codex", ".gemini", ".config/gh", ".config/gcloud", ".config/github-copilot", ".local/state/tenure",
 )  # fmt: skip
 PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 hides sockets and files of others
+SYSTEM = ("--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
 READ_ONLY = (".git", ".tenure")  # in the folder itself: hooks, config and the store
 
 
@@ -27,21 +28,7 @@ def trouble() -> str | None:
     program = shutil.which("bwrap")
     if program is None:
         return "bwrap is not installed"
-    probe = [
-        program,
-        "--ro-bind",
-        "/",
-        "/",
-        "--dev",
-        "/dev",
-        "--proc",
-        "/proc",
-        "--unshare-all",
-        "--",
-        "/bin/sh",
-        "-c",
-        ":",
-    ]
+    probe = [program, *SYSTEM, "--", "/bin/sh", "-c", ":"]
     try:
         done = subprocess.run(probe, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -51,9 +38,7 @@ def trouble() -> str | None:
 
 def wrapped(argv: Sequence[str], folder: Path, at: Path, *, network: bool) -> list[str]:
     """The command in its sandbox; `folder` is writable, and the command starts in the folder `at`."""
-    bwrap = [
-        "bwrap", "--die-with-parent", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
-    ]  # fmt: skip
+    bwrap = ["bwrap", "--die-with-parent", *SYSTEM]
     for private in PRIVATE:
         if Path(private).is_dir():
             bwrap += ["--tmpfs", private]

@@ -18,17 +18,23 @@ from tenure.validators.port import Output, Verdict, refused, setting
 
 SETTINGS = ("schema", "draft")
 DRAFTS = ("4", "6", "7", "2019-09", "2020-12")
-LARGEST_SCHEMA = limits.SCHEMA_BYTES
-DEEPEST_SCHEMA = limits.SCHEMA_DEPTH
 LARGEST_OUTPUT = limits.SCHEMA_OUTPUT_BYTES
 
 
-class JsonSchema:
-    name = "json-schema"
+class InWorkers:
+    """A validator whose checks run in the worker processes: in `pool`, by default the pool of this process."""
+
     is_quick = True
 
     def __init__(self, pool: workers.Workers | None = None) -> None:
         self._pool = pool
+
+    def _workers(self) -> workers.Workers:
+        return self._pool or workers.shared()
+
+
+class JsonSchema(InWorkers):
+    name = "json-schema"
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         schema, draft = _read(settings)
@@ -53,9 +59,6 @@ class JsonSchema:
             return refused([*reply.said["reasons"], "there are more errors, too many to collect"], limit=reply.limit)
         return refused(reply.said["reasons"])
 
-    def _workers(self) -> workers.Workers:
-        return self._pool or workers.shared()
-
 
 def too_large(most: int) -> Verdict:
     return refused([f"the output has more than {most:,} bytes; submit it as an artifact"], limit="size")
@@ -66,17 +69,17 @@ def _read(settings: Mapping[str, Any]) -> tuple[bytes, bytes]:
     schema = setting(settings, "schema", (dict, bool), SETTINGS)
     draft = setting(settings, "draft", (str,), SETTINGS, "")
     if draft and draft not in DRAFTS:
-        raise InvalidInput(f"output.settings.draft: {draft[:20]!r} is none of {', '.join(DRAFTS)}")
+        raise InvalidInput(f"output.settings.draft must be one of {', '.join(DRAFTS)} (got {draft[:20]!r})")
     _check_depth(schema)
     encoded = msgspec.json.encode(schema)
-    if len(encoded) > LARGEST_SCHEMA:
-        raise TooLarge(f"output.settings.schema: {len(encoded):,} bytes; at most {LARGEST_SCHEMA:,}")
+    if len(encoded) > limits.SCHEMA_BYTES:
+        raise TooLarge(f"output.settings.schema: {len(encoded):,} bytes; at most {limits.SCHEMA_BYTES:,}")
     return encoded, draft.encode()
 
 
 def _check_depth(schema: Any) -> None:
     level = [schema]
-    for _ in range(DEEPEST_SCHEMA):
+    for _ in range(limits.SCHEMA_DEPTH):
         level = [
             inner
             for value in level
@@ -85,7 +88,7 @@ def _check_depth(schema: Any) -> None:
         ]
         if not level:
             return
-    raise InvalidInput(f"output.settings.schema: nested more than {DEEPEST_SCHEMA} deep")
+    raise InvalidInput(f"output.settings.schema: nested more than {limits.SCHEMA_DEPTH} deep")
 
 
 def _ended(limit: str, seconds: float) -> str:

@@ -27,9 +27,7 @@ from tenure.validators.port import Undecided
 
 CHECKER = Path(__file__).with_name("checker.py")
 STARTING = 30.0  # seconds for a start, far more than needed on a busy machine
-PATIENCE = limits.CHECK_WAIT
 ITS_OWN = 1.0  # seconds after its limit until a worker ends itself
-LARGEST_REPLY = limits.CHECK_REPLY_BYTES
 PART = 1 << 16
 
 
@@ -75,12 +73,12 @@ class Workers:
             worker.end()
 
     def _take(self) -> _Worker:
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + limits.CHECK_WAIT
         with self._changed:
             while not self._idle and self._busy >= self._most:
                 left = until - time.monotonic()
                 if left <= 0 or self._most == 0:
-                    raise Undecided(f"no process to check outputs was free for {PATIENCE:.0f} s", again=True)
+                    raise Undecided(f"no process to check outputs was free for {limits.CHECK_WAIT:.0f} s", again=True)
                 self._changed.wait(left)
             self._busy += 1
             if self._idle:
@@ -194,7 +192,7 @@ class _Worker:
         except BlockingIOError:
             return []
         self._heard += part
-        if not part or len(self._heard) > LARGEST_REPLY:
+        if not part or len(self._heard) > limits.CHECK_REPLY_BYTES:
             return None
         *lines, self._heard = self._heard.split(b"\n")
         return [msgspec.json.decode(line) for line in lines]

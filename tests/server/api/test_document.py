@@ -14,17 +14,17 @@ import requests
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
 from tenure.client import Client
-from tenure.client.routes import COMMANDS, PREFIX, QUERIES, route_of
+from tenure.client.routes import COMMANDS, PREFIX, QUERIES, ROUTES
 from tenure.core.instants import is_instant
 from tenure.core.roles import ROLES
 from tenure.engine.reads.query_table import read_query
 from tenure.server import responses
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy
-from tenure.server.bodies import RequestContext, reader_of
 from tenure.server.docs_page import html, operations
 from tenure.server.logs import ServerLog
 from tenure.server.openapi import document, examples
+from tenure.server.requests import RequestContext, reader_of
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
 from tenure.testing.factories import PROJECT, Scene
@@ -109,7 +109,7 @@ def test_every_look_answers_on_the_wire_as_it_says(tmp_path: Path) -> None:
             continue
         query = kind(project="" if kind in OF_STORE else PROJECT, **fields)
         answer = responses.of_view(query, read_query(scene.engine, query))
-        route = route_of(kind)
+        route = ROUTES[kind]
         says = strict["paths"][PREFIX + route.path]["get"]["responses"]["200"]["content"]["application/json"]
         schema = {**says["schema"], "components": strict["components"]}
         value = msgspec.json.decode(answer.body)

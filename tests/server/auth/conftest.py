@@ -12,8 +12,8 @@ from tenure.core import commands as c
 from tenure.core.commands import Principal
 from tenure.engine import Engine
 from tenure.server.auth.authenticator import Authenticator
-from tenure.server.auth.key_sets import Fetch
 from tenure.server.auth.policy import Policy
+from tenure.server.auth.tokens import Fetch
 from tenure.stores.memory import Memory
 from tenure.testing.clock import FakeClock
 from tenure.testing.factories import Dice

@@ -12,7 +12,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core.errors import NotAllowed, NotSignedIn, RateLimited
 from tenure.core.records import ApiKey, WebSession
-from tenure.server.auth import cookies
+from tenure.server.auth import request_source
 from tenure.server.auth.authenticator import Authenticator
 from tests.server.auth.conftest import Door, scope
 
@@ -78,7 +78,7 @@ def test_a_cookie_ends_with_its_key_or_its_time(door: Door, ending: str) -> None
         door.engine.do(c.RotateKey(key=id, grace=60))
         door.pass_time(2)  # in its grace, which is for programs that are told the new secret meanwhile
     else:
-        door.pass_time(3600 if ending == "expired" else cookies.SECONDS)
+        door.pass_time(3600 if ending == "expired" else request_source.COOKIE_SECONDS)
     with pytest.raises(NotSignedIn):
         door.admit(cookie=cookie, **PAGE)
 
@@ -124,7 +124,7 @@ def test_a_key_has_a_bounded_number_of_sessions_and_old_ones_are_cleared(door: D
     door.pass_time(2)
     with pytest.raises(NotSignedIn):
         door.admit(cookie=first, **PAGE)
-    door.pass_time(cookies.SECONDS)
+    door.pass_time(request_source.COOKIE_SECONDS)
     sign_in(door, key)
     with door.engine.reading() as work:
         assert len(work.find(WebSession, {})) == 1

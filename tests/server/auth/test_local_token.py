@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tenure.core.errors import NotSignedIn, RateLimited
-from tenure.server.auth import cookies
+from tenure.server.auth import request_source
 from tenure.server.auth.policy import Policy
 from tests.server.auth.conftest import Door, scope
 
@@ -69,7 +69,7 @@ def test_the_link_signs_in_to_the_dashboard_until_it_is_left_or_old(here: Door) 
     with pytest.raises(NotSignedIn):
         here.admit(cookie=one, **HERE)
     here.admit(cookie=other, **HERE)
-    here.pass_time(cookies.SECONDS)
+    here.pass_time(request_source.COOKIE_SECONDS)
     with pytest.raises(NotSignedIn):
         here.admit(cookie=other, **HERE)
     with pytest.raises(NotSignedIn):

@@ -15,9 +15,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from tenure.core.errors import AuthUnavailable, NotAllowed, NotSignedIn, RateLimited
-from tenure.server.auth import key_sets, tokens
-from tenure.server.auth.key_sets import fetched
+from tenure.server.auth import tokens
 from tenure.server.auth.policy import Jwt, Policy
+from tenure.server.auth.tokens import AGAIN, FRESH, LARGEST_SET, OLDEST, fetched
 from tests.server.auth.conftest import Door
 
 SECRET = "a secret that is shared by two only"
@@ -194,7 +194,7 @@ def test_a_new_key_of_the_issuer_is_found_at_most_twice_a_minute(public_door: Do
         with pytest.raises(NotSignedIn, match="issuer does not publish"):
             public_door.admit(signed(EC, "two", "ES256"))
     assert issuer.asked == 1
-    public_door.pass_time(key_sets.AGAIN)
+    public_door.pass_time(AGAIN)
     assert public_door.admit(signed(EC, "two", "ES256")).user == "mia"
     assert issuer.asked == 2
 
@@ -203,7 +203,7 @@ def test_a_key_that_the_issuer_took_back_ends(public_door: Door, issuer: Issuer)
     token = signed()
     public_door.admit(token)
     issuer.keys[:] = [public(EC, "two")]
-    public_door.pass_time(key_sets.FRESH)
+    public_door.pass_time(FRESH)
     with pytest.raises(NotSignedIn):
         public_door.admit(token)
 
@@ -211,12 +211,12 @@ def test_a_key_that_the_issuer_took_back_ends(public_door: Door, issuer: Issuer)
 def test_while_the_issuer_is_away_its_keys_are_good_for_a_day(public_door: Door, issuer: Issuer) -> None:
     public_door.admit(signed())
     issuer.is_away = True
-    public_door.pass_time(key_sets.FRESH)
+    public_door.pass_time(FRESH)
     public_door.admit(signed(sub="mo"))
     asked = issuer.asked
     public_door.admit(signed(sub="max"))
     assert issuer.asked == asked  # not with every request
-    public_door.pass_time(key_sets.OLDEST)
+    public_door.pass_time(OLDEST)
     with pytest.raises(AuthUnavailable, match="no route to host"):
         public_door.admit(signed(sub="moritz"))
 
@@ -226,14 +226,14 @@ def test_an_issuer_that_was_never_there_is_told(public_door: Door, issuer: Issue
     with pytest.raises(AuthUnavailable):
         public_door.admit(signed())
     issuer.is_away = False
-    public_door.pass_time(key_sets.AGAIN)
+    public_door.pass_time(AGAIN)
     public_door.admit(signed())
 
 
 def test_of_one_key_the_id_may_be_left_out(public_door: Door, issuer: Issuer) -> None:
     public_door.admit(signed(id=None))
     issuer.keys.append(public(EC, "two"))
-    public_door.pass_time(key_sets.FRESH)
+    public_door.pass_time(FRESH)
     with pytest.raises(NotSignedIn):
         public_door.admit(signed(id=None, sub="mo"))
 
@@ -284,7 +284,7 @@ def test_keys_come_over_the_wire(web: tuple[str, dict[str, tuple[int, bytes, str
 
 def test_what_is_fetched_is_bounded_and_led_nowhere_else(web: tuple[str, dict[str, tuple[int, bytes, str]]]) -> None:
     url, pages = web
-    pages["/large"] = (200, b" " * (key_sets.LARGEST + 1), "")
+    pages["/large"] = (200, b" " * (LARGEST_SET + 1), "")
     pages["/moved"] = (302, b"", f"{url}/keys")
     pages["/keys"] = (200, b'{"keys": []}', "")
     with pytest.raises(ValueError, match="more than"):

@@ -72,5 +72,18 @@ class Tab:
         if folder is not None:
             self.page.screenshot(path=folder / name, **options)
 
+    def emptied(self) -> list[str]:
+        """Make it as good as new. The troubles it had."""
+        troubles, self.troubles, self.forgives = self.troubles, [], ()
+        self.page.unroute_all()
+        if self.page.url.startswith(self.url):
+            self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        self.page.goto("about:blank")
+        self.context.clear_cookies()
+        self.page.set_viewport_size(DESK)
+        self.page.emulate_media(color_scheme="light", reduced_motion="no-preference")
+        self.troubles.clear()  # of requests that the end of the page cut off
+        return troubles
+
     def close(self) -> None:
         self.context.close()

@@ -127,7 +127,7 @@ def test_a_drain_is_taken_back_while_its_holder_works(tab: Tab, client: Client) 
     client.pause(key, "after this one", drain=True)
     tab.go(f"{P}/tasks/{key}")
     expect(tab.find(".cause")).to_contain_text("A drain")
-    tab.find(".cause").get_by_role("button", name="Take it back").click()
+    tab.find(".cause").get_by_role("button", name="Cancel the drain").click()
     expect(tab.find(".cause")).to_have_count(0)
     assert client.renew(receipt).directive == "continue"
 

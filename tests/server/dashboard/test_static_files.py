@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tenure.server.dashboard
-from tenure.cli import state_marks
+from tenure.cli import text_format
 from tenure.client.routes import COMMANDS, T
 from tenure.core import lifecycle
 from tenure.core.events import KINDS
@@ -145,7 +145,7 @@ def test_states_are_all_known_with_the_command_line_s_signs() -> None:
     told = script("format.js").partition("MARKS = {")[2].partition("}")[0]
     signs = dict(re.findall(r'(\w+): "(.)"', told))
     assert tuple(signs) == lifecycle.STATES
-    assert {state: sign for state, sign in signs.items() if sign != state_marks.MARKS[state].sign} == {"cancelled": "–"}
+    assert {state: sign for state, sign in signs.items() if sign != text_format.MARKS[state].sign} == {"cancelled": "–"}
 
 
 def test_every_event_with_a_colour_is_known() -> None:

@@ -15,9 +15,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import Implementation
 
-from tenure.cli.crash import kept_crash
+from tenure.cli.answers import kept_crash
 from tenure.client import Client
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.config import read_settings
 from tenure.core.commands import Principal
 from tenure.engine import Engine

@@ -11,18 +11,18 @@ from tenure.core import commands as c
 from tenure.core.commands import OWNER
 from tenure.core.errors import StoreUnavailable
 from tenure.engine.verbs.lead import COORDINATOR
-from tenure.server import event_counter, task_cache
+from tenure.server import metrics, task_cache
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy
-from tenure.server.event_counter import EventCounter
 from tenure.server.logs import ServerLog
-from tenure.server.metrics import Metrics
+from tenure.server.metrics import EventCounter, Metrics
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
 from tenure.testing.factories import Scene
 from tests.server.observability.samples import Told
 
 PATIENCE = 30.0
+CLAIM = c.ClaimNext(project="p", agent="ann", session="s")
 EVENTS = (
     "tenure_generation_increments_total", "tenure_lease_expirations_total", "tenure_tasks_completed_total",
     "tenure_claims_ended_total", "tenure_attempts_failed_total", "tenure_retries_total", "tenure_dead_letters_total",
@@ -138,7 +138,7 @@ def test_what_a_first_claim_was_told_is_not_read_again(scene: Scene, monkeypatch
     server.hear()
     scene.pass_time(seconds=25)
     several = scene.next(n=2, lease=60)
-    server.event_counter.see("p", several)
+    server.event_counter.observe(CLAIM, OWNER, several, 0.0)
     with monkeypatch.context() as unread:
         unread.setattr(task_cache.TaskCache, "learn_rows", lambda *_: 1 / 0)
         scene.take(scene.add())
@@ -167,10 +167,10 @@ def test_an_answer_is_believed_for_its_own_claim_alone(scene: Scene) -> None:
     lead(scene, "one")
     told.hear()
     again, first = scene.claim(key, "bo"), scene.claim(late, lease=60)
-    told.event_counter.see("p", again)
+    told.event_counter.observe(CLAIM, OWNER, again, 0.0)
     told.hear()
     untold.hear()
-    told.event_counter.see("p", first)
+    told.event_counter.observe(CLAIM, OWNER, first, 0.0)
     scene.pass_time(seconds=65)
     scene.engine.sweep()
     scene.pass_time(seconds=5)
@@ -188,12 +188,12 @@ def test_answers_are_kept_by_who_counts_and_only_so_many(scene: Scene, monkeypat
     monkeypatch.setattr(task_cache, "MOST", 2)
     server = Counted(scene, "one")
     granted = [scene.claim(scene.add(type="review")) for _ in range(5)]
-    server.event_counter.see("p", granted[0])
+    server.event_counter.observe(CLAIM, OWNER, granted[0], 0.0)
     assert not server.event_counter._answered
     lead(scene, "one")
     server.hear()
     for outcome in granted:
-        server.event_counter.see("p", outcome)
+        server.event_counter.observe(CLAIM, OWNER, outcome, 0.0)
     scene.add()
     server.hear()
     server.event_counter.stop()
@@ -321,7 +321,7 @@ def test_counters_go_on_where_rows_cannot_be_read(
 def test_what_comes_too_fast_is_left_out_and_told_of(
     scene: Scene, server: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_counter, "MOST_WAITING", 3)
+    monkeypatch.setattr(metrics, "MOST_WAITING", 3)
     for _ in range(5):
         scene.take(scene.add())
     server.hear()

@@ -10,6 +10,7 @@ from tenure.core import commands as c
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import InvalidInput, NotFound, OutcomeUnknown, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.engine.duties.coordinator import Cycle
 from tenure.server.metric_definitions import COUNTER, HISTOGRAM, METRICS, STORE_GAUGES
 from tenure.server.metrics import MOST_PROJECTS, Metrics
 from tests.server.observability.samples import Told
@@ -146,9 +147,9 @@ def test_cycles_tell_who_leads_and_how_long_ago_the_last_good_one_was() -> None:
     told = Told(Metrics(monotonic=lambda: now))
     now = 107.0
     assert told["tenure_coordinator_last_cycle_age_seconds",] == 7
-    told.metrics.cycle(0.25, leads=True, term=3, settled=10, failed=1)
+    told.metrics.cycle(Cycle(0.25, settled=10, failed=1, ok=True), 3)
     now = 110.0
-    told.metrics.cycle(0.5, leads=False, ok=False)
+    told.metrics.cycle(Cycle(0.5, settled=0, failed=0, ok=False), None)
     assert told["tenure_coordinator_last_cycle_age_seconds",] == 3
     assert told["tenure_coordinator_leader",] == 0
     assert told["tenure_coordinator_term",] == 3

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.server.trace_context import Trace, trace_of
+from tenure.server.requests import Trace, trace_of
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 ID = re.compile(r"[0-9a-f]{32}")

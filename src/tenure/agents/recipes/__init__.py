@@ -3,13 +3,20 @@
 A recipe is data: pieces (`pieces.py`), each of which knows how to get into one file and out again. `installation.py`
 applies recipes; `setup_record.py` records each insertion, so that removal restores every file to the byte.
 
-To add an agent: a line in `agents/known_agents.py`, a module here with `RECIPE`, its name in `NAMES`; the dialect of
+To add an agent: a line in `agents/identity.py`, a module here with `RECIPE`, its name in `NAMES`; the dialect of
 its hooks goes into `agents/dialects.py`. May import client and below.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
+
+from tenure.agents.identity import KNOWN
 
 if TYPE_CHECKING:
     from tenure.agents.recipes.recipe import Recipe
@@ -18,7 +25,31 @@ NAMES = ("claude", "codex", "gemini", "opencode", "copilot")
 
 
 def by_name(name: str) -> Recipe:
-    from importlib import import_module
-
     found: Recipe = import_module(f"tenure.agents.recipes.{name}").RECIPE
     return found
+
+
+def found_agents(root: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Agents that are in use here, each with the evidence."""
+    home = environ.get("HOME") or os.path.expanduser("~")
+    found = {}
+    for name in NAMES:
+        known = by_name(name)
+        signs = [s for s in known.signs if os.path.lexists(os.path.join(root, s))]
+        programs = [p for p in KNOWN[name].programs if shutil.which(p, path=environ.get("PATH"))]
+        users = [f"~/{s}" for s in known.user_signs if os.path.isdir(os.path.join(home, s))]
+        if signs or programs or users:
+            found[name] = (signs + [f"`{p}` on the PATH" for p in programs] + users)[0]
+    return found
+
+
+def start_command(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The command that starts tenure from other tools' settings: its name if it is on the PATH, else this interpreter.
+
+    A virtual environment's folder is on the PATH only as long as it is active, so its `tenure` does not count.
+    """
+    found = shutil.which("tenure", path=environ.get("PATH"))
+    inside = environ.get("VIRTUAL_ENV") or (sys.prefix if sys.prefix != sys.base_prefix else None)
+    if found and not (inside and os.path.abspath(found).startswith(os.path.abspath(inside) + os.sep)):
+        return ("tenure",)
+    return (sys.executable, "-m", "tenure")

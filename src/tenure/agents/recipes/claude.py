@@ -8,7 +8,16 @@ from typing import Any
 
 from tenure.agents.recipes.json_pieces import HookGroups, McpEntry
 from tenure.agents.recipes.pieces import Piece
-from tenure.agents.recipes.recipe import TIMEOUT, Gate, Recipe, SetupTarget, own_instructions, settings_of, skill
+from tenure.agents.recipes.recipe import (
+    TIMEOUT,
+    Gate,
+    Recipe,
+    SetupTarget,
+    hook_groups,
+    own_instructions,
+    settings_of,
+    skill,
+)
 
 _IMPORT = re.compile(r"^[ \t]*(?:[-*] )?@(?:\./)?AGENTS\.md\b", re.MULTILINE)
 EDITS = "Edit|MultiEdit|Write|NotebookEdit"
@@ -32,29 +41,22 @@ def _folder(target: SetupTarget) -> str:
 
 def mcp(target: SetupTarget) -> McpEntry:
     """Copilot CLI reads it, too."""
-    command, *words = target.command
     # Without alwaysLoad the first request is sent before the server has answered, without its tools.
-    value = {"type": "stdio", "command": command, "args": [*words, "mcp"], "alwaysLoad": True}
+    value = {"type": "stdio", **target.mcp, "alwaysLoad": True}
     return McpEntry(target.path(".mcp.json"), ("mcpServers", "tenure"), value)
 
 
 def hooks(target: SetupTarget) -> HookGroups:
     """Copilot CLI runs them too: so they do not name the agent, and the hook recognises it by its environment."""
     run: dict[str, Any] = {"type": "command", "command": target.hook(), "timeout": TIMEOUT}
-    groups: dict[str, dict[str, Any]] = {
-        "SessionStart": {"hooks": [run]},
-        "PreToolUse": {"matcher": EDITS, "hooks": [run]},
-        "PostToolUse": {"matcher": "*", "hooks": [run]},
-        "Stop": {"hooks": [run]},
-        "SessionEnd": {"hooks": [run]},
-    }
-    return HookGroups(target.path(_folder(target), "settings.json"), groups)
+    events = {"SessionStart": "", "PreToolUse": EDITS, "PostToolUse": "*", "Stop": "", "SessionEnd": ""}
+    return HookGroups(target.path(_folder(target), "settings.json"), hook_groups(run, events))
 
 
 def gates(target: SetupTarget) -> list[Gate]:
     if target.is_global:
-        told = " ".join([*target.command, "mcp"])
-        return [Gate(f"for the MCP tools in every project: `claude mcp add --scope user tenure -- {told}`", None)]
+        command = " ".join([*target.command, "mcp"])
+        return [Gate(f"for the MCP tools in every project: `claude mcp add --scope user tenure -- {command}`", None)]
     folder = target.environ.get("CLAUDE_CONFIG_DIR")
     user = settings_of(os.path.join(folder, ".claude.json") if folder else target.user(".claude.json"))
     projects = user.get("projects")

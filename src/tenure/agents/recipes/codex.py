@@ -9,7 +9,7 @@ from typing import Any
 
 from tenure.agents.recipes.json_pieces import HookGroups
 from tenure.agents.recipes.pieces import Piece
-from tenure.agents.recipes.recipe import TIMEOUT, Gate, Recipe, SetupTarget, instructions, skill
+from tenure.agents.recipes.recipe import TIMEOUT, Gate, Recipe, SetupTarget, hook_groups, instructions, skill
 from tenure.agents.recipes.toml_pieces import TomlEntry
 
 
@@ -27,25 +27,14 @@ def _user_folder(target: SetupTarget) -> str:
 
 
 def _mcp(target: SetupTarget) -> TomlEntry:
-    command, *words = target.command
-    return TomlEntry(
-        os.path.join(_folder(target), "config.toml"),
-        ("mcp_servers", "tenure"),
-        {"command": command, "args": [*words, "mcp"]},
-    )
+    return TomlEntry(os.path.join(_folder(target), "config.toml"), ("mcp_servers", "tenure"), target.mcp)
 
 
 def _hooks(target: SetupTarget) -> HookGroups:
     run: dict[str, Any] = {"type": "command", "command": target.hook("--from", "codex"), "timeout": TIMEOUT}
     # Models without the tool apply_patch call it in the shell.
-    groups: dict[str, dict[str, Any]] = {
-        "SessionStart": {"hooks": [run]},
-        "PreToolUse": {"matcher": "apply_patch|Bash", "hooks": [run]},
-        "PostToolUse": {"matcher": "*", "hooks": [run]},
-        "Stop": {"hooks": [run]},
-        "SessionEnd": {"hooks": [run]},
-    }
-    return HookGroups(os.path.join(_folder(target), "hooks.json"), groups)
+    events = {"SessionStart": "", "PreToolUse": "apply_patch|Bash", "PostToolUse": "*", "Stop": "", "SessionEnd": ""}
+    return HookGroups(os.path.join(_folder(target), "hooks.json"), hook_groups(run, events))
 
 
 def gates(target: SetupTarget) -> list[Gate]:

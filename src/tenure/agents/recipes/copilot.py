@@ -35,8 +35,7 @@ def _hooks(target: SetupTarget, *, is_wanted: bool) -> HookGroups:
 
 
 def _user_mcp(target: SetupTarget) -> McpEntry:
-    command, *words = target.command
-    value = {"type": "local", "command": command, "args": [*words, "mcp"], "tools": ["*"]}
+    value = {"type": "local", **target.mcp, "tools": ["*"]}
     return McpEntry(target.user(".copilot", "mcp-config.json"), ("mcpServers", "tenure"), value)
 
 

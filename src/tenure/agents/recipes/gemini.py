@@ -13,6 +13,7 @@ from tenure.agents.recipes.recipe import (
     Gate,
     Recipe,
     SetupTarget,
+    hook_groups,
     instructions,
     is_below,
     own_instructions,
@@ -52,9 +53,7 @@ def context_files(target: SetupTarget) -> list[str]:
 
 
 def _mcp(target: SetupTarget) -> McpEntry:
-    command, *words = target.command
-    value = {"command": command, "args": [*words, "mcp"]}
-    return McpEntry(target.path(".gemini", "settings.json"), ("mcpServers", "tenure"), value)
+    return McpEntry(target.path(".gemini", "settings.json"), ("mcpServers", "tenure"), target.mcp)
 
 
 def _hooks(target: SetupTarget) -> HookGroups:
@@ -64,14 +63,9 @@ def _hooks(target: SetupTarget) -> HookGroups:
         "command": target.hook("--from", "gemini"),
         "timeout": TIMEOUT * 1000,
     }
-    groups: dict[str, dict[str, Any]] = {
-        "SessionStart": {"hooks": [run]},
-        "BeforeTool": {"matcher": "write_file|replace", "hooks": [run]},
-        "AfterTool": {"matcher": "*", "hooks": [run]},
-        "AfterAgent": {"hooks": [run]},
-        "SessionEnd": {"hooks": [run]},
-    }
-    return HookGroups(target.path(".gemini", "settings.json"), groups)
+    tools = "write_file|replace"
+    events = {"SessionStart": "", "BeforeTool": tools, "AfterTool": "*", "AfterAgent": "", "SessionEnd": ""}
+    return HookGroups(target.path(".gemini", "settings.json"), hook_groups(run, events))
 
 
 def gates(target: SetupTarget) -> list[Gate]:

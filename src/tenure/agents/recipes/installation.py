@@ -153,7 +153,6 @@ def _become(change: Change, known: list[Piece], wanted: list[Piece], kept: Inser
 
 
 def _without(change: Change, known: list[Piece], kept: Insertions | None, force: bool) -> str | None:
-    """The file without our pieces."""
     text = change.before
     if text is None:
         return None

@@ -101,7 +101,6 @@ def _node(text: str, at: int) -> Node:
 
 
 def new(value: Any) -> str:
-    """A new document."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -157,7 +156,6 @@ def _laid_out(text: str, value: Any, indent: str) -> str:
 
 
 def _indent_at(text: str, at: int) -> str:
-    """The indentation of the line at `at`."""
     begin = text.rfind("\n", 0, at) + 1
     found = re.compile(r"[ \t]*").match(text, begin)
     return found[0] if found else ""

@@ -17,7 +17,7 @@ TIMEOUT = limits.HOOK_TIMEOUT
 
 
 class SetupTarget(NamedTuple):
-    """What is set up: a repository, or (`is_global`) the user's settings."""
+    """The target of a setup: a repository, or (`is_global`) the user's settings."""
 
     root: str
     home: str
@@ -30,6 +30,12 @@ class SetupTarget(NamedTuple):
 
     def user(self, *parts: str) -> str:
         return os.path.join(self.home, *parts)
+
+    @property
+    def mcp(self) -> dict[str, Any]:
+        """How other tools' settings name the command of the MCP server."""
+        command, *words = self.command
+        return {"command": command, "args": [*words, "mcp"]}
 
     def hook(self, *words: str) -> str:
         """The hook's command line for a shell. It succeeds even where tenure is missing or older than its settings."""
@@ -53,6 +59,13 @@ class Recipe(NamedTuple):
 
 
 # --- pieces that several recipes share ----------------------------------------------------------------------
+
+
+def hook_groups(hook: dict[str, Any], matchers: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """One group of hooks per event; `matchers`: event → the tools it is for, empty for events without tools."""
+    return {
+        event: {**({"matcher": matcher} if matcher else {}), "hooks": [hook]} for event, matcher in matchers.items()
+    }
 
 
 def text(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Records what was inserted into which file, so that removal restores the file to the byte.
+"""Records insertions into files, so that removal restores each file to the byte.
 
 Only offsets, lengths and hashes are kept: a copy of a user's settings might contain secrets. Without the record (in
 another clone, or after a change of the file) a piece is found by its own marks.

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from tenure.core.commands import Totals
+from tenure.core.money import parse_usd, usd_text
 
 TAIL = 4000  # characters of errors that a failure quotes
 
@@ -45,6 +46,26 @@ class Reader(Protocol):
         """Totals since the start, as far as they are known."""
 
     def finish(self, exit: Exit) -> AgentOutput: ...
+
+
+class EventReader:
+    """For agents that print one JSON event a line; other lines are ignored."""
+
+    def __init__(self) -> None:
+        self._meter = Meter()
+        self._model: str | None = None
+        self._session: str | None = None
+
+    def feed(self, line: str) -> None:
+        event = event_of(line)
+        if event is not None:
+            self._event(event)
+
+    def usage(self) -> tuple[Totals, ...]:
+        return self._meter.totals()
+
+    def _event(self, event: dict[str, Any]) -> None:
+        raise NotImplementedError
 
 
 class Meter:
@@ -162,8 +183,43 @@ def retry_after_of(message: str, now: float | None = None) -> float | None:
     return None
 
 
-def failed(message: str, default: str = "task", *, status: int | None = None, model: str | None = None) -> Failure:
-    """A failure from a message, and from a status where the agent gives one."""
-    name = (of_status(status) if status is not None else None) or class_of(message, default)
+def failed(message: str, default: str = "task", *, status: object = None, model: str | None = None) -> Failure:
+    """A failure from a message, and from an HTTP status where the agent gives one."""
+    name = (of_status(status) if isinstance(status, int) else None) or class_of(message, default)
     after = retry_after_of(message) if name == "rate_limit" else None
     return Failure(name, message.strip()[-TAIL:], after, model if name == "rate_limit" else None)
+
+
+_TOKENS = ("fresh", "cached", "written", "output")
+
+
+class ClaimUsage:
+    def __init__(self) -> None:
+        self._before: dict[str, Totals] = {}  # reported under earlier generations
+        self._reported: dict[str, Totals] = {}  # reported in total
+
+    def due(self, totals: tuple[Totals, ...]) -> tuple[Totals, ...]:
+        """The totals since the agent's start that were not reported yet, as totals of the current claim."""
+        return tuple(self._own(t) for t in totals if self._reported.get(t.model) != t)
+
+    def own(self, totals: tuple[Totals, ...]) -> tuple[Totals, ...]:
+        """All totals, as totals of the current claim."""
+        return tuple(self._own(t) for t in totals)
+
+    def reported(self, totals: tuple[Totals, ...]) -> None:
+        self._reported |= {t.model: t for t in totals}
+
+    def moved(self) -> None:
+        """The agent continues under another generation."""
+        self._before = dict(self._reported)
+
+    def _own(self, totals: Totals) -> Totals:
+        before = self._before.get(totals.model)
+        if before is None:
+            return totals
+        changes: dict[str, object] = {n: max(0, getattr(totals, n) - getattr(before, n)) for n in _TOKENS}
+        changes["duration"] = max(0.0, totals.duration - before.duration)
+        if totals.cost_usd is not None:
+            spent = parse_usd(totals.cost_usd) - parse_usd(before.cost_usd or "0")
+            changes["cost_usd"] = usd_text(max(0, spent))
+        return msgspec.structs.replace(totals, **changes)

@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from tenure.agents.known_agents import KNOWN
+from tenure.agents.identity import KNOWN
 from tenure.agents.process_table import described
 from tenure.agents.quotations import editor_of
 from tenure.agents.receipts import Receipts
-from tenure.agents.runner.agent_output import TAIL, AgentOutput, Exit, Reader
-from tenure.agents.runner.claim_usage import ClaimUsage
+from tenure.agents.runner.agent_output import TAIL, AgentOutput, ClaimUsage, Exit, Reader
+from tenure.agents.runner.attempt_files import InputFiles, Transcript, keep_transcript
 from tenure.agents.runner.clis.cli import Start
 from tenure.agents.runner.conclusion import conclude
 from tenure.agents.runner.held_claim import HeldClaim, OwnEnding, Stop
-from tenure.agents.runner.input_files import InputFiles, keep_transcript
 from tenure.agents.runner.prompt import prompt_for
 from tenure.agents.runner.shared import AttemptEnd, Shared
-from tenure.agents.runner.transcripts import Transcript
 from tenure.client import Client
 from tenure.core.commands import ReportUsage, Totals
 from tenure.core.errors import InvalidInput, TenureError

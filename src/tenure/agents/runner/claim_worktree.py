@@ -33,7 +33,6 @@ class ClaimWorktree:
         return {"branch": self.branch, "commit": git.commit_id(self.made.path, "HEAD"), "base": self.made.base}
 
     def changed(self) -> git.Counted:
-        """What was committed since the agent started."""
         return git.counted_between(self.made.path, self.made.base, "HEAD")
 
     def release(self) -> tuple[str, ...]:

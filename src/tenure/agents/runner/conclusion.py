@@ -1,4 +1,4 @@
-"""What is reported about a claim when its agent has ended, repeated until the store has answered.
+"""The report of a claim after its agent has ended, repeated until the store has answered.
 
 | the agent | reported |
 | --- | --- |
@@ -12,20 +12,23 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from tenure.agents.runner.agent_output import AgentOutput, Failure
 from tenure.agents.runner.outbox import Finished, is_unknown, send
-from tenure.agents.runner.result_data import is_checked_later, is_judged, said
 from tenure.agents.runner.shared import AttemptEnd
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotFound, StoreError, TenureError
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
+from tenure.core.validation import BEFORE, NONE, validator_of
 from tenure.processes.supervisor import Ended
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 MOST_TEXT = limits.AGENT_MESSAGE
 MOST_SUMMARY = limits.SUMMARY
 SLOWEST = 5.0  # seconds between tries while the store is unavailable
+_FENCED = re.compile(r"^```[a-zA-Z]*[ \t]*\n(.*?)\n```[ \t]*$", re.DOTALL | re.MULTILINE)
 STOPPED_BY_US = ("interrupted", "settled", "cancel", "pause", "abort")
 
 
@@ -194,7 +198,6 @@ def _committed(attempt: Attempt, data: Any, summary: str) -> dict[str, Any]:
 
 
 def _failure_by(error: TenureError) -> Failure:
-    """The failure of an attempt whose result cannot be submitted."""
     if error.code in ("MERGE_CONFLICT", "COMMIT_REFUSED", "HOOK_REFUSED", "TREE_NOT_CLEAN"):
         return Failure("task", f"{error.message}; {error.hint}" if error.hint else error.message)
     if isinstance(error, InvalidInput):
@@ -336,3 +339,32 @@ def _beginning(text: str) -> str:
     """The first lines of the agent's message, as a summary."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return " ".join(lines)[:MOST_SUMMARY]
+
+
+# --- the result in the last message, in the form that the task's contract requires ---------------------------
+# Where a contract checks the data itself, the message is submitted without a wrapper, and the summary holds the rest.
+
+
+def is_judged(task: Mapping[str, Any]) -> bool:
+    """Does the contract check the data itself?"""
+    return validator_of(task.get("output") or {}) in BEFORE
+
+
+def is_checked_later(task: Mapping[str, Any]) -> bool:
+    """Can a verdict after the submit fail the attempt?"""
+    return validator_of(task.get("output") or {}) not in (NONE, *BEFORE)
+
+
+def said(task: Mapping[str, Any], text: str) -> Any:
+    """The data in a last message: its JSON where the contract has a schema and there is JSON, else the text."""
+    return _json(text) if validator_of(task.get("output") or {}) == "json-schema" else text
+
+
+def _json(text: str) -> Any:
+    """From the whole message, or from its last fenced block."""
+    for part in (text, *reversed(_FENCED.findall(text))):
+        try:
+            return msgspec.json.decode(part)
+        except msgspec.DecodeError:
+            continue
+    return text

@@ -25,8 +25,6 @@ SLOWEST = 5.0  # seconds between tries while the store is unavailable, at most
 
 
 class OwnEnding(NamedTuple):
-    """How the agent ended its claim itself."""
-
     what: str  # as the runner counts it
     sentence: str
 
@@ -99,7 +97,6 @@ class HeldClaim:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop renewing."""
         self._over.set()
         self._look.set()
         if self._thread.is_alive():

@@ -19,7 +19,7 @@ __all__ = ["Finished", "Outbox", "Sent", "is_unknown", "send"]
 
 
 def send(client: Client, finished: Finished) -> Outcome:
-    """As for any finished work; what is to be landed is landed first."""
+    """As for any finished work; work that is to be landed is landed first."""
     if finished.what != "land":
         return outbox.send(client, finished)
     from tenure.agents.runner.claim_worktree import land

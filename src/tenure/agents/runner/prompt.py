@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.agents.quotations import QUOTED, as_json, fenced, quoted, written_by
-from tenure.agents.runner.result_data import ending
 from tenure.core.outcomes import Outcome
 from tenure.core.safe_text import neutral
+from tenure.core.validation import validator_of
 
 if TYPE_CHECKING:
     from tenure.agents.runner.claim_worktree import ClaimWorktree
@@ -97,7 +97,6 @@ def _quotations(granted: Outcome, mail: Sequence[Mapping[str, Any]]) -> list[str
 
 
 def _earlier(granted: Outcome, transcripts: Sequence[str]) -> list[str]:
-    """Artifacts and transcripts of earlier attempts at this task."""
     parts = []
     if granted.artifacts:
         shown = [
@@ -115,11 +114,11 @@ def _rules(task: Mapping[str, Any], folder: str, tree: ClaimWorktree | None) -> 
     tenure, ref = tenure_command(), task.get("ref") or task["key"]
     where = f"You work in {folder}."
     if tree is not None:
-        where += f" It is in a git worktree of your own, on branch {tree.branch}: commit what you make there."
+        where += f" It is in your own git worktree, on branch {tree.branch}: commit your work there."
         for name, count in tree.earlier:
             where += f" An earlier attempt left {count} commits on branch {name}: check whether they are useful."
         for path in tree.unsaved:
-            where += f" An earlier attempt left changes that were never committed in {path}: use what is useful."
+            where += f" An earlier attempt left uncommitted changes in {path}: use them if they are useful."
     commands = (
         f'- `{tenure} progress {ref} "TEXT" --percent N`: how far you are',
         f"- `{tenure} checkpoint save {ref} --next-action TEXT`: what the next agent must know if you are stopped",
@@ -128,7 +127,16 @@ def _rules(task: Mapping[str, Any], folder: str, tree: ClaimWorktree | None) -> 
         f'- `{tenure} fail {ref} --reason "WHY"`: it cannot be done',
     )
     allowed = "\n".join(("Do not claim other tasks. You may use these commands:", *commands))
-    return ["## How to work", f"{where} {ENDING.format(ending(task))}", allowed]
+    return ["## How to work", f"{where} {ENDING.format(_ending(task))}", allowed]
+
+
+def _ending(task: Mapping[str, Any]) -> str:
+    name = validator_of(task.get("output") or {})
+    if name == "json-schema":
+        return "it must be JSON of the kind described above, and nothing else"
+    if name == "regex":
+        return "it is checked as described above"
+    return "say what you did, and what the next agent must know"
 
 
 def tenure_command() -> str:

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from tenure.agents.ended_processes import release_ended
-from tenure.agents.result_checker import tools_for
+from tenure.agents.process_table import release_ended
+from tenure.agents.result_checker import ValidationThread, tools_for
 from tenure.agents.runner.outbox import is_unknown
 from tenure.agents.runner.shared import Options, Shared
 from tenure.agents.runner.slot import Slot, speaking
-from tenure.agents.validation_thread import ValidationThread
 from tenure.client import Client
 from tenure.core import limits
 from tenure.core.errors import NotFound, StoreError
@@ -143,7 +142,6 @@ class Runner:
 
 
 def summary_of(shared: Shared, seconds: float) -> dict[str, Any]:
-    """The summary of a run, for --json."""
     import msgspec
 
     return {

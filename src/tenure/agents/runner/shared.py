@@ -22,8 +22,6 @@ MOST_REMEMBERED = limits.RUN_SUMMARY
 
 
 class Options(NamedTuple):
-    """The options of `tenure run`."""
-
     cli: Cli
     program: str  # path of the agent's program
     name: str  # agents are named NAME-1, NAME-2, …
@@ -54,8 +52,6 @@ class Options(NamedTuple):
 
 
 class AttemptEnd(NamedTuple):
-    """How one attempt ended."""
-
     agent: str
     key: str
     generation: int
@@ -95,7 +91,6 @@ class Shared:
             self._say(text)
 
     def take_ticket(self) -> bool:
-        """May one more task be started?"""
         with self._mutex:
             if self._tickets is None:
                 return True

@@ -143,11 +143,10 @@ class Slot(threading.Thread):
         return any(checker.obstacle(one) is None for one in self.client.validations())
 
     def _is_drained(self) -> bool:
-        """Has a person drained this agent?"""
         return any(a["name"] == self.agent and a["status"] == "draining" for a in self.client.agents())
 
     def _log_shortage(self, outcome: Outcome) -> None:
-        """Once for each budget that keeps it from attempt."""
+        """Once for each budget that prevents a claim."""
         if outcome.shortage is not None and outcome.shortage["scope"] != self._short_of:
             self.shared.say(f"{self.agent}: {outcome.message}; {outcome.hint}")
         self._short_of = outcome.shortage["scope"] if outcome.shortage else None
@@ -212,7 +211,7 @@ class Slot(threading.Thread):
 
 
 def speaking(client: Client, agent: str, session: str) -> Client:
-    """The same store, spoken to by another: an agent, whatever the role of the person who started the runner."""
+    """A client of the same store that acts as this agent, whatever the role of the person who started the runner."""
     other = copy.copy(client)
     other.agent, other.session = agent, session
     other.principal = Principal(role="agent", user=client.user, agent=agent, session=session)

@@ -1,7 +1,7 @@
 """One scripted agent of the demo, in its own process.
 
-It begins, and with --patient goes on after its first task, when a line comes on its stdin; it ends when stdin does, so
-that no agent outlives its parent.
+A line on its stdin starts it, and with --patient another one after its first task; it ends with its stdin, so that no
+agent outlives its parent.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("name")
     parser.add_argument("--lease", type=float, required=True)
     parser.add_argument("--work", type=float, required=True)
-    parser.add_argument("--patient", action="store_true", help="wait for another word after the first task")
-    parser.add_argument("--stall", action="store_true", help="stop in the middle of the first task; say its receipt")
+    parser.add_argument("--patient", action="store_true", help="wait for another line after the first task")
+    parser.add_argument("--stall", action="store_true", help="stop in the middle of the first task; print its receipt")
     options = parser.parse_args(argv)
     words: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(words,), daemon=True).start()

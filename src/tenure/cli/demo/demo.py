@@ -1,7 +1,7 @@
 """`demo`: a small team drains a real dag; one agent is killed mid-task, another takes over, its zombie is refused.
 
-No keys, no network: the agents are scripted, but all else is real: processes of their own, one SQLite file, a
-SIGKILL, leases by the clock, the command line that refuses. Nothing is left behind, whatever ends it.
+No keys, no network: the agents are scripted, but everything else is real: separate processes, one SQLite file, a
+SIGKILL, leases by the clock, a command line that refuses. Every ending removes its files and processes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from textwrap import wrap
 from types import FrameType
 from typing import Any
 
-from tenure.cli import lineage
+from tenure.cli import task_reads
 from tenure.cli.demo.stage import Stage, stage
 from tenure.cli.main import Answer, Run, arg, options
 from tenure.cli.text_format import style
@@ -44,11 +44,11 @@ NAMES = {task.title: str(task.name) for task in PLAN}
 FIRST, VICTIM, THIRD = "ann", "bo", "cy"
 SHOWN = frozenset({"task.claimed", "task.completed", "task.lease_expired", "dag.completed"})
 PATIENCE = limits.DEMO_WAIT
-REFUSED = 6  # what the command line ends with for one who is not the holder any more
+REFUSED = 6  # the exit code for a caller that is no longer the holder
 BROKEN = 70  # an invariant was broken
 
 
-@options(arg("--fast", action="store_true", help="no dwelling: the shortest work and lease"))
+@options(arg("--fast", action="store_true", help="without pauses: the shortest work and lease"))
 def demo(run: Run, given: Namespace) -> Answer:
     """A team of scripted agents drains a real dag in front of you. One is killed with SIGKILL in the middle of a task;
     another takes over; the dead one's late result is refused. Takes about 12 seconds, needs nothing, leaves nothing.
@@ -60,32 +60,32 @@ def demo(run: Run, given: Namespace) -> Answer:
     return Answer(value, "", 0 if value["ok"] else BROKEN)
 
 
-class _Told(BaseException):
+class _Signalled(BaseException):
     """A signal to end: unwinds everything, so that nothing is left behind."""
 
 
 @contextmanager
 def _tidy() -> Iterator[Path]:
-    """A folder of our own, gone in the end, also where we are told to end."""
+    """A temporary folder, removed at the end, also after a signal."""
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise _Told(number)
+        raise _Signalled(number)
 
     ending = (signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, end) for number in ending}
     folder = Path(tempfile.mkdtemp(prefix="tenure-demo-"))
-    told_by = None
+    signalled_by = None
     try:
         yield folder
-    except _Told as error:
-        told_by = error.args[0]
+    except _Signalled as error:
+        signalled_by = error.args[0]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         for number in ending:
             signal.signal(number, before[number])
-    if told_by is not None:
-        signal.signal(told_by, signal.SIG_DFL)
-        os.kill(os.getpid(), told_by)
+    if signalled_by is not None:
+        signal.signal(signalled_by, signal.SIG_DFL)
+        os.kill(os.getpid(), signalled_by)
 
 
 class Demo:
@@ -103,7 +103,7 @@ class Demo:
         self.refused = False
 
     def run(self) -> dict[str, Any]:
-        """What was shown, as a value; `ok` says whether every promise held."""
+        """The result of the demo; `ok`: every promise held."""
         try:
             self._play()
             return self._sum_up()
@@ -118,7 +118,7 @@ class Demo:
             self._start(FIRST, "--patient")
             self._start(VICTIM, "--stall")
             self._start(THIRD)
-            # Word by word, so that the victim has a task on every machine, however busy.
+            # One agent at a time, so that the victim has a task on every machine, however busy.
             self._send(FIRST)
             self._until(lambda event: event["kind"] == "task.claimed")
             self._send(VICTIM)
@@ -148,7 +148,7 @@ class Demo:
     def _send(self, name: str) -> None:
         pipe = self.agents[name].stdin
         assert pipe is not None
-        # Not through a buffer: what is left in one would be written, and fail, when the pipe is closed.
+        # Not through a buffer: its rest would be written, and fail, when the pipe is closed.
         with suppress(BrokenPipeError):  # it has ended, which `_until` sees
             os.write(pipe.fileno(), b"go\n")
 
@@ -176,7 +176,7 @@ class Demo:
         self._aside(f"{VICTIM} is killed with SIGKILL; its lease on {ref} runs on", "red", "bold")
 
     def _come_back(self) -> None:
-        """The dead agent's work comes in late, by the very command that any agent would use."""
+        """The dead agent's result comes late, by the command that any agent would use."""
         task = self.receipt.partition("@")[0]
         words = ["--project", "demo", "--agent", VICTIM, "--session", VICTIM, "done", task, "--receipt", self.receipt]
         command = f"$ tenure done {task} --receipt {self.receipt[:12]}… -s 'late, but done'"
@@ -197,7 +197,7 @@ class Demo:
     # --- showing ---
 
     def _until(self, is_there: Callable[[Mapping[str, Any]], bool]) -> None:
-        """Show events as they come, up to the one that is waited for."""
+        """Print events as they come, up to the awaited one."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             for event in self.client.log(after=self.seen, last=False, limit=1):
@@ -242,7 +242,7 @@ class Demo:
         wrong = self.client.verify()
         say = self.stage.say
         say(f"\nThe lineage of {style(self.lost, 'bold')} proves the takeover:\n")
-        say(lineage.fitted(history, status["now"]))
+        say(task_reads.fitted(history, status["now"]))
         completed = status["tasks"].get("completed", 0)
         say(f"\n{completed} of {len(PLAN)} tasks completed once each, in {took:.1f} s, one agent killed on the way.")
         say("Every invariant checked: " + (style("all hold.", "green", "bold") if not wrong else "; ".join(wrong)))

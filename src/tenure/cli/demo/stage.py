@@ -1,20 +1,19 @@
-"""Where the demo is shown: a graph that changes in place with the story above it, plain lines, or nothing at all."""
+"""The output of the demo: a graph that changes in place below the story, plain lines, or nothing."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from tenure.cli.state_marks import MARKS, bar
-from tenure.cli.terminal_output import printed, say
-from tenure.cli.text_format import SECOND, shorten, style, width_of
+from tenure.cli.answers import printed, say
+from tenure.cli.text_format import MARKS, SECOND, bar, shorten, style, width_of
 from tenure.core import lifecycle
 
 INNER = 14
 BOX = INNER + 2
-# Each row of the graph: the boxes from left to right, and what joins them at their first line.
+# Each row of the graph: the boxes from left to right, and the joints at their first line.
 ROWS = (
     ((None, "api", "guide", None), ("  ┌─▶", "──┬─▶", "──┐  ")),
     (("schema", "page", "tests", "ship"), ("──┼─▶", "──┴─▶", "──┼─▶")),
@@ -28,16 +27,10 @@ HEIGHT = 4 * len(ROWS) + 1
 Tasks = Mapping[str, Mapping[str, Any]]  # by local name
 
 
-class Stage(Protocol):
-    def say(self, text: str) -> None: ...
-    def draw(self, tasks: Tasks, now: int, dead: str | None) -> None: ...
-    def finish(self) -> None: ...
-
-
 def stage(*, is_silent: bool) -> Stage:
-    """What fits stdout: a drawing needs a terminal with room for it."""
+    """The kind of output that fits stdout: a drawing needs a large enough terminal."""
     if is_silent:
-        return Silence()
+        return Stage()
     if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         size = os.get_terminal_size(sys.stdout.fileno())
         if size.columns >= WIDTH and size.lines > HEIGHT + 4:
@@ -45,18 +38,20 @@ def stage(*, is_silent: bool) -> Stage:
     return Lines()
 
 
-class Silence:
+class Stage:
+    """Nothing is printed."""
+
     def say(self, text: str) -> None: ...
     def draw(self, tasks: Tasks, now: int, dead: str | None) -> None: ...
     def finish(self) -> None: ...
 
 
-class Lines(Silence):
+class Lines(Stage):
     def say(self, text: str) -> None:
         say(text)
 
 
-class Drawing:
+class Drawing(Stage):
     """The graph stays at the bottom; each line of the story pushes it down, and stays above it for good."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Beside the store: finished work that was not submitted, receipts of ended sessions, setup of agents."""
+"""Checks outside the store: finished work that was not submitted, receipts of ended sessions, setup of agents."""
 
 from __future__ import annotations
 
@@ -27,20 +27,22 @@ def outbox(patient: Patient) -> Iterator[Finding]:
     waiting, aside = [finished.key for _, finished in found], box.aside()
     if waiting:
         yield warning(
-            "outbox", f"finished work was not submitted yet: {first_of(sorted(set(waiting)))}",
+            "outbox",
+            f"finished work was not submitted yet: {first_of(sorted(set(waiting)))}",
             f"`tenure run` submits it when it starts; until then it is kept in {os.path.dirname(found[0][0])}",
-        )  # fmt: skip
+        )
     if aside:
         yield warning(
-            "outbox", f"{counted(len(aside), 'finished piece')} of work could not be taken by the store",
+            "outbox",
+            f"the store refused {counted(len(aside), 'entry', 'entries')} of the outbox",
             f"look at {aside[0]}: it has the result and the receipt to submit it with",
-        )  # fmt: skip
+        )
     if not waiting and not aside:
         yield ok("outbox", "nothing waits to be submitted")
 
 
 def receipts(patient: Patient) -> Iterator[Finding]:
-    """Receipts are dropped when their session leaves; one that just stopped leaves them behind, void."""
+    """Receipts are removed when their session leaves; a session that just stopped leaves them behind, void."""
     from tenure.agents.receipts import Receipts, sessions_with_receipts
 
     client = patient.client
@@ -59,17 +61,18 @@ def receipts(patient: Patient) -> Iterator[Finding]:
                 over.append(session.id)
     if over:
         yield note(
-            "receipts", f"{counted(len(over), 'session')} that {'is' if len(over) == 1 else 'are'} over left receipts: "
+            "receipts",
+            f"{counted(len(over), 'session')} that {'is' if len(over) == 1 else 'are'} over left receipts: "
             f"{first_of(sorted(over))}",
             "harmless, since they are void: the store refuses them, and the files may stay",
-        )  # fmt: skip
+        )
     else:
         yield ok("receipts", f"{counted(len(names), 'session')} kept some, none of them over")
 
 
 def integrations(patient: Patient) -> Iterator[Finding]:
-    """What `tenure setup --check` sees: pieces of tenure in agents' files, and gates that only a person can open."""
-    from tenure.agents.recipes.agents_in_use import found_agents
+    """The findings of `tenure setup --check`: pieces in agents' files, and confirmations by a person."""
+    from tenure.agents.recipes import found_agents
     from tenure.cli.setup import setup
 
     options = Namespace(agents=[], check=True, shows=False, remove=False, is_global=False, force=False)
@@ -80,9 +83,10 @@ def integrations(patient: Patient) -> Iterator[Finding]:
         found = found_agents(patient.home.root, patient.run.environ)
         if found:
             yield note(
-                "integrations", f"used here but not set up: {first_of(list(found))}",
+                "integrations",
+                f"used here but not set up: {first_of(list(found))}",
                 f"`tenure setup {' '.join(found)}` shows them how to use tenure",
-            )  # fmt: skip
+            )
         return
     lacking = [piece for piece in pieces if piece["state"] != "active"]
     for piece in lacking:
@@ -94,15 +98,8 @@ def integrations(patient: Patient) -> Iterator[Finding]:
         yield warning("integrations", f"{piece['agent']}: {piece['what']} in {where}: {piece['state']}{why}", fix)
     for gate in gates:
         if gate["is_open"] is False:
-            yield warning("trust", f"{gate['agent']}: its set-up waits for a person's yes", gate["text"])
+            yield warning("trust", f"{gate['agent']}: its setup waits for a person to confirm it", gate["text"])
         elif gate["is_open"] is None:
-            yield note("trust", f"{gate['agent']}: whether a person has said yes cannot be seen", gate["text"])
+            yield note("trust", f"{gate['agent']}: whether a person has confirmed it is unknown", gate["text"])
     if not lacking:
-        yield ok("integrations", f"{', '.join(agents)}: every piece is in its place")
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
+        yield ok("integrations", f"{', '.join(agents)}: complete")

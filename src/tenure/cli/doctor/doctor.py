@@ -1,7 +1,7 @@
-"""`doctor`: looks for trouble in the store, the clock, the team, the work and the set-up, and names a fix for each.
+"""`doctor`: finds problems in the store, the clock, the team, the work and the setup, and names a fix for each.
 
-It writes nothing. A check is a function (patient) → findings, and a line in CHECKS. One that cannot be made becomes a
-finding of its own: what is broken must not hide what else is.
+It writes nothing. A check is a function (patient) → findings, and a line in `_checks`. A check that fails becomes a
+finding itself, and the others still run.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from tenure.cli.answers import OF_ERROR
 from tenure.cli.doctor.findings import Finding, drawn, error, ok, warning
-from tenure.cli.exit_codes import OF_ERROR
 from tenure.cli.main import Answer, Run, arg, options
 from tenure.client.wire import plain as wire
 from tenure.core.errors import TenureError
@@ -32,12 +32,12 @@ class Patient(NamedTuple):
 Check = Callable[[Patient], Iterable[Finding]]
 
 
-@options(arg("--verify", action="store_true", help="also ask every promise of every row, and replay the whole log"))
+@options(arg("--verify", action="store_true", help="also check every invariant of every row, and replay the whole log"))
 def doctor(run: Run, given: Namespace) -> Answer:
-    """Look for trouble, and name a fix for each; nothing is changed.
+    """Find problems, and name a fix for each; nothing is changed.
 
-    Ends with 0 where no error was found (notes and warnings are no errors), with 7 where one was, and with the code of
-    the failure itself where there is no store (1), it cannot be opened (10) or the configuration is bad (11).
+    Exit code 0: no errors (notes and warnings do not count); 7: errors were found; or the code of the failure itself
+    where there is no store (1), it cannot be opened (10) or the configuration is bad (11).
     With --json an array of findings: level (ok, note, warning, error), check, message, fix.
     """
     findings, code = examined(run, is_thorough=given.verify)
@@ -49,7 +49,7 @@ def examined(run: Run, *, is_thorough: bool) -> tuple[list[Finding], int]:
     try:
         home = run.home
     except TenureError as trouble:
-        # Without a place there is nothing else to look at.
+        # Without a store there is nothing else to check.
         name = "repository" if trouble.code == "UNTRUSTED" else "store"
         return [error(name, trouble.message, trouble.hint or "`tenure config` shows the settings")], _code(trouble)
     findings, code = [], 0
@@ -63,9 +63,9 @@ def examined(run: Run, *, is_thorough: bool) -> tuple[list[Finding], int]:
         try:
             findings += check(patient)
         except (TenureError, OSError) as trouble:
-            told = getattr(trouble, "message", None) or str(trouble)
+            message = getattr(trouble, "message", None) or str(trouble)
             hint = getattr(trouble, "hint", None) or "fix the reported problem, then run it again"
-            findings.append(warning(name, f"could not be checked: {told}", hint))
+            findings.append(warning(name, f"could not be checked: {message}", hint))
     if not code and any(finding.level == "error" for finding in findings):
         code = FOUND
     return findings, code
@@ -76,14 +76,14 @@ def _code(trouble: TenureError) -> int:
 
 
 def _checks(is_thorough: bool) -> Iterator[tuple[str, Check]]:
-    from tenure.cli.doctor import agent_setup, disk, store_checks, team_checks
+    from tenure.cli.doctor import agent_setup, store_checks, team_checks
 
     yield "store", store_checks.store
-    yield "permissions", disk.permissions
-    yield "git", disk.git
-    yield "repository", disk.trust
-    yield "file system", disk.file_system
-    yield "disk", disk.disk
+    yield "permissions", store_checks.permissions
+    yield "git", store_checks.git
+    yield "repository", store_checks.trust
+    yield "file system", store_checks.file_system
+    yield "disk", store_checks.disk
     yield "clock", store_checks.clock
     yield "work", team_checks.work
     yield "outbox", agent_setup.outbox
@@ -100,4 +100,4 @@ def _promises(patient: Patient) -> Iterator[Finding]:
     for sentence in broken:
         yield error("promises", sentence, "keep a copy with `tenure db backup`, and report it with the log around it")
     if not broken:
-        yield ok("promises", "every promise that rows can be asked about holds, and the log gives the tables back")
+        yield ok("promises", "every invariant holds, and a replay of the log gives the tables back")

@@ -1,15 +1,16 @@
-"""What the doctor finds: one shape for all checks, and how it is said."""
+"""Findings of the doctor: one shape for all checks, and their text."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from textwrap import wrap
 
 import msgspec
 
-from tenure.cli.state_marks import LEVELS as COLOURS
+from tenure.cli.text_format import LEVELS as COLOURS
 from tenure.cli.text_format import counted, plain, style
 from tenure.core import limits
 
@@ -17,8 +18,8 @@ LEVELS = ("ok", "note", "warning", "error")
 MOST = limits.DOCTOR_NAMED
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """`fix` is the way on; it never names a command that destroys something."""
+class Finding(msgspec.Struct, frozen=True):
+    """`fix` never names a command that destroys something."""
 
     level: str
     check: str
@@ -26,25 +27,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     fix: str | None = None
 
 
-def ok(check: str, message: str) -> Finding:
-    return Finding(level="ok", check=check, message=message)
+ok, note, warning, error = (partial(Finding, level) for level in LEVELS)
 
 
-def note(check: str, message: str, fix: str | None = None) -> Finding:
-    return Finding(level="note", check=check, message=message, fix=fix)
-
-
-def warning(check: str, message: str, fix: str) -> Finding:
-    return Finding(level="warning", check=check, message=message, fix=fix)
-
-
-def error(check: str, message: str, fix: str) -> Finding:
-    return Finding(level="error", check=check, message=message, fix=fix)
-
-
-def first_of(names: Sequence[str], total: int | None = None) -> str:
+def first_of(names: Sequence[str]) -> str:
     """`a, b, c and 4 more`."""
-    more = (len(names) if total is None else total) - len(names[:MOST])
+    more = len(names) - len(names[:MOST])
     return ", ".join(names[:MOST]) + (f" and {more} more" if more > 0 else "")
 
 
@@ -57,7 +45,7 @@ def _folded(text: str, indent: int) -> str:
 
 
 def drawn(findings: Iterable[Finding]) -> str:
-    """The findings, worst last: that is what a person sees first at a prompt."""
+    """The findings, worst last, next to the prompt."""
     found = sorted(findings, key=lambda finding: LEVELS.index(finding.level))
     width = max(len(finding.check) for finding in found)
     lines = []
@@ -69,4 +57,4 @@ def drawn(findings: Iterable[Finding]) -> str:
             lines.append(f"{'':<{width + 11}}{style('→', 'cyan')} {_folded(plain(finding.fix), width + 13)}")
     count = {level: sum(finding.level == level for finding in found) for level in LEVELS}
     said = [counted(count[level], level) for level in ("error", "warning", "note") if count[level]]
-    return "\n".join([*lines, "", ", ".join(said) if said else style("all is well", "green")])
+    return "\n".join([*lines, "", ", ".join(said) if said else style("no problems found", "green")])

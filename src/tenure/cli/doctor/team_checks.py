@@ -1,12 +1,12 @@
-"""The team and the work: who went silent, what nobody can take, what waits for a person, whose holder is gone.
+"""Checks of the team and the work: silent agents, tasks nobody can claim, tasks that wait for a person, dead holders.
 
-All of it is read in one transaction, by index, and bounded: it must be quick where there are 100,000 tasks.
+They read in one transaction, by index and bounded: with 100,000 tasks they must still be quick.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenure.cli.doctor.findings import MOST, Finding, error, first_of, note, ok, warning
 from tenure.cli.text_format import SECOND, counted, lasting, shorten
@@ -16,13 +16,14 @@ from tenure.core.filters import Present, Range
 from tenure.core.priority import parse_lane
 from tenure.core.records import Agent, Edge, Leader, Project, Reservation, Schedule, Task, Trigger
 from tenure.engine.archive.log_readers import holding_back
-from tenure.engine.runtime.effects import living
-from tenure.engine.runtime.settle import Report, settle_due
+from tenure.engine.runtime.effects import Report, settle_due
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
+from tenure.engine.verbs.reserve import living
 
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
+    from tenure.client import Client
 
 PROMPT = 10 * SECOND  # within which an event for a lease that ran out is expected
 MOST_READ = limits.DOCTOR_ROWS
@@ -35,15 +36,13 @@ def work(patient: Patient) -> Iterator[Finding]:
     if client is None or patient.run.project not in client.projects():
         return
     if client.is_remote:
-        from tenure.cli.doctor import server_checks
-
-        yield from server_checks.work(client)
+        yield from _remote_work(client)
         return
     project = patient.run.project
     with client.store.begin(client.engine.tenant, write=False) as tx:
         late = [row for row in tx.due(project, tx.now - PROMPT, MOST_READ) if row.state in lifecycle.HELD]
         report = Report()
-        rows = UnitOfWork(tx, client.engine.chance)
+        rows = UnitOfWork(tx, client.engine.random)
         settle_due(rows, (project,), report)
         yield from _leases(late, rows.now)
         yield from _unsettled(report)
@@ -59,10 +58,11 @@ def _leases(late: Sequence[Task], now: int) -> Iterator[Finding]:
     if late:
         oldest = min(task.lease_until or now for task in late)
         yield note(
-            "leases", f"{counted(len(late), 'claim')} ran out, the first {lasting((now - oldest) / 1e6)} ago, and no "
+            "leases",
+            f"{counted(len(late), 'claim')} ran out, the first {lasting((now - oldest) / 1e6)} ago, and no "
             f"event says so yet: {first_of([task.key for task in late])}",
             "nothing to do: the tasks can be claimed, and the next command that writes settles it",
-        )  # fmt: skip
+        )
     else:
         yield ok("leases", "none that ran out is left unsettled")
 
@@ -80,19 +80,21 @@ def _agents(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         if held:
             until = max((task.lease_until or rows.now) for task in held)
             yield warning(
-                "agents", f"{agent.id} holds {first_of([t.key for t in held])} and was last heard of "
+                "agents",
+                f"{agent.id} holds {first_of([t.key for t in held])} and was last seen "
                 f"{lasting((rows.now - agent.last_seen) / 1e6)} ago",
                 f"check that it still runs; if not, others can claim when its lease ends in "
                 f"{lasting((until - rows.now) / 1e6)}",
-            )  # fmt: skip
+            )
     for agent in known:
         if (agent.cool_until or 0) > rows.now:
             left = lasting(((agent.cool_until or 0) - rows.now) / 1e6)
             yield note(
-                "agents", f"{agent.id} failed {agent.troubles} times in a row by troubles of its own and cools off",
+                "agents",
+                f"{agent.id} failed {agent.troubles} times in a row for reasons on its side and cools down",
                 f"look at its keys, limits and network; it may claim again in {left}",
-            )  # fmt: skip
-    yield ok("agents", f"{len(known) - len(silent)} heard of lately, {len(silent)} not")
+            )
+    yield ok("agents", f"{len(known) - len(silent)} seen recently, {len(silent)} not")
 
 
 def _stops(rows: UnitOfWork, project: str) -> Iterator[Finding]:
@@ -101,16 +103,18 @@ def _stops(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         kind, _, name = scope.partition(":")
         words = f" --{'by' if kind == 'agent' else kind} {name}" if name else ""
         yield note(
-            "stopped", f"claiming is stopped for {scope.rstrip(':')}{why and ': ' + why}",
+            "stopped",
+            f"claiming is stopped for {scope.rstrip(':')}{why and ': ' + why}",
             f"`tenure go{words}` allows it again",
-        )  # fmt: skip
+        )
 
 
 def _sources(rows: UnitOfWork, project: str) -> Iterator[Finding]:
-    """What makes work by itself: is there somebody who fires it, and does it get on?"""
+    """Schedules, triggers and the watch: does a coordinator run, and do they succeed?"""
     found: list[Schedule | Trigger] = [
-        *rows.find(Schedule, {"project": project}), *rows.find(Trigger, {"project": project}),
-    ]  # fmt: skip
+        *rows.find(Schedule, {"project": project}),
+        *rows.find(Trigger, {"project": project}),
+    ]
     on = [row for row in found if row.enabled]
     leader = rows.get(Leader, "", COORDINATOR)
     settings = rows.get(Project, project, project)
@@ -119,28 +123,35 @@ def _sources(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     waiting += ["the watch"] if settings is not None and settings.watch is not None else []
     if waiting and not is_led:
         yield warning(
-            "sources", f"{first_of(waiting)}: nobody is there to fire, so nothing is made by itself",
-            "keep `tenure daemon` or `tenure serve` running; what was missed goes by each schedule's policy",
-        )  # fmt: skip
+            "sources",
+            f"{first_of(waiting)}: no coordinator runs, so nothing fires",
+            "keep `tenure daemon` or `tenure serve` running; missed ticks follow each schedule's misfire policy",
+        )
     for row in on:
         if row.last_error:
             verb = "schedule" if isinstance(row, Schedule) else "trigger"
-            yield warning("sources", f"{verb} {row.id} could not make its tasks: {row.last_error}",
-                          f"`tenure {verb} show {row.id}`; `tenure {verb} add {row.id} …` changes it")  # fmt: skip
+            yield warning(
+                "sources",
+                f"{verb} {row.id} could not create its tasks: {row.last_error}",
+                f"`tenure {verb} show {row.id}`; `tenure {verb} add {row.id} …` changes it",
+            )
     if on and is_led:
         yield ok("sources", f"{counted(len(on), 'schedule or trigger', 'schedules and triggers')} on")
 
 
 def _stuck(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     found = [
-        *_untakeable(rows, project), *_dead_letters(rows, project), *_behind_cancelled(rows, project),
-        *_paused(rows, project), *_left_over(rows, project),
-    ]  # fmt: skip
+        *_untakeable(rows, project),
+        *_dead_letters(rows, project),
+        *_behind_cancelled(rows, project),
+        *_paused(rows, project),
+        *_left_over(rows, project),
+    ]
     yield from found or [ok("stuck", "no task waits for something that cannot happen")]
 
 
 def _untakeable(rows: UnitOfWork, project: str) -> Iterator[Finding]:
-    """Ready tasks, lane by lane, that none of those here may take; the stops are told of on their own."""
+    """Ready tasks, lane by lane, that no agent here may claim; stops are reported separately."""
     here = [
         eligibility.profile_of(agent, {})
         for agent in rows.find(Agent, {"project": project, "left_at": Present(False)})
@@ -158,10 +169,11 @@ def _untakeable(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         sentences = first_of([f"{p.agent} {o.sentence}" for p, o in zip(here, obstacles, strict=True) if o is not None])
         wanted = f" that can {', '.join(lane.requires)}" if lane.requires else f" on track {lane.track}"
         yield warning(
-            "stuck", f"no agent here can take {task.key if task else head.id}"
+            "stuck",
+            f"no agent here can take {task.key if task else head.id}"
             f"{f' and {count - 1} like it' if count > 1 else ''}: {sentences}",
             f"let an agent join{wanted} (`tenure join -h`), or `tenure edit` what the task asks for",
-        )  # fmt: skip
+        )
 
 
 def _dead_letters(rows: UnitOfWork, project: str) -> Iterator[Finding]:
@@ -173,26 +185,27 @@ def _dead_letters(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         held_back = f"; {counted(len(behind), 'task')} behind it: {first_of(behind)}" if behind else ""
         why = shorten(task.last_error.message, 80) if task.last_error else "out of attempts"
         yield warning(
-            "stuck", f"{task.key} is a dead letter: {why}{held_back}",
+            "stuck",
+            f"{task.key} is a dead letter: {why}{held_back}",
             f"`tenure history {task.ref}` shows how it failed, `tenure retry {task.ref}` retries it",
-        )  # fmt: skip
+        )
     more = rows.count(Task, where, "state").get(lifecycle.DEAD_LETTERED, 0) - MOST if len(letters) > MOST else 0
     if more > 0:
         yield warning("stuck", f"{more} more dead letters", "`tenure dlq` lists them all")
 
 
 def _behind_cancelled(rows: UnitOfWork, project: str) -> Iterator[Finding]:
-    """Tasks that wait for a cancelled one."""
     where = {"project": project, "state": lifecycle.CANCELLED, "dependents": Range(low=1)}
-    told = 0
+    reported = 0
     for task in rows.find(Task, where, limit=MOST_READ):
         behind = _behind(rows, task)
-        if behind and told < MOST:
-            told += 1
+        if behind and reported < MOST:
+            reported += 1
             yield warning(
-                "stuck", f"{first_of(behind)} wait{'s' if len(behind) == 1 else ''} for {task.key}, which is cancelled",
+                "stuck",
+                f"{first_of(behind)} wait{'s' if len(behind) == 1 else ''} for {task.key}, which is cancelled",
                 f"`tenure unlink {behind[0]} {task.ref}` removes the dependency; or undo the cancellation",
-            )  # fmt: skip
+            )
 
 
 def _behind(rows: UnitOfWork, task: Task) -> list[str]:
@@ -220,25 +233,26 @@ def _paused(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     if others:
         names = [f"{task.key} ({shorten(task.reason or '', 40)})" for task in others]
         ref, is_own = others[0].ref, all(pause.cause in OWN for pause in others[0].pauses)
-        fix = f"`tenure resume {ref}` resumes it" if is_own else f"`tenure why {ref}` says what lifts it"
+        fix = f"`tenure resume {ref}` resumes it" if is_own else f"`tenure why {ref}` explains it"
         yield note("stuck", f"paused: {first_of(names)}", fix)
 
 
 def _readers(rows: UnitOfWork, project: str) -> Iterator[Finding]:
-    """Who holds the archive back: what a reader has not passed stays."""
+    """Readers of the log that hold the archive back: tasks whose events they have not passed stay."""
     for name, first in holding_back(rows, project).items():
         silent = (rows.now - first.time) / 1e6
         if silent * SECOND < LONG_BEHIND:
             continue
         yield warning(
-            "archive", f"the reader {name} has not passed the log's events of the last {lasting(silent)}: no task that "
+            "archive",
+            f"the reader {name} has not passed the log's events of the last {lasting(silent)}: no task that "
             "ended since goes into the archive",
             "`tenure serve` or `tenure daemon` moves it on; `tenure db archive` does so once",
-        )  # fmt: skip
+        )
 
 
 def _left_over(rows: UnitOfWork, project: str) -> Iterator[Finding]:
-    """Reservations of tasks that nobody holds: they keep nobody from anything, and a claim removes them."""
+    """Reservations of tasks that nobody holds: they block nothing, and a claim removes them."""
     found = rows.find(Reservation, {"project": project}, limit=MOST_READ)
     alive = {row.id for row in living(rows, found)}
     patterns = sorted(row.pattern for row in found if row.id not in alive)
@@ -248,15 +262,70 @@ def _left_over(rows: UnitOfWork, project: str) -> Iterator[Finding]:
 
 def _orphans(patient: Patient) -> Iterator[Finding]:
     """Claims whose process has ended, as this host's own process table proves."""
-    from tenure.agents import ended_processes
+    from tenure.agents.process_table import ended_holders
 
     assert patient.client is not None
-    ended = [process for process in ended_processes.of_this_host(patient.client) if ended_processes.has_ended(process)]
+    ended = ended_holders(patient.client)
     for process in ended:
         yield warning(
-            "orphans", f"{first_of(process['tasks'])} {'is' if len(process['tasks']) == 1 else 'are'} held by process "
+            "orphans",
+            f"{first_of(process['tasks'])} {'is' if len(process['tasks']) == 1 else 'are'} held by process "
             f"{process['pid']}, which has ended",
             "nothing is lost: the next claim on this host takes it over",
-        )  # fmt: skip
+        )
     if not ended:
         yield ok("orphans", "no claim of a process that has ended")
+
+
+# --- over a server: doctor on the server's own host checks more, since it reads every row there --------------
+
+
+def _remote_work(client: Client) -> Iterator[Finding]:
+    status = client.status()
+    yield from _remote_agents(status["agents"], status["now"])
+    for scope, why in status["stopped"].items():
+        yield note("stopped", f"claiming is stopped for {scope.rstrip(':')}{why and ': ' + why}", "`tenure go -h`")
+    yield from _remote_sources(status)
+    yield from [*_remote_dead_letters(client), *_questions(client)] or [ok("stuck", "no task waits for a person")]
+
+
+def _remote_sources(status: dict[str, Any]) -> Iterator[Finding]:
+    if any(status["sources"].values()) and status["coordinator"] is None:
+        yield warning(
+            "sources",
+            "no coordinator runs, so schedules and triggers do not fire",
+            "check that the server's coordinator runs: `GET /health/coordinator`",
+        )
+
+
+def _remote_agents(agents: list[dict[str, Any]], now: int) -> Iterator[Finding]:
+    silent = [agent for agent in agents if agent["status"] == "stale"]
+    for agent in silent:
+        if agent["tasks"]:
+            yield warning(
+                "agents",
+                f"{agent['name']} holds {first_of(list(agent['tasks']))} and was last seen "
+                f"{lasting((now - agent['last_seen']) / 1e6)} ago",
+                "check that it still runs; if not, others can claim when its lease ends",
+            )
+    yield ok("agents", f"{len(agents) - len(silent)} seen recently, {len(silent)} not")
+
+
+def _remote_dead_letters(client: Client) -> Iterator[Finding]:
+    letters = client.dead_letters()
+    for letter in letters[:MOST]:
+        yield warning(
+            "stuck",
+            f"{letter['key']} is a dead letter",
+            f"`tenure history {letter['key']}` shows how it failed, `tenure retry {letter['key']}` tries again",
+        )
+    if len(letters) > MOST:
+        yield warning("stuck", f"{len(letters) - MOST} more dead letters", "`tenure dlq` lists them all")
+
+
+def _questions(client: Client) -> Iterator[Finding]:
+    paused = client.tasks(state="paused", limit=200)
+    asking = [t for t in paused if any(pause["cause"] == "question" for pause in t.get("pauses", ()))]
+    for task in asking[:MOST]:
+        question = shorten(task["reason"].removeprefix("question: "), 100)
+        yield warning("stuck", f"{task['key']} waits for an answer: {question}", f"`tenure answer {task['ref']} TEXT`")

@@ -1,4 +1,4 @@
 """`watch`: the full-screen live view.
 
-`watch.py` runs it, `state.py` is what keys change, `data.py` what is read, `view.py` draws: the only user of rich.
+`watch.py` runs it, `state.py` is changed by keys, `data.py` is read from the store, `view.py` draws with rich.
 """

@@ -1,4 +1,4 @@
-"""What the live view shows, read in one go: a glance, a page of tasks for each state, the last events."""
+"""The data of the live view, read at once: the status, a page of tasks for each state, the last events."""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
-"""A terminal taken over as a whole and always given back: on return, error, Ctrl-C, Ctrl-Z and a signal to end.
+"""The whole terminal, always restored: on return, error, Ctrl-C, Ctrl-Z and a signal to end.
 
-Nothing here knows what is drawn. `Fullscreen` is a context; inside it, `wait` gives keys and tells of wake-ups, and
-`show` writes one frame in one go.
+`Fullscreen` is a context; inside it, `wait` returns keys and wake-ups, and `show` writes one frame at once. It does
+not know the content.
 """
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 import select
 import signal
 import sys
@@ -14,8 +16,6 @@ import termios
 import tty
 from contextlib import suppress
 from types import FrameType, TracebackType
-
-from tenure.cli.watch.key_presses import SOON, Keys
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"  # the other screen, no cursor, empty
 LEAVE = "\x1b[0m\x1b[?25h\x1b[?1049l"
@@ -94,7 +94,7 @@ class Fullscreen:
             raise KeyboardInterrupt  # at once; where Python can only print it, in a callback, the mark is left
 
     def _stop(self) -> None:
-        """Ctrl-Z: the shell gets its screen, and we ours when it lets us go on."""
+        """Ctrl-Z: the shell gets its screen, and this view gets it again when it continues."""
         self._must_stop = False
         self._give_back()
         ours = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -148,7 +148,7 @@ class Fullscreen:
         return self.keys.feed(data), is_woken
 
     def _hung_up(self) -> None:
-        """The terminal has gone, and nobody is at its keys any more: as if the signal for that had come."""
+        """The terminal is gone: the same as SIGHUP."""
         self.ended_by = self.ended_by or signal.SIGHUP
 
     def _was_woken(self) -> bool:
@@ -165,7 +165,52 @@ class Fullscreen:
 
 
 def end_as_told(number: int) -> int:
-    """Die of the signal that told us to, now that all is tidy; the exit code where even that does not work."""
+    """End by the signal that was received, now that the terminal is restored; the exit code where that fails."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     return 128 + number
+
+
+# A whole sequence: CSI with parameters, SS3 with one letter, or escape and one other character (Alt held down).
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O[A-Za-z]|[^\[O])")
+_NAMES = {
+    "\x1b[A": "up", "\x1bOA": "up", "\x1b[B": "down", "\x1bOB": "down", "\x1b[C": "right", "\x1bOC": "right",
+    "\x1b[D": "left", "\x1bOD": "left", "\x1b[5~": "page_up", "\x1b[6~": "page_down", "\x1b[H": "home",
+    "\x1bOH": "home", "\x1b[1~": "home", "\x1b[F": "end", "\x1bOF": "end", "\x1b[4~": "end",
+    "\r": "enter", "\n": "enter", "\x7f": "backspace", "\b": "backspace", "\x15": "clear",
+}  # fmt: skip
+SOON = 0.05  # seconds within which the rest of a sequence comes; what comes later is another key
+
+
+class Keys:
+    """Names of keys from bytes as they come; an incomplete sequence is kept until its rest arrives."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._left = ""
+
+    @property
+    def is_partial(self) -> bool:
+        return bool(self._left)
+
+    def feed(self, data: bytes) -> list[str]:
+        text = self._left + self._decoder.decode(data)
+        self._left = ""
+        found = []
+        while text:
+            if text[0] != "\x1b":
+                found.append(_NAMES.get(text[0], text[0]))
+                text = text[1:]
+                continue
+            sequence = _SEQUENCE.match(text)
+            if sequence is None:
+                self._left = text
+                break
+            found.append(_NAMES.get(sequence[0], ""))
+            text = text[sequence.end() :]
+        return [name for name in found if len(name) > 1 or (name and name.isprintable())]
+
+    def flush(self) -> list[str]:
+        """The rest when no more came in time: the escape key itself."""
+        left, self._left = self._left, ""
+        return ["escape"] if left else []

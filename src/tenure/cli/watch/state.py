@@ -1,11 +1,11 @@
-"""Where a person stands in the live view, and what each key does. No terminal, no store: keys in, a new place out."""
+"""The state of the live view, and the effect of each key on it. No terminal, no store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from tenure.cli.state_marks import BY_INTEREST
+from tenure.cli.text_format import BY_INTEREST
 from tenure.core import lifecycle
 
 
@@ -66,8 +66,33 @@ class View:
             self.is_over = key == "q"
         elif key in _MOVES:
             self._move(_MOVES[key], shown)
-        elif key in _ACTIONS:
-            _ACTIONS[key](self)
+        else:
+            self._act(key)
+
+    def _act(self, key: str) -> None:
+        match key:
+            case "q":
+                self.is_over = True
+            case "enter" | " " | "right":
+                self.is_detailed, self.scroll = not self.is_detailed and self.selected is not None, 0
+            case "escape" | "left" if self.is_detailed:
+                self.is_detailed = False
+            case "escape" | "left":
+                self.search = ""
+            case "J" | "K":
+                self.scroll = max(0, self.scroll + (1 if key == "J" else -1))
+            case "f" | "F":
+                self.filter = (self.filter + (1 if key == "f" else -1)) % len(FILTERS)
+                self.is_stale = True
+            case "/":
+                self.is_searching, self.is_detailed = True, False
+            case "p":
+                self.is_paused = not self.is_paused
+                self.is_stale = not self.is_paused
+            case "r":
+                self.is_stale = True
+            case "?":
+                self.is_helping = True
 
     def _type(self, key: str, shown: Sequence[str]) -> None:
         if key == "enter":
@@ -100,56 +125,9 @@ class View:
     def open(self, task: str) -> None:
         self.selected, self.is_detailed, self.scroll = task, True, 0
 
-    # --- what keys do ---
-
-    def quit(self) -> None:
-        self.is_over = True
-
-    def toggle_detail(self) -> None:
-        self.is_detailed = not self.is_detailed and self.selected is not None
-        self.scroll = 0
-
-    def back(self) -> None:
-        if self.is_detailed:
-            self.is_detailed = False
-        elif self.search:
-            self.search = ""
-
-    def scroll_down(self) -> None:
-        self.scroll += 1
-
-    def scroll_up(self) -> None:
-        self.scroll = max(0, self.scroll - 1)
-
-    def next_filter(self) -> None:
-        self.filter = (self.filter + 1) % len(FILTERS)
-        self.is_stale = True
-
-    def previous_filter(self) -> None:
-        self.filter = (self.filter - 1) % len(FILTERS)
-        self.is_stale = True
-
-    def begin_search(self) -> None:
-        self.is_searching, self.is_detailed = True, False
-
-    def pause(self) -> None:
-        self.is_paused = not self.is_paused
-        self.is_stale = not self.is_paused
-
-    def look_again(self) -> None:
-        self.is_stale = True
-
-    def help(self) -> None:
-        self.is_helping = True
-
 
 _FAR = 1_000_000
 _MOVES = {
     "up": -1, "k": -1, "down": 1, "j": 1, "page_up": -PAGE, "page_down": PAGE, "home": -_FAR, "g": -_FAR,
     "end": _FAR, "G": _FAR,
-}  # fmt: skip
-_ACTIONS: dict[str, Callable[[View], None]] = {
-    "q": View.quit, "enter": View.toggle_detail, " ": View.toggle_detail, "right": View.toggle_detail,
-    "escape": View.back, "left": View.back, "J": View.scroll_down, "K": View.scroll_up, "f": View.next_filter,
-    "F": View.previous_filter, "/": View.begin_search, "p": View.pause, "r": View.look_again, "?": View.help,
 }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rich.box import ROUNDED
@@ -14,14 +14,13 @@ from rich.screen import Screen
 from rich.table import Table
 from rich.text import Text
 
-from tenure.cli.state_marks import AGENTS, LEVELS, MARKS, in_words, shares
+from tenure.cli.answers import clean_frame, printed
 from tenure.cli.status import led, paid, present, stops, work_of
-from tenure.cli.terminal_output import drawn
-from tenure.cli.text_format import briefly, clock, plain
+from tenure.cli.task_reads import drawn
+from tenure.cli.text_format import AGENTS, LEVELS, MARKS, ago, briefly, clock, in_words, plain, shares
 from tenure.cli.watch.data import MOST_TASKS, Detail, Snapshot
-from tenure.cli.watch.detail import colour, detail_lines
 from tenure.cli.watch.state import FILTERS, KEYS, View
-from tenure.core import lifecycle
+from tenure.core import lifecycle, limits
 
 WIDE = 120  # columns from which lists stand side by side
 NARROW = 60  # columns below which a list of tasks has fewer columns
@@ -39,7 +38,7 @@ _STATE, _AGE = 3, 6
 
 
 class Shown(NamedTuple):
-    """All that a frame is made of; `tasks` are those of `data` that the search has left."""
+    """The content of a frame; `tasks` are those of `data` that the search has left."""
 
     view: View
     data: Snapshot
@@ -70,7 +69,7 @@ def frame(shown: Shown) -> str:
         body.update(_tasks(shown, shown.width, room))
     with console.capture() as captured:
         console.print(Screen(layout), end="")
-    return drawn(captured.get()).replace("\n", "\r\n")
+    return clean_frame(captured.get()).replace("\n", "\r\n")
 
 
 def _side_by_side(shown: Shown, body: Layout, room: int) -> None:
@@ -258,3 +257,74 @@ def _detail(detail: Detail, shown: Shown, room: int) -> RenderableType:
     view.scroll = max(0, min(view.scroll, len(lines) - 1))
     more = f"J K scroll: {view.scroll + 1}/{len(lines)}" if len(lines) > room - BORDER else ""
     return _panel(Group(*lines[view.scroll :]), Text(detail.task["key"], "bold"), more, is_active=True)
+
+
+MOST_LINES = limits.WATCH_SCREEN_LINES
+
+
+def colour(name: str) -> str:
+    return "bright_black" if name == "grey" else name
+
+
+def detail_lines(detail: Detail, now: int) -> list[Text]:
+    """The lines of the detail, each no longer than it needs; the panel cuts or wraps them."""
+    return list(_lines(detail, now))
+
+
+def _lines(detail: Detail, now: int) -> Iterator[Text]:
+    task = detail.task
+    mark = MARKS[task["state"]]
+    yield Text(plain(task["title"]), "bold")
+    yield Text.assemble(
+        (f"{mark.sign} {in_words(task['state'])}", colour(mark.colour)),
+        f"  {task['tier']} priority ({task['priority']})  attempt {task['attempts']} of {task['max_attempts']}"
+        f"  generation {task['generation']}",
+    )
+    if task.get("agent"):
+        percent = f"{task['percent']} %" if task.get("percent") is not None else ""
+        step = ", ".join(part for part in (percent, plain(task.get("step") or "")) if part)
+        yield Text(f"held by {plain(task['agent'])} in session {plain(task['session'])}{': ' + step if step else ''}")
+    for reason in detail.reasons:
+        yield Text(plain(reason), "yellow" if task["state"] not in ("running", "claimed") else "")
+    yield from _facts(task)
+    if task.get("description"):
+        yield Text()
+        for line in str(task["description"]).split("\n")[:MOST_LINES]:
+            yield Text(plain(line))
+    yield from _left_behind(task, now)
+    yield Text()
+    yield Text("Lineage", "bold")
+    for line in drawn(detail.history, now, is_narrow=True).split("\n"):
+        text = Text.from_ansi(printed(line))
+        text.no_wrap, text.overflow = True, "ellipsis"
+        yield text
+    yield Text()
+    yield Text("Events", "bold")
+    for event in detail.events:
+        level = colour(LEVELS.get(event.get("level", "info"), "default"))
+        yield Text.assemble((clock(event["time"]), "dim"), " ", (event["text"], level))
+
+
+def _facts(task: dict[str, Any]) -> Iterator[Text]:
+    depends = ", ".join(f"{part['key']} ({in_words(part['state'])})" for part in task["depends_on"])
+    for name, value in (
+        ("depends on", depends), ("blocks", ", ".join(task["blocks"])), ("subtasks", ", ".join(task["subtasks"])),
+        ("tags", ", ".join(task.get("tags", ()))), ("touches", ", ".join(task.get("touches", ()))),
+        ("cost", paid(task.get("usage"))), ("work product", task.get("work_product")),
+    ):  # fmt: skip
+        if value:
+            yield Text.assemble((f"{name} ", "dim"), plain(str(value)))
+
+
+def _left_behind(task: dict[str, Any], now: int) -> Iterator[Text]:
+    if "result" in task:
+        yield Text()
+        yield Text.assemble(
+            ("result by ", "dim"), plain(task["result"]["agent"]), ": ", plain(task["result"]["summary"])
+        )
+    if "checkpoint" in task:
+        kept = task["checkpoint"]
+        yield Text()
+        yield Text(f"checkpoint by {plain(kept['agent'])}, {ago(kept['at'], now)}", "dim")
+        for name, value in kept["data"].items():
+            yield Text.assemble((f"  {plain(str(name))} ", "dim"), plain(str(value)))

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from tenure.client import Client
 
 SHORTEST = limits.WATCH_REFRESH_MIN
-SLICE = 5.0  # seconds that the waiting thread waits at a time; it looks up much oftener whether it may leave
-AWAY = 0.5  # between tries while there is nobody to ask
-LEAVING = 0.5  # a request that is under way may be left to itself
+SLICE = 5.0  # seconds of one wait of the waiting thread; it checks much more often whether to end
+AWAY = 0.5  # between tries while the store is unavailable
+LEAVING = 0.5  # how long to wait for a running request
 LAST_EVENTS = 15
 TASKS_SHOWN = 20
 
@@ -54,7 +54,7 @@ def watch(run: Run, given: Namespace) -> Answer | int:
         data = read(run.client, view.states)
         value = {**wire(data.look.status), "open_tasks": wire(data.tasks), "events": wire(data.events)}
         return Answer(value, lambda: snapshot(data))
-    data = read(run.client, view.states)  # what is wrong is said before the screen is taken
+    data = read(run.client, view.states)  # an error is printed before the screen is taken
     with fullscreen.Fullscreen() as screen, suppress(KeyboardInterrupt):
         _Live(run.client, screen, view, data, given.refresh).run()
     if screen.ended_by == signal.SIGINT:
@@ -130,7 +130,7 @@ class _Live:
             self.data = read(self.client, self.view.states)
             self.detail = None
             self.trouble = ""
-        except TenureError as error:  # it may come back; what was last seen stays on the screen
+        except TenureError as error:  # it may come back; the last data stays on the screen
             self.trouble = plain(error.message)
         self.read_at = time.monotonic()
         self.took = self.read_at - began

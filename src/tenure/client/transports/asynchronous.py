@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tenure.client.contents import PIECE, AsyncDownload, in_threads
-from tenure.client.transports.connections import TO_ANSWER, TO_CONNECT, Failed, lost, may_pass, unreachable
-from tenure.client.transports.http import Calls, IsWanted
+from tenure.client.transports.http import TO_ANSWER, TO_CONNECT, Calls, IsWanted
 from tenure.client.transports.http_messages import FOUND, Reply, Request
+from tenure.client.transports.server_address import Failed, lost, may_pass, unreachable
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreError, StoreUnavailable, TenureError
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tenure.engine import Random
     from tenure.stores.port import Clock, Store
 
-MOST_CONNECTIONS = limits.ASYNC_CONNECTIONS
 SLICE = 0.2  # seconds that the waker waits at a time: new waiters are noticed then
 UNAVAILABLE = 1.0  # seconds between tries while the store is unavailable
 
@@ -42,10 +41,7 @@ class AsyncLocalTransport:
         from tenure.engine.runtime.work_wait import POLL_WITH_WAKE_UPS, POLL_WITHOUT, SHORTEST
         from tenure.stores.port import WAKE_UPS
 
-        self._local = LocalTransport(
-            url, chance=chance, create=create, gather=True, clock=clock, monotonic=time.monotonic, pause=time.sleep,
-            artifacts=artifacts,
-        )  # fmt: skip
+        self._local = LocalTransport(url, chance=chance, create=create, gather=True, clock=clock, artifacts=artifacts)
         self.url = self._local.url
         self._waker = Waker(self._local.store)
         self._poll = POLL_WITH_WAKE_UPS if WAKE_UPS in self._local.store.features else POLL_WITHOUT
@@ -181,16 +177,17 @@ class AsyncHttpTransport(Calls):
         self._httpx = httpx2
         self._http = httpx2.AsyncClient(
             verify=ssl.create_default_context() if self.address.is_secure else False,
-            limits=httpx2.Limits(max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS),
+            limits=httpx2.Limits(
+                max_connections=limits.ASYNC_CONNECTIONS, max_keepalive_connections=limits.ASYNC_CONNECTIONS
+            ),
             trust_env=False,  # as Client: a proxy in the environment is for the web, not for the team's own server
         )
 
     async def _exchange(self, request: Request, wait: float, is_wanted: IsWanted) -> Reply:
-        built = self._http.build_request(
-            request.method, self.url + request.path, headers=request.headers,
-            timeout=self._httpx.Timeout(wait + TO_ANSWER, connect=TO_CONNECT),
-            content=in_threads(request.source.pieces()) if request.source is not None else request.body or None,
-        )  # fmt: skip
+        url, source = self.url + request.path, request.source
+        content = in_threads(source.pieces()) if source is not None else request.body or None
+        timeout = self._httpx.Timeout(wait + TO_ANSWER, connect=TO_CONNECT)
+        built = self._http.build_request(request.method, url, headers=request.headers, timeout=timeout, content=content)
         try:
             response = await self._http.send(built, stream=True)
             if request.is_download and response.status_code in FOUND:

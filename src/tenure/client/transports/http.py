@@ -5,49 +5,59 @@ it methods that block: its coroutines never suspend, so one step runs each of th
 transport gives it methods that await.
 
 Every command has a request id: sending it again has one effect and the same answer.
+
+`Connections` are kept alive, as many as there are threads that send at once. They use http.client, not a larger
+library: the command line starts hundreds of times a day, and http.client costs 30 ms of a start, others 80 and more.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import wraps
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-import msgspec
-
-from tenure.client.local_token import find_token
 from tenure.client.transports import http_messages as messages
-from tenure.client.transports.connections import Connections, Failed, Unwanted
+from tenure.client.transports.http_messages import Reply, Request, Trouble
+from tenure.client.transports.server_address import Address, Credentials, Failed, Unwanted, address_of, lost
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, OutcomeUnknown, TenureError
+from tenure.core.errors import OutcomeUnknown, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
-from tenure.core.queries import Log, Query, States, Status, Tasks
+from tenure.core.queries import Query, Status
 from tenure.core.records import replace
 
 if TYPE_CHECKING:
+    import ssl
+
     from tenure.artifacts.port import Checking
     from tenure.client.contents import Download, Upload, Wanted
-    from tenure.client.transports.http_messages import Reply, Request, Trouble
     from tenure.core.commands import ClaimNext, Command, Principal
     from tenure.engine import Random
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 IsWanted = Callable[[], bool] | None
+Monotonic = Callable[[], float]
+Pause = Callable[[float], None]
 
-LONGEST_POLL = limits.POLL_PIECE
 PATIENCE = limits.RETRY_FOR
 SHORTEST, LONGEST = 0.05, 2.0  # seconds between two tries
-PAGE = 500
-MOST_NAMED = limits.TASKS_PER_QUERY
+TO_CONNECT = limits.CONNECT_TIMEOUT
+TO_ANSWER = limits.ANSWER_TIMEOUT
+GLANCE = 0.2  # seconds between checks whether a reply is still wanted
 NOT_SIGNED_IN = 401
 
 
 class Calls:
     """One coroutine for each call of a transport."""
 
-    def __init__(self, url: str, *, key: str | None, chance: Random, monotonic: Callable[[], float]) -> None:
+    def __init__(self, url: str, *, key: str | None, chance: Random, monotonic: Monotonic) -> None:
         key = key or os.environ.get("TENURE_KEY") or None
         self.address = address_of(url, key)
         self.url = self.address.url
@@ -92,29 +102,32 @@ class Calls:
             outcome = messages.outcome_of(reply, self.url)
             if outcome.outcome != "NO_TASK" or is_last:
                 return outcome
-        return Outcome(outcome="NO_TASK", message="nobody waits for it any more")
+        return Outcome(outcome="NO_TASK", message="the caller no longer waits")
 
     async def query(self, query: Query, principal: Principal) -> Any:
         found: list[Any] = []
-        for part in _parts(query):
-            page: Query | None = _first_page(part)
+        for part in messages.parts_of(query):
+            page: Query | None = messages.first_page(part)
             while page is not None:
                 view = messages.view_of(await self._send(messages.query_request(page, principal)), self.url)
                 if not isinstance(view, dict) or "items" not in view:
                     return view
                 found += view["items"]
-                page = _next_page(page, view, len(found), part)
+                page = messages.next_page(page, view, len(found), part)
         return found
 
     async def put(self, upload: Upload, principal: Principal) -> Outcome:
-        return messages.outcome_of(await self._send(messages.upload_request(upload, principal)), self.url)
+        from tenure.client.transports.http_artifacts import upload_request
+
+        return messages.outcome_of(await self._send(upload_request(upload, principal)), self.url)
 
     async def _found(self, wanted: Wanted, principal: Principal) -> tuple[dict[str, Any], Checking, Any]:
         """An artifact's view, the check of its bytes, and the stream to read them from."""
         from tenure.artifacts.port import Checking
+        from tenure.client.transports.http_artifacts import artifact_of, download_request
 
-        reply = await self._send(messages.download_request(wanted, principal))
-        view = messages.artifact_of(reply, self.url)
+        reply = await self._send(download_request(wanted, principal))
+        view = artifact_of(reply, self.url)
         end = view["size"] if wanted.end is None else min(wanted.end, view["size"])
         return view, Checking(view["digest"], view["size"], wanted.start, end), reply.stream
 
@@ -151,7 +164,7 @@ class Calls:
         is_last = False
         while not is_last:
             left = max(0.0, until - self._monotonic())
-            poll = min(left, LONGEST_POLL)
+            poll = min(left, limits.POLL_PIECE)
             is_last = left <= poll
             yield poll, is_last
 
@@ -177,66 +190,8 @@ class Calls:
                 raise Unwanted
 
 
-class HttpTransport:
-    """Blocks the calling thread; threads share its connections."""
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        key: str | None,
-        chance: Random,
-        monotonic: Callable[[], float],
-        pause: Callable[[float], None],
-    ) -> None:
-        self._calls = _BlockingCalls(url, key, chance, monotonic, pause)
-        self.url = self._calls.url
-
-    def do(self, command: Command, principal: Principal) -> Outcome:
-        return _completed(self._calls.do(command, principal))
-
-    def run(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
-        return _completed(self._calls.run(batch, principal))
-
-    def preview(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
-        return _completed(self._calls.preview(batch, principal))
-
-    def claim_or_wait(
-        self, command: ClaimNext, seconds: float, principal: Principal, is_wanted: IsWanted = None
-    ) -> Outcome:
-        return _completed(self._calls.claim_or_wait(command, seconds, principal, is_wanted))
-
-    def query(self, query: Query, principal: Principal) -> Any:
-        return _completed(self._calls.query(query, principal))
-
-    def put(self, upload: Upload, principal: Principal) -> Outcome:
-        return _completed(self._calls.put(upload, principal))
-
-    def get(self, wanted: Wanted, principal: Principal) -> Download:
-        return _completed(self._calls.get(wanted, principal))
-
-    def mark(self, project: str, principal: Principal) -> int:
-        return _completed(self._calls.mark(project, principal))
-
-    def wait(self, mark: int, seconds: float, project: str, principal: Principal, is_wanted: IsWanted = None) -> bool:
-        return _completed(self._calls.wait(mark, seconds, project, principal, is_wanted))
-
-    def now(self, project: str, principal: Principal) -> int:
-        return _completed(self._calls.now(project, principal))
-
-    def close(self) -> None:
-        self._calls.connections.close()
-
-
 class _BlockingCalls(Calls):
-    def __init__(
-        self,
-        url: str,
-        key: str | None,
-        chance: Random,
-        monotonic: Callable[[], float],
-        pause: Callable[[float], None],
-    ) -> None:
+    def __init__(self, url: str, key: str | None, chance: Random, monotonic: Monotonic, pause: Pause) -> None:
         super().__init__(url, key=key, chance=chance, monotonic=monotonic)
         self.connections = Connections(self.address)
         self._sleep = pause
@@ -249,19 +204,49 @@ class _BlockingCalls(Calls):
 
     async def get(self, wanted: Wanted, principal: Principal) -> Download:
         from tenure.client.contents import Download
+        from tenure.client.transports.http_artifacts import pieces_of
 
         view, checking, stream = await self._found(wanted, principal)
-        return Download(view, self.connections.pieces(stream, checking), stream.close)
+        return Download(view, pieces_of(self.url, stream, checking), stream.close)
 
 
-def _completed(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that never suspends."""
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    raise AssertionError("a blocking call has suspended")
+def _blocking(
+    call: Callable[Concatenate[_BlockingCalls, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[HttpTransport, P], T]:
+    """A method that runs a coroutine of `_BlockingCalls`, which never suspends, to its end."""
+
+    @wraps(call)
+    def method(self: HttpTransport, /, *given: P.args, **named: P.kwargs) -> T:
+        try:
+            call(self._calls, *given, **named).send(None)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        raise AssertionError("a blocking call has suspended")
+
+    return method
+
+
+class HttpTransport:
+    """Blocks the calling thread; threads share its connections."""
+
+    def __init__(self, url: str, *, key: str | None, chance: Random, monotonic: Monotonic, pause: Pause) -> None:
+        self._calls = _BlockingCalls(url, key, chance, monotonic, pause)
+        self.url = self._calls.url
+
+    do = _blocking(Calls.do)
+    run = _blocking(Calls.run)
+    preview = _blocking(Calls.preview)
+    claim_or_wait = _blocking(Calls.claim_or_wait)
+    query = _blocking(Calls.query)
+    put = _blocking(Calls.put)
+    get = _blocking(_BlockingCalls.get)
+    mark = _blocking(Calls.mark)
+    wait = _blocking(Calls.wait)
+    now = _blocking(Calls.now)
+
+    def close(self) -> None:
+        self._calls.connections.close()
 
 
 # --- retries ------------------------------------------------------------------------------------------------
@@ -270,7 +255,7 @@ def _completed(coroutine: Coroutine[Any, Any, T]) -> T:
 class Tries:
     """When a request is sent again, and the error it is given up with."""
 
-    def __init__(self, request: Request, monotonic: Callable[[], float], fraction: Callable[[], float]) -> None:
+    def __init__(self, request: Request, monotonic: Monotonic, fraction: Callable[[], float]) -> None:
         self._request, self._monotonic, self._fraction = request, monotonic, fraction
         self._until = monotonic() + PATIENCE
         self._count = 0
@@ -297,100 +282,112 @@ class Tries:
         return OutcomeUnknown(f"{error.message}; whether it was done is not known", f"send it again{again}")
 
 
-# --- pages --------------------------------------------------------------------------------------------------
+# --- connections --------------------------------------------------------------------------------------------
 
 
-def _parts(query: Query) -> Iterator[Query]:
-    """The query, or several that together ask for the same: one URL cannot hold all names."""
-    if not isinstance(query, States):
-        yield query
-        return
-    for start in range(0, len(query.tasks), MOST_NAMED):
-        yield replace(query, tasks=query.tasks[start : start + MOST_NAMED])
+class Connections:
+    """Thread-safe, and safe in a forked child, which opens its own connections."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._idle: deque[HTTPConnection] = deque()  # its operations are atomic: it needs no lock
+        self._process = os.getpid()
+        self._is_closed = False
+        self._context: ssl.SSLContext | None = None
+
+    def exchange(self, request: Request, wait: float = 0.0, is_wanted: Callable[[], bool] | None = None) -> Reply:
+        """Send a request and return its reply; raise Failed where none came, Unwanted once `is_wanted` is False."""
+        if self._is_closed:
+            closed = StoreUnavailable(f"{self.address.url}: this client was closed; nothing was done")
+            raise Failed(Trouble(closed, False), may_pass=False)
+        if request.source is not None or request.is_download:
+            from tenure.client.transports.http_artifacts import transfer
+
+            return transfer(self, request)
+        kept = self._kept()
+        connection = kept or self.connect()
+        assert connection.sock is not None
+        try:
+            connection.sock.settimeout(wait + TO_ANSWER)
+            connection.request(request.method, self.address.path + request.path, request.body, request.headers)
+            if is_wanted is not None:
+                _await_reply(connection.sock, wait + TO_ANSWER, is_wanted)
+            response = connection.getresponse()
+            body = response.read()
+        except (OSError, HTTPException) as error:
+            connection.close()
+            # A server closes idle connections; its notice may cross with a request.
+            is_stale = kept is not None and isinstance(error, ConnectionError)
+            raise Failed(lost(self.address.url, error), is_stale=is_stale) from error
+        except BaseException:  # an interrupt: half a reply may be left in it
+            connection.close()
+            raise
+        self._put_back(connection, is_good=not response.will_close)
+        return Reply(response.status, body, response.headers)
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._drop_idle()
+
+    def _drop_idle(self) -> None:
+        while True:
+            try:
+                self._idle.pop().close()
+            except IndexError:
+                return
+
+    def _kept(self) -> HTTPConnection | None:
+        """An idle connection that is still good."""
+        if self._process != os.getpid():  # these are the parent's
+            self._drop_idle()
+            self._process = os.getpid()
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return None
+            # Readable although nothing was asked: the server has closed it.
+            if connection.sock is not None and not is_readable(connection.sock):
+                return connection
+            connection.close()
+
+    def _put_back(self, connection: HTTPConnection, *, is_good: bool) -> None:
+        if is_good and not self._is_closed and len(self._idle) < limits.IDLE_CONNECTIONS:
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def connect(self) -> HTTPConnection:
+        host, port, is_secure, _, url = self.address
+        connection = HTTPConnection(host, port, timeout=TO_CONNECT)
+        if is_secure:
+            connection = HTTPSConnection(host, port, timeout=TO_CONNECT, context=self._ssl_context())
+        try:
+            connection.connect()
+        except OSError as error:
+            connection.close()
+            raise Failed.to_connect(url, error) from error
+        return connection
+
+    def _ssl_context(self) -> ssl.SSLContext:
+        if self._context is None:
+            import ssl
+
+            self._context = ssl.create_default_context()
+        return self._context
 
 
-def _first_page(query: Query) -> Query:
-    """The newest events of the log come in one reply; other long lists come page by page."""
-    if isinstance(query, Tasks) or (isinstance(query, Log) and not query.last):
-        return replace(query, limit=min(query.limit, PAGE))
-    return query
+def _await_reply(sock: socket.socket, timeout: float, is_wanted: Callable[[], bool]) -> None:
+    """Wait for the first byte, and check now and then whether it is still wanted."""
+    until = time.monotonic() + timeout
+    while not is_readable(sock, GLANCE):
+        if not is_wanted():
+            raise Unwanted
+        if time.monotonic() > until:
+            raise TimeoutError("timed out")
 
 
-def _next_page(page: Query, view: Mapping[str, Any], so_far: int, wanted: Query) -> Query | None:
-    """The next page, until there are as many rows as wanted, or no more."""
-    if not isinstance(page, (Tasks, Log)) or view["next"] is None:
-        return None
-    assert isinstance(wanted, (Tasks, Log))
-    left = wanted.limit - so_far
-    if left <= 0 or (isinstance(page, Log) and page.last):
-        return None
-    after = view["next"]
-    if isinstance(page, Tasks):
-        value, id = msgspec.json.decode(after)
-        return replace(page, after=(value, id), limit=min(left, PAGE))
-    return replace(page, after=int(after), limit=min(left, PAGE))
-
-
-# --- addresses and credentials ------------------------------------------------------------------------------
-
-
-class Address(NamedTuple):
-    host: str
-    port: int
-    is_secure: bool
-    path: str  # before the API's own, without a slash at its end
-    url: str  # as it may be printed
-
-    @property
-    def is_loopback(self) -> bool:
-        return self.host in ("localhost", "::1") or self.host.startswith("127.")
-
-
-def address_of(url: str, key: str | None) -> Address:
-    """InvalidInput where it is not a server's URL, or where the key would cross a network unencrypted."""
-    parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError:
-        port = -1
-    if not parts.hostname or port == -1 or parts.query or parts.fragment:
-        raise InvalidInput(f"{url[:200]!r} is not a server's URL", "it looks like https://tenure.example.com")
-    if parts.username is not None:
-        raise InvalidInput("a server's URL has no user or password in it", "pass the key as `key`, or in TENURE_KEY")
-    is_secure = parts.scheme == "https"
-    path = parts.path.rstrip("/")
-    address = Address(parts.hostname, port or (443 if is_secure else 80), is_secure, path, url.rstrip("/"))
-    if key is not None and not is_secure and not address.is_loopback:
-        raise InvalidInput(
-            f"{url[:200]}: a key is not sent over plain HTTP to another host: anybody on the network could read it",
-            "use https://, or a tunnel to this host's loopback",
-        )
-    if key is not None and not (key.isascii() and key.isprintable()):
-        raise InvalidInput("the key has characters that are not printable ASCII", "copy it exactly as it was shown")
-    return address
-
-
-class Credentials:
-    """What a client sends to sign in: its key, or the token of the server's start on this machine.
-
-    A restarted server has a new token, so the file is read again when the token is refused.
-    """
-
-    def __init__(self, address: Address, key: str | None) -> None:
-        self._address = address if key is None and address.is_loopback else None
-        self._shown = key or self._token()
-
-    def _token(self) -> str | None:
-        return find_token(os.environ, self._address.host, self._address.port) if self._address is not None else None
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._shown}"} if self._shown else {}
-
-    def is_renewed(self) -> bool:
-        """Whether there is another token now than the refused one; it is sent from now on."""
-        token = self._token()
-        if token is None or token == self._shown:
-            return False
-        self._shown = token
-        return True
+def is_readable(sock: socket.socket, seconds: float = 0.0) -> bool:
+    poll = select.poll()  # select() fails for descriptors beyond 1023
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))

@@ -1,4 +1,4 @@
-"""HTTP messages: commands and queries as requests, as `client/routes.py` lists them; replies as outcomes or errors."""
+"""HTTP messages: commands and queries as requests, page by page for long lists; replies as outcomes or errors."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from urllib.parse import quote, unquote, urlencode
 
 import msgspec
 
-from tenure.client.routes import APART, ARTIFACT, AS_JSON, BATCH, NEWS, PREFIX, PREVIEW, Route, route_of
+from tenure.client.routes import APART, AS_JSON, BATCH, NEWS, PREFIX, PREVIEW, ROUTES, Route
 from tenure.client.wire import from_plain
-from tenure.core import errors, inputs
+from tenure.core import errors, inputs, limits
 from tenure.core.commands import Command, Principal
 from tenure.core.decoders import converted
 from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
-from tenure.core.queries import Query
+from tenure.core.queries import Log, Query, States, Tasks
 from tenure.core.receipts import parse_receipt
+from tenure.core.records import replace
 
 if TYPE_CHECKING:
-    from tenure.client.contents import Source, Upload, Wanted
+    from tenure.client.contents import Source
 
 T = TypeVar("T")
 
 FOUND = (200, 206)  # statuses of a reply that carries an artifact
+PAGE = 500
 _JSON = {"Content-Type": "application/json"}
 _PRINTABLE = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 
@@ -47,16 +49,14 @@ class Request(NamedTuple):
 def command_request(command: Command, principal: Principal, wait: float | None = None) -> Request:
     """The request that carries a command; invalid input is raised here, before anything is sent."""
     checked = inputs.validated(command).command
-    route = route_of(type(command))
+    route = ROUTES[type(command)]
     fields = {name: getattr(checked, name) for name in checked.__struct_fields__}
     if "{task}" in route.path and "task" not in fields:
         fields["task"] = parse_receipt(checked.receipt).name
     path, in_path = _filled(route, fields)
     body = {name: value for name, value in _given(checked) if name not in in_path and name not in APART}
-    headers = {
-        **_identity(principal), **_trace(checked.trace_id), **_JSON,
-        "Idempotency-Key": _request_id(checked.request_id or ""),
-    }  # fmt: skip
+    headers = {**identity_headers(principal), **_trace(checked.trace_id), **_JSON}
+    headers["Idempotency-Key"] = _request_id(checked.request_id or "")
     if wait is not None:
         path += f"?wait={wait:g}"
     return Request(route.method, path, headers, msgspec.json.encode(body), False, checked.request_id)
@@ -66,9 +66,11 @@ def batch_request(batch: Sequence[Command], principal: Principal, *, is_preview:
     """Many commands of one project in one request."""
     projects = {command.project for command in batch}
     if len(projects) != 1:
-        raise InvalidInput(f"a batch for {len(projects)} projects; over a server it is of one", "send one for each")
+        raise InvalidInput(
+            f"a batch over a server must be for one project (got {len(projects)})", "send one for each project"
+        )
     if "" in projects:
-        raise InvalidInput("commands about the store as a whole go one by one over a server")
+        raise InvalidInput("a batch over a server cannot have commands without a project", "send them one by one")
     path = PREFIX + (PREVIEW if is_preview else BATCH).replace("{project}", quote(projects.pop(), safe=""))
     body = {
         "commands": [
@@ -78,13 +80,13 @@ def batch_request(batch: Sequence[Command], principal: Principal, *, is_preview:
         ],
         "request_ids": [command.request_id for command in batch],
     }
-    headers = {**_identity(principal), **_trace(None), **_JSON}
+    headers = {**identity_headers(principal), **_trace(None), **_JSON}
     ids = {command.request_id or "" for command in batch}
     return Request("POST", path, headers, msgspec.json.encode(body), is_preview, min(ids))
 
 
 def query_request(query: Query, principal: Principal) -> Request:
-    route = route_of(type(query))
+    route = ROUTES[type(query)]
     fields = {name: getattr(query, name) for name in query.__struct_fields__}
     path, in_path = _filled(route, fields)
     pairs: list[tuple[str, str]] = []
@@ -97,48 +99,12 @@ def query_request(query: Query, principal: Principal) -> Request:
             pairs += [(name, str(part)) for part in value]
         else:
             pairs.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
-    return Request(route.method, path + ("?" + urlencode(pairs) if pairs else ""), _identity(principal))
+    return Request(route.method, path + ("?" + urlencode(pairs) if pairs else ""), identity_headers(principal))
 
 
 def news_request(project: str, mark: int, wait: float, principal: Principal) -> Request:
     path = PREFIX + NEWS.replace("{project}", quote(project, safe=""))
-    return Request("GET", f"{path}?mark={mark}&wait={wait:g}", _identity(principal))
-
-
-def upload_request(upload: Upload, principal: Principal) -> Request:
-    import base64
-
-    source = upload.source
-    headers = {
-        **_identity(principal),
-        "Tenure-Receipt": header_safe(upload.receipt),
-        "Content-Type": upload.type,
-        "Content-Length": str(source.size),
-        "Content-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(source.digest)).decode()}:",
-    }
-    path = _artifact_path(upload.project, parse_receipt(upload.receipt).name, upload.name)
-    return Request("PUT", path, headers, is_read=False, source=source)
-
-
-def download_request(wanted: Wanted, principal: Principal) -> Request:
-    path = _artifact_path(wanted.project, wanted.task, wanted.name)
-    if wanted.generation is not None:
-        path += "?" + urlencode({"generation": wanted.generation})
-    headers = _identity(principal)
-    if wanted.start or wanted.end is not None:
-        if wanted.start < 0 or (wanted.end is not None and wanted.end <= wanted.start):
-            raise InvalidInput(f"no bytes from {wanted.start} to {wanted.end}")
-        headers["Range"] = f"bytes={wanted.start}-{'' if wanted.end is None else wanted.end - 1}"
-    return Request("GET", path, headers, is_download=True)
-
-
-def _artifact_path(project: str, task: str, name: str) -> str:
-    from tenure.core.artifact_names import checked_name
-
-    if not project or not task:
-        raise InvalidInput("project and task: neither may be empty")
-    filled = ARTIFACT.replace("{project}", quote(project, safe="")).replace("{task}", quote(task, safe=""))
-    return PREFIX + filled.replace("{name}", quote(checked_name(name), safe="/"))
+    return Request("GET", f"{path}?mark={mark}&wait={wait:g}", identity_headers(principal))
 
 
 def _filled(route: Route, fields: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
@@ -148,7 +114,7 @@ def _filled(route: Route, fields: Mapping[str, Any]) -> tuple[str, frozenset[str
         if part.startswith("{"):
             name = part.strip("{}")
             if not fields[name]:  # an empty segment would be another path
-                raise InvalidInput(f"{name}: is empty")
+                raise InvalidInput(f"{name} must not be empty")
             used.add(name)
             parts.append(quote(str(fields[name]), safe=""))
         else:
@@ -172,6 +138,40 @@ def _plain(value: Any) -> Any:
     return [_plain(part) for part in value] if isinstance(value, tuple) else value
 
 
+# --- pages --------------------------------------------------------------------------------------------------
+
+
+def parts_of(query: Query) -> Iterator[Query]:
+    """The query, or several that together ask for the same: one URL cannot hold all names."""
+    if not isinstance(query, States):
+        yield query
+        return
+    for start in range(0, len(query.tasks), limits.TASKS_PER_QUERY):
+        yield replace(query, tasks=query.tasks[start : start + limits.TASKS_PER_QUERY])
+
+
+def first_page(query: Query) -> Query:
+    """The newest events of the log come in one reply; other long lists come page by page."""
+    if isinstance(query, Tasks) or (isinstance(query, Log) and not query.last):
+        return replace(query, limit=min(query.limit, PAGE))
+    return query
+
+
+def next_page(page: Query, view: Mapping[str, Any], so_far: int, wanted: Query) -> Query | None:
+    """The next page, until there are as many rows as wanted, or no more."""
+    if not isinstance(page, (Tasks, Log)) or view["next"] is None:
+        return None
+    assert isinstance(wanted, (Tasks, Log))
+    left = wanted.limit - so_far
+    if left <= 0 or (isinstance(page, Log) and page.last):
+        return None
+    after = view["next"]
+    if isinstance(page, Tasks):
+        value, id = msgspec.json.decode(after)
+        return replace(page, after=(value, id), limit=min(left, PAGE))
+    return replace(page, after=int(after), limit=min(left, PAGE))
+
+
 # --- headers ------------------------------------------------------------------------------------------------
 
 
@@ -187,11 +187,11 @@ def header_text(text: str) -> str:
 
 def _request_id(text: str) -> str:
     if not (text.isascii() and text.isprintable()):
-        raise InvalidInput(f"request id {text[:80]!r}: over a server it is of printable ASCII characters")
+        raise InvalidInput(f"request id must be printable ASCII over a server (got {text[:80]!r})")
     return text
 
 
-def _identity(principal: Principal) -> dict[str, str]:
+def identity_headers(principal: Principal) -> dict[str, str]:
     names = {"Agent": principal.agent, "Session": principal.session, "User": principal.user}
     headers = {f"Tenure-{name}": header_safe(value) for name, value in names.items() if value}
     if principal.role != "owner":  # the header can only lower the role: the highest needs none
@@ -246,8 +246,8 @@ def trouble_in(reply: Reply, url: str) -> Trouble | None:
         return None
     problem = _problem(reply)
     if problem is None:  # from a proxy before the server
-        away = StoreUnavailable(f"{url} answered with status {reply.status}", "check whether the server runs")
-        return Trouble(away, reply.status in (502, 504), reply.retry_after)
+        unavailable = StoreUnavailable(f"{url} answered with status {reply.status}", "check whether the server runs")
+        return Trouble(unavailable, reply.status in (502, 504), reply.retry_after)
     error = error_of(problem)
     return None if error.code in LASTING else Trouble(error, not error.definite, reply.retry_after)
 
@@ -284,27 +284,16 @@ def mark_of(reply: Reply, url: str) -> int:
     return _read(reply, url, lambda value: int(value["mark"]))
 
 
-def artifact_of(reply: Reply, url: str) -> dict[str, Any]:
-    """The view of the artifact that a reply carries."""
-    if reply.status not in FOUND:
-        view_of(reply, url)  # raises the error that it reports
-    try:
-        view: dict[str, Any] = from_plain(msgspec.json.decode(header_text(reply.headers.get("Tenure-Artifact") or "")))
-        return view
-    except msgspec.DecodeError:
-        raise _not_tenure(reply, url) from None
-
-
 def _read(reply: Reply, url: str, read: Callable[[Any], T]) -> T:
     """What `read` returns for the reply; InvalidInput where a tenure server would not answer so."""
     value = _value(reply, url)
     try:
         return read(value)
     except (KeyError, TypeError, AttributeError, ValueError):  # msgspec's own errors are ValueErrors
-        raise _not_tenure(reply, url) from None
+        raise not_tenure(reply, url) from None
 
 
-def _not_tenure(reply: Reply, url: str) -> InvalidInput:
+def not_tenure(reply: Reply, url: str) -> InvalidInput:
     return InvalidInput(
         f"{url} does not answer as a tenure server does (status {reply.status})",
         "check the url, and whether the server has another version",
@@ -321,7 +310,7 @@ def _value(reply: Reply, url: str) -> Any:
         raise InvalidInput(f"{url} redirects to {location[:200]}", "set the url to where the server is")
     value = _decoded(reply)
     if not isinstance(value, dict) or (reply.status >= 400 and "outcome" not in value):
-        raise _not_tenure(reply, url)
+        raise not_tenure(reply, url)
     return value
 
 

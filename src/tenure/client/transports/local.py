@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
-from tenure.engine import Engine, Random
+from tenure.engine import Context, Engine, Random
+from tenure.engine.runtime.context import SHIPPED_TABLES, UserTables
 from tenure.stores.open_store import open_store, path_of
 from tenure.stores.port import Clock
 
@@ -31,16 +33,18 @@ class LocalTransport:
         chance: Random,
         create: bool,
         gather: bool,
-        clock: Clock | None,
-        monotonic: Callable[[], float],
-        pause: Callable[[float], None],
+        clock: Clock | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
         artifacts: str | None = None,
+        tables: UserTables | None = None,
     ) -> None:
         """With `gather` the commands of several threads share transactions."""
         self.store = open_store(url, clock=clock, create=create)
         self.url = self.store.url
-        self.engine = Engine(self.store, chance, pause=pause)
-        self._artifacts = self.engine.places = ProjectArtifacts(artifacts, url, self.engine.tenant)
+        self._artifacts = ProjectArtifacts(artifacts, url)
+        context = Context(pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES)
+        self.engine = Engine(self.store, chance, context)
         self._monotonic = monotonic
         self.gatherer: Batcher | None = None
         if gather:
@@ -80,13 +84,9 @@ class LocalTransport:
         if isinstance(ready, Outcome):
             return ready
         kept = put(self._artifacts(project), source.pieces(), largest=ready.largest, expected=source.digest)
-        outcome = self.do(
-            PutArtifact(
-                project=project, receipt=upload.receipt, name=upload.name, type=upload.type, digest=kept.digest,
-                size=kept.size, since=ready.since,
-            ),
-            principal,
-        )  # fmt: skip
+        named = {"project": project, "receipt": upload.receipt, "name": upload.name, "type": upload.type}
+        command = PutArtifact(**named, digest=kept.digest, size=kept.size, since=ready.since)
+        outcome = self.do(command, principal)
         if not outcome.ok:
             artifact_verbs.left(self.engine, project, kept.digest, kept.size)
         return outcome
@@ -103,12 +103,7 @@ class LocalTransport:
         return self.store.mark()
 
     def wait(
-        self,
-        mark: int,
-        seconds: float,
-        project: str,
-        principal: Principal,
-        is_wanted: Callable[[], bool] | None = None,
+        self, mark: int, seconds: float, project: str, principal: Principal, is_wanted: Callable[[], bool] | None = None
     ) -> bool:
         if is_wanted is None:
             return self.store.wait(mark, seconds)

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tenure.core.errors import TenureError
-
 if TYPE_CHECKING:
     from tenure.client.contents import Download, Upload, Wanted
     from tenure.core.commands import ClaimNext, Command, Principal
+    from tenure.core.errors import TenureError
     from tenure.core.outcomes import Outcome
     from tenure.core.queries import Query
-
-
-class StoreOnly(TenureError):
-    code = "STORE_ONLY"
 
 
 class Transport(Protocol):
@@ -53,12 +48,7 @@ class Transport(Protocol):
         """The last event's sequence, for `wait`."""
 
     def wait(
-        self,
-        mark: int,
-        seconds: float,
-        project: str,
-        principal: Principal,
-        is_wanted: Callable[[], bool] | None = None,
+        self, mark: int, seconds: float, project: str, principal: Principal, is_wanted: Callable[[], bool] | None = None
     ) -> bool:
         """True as soon as there are events after `mark`, False after `seconds` or once `is_wanted` returns False."""
 
@@ -66,8 +56,3 @@ class Transport(Protocol):
         """The store's time, in microseconds."""
 
     def close(self) -> None: ...
-
-
-def is_server(url: str) -> bool:
-    """Whether the URL is a server's; all others are stores."""
-    return url.startswith(("http://", "https://"))

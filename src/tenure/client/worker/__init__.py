@@ -9,9 +9,9 @@
 
     worker.run()
 
-One thread claims (`worker.py`), one renews all claims (`renewer.py`), and each task has its own thread (`attempt.py`);
-async functions run in an event loop, which may block without losing a lease. A lost claim is claimed again
-(`held_claim.py`). Works the same on a store and over a server.
+One thread claims (`worker.py`), one renews all claims and claims a lost one again (`held_claim.py`), and each task has
+its own thread (`attempt.py`); async functions run in an event loop, which may block without losing a lease. Works the
+same on a store and over a server.
 """
 
 from tenure.client.worker.context import AsyncContext, Context

@@ -16,16 +16,13 @@ from tenure.client import outbox
 from tenure.client.client import Client
 from tenure.client.worker.context import AsyncContext, Context
 from tenure.client.worker.failures import Cancelled, Failure, Suspended
-from tenure.client.worker.held_claim import LONGEST, SHORTEST, HeldClaim
-from tenure.client.worker.renewer import Renewer
+from tenure.client.worker.held_claim import LONGEST, SHORTEST, HeldClaim, Renewer
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotAllowed, TenureError
 from tenure.core.outcomes import Outcome
 
 log = logging.getLogger("tenure.worker")
-
-LONGEST_ERROR = limits.WORKER_ERROR
 
 
 Final = c.Submit | c.Fail | c.Release
@@ -72,7 +69,7 @@ class Attempt:
 
     def _called(self, handler: Handler) -> Final | None:
         """The command that ends the claim; None where the function has ended it, or lost it."""
-        project, claim = self._client.project, self.claim
+        claim = self.claim
         context: Context | AsyncContext
         try:
             if handler.is_async:
@@ -87,7 +84,7 @@ class Attempt:
             if claim.is_cancelled and not self._is_stopped:
                 return None  # the claim has ended already
             why = "the worker was stopped" if self._is_stopped else str(error) or "cancelled"
-            return c.Release(project=project, receipt=claim.receipt, reason=why)
+            return self._release(why)
         except Failure as failure:
             return self._fail(str(failure), failure.error_class, failure.retry_after)
         except TimeoutError as error:
@@ -97,11 +94,16 @@ class Attempt:
             return self._fail(f"{type(error).__name__}: {error}", "task")
         except BaseException as error:  # noqa: BLE001 the end of the program, raised inside a function
             log.warning("%s: %s ends the attempt", claim.key, type(error).__name__)
-            return c.Release(project=project, receipt=claim.receipt, reason=type(error).__name__)
-        return c.Submit(
-            project=project, receipt=claim.receipt, data=data, summary=context.summary,
-            usage=context.usage_totals.totals(), seen=claim.seen,
-        )  # fmt: skip
+            return self._release(type(error).__name__)
+        usage = context.usage_totals.totals()
+        return c.Submit(**self._named, data=data, summary=context.summary, usage=usage, seen=claim.seen)
+
+    @property
+    def _named(self) -> dict[str, Any]:
+        return {"project": self._client.project, "receipt": self.claim.receipt}
+
+    def _release(self, reason: str) -> c.Release:
+        return c.Release(**self._named, reason=reason)
 
     def _awaited(self, function: Callable[[Any], Any], context: AsyncContext) -> Any:
         """The async function's result. A cancelled function may clean up first, or still return."""
@@ -121,10 +123,8 @@ class Attempt:
         return self._running.result()
 
     def _fail(self, message: str, error_class: str, retry_after: float | None = None) -> c.Fail:
-        return c.Fail(
-            project=self._client.project, receipt=self.claim.receipt, message=message[:LONGEST_ERROR],
-            error_class=error_class, retry_after=retry_after,
-        )  # fmt: skip
+        message = message[: limits.WORKER_ERROR]
+        return c.Fail(**self._named, message=message, error_class=error_class, retry_after=retry_after)
 
     def _submit(self, command: Final | None) -> None:
         """Send the command until the store answers: a restarting server must not lose an hour of work."""
@@ -178,8 +178,7 @@ class Attempt:
             return self._fail(outcome.message, "invalid_output")
         if outcome.outcome == "CHANGED":  # the function has not read it: the next attempt gets the new text
             log.warning("%s: %s", self.claim.key, outcome.message)
-            reason = "the description was changed during the attempt"
-            return c.Release(project=self._client.project, receipt=self.claim.receipt, reason=reason)
+            return self._release("the description was changed during the attempt")
         if outcome.outcome == "ALREADY_EXPIRED":  # storing a large result needs a live claim
             self.claim.lost(command.receipt, outcome)
         if not outcome.ok and command.receipt != self.claim.receipt:

@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from tenure.client.client import Client
 from tenure.client.worker.failures import Failure, Suspended, may_pass
 from tenure.client.worker.held_claim import HeldClaim
 from tenure.core import commands as c
-from tenure.core.commands import NewTask
+from tenure.core.commands import NewTask, Totals
 from tenure.core.errors import TenureError
 from tenure.core.lifecycle import ENDED
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from tenure.client.contents import Content
+
 
 log = logging.getLogger("tenure.worker")
 
@@ -33,6 +36,56 @@ Text = TypeVar("Text")
 Data = TypeVar("Data")
 
 
+class Amounts(NamedTuple):
+    fresh: int = 0
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+    cost: Decimal | None = None
+    duration: float = 0.0
+
+    def plus(self, other: Amounts, sign: int = 1) -> Amounts:
+        fresh, cached, written, output = (a + sign * b for a, b in zip(self[:4], other[:4], strict=True))
+        cost = self.cost if other.cost is None else (self.cost or Decimal(0)) + sign * other.cost
+        return Amounts(fresh, cached, written, output, cost, self.duration + sign * other.duration)
+
+    def of_model(self, model: str) -> Totals:
+        tokens = dict(zip(self._fields[:4], self[:4], strict=True))
+        cost = None if self.cost is None else str(self.cost)
+        return Totals(model=model, **tokens, cost_usd=cost, duration=self.duration)
+
+
+class UsageTotals:
+    """Reports carry totals since the claim, so that one may be sent twice.
+
+    Totals by model under the current claim. A new claim begins with what the last one did not report.
+    """
+
+    def __init__(self) -> None:
+        self._spent: dict[str, Amounts] = {}
+        self._reported: dict[str, Amounts] = {}
+        self._lock = threading.Lock()
+
+    def add(self, model: str, amounts: Amounts) -> None:
+        with self._lock:
+            self._spent[model] = self._spent.get(model, Amounts()).plus(amounts)
+
+    def totals(self) -> tuple[Totals, ...]:
+        with self._lock:
+            return tuple(amounts.of_model(model) for model, amounts in self._spent.items())
+
+    def reported(self, model: str) -> None:
+        """The store has this model's total."""
+        with self._lock:
+            self._reported[model] = self._spent[model]
+
+    def moved(self) -> None:
+        with self._lock:
+            rest = {model: a.plus(self._reported.get(model, Amounts()), -1) for model, a in self._spent.items()}
+            self._spent = {model: a for model, a in rest.items() if a != Amounts(cost=a.cost and Decimal(0))}
+            self._reported = {}
+
+
 class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
     """Every method raises Cancelled once the function no longer holds the task. Set `summary` for the result's summary.
 
@@ -40,8 +93,6 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
     """
 
     def __init__(self, claim: HeldClaim, granted: Outcome) -> None:
-        from tenure.client.worker.usage_totals import UsageTotals
-
         self._claim = claim
         self.task: dict[str, Any] = claim.task
         self.inputs: dict[str, Any] = granted.inputs or {}
@@ -160,10 +211,6 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
         """
 
         def add() -> None:
-            from decimal import Decimal
-
-            from tenure.client.worker.usage_totals import Amounts
-
             cost = None if cost_usd is None else Decimal(str(cost_usd))
             self.usage_totals.add(model, Amounts(fresh, cached, written, output, cost, duration))
             if self._report(lambda receipt: self._usage(model, receipt)):
@@ -173,8 +220,6 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
         return reported
 
     def _usage(self, model: str, receipt: str) -> c.ReportUsage:
-        import msgspec
-
         totals = next(one for one in self.usage_totals.totals() if one.model == model)
         return c.ReportUsage(project=self._claim.client.project, receipt=receipt, **msgspec.structs.asdict(totals))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenure.core.errors import (  # fmt: skip
+from tenure.core.errors import (
     AuthUnavailable,
     Overloaded,
     RateLimited,

@@ -13,11 +13,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenure.client import outbox
+from tenure.client.caller import SystemRandom
 from tenure.client.client import Client
-from tenure.client.system_random import SystemRandom
 from tenure.client.worker.attempt import Attempt, Handler
 from tenure.client.worker.failures import may_pass
-from tenure.client.worker.renewer import Renewer
+from tenure.client.worker.held_claim import Renewer
 from tenure.core import limits
 from tenure.core.commands import ClaimNext
 from tenure.core.errors import InvalidInput, TenureError
@@ -32,11 +32,8 @@ else:
 
 log = logging.getLogger("tenure.worker")
 
-LEASE = limits.LEASE
-PATIENCE = limits.WORKER_POLL
 DENIED = 1.0  # seconds until a worker that is drained or at a limit asks again
 SLOWEST = 15.0  # seconds between tries while the store is unavailable
-GRACE = limits.WORKER_GRACE
 GLANCE = 0.2  # seconds between checks of what a signal handler has set
 GATHERED = 4  # from this concurrency on, batching the commands of a local store pays off
 
@@ -61,20 +58,21 @@ class Worker:
         tracks: Iterable[str] = (),
         tags: Iterable[str] = (),
         region: str | None = None,
-        lease: float = LEASE,
-        grace: float = GRACE,
+        lease: float = limits.LEASE,
+        grace: float = limits.WORKER_GRACE,
     ) -> None:
         if concurrency < 1:
             raise InvalidInput(f"concurrency must be at least 1 (got {concurrency})")
         self._chance = SystemRandom()
         # Identity is per process and worker, never per name: two of one name may work at once.
         session = f"{agent}-{os.getpid()}-{self._chance.token(4).hex()}"
+        gather = concurrency >= GATHERED
         self.client = Client(
-            url, project, key=key, agent=agent, session=session, role="agent", user=user,
-            gather=concurrency >= GATHERED,
-        )  # fmt: skip
+            url, project, key=key, agent=agent, session=session, role="agent", user=user, gather=gather
+        )
         self.concurrency, self.lease, self.grace = concurrency, lease, grace
         self._capabilities = tuple(capabilities)
+        self._who: dict[str, Any] = {"agent": agent, "session": session, "user": user, "lease": lease}
         self._filters: dict[str, Any] = {"tracks": tuple(tracks), "tags": tuple(tags), "region": region}
         self._handlers: dict[str, Handler] = {}
         self._anything: Handler | None = None
@@ -84,7 +82,7 @@ class Worker:
         self._error: BaseException | None = None
 
     def task(self, *types: str) -> Callable[[F], F]:
-        """Register the function for tasks of these types; without types, for all that have no other function."""
+        """Register the function for tasks of these types; without types, for every task that has no other function."""
 
         def register(function: F) -> F:
             handler = Handler(function, inspect.iscoroutinefunction(function))
@@ -207,13 +205,13 @@ class Worker:
         request_id = self._chance.token(16).hex()
         while (free := self._free()) is not None:
             is_idle = free == self.concurrency
-            command = ClaimNext(
-                project=self.client.project, agent=self.client.agent, session=self.client.session,
-                user=self.client.user, lease=self.lease, n=free, types=() if self._anything else tuple(self._handlers),
-                capabilities=self._capabilities or None, request_id=request_id, **self._filters,
-            )  # fmt: skip
+            filters = self._filters | {
+                "types": () if self._anything else tuple(self._handlers),
+                "capabilities": self._capabilities or None,
+            }
+            command = ClaimNext(project=self.client.project, **self._who, n=free, request_id=request_id, **filters)
             try:
-                wait = 0.0 if until_empty and is_idle else PATIENCE
+                wait = 0.0 if until_empty and is_idle else limits.WORKER_POLL
                 outcome = self.client.claim_or_wait(command, wait, is_wanted=self._is_wanted(free, until_empty))
                 pause = 0.0
             except TenureError as error:
@@ -306,6 +304,6 @@ class _OwnLoop:
 
     def close(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(GRACE)
+        self._thread.join(limits.WORKER_GRACE)
         if not self._thread.is_alive():
             self.loop.close()

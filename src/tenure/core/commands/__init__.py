@@ -95,6 +95,7 @@ from tenure.core.commands.team_commands import (
     Terminate,
     Unreserve,
 )
+from tenure.core.commands.validation_commands import Approve, Judge, Reject, RenewValidation, TakeValidation, Undecide
 from tenure.core.commands.webhook_commands import (
     PauseWebhook,
     RemoveWebhook,
@@ -104,7 +105,6 @@ from tenure.core.commands.webhook_commands import (
     SetWebhook,
     TestWebhook,
 )
-from tenure.core.commands.validation_commands import Approve, Judge, Reject, RenewValidation, TakeValidation, Undecide
 
 __all__ = [
     "ALL",
@@ -147,6 +147,7 @@ __all__ = [
     "PauseRelay",
     "PauseSchedule",
     "PauseTrigger",
+    "PauseWebhook",
     "Plan",
     "Principal",
     "Process",
@@ -163,9 +164,11 @@ __all__ = [
     "RemoveRelay",
     "RemoveSchedule",
     "RemoveTrigger",
+    "RemoveWebhook",
     "Renew",
     "RenewReservation",
     "RenewValidation",
+    "ReplayWebhook",
     "ReportUsage",
     "Reserve",
     "Reset",
@@ -174,11 +177,13 @@ __all__ = [
     "ResumeRelay",
     "ResumeSchedule",
     "ResumeTrigger",
+    "ResumeWebhook",
     "Retry",
     "RevokeKey",
     "RewindRelay",
     "RotateKey",
     "RotateSecret",
+    "RotateWebhook",
     "RunSchedule",
     "SaveCheckpoint",
     "Send",
@@ -186,6 +191,7 @@ __all__ = [
     "SetSchedule",
     "SetTrigger",
     "SetWatch",
+    "SetWebhook",
     "Spawn",
     "Start",
     "StartLine",
@@ -195,6 +201,7 @@ __all__ = [
     "TakeValidation",
     "Template",
     "Terminate",
+    "TestWebhook",
     "Totals",
     "TryTrigger",
     "Undecide",
@@ -202,13 +209,6 @@ __all__ = [
     "Unlink",
     "Unreserve",
     "Wait",
-    "SetWebhook",
-    "PauseWebhook",
-    "ResumeWebhook",
-    "RemoveWebhook",
-    "RotateWebhook",
-    "TestWebhook",
-    "ReplayWebhook",
 ]  # fmt: skip
 
 ALL: tuple[type[Command], ...] = tuple(Command.__subclasses__())

@@ -188,6 +188,7 @@ IN_OUTCOME: dict[str, Any] = {
     "artifact": ArtifactView,
     "artifacts": list[ArtifactView],
     "key": KeyView,
+    "webhook": WebhookView,
     "budget": BudgetView,
     "shortage": ShortageView,
     "schedule": ScheduleView,

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from tenure.core.records import Cursor, Sink
+from tenure.core.filters import Present
+from tenure.core.records import Cursor, Sink, Webhook
+from tenure.core.webhook_delivery import holds_back
+from tenure.engine.runtime.rows import event_pages
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
@@ -22,13 +25,8 @@ def unread_by_some(work: UnitOfWork, project: str, tasks: Collection[str]) -> se
     places = places_of(work, project)
     if not places or not tasks:
         return set()
-    after, found = min(places.values()), set()
-    while page := work.tx.events({"project": project, "task": tuple(tasks)}, after=after, limit=AT_ONCE):
-        found |= {event.task for event in page if event.task is not None}
-        after = page[-1].sequence
-        if len(page) < AT_ONCE:
-            break
-    return found
+    pages = event_pages(work.tx, {"project": project, "task": tuple(tasks)}, AT_ONCE, min(places.values()))
+    return {event.task for page in pages for event in page if event.task is not None}
 
 
 def holding_back(work: UnitOfWork, project: str) -> dict[str, Event]:
@@ -45,7 +43,9 @@ def places_of(work: UnitOfWork, project: str) -> dict[str, int]:
     """Reader → the sequence of the last event that it has passed. A sink that was cut off holds nothing back."""
     places = {cursor.id: cursor.sequence for cursor in work.find(Cursor, {"project": project})}
     sinks = work.find(Sink, {"project": ""})
-    return places | {f"sink {row.id}": row.sequence for row in sinks if row.holds_back(project)}
+    places |= {f"sink {row.id}": row.sequence for row in sinks if row.holds_back(project)}
+    behind = work.find(Webhook, {"project": project, "sequence": Present()})
+    return places | {f"webhook {row.id}": row.sequence or 0 for row in behind if holds_back(row, work.now)}
 
 
 def end_of_log(work: UnitOfWork) -> int:

@@ -37,6 +37,7 @@ from tenure.core.records import (
 from tenure.engine.archive.log_readers import unread_by_some
 from tenure.engine.archive.totals import count, fold, stated, use_less
 from tenure.engine.runtime.effects import dead_letter_id, descendants
+from tenure.engine.runtime.rows import event_pages
 from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Patch, UnitOfWork
 from tenure.engine.verbs.create import lower_height
 
@@ -278,13 +279,9 @@ def _keep(work: UnitOfWork, earlier: Archived | None, project: str, id: str) -> 
 def _events(work: UnitOfWork, project: str, tasks: tuple[str, ...]) -> dict[str, list[Event]]:
     """The log of each task, oldest first."""
     found: dict[str, list[Event]] = {}
-    after = 0
-    while page := work.tx.events({"project": project, "task": tasks}, after=after, limit=EVENTS_PER_QUERY):
+    for page in event_pages(work.tx, {"project": project, "task": tasks}, EVENTS_PER_QUERY):
         for event in page:
             found.setdefault(event.task or "", []).append(event)
-        after = page[-1].sequence
-        if len(page) < EVENTS_PER_QUERY:
-            break
     return found
 
 

@@ -2,7 +2,7 @@
 
 A handler that asks for one finds its rows in the unit of work like any others. They are read and not stored: only when
 a transaction changes one of them, or adds to them, does the lineage return to its tables, by `bring_back`, just before
-the changes are saved. So every verb gives the same answer as before the move and knows nothing of the archive.
+the changes are saved. So every verb gives the same answer as before the move, and has no code for the archive.
 """
 
 from __future__ import annotations
@@ -63,10 +63,13 @@ def _remember_one(work: Rows, archived: Archived, lineage: str) -> None:
         if isinstance(row, Task):
             below = work.tx.find(Edge, {"project": row.project, "needs": row.id})
             as_it_is = replace(
-                row, waits_on=len(edges), unmet=sum(not graph.is_met(e, states[e.needs]) for e in edges),
-                dependents=len(below), height=_height(work, row.project, [e.task for e in below]),
+                row,
+                waits_on=len(edges),
+                unmet=sum(not graph.is_met(e, states[e.needs]) for e in edges),
+                dependents=len(below),
+                height=_height(work, row.project, [e.task for e in below]),
                 archived_at=row.archived_at or archived.archived_at,
-            )  # fmt: skip
+            )
             work.remember(as_it_is, lineage)
         elif not isinstance(row, Edge) or row.needs in states:  # else its dependency was deleted
             work.remember(row, lineage)
@@ -119,15 +122,14 @@ def _keep_bodies(work: UnitOfWork, needed: Iterable[Body]) -> None:
         if key in uses:
             uses[key] += 1
         else:
-            kept = work.get(Body, body.project, body.id)
-            assert kept is not None, f"body {body.id} is missing"
+            kept = work.require(Body, body.project, body.id)
             work.put(replace(kept, uses=kept.uses + 1))
     for key, users in uses.items():
         if users:
-            anew = work.recreated(key)
+            again = work.recreated(key)
             del work.recalled[key]
-            assert isinstance(anew, Body)
-            work.put(replace(anew, uses=users))
+            assert isinstance(again, Body)
+            work.put(replace(again, uses=users))
 
 
 def _changed_lineages(work: UnitOfWork) -> set[str]:
@@ -154,7 +156,7 @@ def _return(work: UnitOfWork, keys: list[Key]) -> list[Body]:
 
     Returns the large values that they refer to, one for each task.
     """
-    from tenure.engine.verbs.create import raise_height  # it imports this module, through `references`
+    from tenure.engine.verbs.create import raise_height  # it imports this module, through `rows`
 
     rows: list[Row] = [work.recreated(key) for key in keys]
     for key in keys:
@@ -163,8 +165,7 @@ def _return(work: UnitOfWork, keys: list[Key]) -> list[Body]:
     bodies: list[Body] = []
     tasks = [row for row in rows if isinstance(row, Task)]
     for task in tasks:
-        kept = work.get(Archived, task.project, task.id)
-        assert kept is not None, f"{task.key} is not in the archive"
+        kept = work.require(Archived, task.project, task.id)
         bodies += archive.bodies_in(kept)
         work.put(archive.emptied(kept))
         tracks[task.project, task.track] = count(work, task.project, task.track, **{task.state: -1})

@@ -22,8 +22,7 @@ def stated(rows: Iterable[Row]) -> Patch:
 
 def count(work: UnitOfWork, project: str, code: str, **more: int) -> Track:
     """Count this many more tasks of the track as archived or deleted."""
-    track = work.get(Track, project, code)
-    assert track is not None, f"track {code} is not defined"
+    track = work.require(Track, project, code)
     return work.put(replace(track, **{name: getattr(track, name) + by for name, by in more.items()}))
 
 

@@ -7,7 +7,7 @@ claim between the two has stored bytes without a reference (`left`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.core import artifacts as rules
@@ -19,7 +19,7 @@ from tenure.core.errors import InvalidInput, NotFound, Overloaded
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Artifact, Content, Task, replace
 from tenure.engine.runtime.effects import spread
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.rows import fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, Refused, UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
 
@@ -52,25 +52,33 @@ def put_artifact(work: UnitOfWork, cmd: commands.PutArtifact) -> Outcome:
         let_go(work, cmd.project, {mine.digest: 1})
     claim = hold.claim
     row = Artifact(
-        project=cmd.project, id=rules.artifact_id(claim, name), task=claim.task, generation=claim.generation,
-        run=claim.run, agent=claim.agent, name=name, type=cmd.type, digest=digest, size=cmd.size, at=work.now,
-    )  # fmt: skip
+        project=cmd.project,
+        id=rules.artifact_id(claim, name),
+        **fields_of(claim, "task generation run agent"),
+        **fields_of(cmd, "type size"),
+        name=name,
+        digest=digest,
+        at=work.now,
+    )
     task = hold.task if hold.refusal is not None else claims.presented(hold.task, work.now)
-    kept = work.record(
-        "task.artifact", row, task=replace(task, artifacts=task.artifacts + (mine is None)), message=name,
-        agent=claim.agent, session=claim.session, generation=claim.generation,
-        details={"name": name, "type": cmd.type, "digest": digest, "size": cmd.size},
-    )  # fmt: skip
+    details = {"name": name, "type": cmd.type, "digest": digest, "size": cmd.size}
+    named = replace(task, artifacts=task.artifacts + (mine is None))
+    kept = work.record("task.artifact", row, task=named, message=name, holder=claim, details=details)
     spread(work)
     return _answer(hold, kept, row)
 
 
 def _answer(hold: Hold, task: Task, row: Artifact, *, again: bool = False) -> Outcome:
     return Outcome(
-        outcome="OK", again=again, message=f"{task.key}: {row.name}, {row.size} bytes", artifact=view(row, task),
-        state=task.state, generation=row.generation, lease_until=task.lease_until,
+        outcome="OK",
+        again=again,
+        message=f"{task.key}: {row.name}, {row.size} bytes",
+        artifact=view(row, task),
+        state=task.state,
+        generation=row.generation,
+        lease_until=task.lease_until,
         directive=(task.wanted or "continue") if hold.refusal is None else hold.refusal.directive,
-    )  # fmt: skip
+    )
 
 
 def _count_in(work: UnitOfWork, cmd: commands.PutArtifact, digest: str) -> None:
@@ -148,6 +156,7 @@ def found(
     name = checked_name(name)
     with engine.reading((project,)) as work:
         work.begin_command(principal, None)
+        project_of(work, project)
         for entry in artifacts(work, project, task, generation=generation):
             if entry["name"] == name:
                 return entry
@@ -166,21 +175,15 @@ def of_task(work: UnitOfWork, task: Task) -> list[Artifact]:
 
 
 def artifacts(work: UnitOfWork, project: str, name: str, *, generation: int | None = None) -> list[ArtifactView]:
-    project_of(work, project)
     task = task_named(work, project, name)
     rows = [row for row in of_task(work, task) if generation in (None, row.generation)]
-    return views(sorted(rows, key=lambda row: (row.name, -row.generation)), task)
-
-
-def views(rows: Iterable[Artifact], task: Task) -> list[ArtifactView]:
-    return [view(row, task) for row in rows]
+    return [view(row, task) for row in sorted(rows, key=lambda row: (row.name, -row.generation))]
 
 
 def view(row: Artifact, task: Task) -> ArtifactView:
-    return {
-        "name": row.name, "type": row.type, "size": row.size, "digest": row.digest, "generation": row.generation,
-        "run": row.run, "agent": row.agent, "at": row.at, "ref": f"{rules.REFERENCE}{task.key}/{row.name}",
-    }  # fmt: skip
+    fields = fields_of(row, "name type size digest generation run agent at")
+    said: ArtifactView = fields | {"ref": f"{rules.REFERENCE}{task.key}/{row.name}"}
+    return said
 
 
 HANDLERS: Handlers = {commands.PutArtifact: put_artifact}

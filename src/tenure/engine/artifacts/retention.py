@@ -16,7 +16,7 @@ from tenure.core import artifacts as rules
 from tenure.core.errors import TenureError
 from tenure.core.filters import Range
 from tenure.core.records import Content, replace
-from tenure.engine.runtime.settle import PAGE, Report
+from tenure.engine.runtime.effects import PAGE, Report
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def is_due(engine: Engine, project: str) -> bool:
     """Whether there is anything to delete or to forget."""
-    if engine.places is None:
+    if engine.context.artifacts is None:
         return False
     with engine.reading() as work:
         return bool(_page(work, project))
@@ -34,12 +34,12 @@ def is_due(engine: Engine, project: str) -> bool:
 def drop(engine: Engine, project: str) -> Report:
     """Delete what has had no reference for a day. An error is confined to one content, which is retried later."""
     report = Report()
-    if engine.places is None or not is_due(engine, project):
+    if engine.context.artifacts is None or not is_due(engine, project):
         return report
     began, going = engine.transact((project,), lambda work: _mark(work, project))
     if not going:
         return report
-    place = engine.places(project)
+    place = engine.context.artifacts(project)
     gone = []
     for digest in going:
         with engine.store.begin(engine.tenant, write=False) as tx:

@@ -15,7 +15,8 @@ from tenure.core.causes import BUDGET, PauseCause
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Budget, Claim, Project, Task, replace
 from tenure.engine.models.estimates import estimate_of
-from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of, current, current_claim
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
 
@@ -61,11 +62,10 @@ def keep(work: UnitOfWork, budget: Budget) -> Budget:
     kept = work.put(known.budget)
     for kind, levels in (("budget.alert", known.passed), ("budget.alert_ended", known.ended)):
         for at in levels:
-            work.record(
-                kind, project=kept.project, message=f"budget {called(work, kept)}: {used(kept)}",
-                level=budgets.LEVELS[at] if kind == "budget.alert" else "info",
-                details={"budget": kept.id, "threshold": at, "percent": budgets.percent(kept)},
-            )  # fmt: skip
+            details = {"budget": kept.id, "threshold": at, "percent": budgets.percent(kept)}
+            message = f"budget {called(work, kept)}: {used(kept)}"
+            level = budgets.LEVELS[at] if kind == "budget.alert" else "info"
+            work.record(kind, project=kept.project, message=message, level=level, details=details)
     return kept
 
 
@@ -126,9 +126,13 @@ def reserve(work: UnitOfWork, project: Project, held: Task, claim: Claim) -> tup
 def denied(work: UnitOfWork, task: Task, short: Short) -> Outcome:
     """DENIED_BUDGET: which budget lacks how much, and what can be done about it."""
     return Outcome(
-        outcome="DENIED_BUDGET", state=task.state, retry_at=short.retry_at, retry_in=work.seconds_to(short.retry_at),
-        message=f"{task.key}: {reason(work, short)}", hint=recommendation(work, short), shortage=shown(work, short),
-    )  # fmt: skip
+        outcome="DENIED_BUDGET",
+        state=task.state,
+        **work.retry_at(short.retry_at),
+        message=f"{task.key}: {reason(work, short)}",
+        hint=recommendation(work, short),
+        shortage=shown(work, short),
+    )
 
 
 def reason(work: UnitOfWork, short: Short) -> str:
@@ -171,10 +175,13 @@ def shown(work: UnitOfWork, short: Short) -> v.ShortageView:
     if _is_hidden(work, budget):
         return {"scope": budget.id, "currency": budget.currency, "recommendation": recommendation(work, short)}
     return {
-        "scope": budget.id, "currency": budget.currency, "wanted": amount(budget, short.wanted),
-        "missing": amount(budget, short.missing), "throttled": short.is_throttled,
+        "scope": budget.id,
+        "currency": budget.currency,
+        "wanted": amount(budget, short.wanted),
+        "missing": amount(budget, short.missing),
+        "throttled": short.is_throttled,
         "recommendation": recommendation(work, short),
-    }  # fmt: skip
+    }
 
 
 def amount(budget: Budget, number: int) -> str | int:
@@ -260,17 +267,19 @@ def _paused(work: UnitOfWork, task: Task, budget: Budget, answer: Outcome) -> Ou
     over = replace(over, error_class=retry.BUDGET, error=f"budget {called(work, budget)}: {used(budget)}")
     until = budgets.opens_at(budget, work.now)
     free = moves.paused(free, PauseCause(cause=BUDGET, reason=why, at=work.now, source=budget.id, until=until))
-    kept = work.record(
-        "task.paused", over, task=free, message=why, agent=task.agent, session=task.session, level="error",
-        details={"budget": budget.id, "percent": budgets.percent(budget)},
-    )  # fmt: skip
+    details = {"budget": budget.id, "percent": budgets.percent(budget)}
+    kept = work.record("task.paused", over, task=free, message=why, holder=task, level="error", details=details)
     spread(work)
     ended = {"outcome": "NO_CLAIM", "lease_until": None, "lease": None} if answer.outcome == "RENEWED" else {}
     return replace(
-        answer, **ended, state=kept.state, directive="pause", directive_text=f"budget {_text(work, budget)}",
+        answer,
+        **ended,
+        state=kept.state,
+        directive="pause",
+        directive_text=f"budget {_text(work, budget)}",
         message=f"{kept.key} is paused: budget {_text(work, budget)}",
         hint="stop and save a checkpoint; the task resumes when the budget is raised",
-    )  # fmt: skip
+    )
 
 
 def no_headroom(work: UnitOfWork, project: Project, task: Task, claim: Claim) -> Outcome | None:

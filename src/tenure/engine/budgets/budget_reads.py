@@ -14,7 +14,7 @@ from tenure.core.records import Brief, Budget, Project, Task
 from tenure.engine.budgets.budget_guard import amount, kept_rows, reason, recommendation, used
 from tenure.engine.models.estimates import estimate_of
 from tenure.engine.runtime.effects import descendants
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.rows import fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
@@ -28,26 +28,33 @@ WAITING = (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY, lifecycle.RETR
 
 def view(work: UnitOfWork, budget: Budget) -> v.BudgetView:
     said: Any = {
-        "id": budget.id, "scope": budget.scope, "currency": budget.currency,
-        **{name: amount(budget, getattr(budget, name)) for name in ("allocated", "consumed", "reserved")},
-        "remaining": amount(budget, budgets.left(budget)), "percent": budgets.percent(budget),
-        "default_estimate": amount(budget, budget.default_estimate), "period": budget.period, "zone": budget.zone,
-        "begins_at": budget.begins_at, "ends_at": budget.ends_at, "since": budget.since, "until": budget.until,
-        "throttle": budget.throttle, "next_claim_at": budget.next_claim_at, "alerts": alerts_of(budget),
-        "created_at": budget.created_at, "created_by": budget.created_by,
-    }  # fmt: skip
+        **_amounts(budget),
+        **fields_of(budget, "id scope currency period zone begins_at ends_at since until throttle next_claim_at"),
+        **fields_of(budget, "created_at created_by"),
+        "percent": budgets.percent(budget),
+        "default_estimate": amount(budget, budget.default_estimate),
+        "alerts": alerts_of(budget),
+    }
     task = work.get(Task, budget.project, budget.task) if budget.task is not None else None
     return said | ({"task": task.key} if task is not None else {})  # type: ignore[no-any-return]
+
+
+def _amounts(budget: Budget) -> dict[str, Any]:
+    amounts = {name: amount(budget, getattr(budget, name)) for name in ("allocated", "consumed", "reserved")}
+    return amounts | {"remaining": amount(budget, budgets.left(budget))}
 
 
 def alerts_of(budget: Budget) -> list[v.AlertView]:
     return [
         {
-            "budget": budget.id, "level": int(level), "percent": budgets.percent(budget), "since": since,
+            "budget": budget.id,
+            "level": int(level),
+            "percent": budgets.percent(budget),
+            "since": since,
             "message": f"budget {budget.id}: {used(budget)}",
         }
         for level, since in sorted(budget.alerts.items(), key=lambda alert: -int(alert[0]))
-    ]  # fmt: skip
+    ]
 
 
 def read_all(
@@ -96,7 +103,6 @@ def alerts(work: UnitOfWork, project: str) -> list[v.AlertView]:
 
 
 def _named(work: UnitOfWork, project: str, text: str) -> Budget:
-    project_of(work, project)
     scope, name = budgets.split_scope(text)
     if scope == TASK:
         name = task_named(work, project, name).id
@@ -113,13 +119,15 @@ def projection(work: UnitOfWork, project: str, *, scope: str = PROJECT) -> v.Pro
     budget = _named(work, project, scope)
     led = budgets.projected(budget, work.now)
     said: Any = {
-        "budget": budget.id, "currency": budget.currency,
-        **{name: amount(budget, getattr(budget, name)) for name in ("allocated", "consumed", "reserved")},
-        "remaining": amount(budget, budgets.left(budget)), "last_day": amount(budget, led.last_day),
+        "budget": budget.id,
+        "currency": budget.currency,
+        **_amounts(budget),
+        "last_day": amount(budget, led.last_day),
         "last_week": amount(budget, led.last_week),
-        "days_left": None if led.days_left is None else round(led.days_left, 4), "exhausted_at": led.exhausted_at,
-        "advice": led.advice, "open_tasks": _open_tasks(work, project, budget),
-    }  # fmt: skip
+        "days_left": None if led.days_left is None else round(led.days_left, 4),
+        **fields_of(led, "exhausted_at advice"),
+        "open_tasks": _open_tasks(work, project, budget),
+    }
     return said  # type: ignore[no-any-return]
 
 
@@ -138,9 +146,12 @@ def _open_tasks(work: UnitOfWork, project: str, budget: Budget) -> v.ShortfallVi
         total += sum(_likely(work, budget, task, briefs[task.id]) for task in page)
     left = max(0, budgets.left(budget))
     return {
-        "tasks": count, "estimate": amount(budget, total), "remaining": amount(budget, left),
-        "shortfall": amount(budget, max(0, total - left)), "counted": counted,
-    }  # fmt: skip
+        "tasks": count,
+        "estimate": amount(budget, total),
+        "remaining": amount(budget, left),
+        "shortfall": amount(budget, max(0, total - left)),
+        "counted": counted,
+    }
 
 
 def _waiting(work: UnitOfWork, project: str, budget: Budget) -> Iterator[list[Task]]:
@@ -181,17 +192,12 @@ def headroom(work: UnitOfWork, project: str, agent: str) -> v.HeadroomView:
     scopes = [scope for scope in (TENANT, PROJECT, AGENT) if scope in settings.funded]
     found = kept_rows(work, project, [budget_id(scope, agent) for scope in scopes])
     short = closed(work, settings, agent)
+    seen = [row for row in found if row.scope != TENANT or not work.principal.projects]
+    left = {row.id: amount(row, budgets.headroom(row, work.now)) for row in seen}
     said: v.HeadroomView = {
         "ok": short is None,
-        "budgets": [
-            {
-                "budget": row.id, "currency": row.currency,
-                "headroom": amount(row, budgets.headroom(row, work.now)),
-            }
-            for row in found
-            if row.scope != TENANT or not work.principal.projects
-        ],
-    }  # fmt: skip
+        "budgets": [{"budget": row.id, "currency": row.currency, "headroom": left[row.id]} for row in seen],
+    }
     if short is not None:
         said |= {"reason": reason(work, short), "recommendation": recommendation(work, short)}
         if short.retry_at is not None:

@@ -18,8 +18,7 @@ from tenure.core.records import Budget, Dag, Project, Task, replace
 from tenure.engine.budgets import task_caps
 from tenure.engine.budgets.budget_guard import keep, kept_rows
 from tenure.engine.budgets.budget_reads import view
-from tenure.engine.runtime.effects import current_claim
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.rows import brief_of, current_claim, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 MOST_PROJECTS = limits.BUDGET_PROJECTS
@@ -28,7 +27,6 @@ ONCE = "once"
 
 
 def set_budget(work: UnitOfWork, cmd: commands.SetBudget) -> Outcome:
-    project_of(work, cmd.project)
     scope, name = named(work, cmd.project, cmd.scope)
     before = _row(work, cmd.project, budget_id(scope, name))
     row = _requested(work, cmd, scope, name, before)
@@ -41,36 +39,29 @@ def set_budget(work: UnitOfWork, cmd: commands.SetBudget) -> Outcome:
         _mark(work, cmd.project, row)
     elif (row.period, row.zone) != (before.period, before.zone):
         row = budgets.begun(row, work.now)
-    work.record(
-        "budget.set", row, project=row.project,
-        details={"budget": row.id, "currency": row.currency, "allocated": row.allocated},
-    )  # fmt: skip
+    details = {"budget": row.id, "currency": row.currency, "allocated": row.allocated}
+    work.record("budget.set", row, project=row.project, details=details)
     row = keep(work, row)
-    return Outcome(
-        outcome="UPDATED" if before else "CREATED", budget=view(work, row), command_id=work.command_id,
-        changed=resumed(work, row.project, row.id) or None, message=f"budget {row.id}: {_text(row)}",
-    )  # fmt: skip
+    text = budgets.amount_text(row.currency, row.allocated) + (f" a {row.period}" if row.period else "")
+    code = "UPDATED" if before else "CREATED"
+    return _changed(work, row, f"budget {row.id}: {text}", outcome=code, budget=view(work, row))
 
 
-def _text(row: Budget) -> str:
-    return budgets.amount_text(row.currency, row.allocated) + (f" a {row.period}" if row.period else "")
+def _changed(work: UnitOfWork, row: Budget, message: str, **more: Any) -> Outcome:
+    """The answer, after tasks that the budget had paused are resumed."""
+    again = resumed(work, row.project, row.id) or None
+    return Outcome(command_id=work.command_id, changed=again, message=message, **more)
 
 
 def remove_budget(work: UnitOfWork, cmd: commands.RemoveBudget) -> Outcome:
-    project_of(work, cmd.project)
     row = existing(work, cmd.project, cmd.scope)
     if row.task is not None and row.currency == USD and _has_max_cost(work, row):
         raise InvalidInput(f"budget {row.id}: it is the task's max_cost_usd", "edit the task's constraints instead")
     drop(work, row)
-    return Outcome(
-        outcome="UPDATED", command_id=work.command_id, changed=resumed(work, row.project, row.id) or None,
-        message=f"budget {row.id} is removed",
-    )  # fmt: skip
+    return _changed(work, row, f"budget {row.id} is removed", outcome="UPDATED")
 
 
 def _has_max_cost(work: UnitOfWork, row: Budget) -> bool:
-    from tenure.engine.runtime.effects import brief_of
-
     task = work.get(Task, row.project, row.task or "")
     return task is not None and task_caps.cap_of(brief_of(work, task)) is not None
 
@@ -95,7 +86,6 @@ def drop(work: UnitOfWork, row: Budget) -> None:
 
 def move_budget(work: UnitOfWork, cmd: commands.MoveBudget) -> Outcome:
     """Both rows change in this transaction, or neither."""
-    project_of(work, cmd.project)
     source, target = (existing(work, cmd.project, scope) for scope in (cmd.source, cmd.target))
     if source.id == target.id:
         raise InvalidInput(f"budget {source.id}: source and target must differ")
@@ -107,22 +97,17 @@ def move_budget(work: UnitOfWork, cmd: commands.MoveBudget) -> Outcome:
     rest = budgets.headroom(source, work.now)
     if amount > rest:
         has, wanted = (budgets.amount_text(source.currency, n) for n in (rest, amount))
-        return Outcome(
-            outcome="DENIED_BUDGET", budget=view(work, source),
-            message=f"budget {source.id} has {has} available, less than {wanted}",
-            hint=f"move {has} at most, or wait until claims return what they do not use",
-        )  # fmt: skip
+        message = f"budget {source.id} has {has} available, less than {wanted}"
+        hint = f"move {has} at most, or wait until claims return what they do not use"
+        return Outcome(outcome="DENIED_BUDGET", budget=view(work, source), message=message, hint=hint)
     moved = []
     for row, change in ((source, -amount), (target, amount)):
         after = replace(row, allocated=row.allocated + change)
         details = {"budget": row.id, "from": source.id, "to": target.id, "amount": amount}
         work.record("budget.moved", after, project=row.project, details=details)
         moved.append(keep(work, after))
-    return Outcome(
-        outcome="UPDATED", command_id=work.command_id, budget=view(work, moved[1]),
-        changed=resumed(work, target.project, target.id) or None,
-        message=f"{budgets.amount_text(source.currency, amount)} moved from {source.id} to {target.id}",
-    )  # fmt: skip
+    message = f"{budgets.amount_text(source.currency, amount)} moved from {source.id} to {target.id}"
+    return _changed(work, target, message, outcome="UPDATED", budget=view(work, moved[1]))
 
 
 # --- which budget -------------------------------------------------------------------------------------------
@@ -204,9 +189,15 @@ def _requested(work: UnitOfWork, cmd: commands.SetBudget, scope: str, name: str,
     project, id = place(cmd.project, budget_id(scope, name))
     usual = budgets.default_estimate(currency, changes["allocated"])
     return Budget(
-        project=project, id=id, scope=scope, currency=currency, task=name if scope == TASK else None,
-        created_at=work.now, created_by=work.principal.name, **{"default_estimate": usual, **changes},
-    )  # fmt: skip
+        project=project,
+        id=id,
+        scope=scope,
+        currency=currency,
+        task=name if scope == TASK else None,
+        created_at=work.now,
+        created_by=work.principal.name,
+        **{"default_estimate": usual, **changes},
+    )
 
 
 def _time(cmd: commands.SetBudget, before: Budget | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tenure.core.usage import check_all
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
-from tenure.engine.verbs.submit import new_result
+from tenure.engine.verbs.submit import new_result, submitted
 
 REVIEW = "review"  # the release reason of the claim
 
@@ -42,16 +42,13 @@ def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes,
     # It was submitted: nothing more is expected under this claim.
     pause = causes.PauseCause(cause=causes.REVIEW, reason=why, at=work.now, by=f"agent:{over.agent}")
     free = replace(moves.paused(free, pause), late_submit_open=False)
+    details = {"result": result.id, "tokens": tokens, "lines": cmd.lines}
     kept = work.record(
-        "task.paused", result, over, task=free, message=why, agent=over.agent, session=over.session, level="warning",
-        generation=over.generation, details={"result": result.id, "tokens": tokens, "lines": cmd.lines},
-    )  # fmt: skip
+        "task.paused", result, over, task=free, message=why, holder=over, level="warning", details=details
+    )
     spread(work)
-    return Outcome(
-        outcome="REVIEW", message=f"{kept.key}: kept for {why}", result=result.id, state=kept.state,
-        generation=over.generation, current_generation=kept.generation, work_lost=False, version=kept.version,
-        hint="a person must adopt the result or resume the task",
-    )  # fmt: skip
+    said = {"version": kept.version, "hint": "a person must adopt the result or resume the task"}
+    return submitted("REVIEW", kept, over, f"kept for {why}", result=result.id, **said)
 
 
 def _reviewed_before(work: UnitOfWork, hold: Hold, digest: str) -> Outcome | None:
@@ -62,11 +59,8 @@ def _reviewed_before(work: UnitOfWork, hold: Hold, digest: str) -> Outcome | Non
     kept = next((row for row in work.find(Result, where) if row.reason == "REVIEW" and row.digest == digest), None)
     if kept is None:
         return None
-    return Outcome(
-        outcome="REVIEW", again=True, message=f"{hold.task.key}: kept for {hold.claim.error}", result=kept.id,
-        state=hold.task.state, generation=hold.claim.generation, current_generation=hold.task.generation,
-        work_lost=False,
-    )  # fmt: skip
+    why = f"kept for {hold.claim.error}"
+    return submitted("REVIEW", hold.task, hold.claim, why, result=kept.id, again=True)
 
 
 def _tokens(work: UnitOfWork, hold: Hold, cmd: commands.Submit) -> int:

@@ -77,7 +77,15 @@ def mark(work: UnitOfWork, task: Task) -> None:
 
 def _row(work: UnitOfWork, task: Task, allocated: int) -> Budget:
     return Budget(
-        project=task.project, id=budget_id(TASK, task.id), scope=TASK, currency=USD, allocated=allocated,
-        default_estimate=budgets.default_estimate(USD, allocated), task=task.id, created_at=work.now,
-        created_by=work.principal.name, priced_at=work.now, since=work.now,
-    )  # fmt: skip
+        project=task.project,
+        id=budget_id(TASK, task.id),
+        scope=TASK,
+        currency=USD,
+        allocated=allocated,
+        default_estimate=budgets.default_estimate(USD, allocated),
+        task=task.id,
+        created_at=work.now,
+        created_by=work.principal.name,
+        priced_at=work.now,
+        since=work.now,
+    )

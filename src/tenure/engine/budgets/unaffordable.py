@@ -39,7 +39,7 @@ def _id_of(key: str) -> str:
 def set_aside(work: UnitOfWork, project: str, task: Task, short: Short) -> bool:
     """Take the task out of its lane until the budget covers it; False where it must stay."""
     key = key_of(short.budget)
-    row = _project(work, project)
+    row = work.require(Project, project, project)
     if short.budget.scope == AGENT or (key not in row.set_aside and len(row.set_aside) >= MOST_BUDGETS):
         return False
     least = row.set_aside.get(key)
@@ -51,7 +51,7 @@ def set_aside(work: UnitOfWork, project: str, task: Task, short: Short) -> bool:
 
 def put_back(work: UnitOfWork, project: str) -> bool:
     """Put back the affordable tasks, at most a page per budget; return whether there is more."""
-    row = _project(work, project)
+    row = work.require(Project, project, project)
     is_more = False
     rows = {key_of(budget): budget for budget in kept_rows(work, project, [_id_of(key) for key in row.set_aside])}
     left = {}
@@ -110,7 +110,7 @@ def explained(work: UnitOfWork, project: str, nothing: Outcome, closed: Short | 
 
     `closed` blocks the agent from all of them; `beside` are those that stay in their lanes.
     """
-    row = _project(work, project)
+    row = work.require(Project, project, project)
     ready = {"project": project, "state": lifecycle.READY}
     count = beside + (work.tally(Task, {**ready, "set_aside_for": Prefix(MARK)}, COUNTED) if row.set_aside else 0)
     if closed is not None:
@@ -122,15 +122,11 @@ def explained(work: UnitOfWork, project: str, nothing: Outcome, closed: Short | 
     times = [at for at in (nothing.retry_at, short.retry_at if short else None) if at is not None]
     times += [at for key in row.set_aside for at in _opening(work, project, _id_of(key))]
     at = min(times, default=None)
-    told = replace(
-        nothing, counts=counts | {"unaffordable": min(COUNTED, count)}, retry_at=at, retry_in=work.seconds_to(at)
-    )
+    told = replace(nothing, counts=counts | {"unaffordable": min(COUNTED, count)}, **work.retry_at(at))
     if short is None:
         return told
-    return replace(
-        told, message=f"{nothing.message}: {reason(work, short)}", hint=recommendation(work, short),
-        shortage=shown(work, short),
-    )  # fmt: skip
+    message, hint = f"{nothing.message}: {reason(work, short)}", recommendation(work, short)
+    return replace(told, message=message, hint=hint, shortage=shown(work, short))
 
 
 def _missing(work: UnitOfWork, project: str, row: Project) -> Short | None:
@@ -146,9 +142,3 @@ def _opening(work: UnitOfWork, project: str, id: str) -> list[int]:
     rows = kept_rows(work, project, (id,))
     times = [at for row in rows for at in (row.next_claim_at, budgets.opens_at(row, work.now))]
     return [at for at in times if at is not None and at > work.now]
-
-
-def _project(work: UnitOfWork, name: str) -> Project:
-    row = work.get(Project, name, name)
-    assert row is not None, name
-    return row

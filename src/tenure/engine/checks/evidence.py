@@ -14,7 +14,7 @@ How it works.
 4. Each round may need something else, since rows may change in between. After a few rounds the command ends with
    CONFLICT, and nothing was done.
 In a batch of many callers, a command that needs evidence is left out together with the later commands of its caller
-(`left_out.py`). Nobody else waits for it, and each caller's order is kept.
+(`Engine.commit_checked`). Nobody else waits for it, and each caller's order is kept.
 
 Why it is safe.
 - A finding is identified by the digest of its question: validator, settings and output. If the contract or the output
@@ -76,18 +76,11 @@ NOTHING: Evidence = {}
 
 
 class NeedsEvidence(Exception):
-    """Ends a command that cannot be decided yet; it changes nothing. Without questions: it waits for an earlier one."""
+    """Ends a command that cannot be decided yet; it changes nothing."""
 
-    def __init__(self, questions: Sequence[Question] = ()) -> None:
+    def __init__(self, questions: Sequence[Question]) -> None:
         super().__init__(f"{len(questions)} questions")
         self.questions = questions
-
-
-def raise_needs(answers: Iterable[Any]) -> None:
-    """Raise one NeedsEvidence for all questions among these answers, if there are any."""
-    lacking = [answer for answer in answers if isinstance(answer, NeedsEvidence)]
-    if lacking:
-        raise NeedsEvidence(tuple({q.key: q for one in lacking for q in one.questions}.values()))
 
 
 # Contracts found valid in this process. Invalid ones are checked again: the caller gets the reason.

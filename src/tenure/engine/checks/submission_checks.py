@@ -15,7 +15,8 @@ from tenure.core.records import Claim, Result, Row, Task, Validation, replace
 from tenure.core.validation import BEFORE, INVALID_OUTPUT, MOST_INVALID
 from tenure.engine.checks import evidence
 from tenure.engine.checks.validation_reads import view
-from tenure.engine.runtime.effects import brief_of, spread
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs import holder_verbs, submit
 
@@ -43,9 +44,8 @@ def checked_submit(
         if found.ok is False:
             return _invalid(work, hold, cmd, encoded, digest, found.reasons)
         note = "; ".join(found.reasons)[:1000]
-    return _waits(work, hold, submit.new_result(
-        work, hold, cmd, encoded, digest, accepted=False, reason=WAITING, late=hold.is_late
-    ), name, note)  # fmt: skip
+    result = submit.new_result(work, hold, cmd, encoded, digest, accepted=False, reason=WAITING, late=hold.is_late)
+    return _waits(work, hold, result, name, note)
 
 
 def text_of(reasons: tuple[str, ...]) -> str:
@@ -61,29 +61,32 @@ def _waits(work: UnitOfWork, hold: holder_verbs.Hold, result: Result, name: str,
     else:
         free, over = claims.ended(hold.task, hold.claim, lifecycle.SUBMITTED_BY, work.now)
     row = Validation(
-        project=free.project, id=over.id, task=free.id, claimed=over.generation, run=over.run, result=result.id,
-        validator=name, note=note, created_at=work.now,
-    )  # fmt: skip
+        project=free.project,
+        id=over.id,
+        task=free.id,
+        claimed=over.generation,
+        run=over.run,
+        result=result.id,
+        validator=name,
+        note=note,
+        created_at=work.now,
+    )
+    details = {"validator": name, "result": result.id, "late": result.late}
+    waiting = moves.validating(free, work.now)
     kept = work.record(
-        "task.validating", result, over, row, task=moves.validating(free, work.now), agent=over.agent,
-        session=over.session, generation=over.generation, message=note or "",
-        details={"validator": name, "result": result.id, "late": result.late},
-    )  # fmt: skip
+        "task.validating", result, over, row, task=waiting, holder=over, message=note or "", details=details
+    )
     spread(work)
-    return _is_waiting(work, kept, row)
+    return _is_waiting(work, kept, over, row)
 
 
-def _is_waiting(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outcome:
+def _is_waiting(work: UnitOfWork, task: Task, claim: Claim, row: Validation, **more: Any) -> Outcome:
     if row.validator == validation.REVIEW:
         hint = "a person or another agent must approve or reject it"
     else:
         hint = "you no longer hold it; if it is refused, the task is retried"
-    return Outcome(
-        outcome="VALIDATING", message=f"{task.key}: submitted; waiting for {row.validator}", hint=hint,
-        result=row.result, generation=row.claimed, current_generation=task.generation, work_lost=False,
-        state=task.state, version=task.version,
-        validation=view(work, row, task), **more,
-    )  # fmt: skip
+    more |= {"hint": hint, "result": row.result, "version": task.version, "validation": view(work, row, task)}
+    return submit.submitted("VALIDATING", task, claim, f"submitted; waiting for {row.validator}", **more)
 
 
 def _said_before(work: UnitOfWork, hold: holder_verbs.Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
@@ -102,7 +105,7 @@ def _said_before(work: UnitOfWork, hold: holder_verbs.Hold, cmd: commands.Submit
             row = work.get(Validation, claim.project, claim.id)
             if validation.is_open(row, task):
                 assert row is not None
-                return _is_waiting(work, task, row, again=True)
+                return _is_waiting(work, task, claim, row, again=True)
         if result.reason == "INVALID_OUTPUT" and (is_again or hold.refusal is not None):
             return _refusal(task, claim, _reasons(work, claim), again=True)
     return None
@@ -150,25 +153,20 @@ def _fixable(
         task = replace(hold.task, late_submit_open=not is_last)
     else:
         task = holder_verbs.keep_started(work, hold.task)
-    kept = work.record(
-        "task.output_refused", *rows, claim, task=task, level="warning", message=text_of(reasons),
-        agent=claim.agent, session=claim.session, generation=claim.generation,
-        details={"reasons": list(reasons), "count": claim.invalid},
-    )  # fmt: skip
+    said = {"message": text_of(reasons), "details": {"reasons": list(reasons), "count": claim.invalid}}
+    kept = work.record("task.output_refused", *rows, claim, task=task, level="warning", holder=claim, **said)
     spread(work)
     return kept
 
 
 def _ended(work: UnitOfWork, task: Task, claim: Claim, rows: list[Row], reasons: tuple[str, ...]) -> Task:
     text, policy = text_of(reasons), brief_of(work, task).retry
-    free, over = claims.ended(
-        task, claim, lifecycle.FAILED_COUNTING, work.now, retry=policy, error_class=INVALID_OUTPUT, error=text
-    )  # fmt: skip
-    free = claims.tried_again(free, policy, work.now, work.chance.fraction())
-    kept = work.record(
-        "task.failed", *rows, over, task=free, level="warning", message=text, agent=claim.agent, session=claim.session,
-        details={"attempt": over.attempt, "error_class": INVALID_OUTPUT, "reasons": list(reasons)},
-    )  # fmt: skip
+    error = {"error_class": INVALID_OUTPUT, "error": text}
+    free, over = claims.ended(task, claim, lifecycle.FAILED_COUNTING, work.now, retry=policy, **error)
+    free = claims.tried_again(free, policy, work.now, work.random.fraction())
+    details = {"attempt": over.attempt, "error_class": INVALID_OUTPUT, "reasons": list(reasons)}
+    said = {"level": "warning", "message": text, "details": details}
+    kept = work.record("task.failed", *rows, over, task=free, holder=claim, **said)
     spread(work)
     return kept
 
@@ -181,8 +179,5 @@ def _refusal(task: Task, claim: Claim, reasons: tuple[str, ...], **more: Any) ->
         directive = "continue"
     else:
         hint, directive = "the attempt has failed; the task is retried, or waits for a person", "abort"
-    return Outcome(
-        outcome="INVALID_OUTPUT", message=f"{task.key}: {text_of(reasons) or 'the output was refused'}",
-        reasons=reasons, hint=hint, directive=directive, generation=claim.generation,
-        current_generation=task.generation, work_lost=False, state=task.state, retry_at=task.retry_at, **more,
-    )  # fmt: skip
+    more |= {"reasons": reasons, "hint": hint, "directive": directive, "retry_at": task.retry_at}
+    return submit.submitted("INVALID_OUTPUT", task, claim, text_of(reasons) or "the output was refused", **more)

@@ -8,7 +8,7 @@ from tenure.core import claims, inputs, lifecycle, limits, validation
 from tenure.core import queries as q
 from tenure.core.records import Task, Validation
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.rows import brief_of, fields_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
@@ -51,25 +51,26 @@ def state_of(work: UnitOfWork, row: Validation) -> str:
 def view(work: UnitOfWork, row: Validation, task: Task) -> ValidationView:
     """No nonce is ever shown."""
     is_running = validation.is_running(row, work.epoch, work.now)
-    return {
-        "id": row.id, "key": task.key, "generation": row.claimed, "run": row.run, "validator": row.validator,
-        "state": state_of(work, row), "since": row.created_at, "holder": row.holder if is_running else None,
-        "taken_at": row.taken_at if is_running else None, "until": row.until if is_running else None,
-        "tries": row.tries, "retry_at": row.retry_at, "note": row.note, "result": row.result,
-        "reasons": list(row.reasons), "details": task_view.unpacked(work, row.project, row.details),
-        "decided_at": row.decided_at, "decided_by": row.decided_by,
-    }  # fmt: skip
+    running = fields_of(row, "holder taken_at until")
+    said: ValidationView = fields_of(row, "id run validator tries retry_at note result decided_at decided_by") | {
+        **(running if is_running else dict.fromkeys(running)),
+        "key": task.key,
+        "generation": row.claimed,
+        "state": state_of(work, row),
+        "since": row.created_at,
+        "reasons": list(row.reasons),
+        "details": task_view.unpacked(work, row.project, row.details),
+    }
+    return said
 
 
 def validations(work: UnitOfWork, project: str, *, limit: int = 100) -> list[WaitingView]:
     """Results that wait for a verdict, longest first, with their contract."""
-    project_of(work, project)
     found = open_rows(work, project, inputs.check_limit(limit, MOST_LISTED))
     return [{**view(work, row, task), "settings": settings(work, task), "task": task.id} for task, row in found]
 
 
 def settings(work: UnitOfWork, task: Task) -> dict[str, object]:
-    from tenure.engine.runtime.effects import brief_of
 
     return brief_of(work, task).output.get("settings") or {}
 

@@ -20,8 +20,8 @@ from tenure.core.validation import MOST_REASONS, PASSED, REFUSED, REVIEW
 from tenure.engine.checks.submission_checks import text_of
 from tenure.engine.checks.validation_reads import open_rows, row_of_task, view
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of, current, current_claim, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs.operator_verbs import denied
 from tenure.engine.verbs.submit import accept
@@ -96,9 +96,12 @@ def _named(work: UnitOfWork, cmd: commands.TakeValidation, task: Task, row: Vali
         )
     if validation.is_running(row, work.epoch, work.now):
         return Outcome(
-            outcome="DENIED_ACTIVE_CLAIM", holder=row.holder, lease_until=row.until, lease=work.seconds_to(row.until),
-            message=f"{task.key}: {row.holder} is validating it", state=task.state,
-        )  # fmt: skip
+            outcome="DENIED_ACTIVE_CLAIM",
+            holder=row.holder,
+            **work.leased_until(row.until),
+            message=f"{task.key}: {row.holder} is validating it",
+            state=task.state,
+        )
     if validation.is_given_up(row):
         kept = _give_up(work, task, row)
         return Outcome(outcome="DENIED_PAUSED", state=kept.state, message=f"{task.key} is paused: {kept.reason}")
@@ -107,38 +110,47 @@ def _named(work: UnitOfWork, cmd: commands.TakeValidation, task: Task, row: Vali
 
 def _granted(work: UnitOfWork, cmd: commands.TakeValidation, task: Task, row: Validation, lease: int) -> Outcome:
     held = validation.taken(
-        row, holder=cmd.checker, agent=work.principal.agent, lease=lease, now=work.now,
-        nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, request_id=_request(work, cmd),
-    )  # fmt: skip
-    kept = work.record(
-        "task.validation_taken", held, task=task,
-        details={"validator": row.validator, "holder": cmd.checker, "try": held.tries},
-    )  # fmt: skip
+        row,
+        holder=cmd.checker,
+        agent=work.principal.agent,
+        lease=lease,
+        now=work.now,
+        nonce=work.random.token(NONCE_BYTES),
+        epoch=work.epoch,
+        request_id=_request(work, cmd),
+    )
+    details = {"validator": row.validator, "holder": cmd.checker, "try": held.tries}
+    kept = work.record("task.validation_taken", held, task=task, details=details)
     return _receipt(work, kept, held)
 
 
 def _receipt(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outcome:
-    result = work.get(Result, row.project, row.result)
-    assert result is not None, f"{row.id} has no result"
+    result = work.require(Result, row.project, row.result)
     brief = brief_of(work, task)
     handed: dict[str, Any] = {
-        **view(work, row, task), "settings": brief.output.get("settings") or {}, "summary": result.summary,
+        **view(work, row, task),
+        "settings": brief.output.get("settings") or {},
+        "summary": result.summary,
         "data": task_view.unpacked(work, row.project, result.data),
-    }  # fmt: skip
+    }
     return Outcome(
-        outcome="GRANTED", receipt=str(Receipt(validation.receipt_name(row), row.generation, row.epoch, row.nonce)),
-        generation=row.generation, lease_until=row.until, lease=work.seconds_to(row.until), validation=handed,
-        task=task_view.task_view(work, task, brief), state=task.state, **more,
-    )  # fmt: skip
+        outcome="GRANTED",
+        receipt=str(Receipt(validation.receipt_name(row), row.generation, row.epoch, row.nonce)),
+        generation=row.generation,
+        **work.leased_until(row.until),
+        validation=handed,
+        task=task_view.task_view(work, task, brief),
+        state=task.state,
+        **more,
+    )
 
 
 def _give_up(work: UnitOfWork, task: Task, row: Validation) -> Task:
     """Undecided after the last try: the task waits for a person."""
     held_back = validation.paused(task, row, work.now)
-    kept = work.record(
-        "task.paused", replace(row, holder=None, retry_at=None), task=held_back, level="warning",
-        message=held_back.reason or "", details={"validator": row.validator, "tries": row.tries},
-    )  # fmt: skip
+    free = replace(row, holder=None, retry_at=None)
+    told = {"message": held_back.reason or "", "details": {"validator": row.validator, "tries": row.tries}}
+    kept = work.record("task.paused", free, task=held_back, level="warning", **told)
     spread(work)
     return kept
 
@@ -147,7 +159,6 @@ def _give_up(work: UnitOfWork, task: Task, row: Validation) -> Task:
 
 
 def _judged(work: UnitOfWork, project: str, text: str) -> Held:
-    project_of(work, project)
     receipt = parse_receipt(text)
     row = work.get(Validation, project, validation.row_of(receipt))
     task = work.get(Task, project, row.task) if row is not None else None
@@ -173,22 +184,21 @@ def _refusal(held: Held) -> Outcome:
     elif code == "NO_CLAIM":
         why = f"it is {row.state}" if row.state != validation.OPEN else f"the task is {task.state}"
     return Outcome(
-        outcome=code, message=f"the validation of {task.key} at generation {row.claimed}: {why}", state=task.state,
+        outcome=code,
+        message=f"the validation of {task.key} at generation {row.claimed}: {why}",
+        state=task.state,
         directive="pause" if code == "DENIED_PAUSED" else "cancel" if code == "TASK_CANCELLED" else "abort",
         current_generation=row.generation,
-    )  # fmt: skip
+    )
 
 
 def renew(work: UnitOfWork, cmd: commands.RenewValidation) -> Outcome:
     held = _held(work, cmd.project, cmd.receipt)
-    project = work.get(Project, cmd.project, cmd.project)
-    assert project is not None
+    project = work.require(Project, cmd.project, cmd.project)
     lease = None if cmd.lease is None else inputs.lease_of(cmd.lease, project)
     row = work.put(validation.renewed(held.row, lease, work.now))
-    return Outcome(
-        outcome="RENEWED", lease_until=row.until, lease=work.seconds_to(row.until), generation=row.generation,
-        directive="continue", state=held.task.state,
-    )  # fmt: skip
+    leased, state = work.leased_until(row.until), held.task.state
+    return Outcome(outcome="RENEWED", **leased, generation=row.generation, directive="continue", state=state)
 
 
 def undecide(work: UnitOfWork, cmd: commands.Undecide) -> Outcome:
@@ -200,18 +210,15 @@ def undecide(work: UnitOfWork, cmd: commands.Undecide) -> Outcome:
     row = validation.undecided(held.row, cmd.reason[:1000], after, work.now)
     if validation.is_given_up(row):
         return _undecided(work, _give_up(work, held.task, row), row)
-    kept = work.record(
-        "task.validation_undecided", row, task=held.task, level="warning", message=cmd.reason,
-        details={"validator": row.validator, "try": row.tries, "retry_at": row.retry_at},
-    )  # fmt: skip
+    details = {"validator": row.validator, "try": row.tries, "retry_at": row.retry_at}
+    told = {"level": "warning", "message": cmd.reason, "details": details}
+    kept = work.record("task.validation_undecided", row, task=held.task, **told)
     return _undecided(work, kept, row)
 
 
 def _undecided(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outcome:
-    return Outcome(
-        outcome="OK", state=task.state, generation=row.generation, message=f"{task.key} is {task.state}",
-        retry_at=row.retry_at, retry_in=work.seconds_to(row.retry_at), **more,
-    )  # fmt: skip
+    more |= {"generation": row.generation, "message": f"{task.key} is {task.state}"}
+    return Outcome(outcome="OK", state=task.state, **work.retry_at(row.retry_at), **more)
 
 
 # --- verdicts -----------------------------------------------------------------------------------------------
@@ -248,21 +255,24 @@ def _said_before(held: Held, claim: Claim | None) -> Outcome:
     """This taker's verdict, repeated."""
     row, product = held.row, claim.work_product if claim else None
     return Outcome(
-        outcome="ACCEPTED" if row.state == PASSED else "OK", again=True, state=held.task.state, result=row.result,
-        work_product=product if row.state == PASSED else None, reasons=row.reasons or None, generation=row.claimed,
+        outcome="ACCEPTED" if row.state == PASSED else "OK",
+        again=True,
+        state=held.task.state,
+        result=row.result,
+        work_product=product if row.state == PASSED else None,
+        reasons=row.reasons or None,
+        generation=row.claimed,
         message=f"{held.task.key}: the output was {row.state} before",
-    )  # fmt: skip
+    )
 
 
 def _pass(
     work: UnitOfWork, task: Task, row: Validation, by: str, details: dict[str, Any], reasons: tuple[str, ...]
 ) -> Outcome:
     """Complete the task, as a submit that is accepted at once does."""
-    done = validation.decided(
-        row, PASSED, reasons, task_view.packed(work, row.project, details), by=by, now=work.now
-    )  # fmt: skip
-    result = work.get(Result, row.project, row.result)
-    assert result is not None, f"{row.id} has no result"
+    packed = task_view.packed(work, row.project, details)
+    done = validation.decided(row, PASSED, reasons, packed, by=by, now=work.now)
+    result = work.require(Result, row.project, row.result)
     return accept(work, task, current_claim(work, task), result, done, validator=row.validator, by=by)
 
 
@@ -271,29 +281,33 @@ def _refuse(
 ) -> Outcome:
     """A failed attempt of class invalid_output; the reasons go to the next holder."""
     text, claim = text_of(reasons), current_claim(work, task)
-    done = validation.decided(
-        row, REFUSED, reasons, task_view.packed(work, row.project, details), by=by, now=work.now
-    )  # fmt: skip
-    free, over = validation.refused(
-        task, claim, row, text, brief_of(work, task).retry, work.now, work.chance.fraction()
-    )  # fmt: skip
-    result = work.get(Result, row.project, row.result)
-    assert result is not None, f"{row.id} has no result"
+    packed = task_view.packed(work, row.project, details)
+    done = validation.decided(row, REFUSED, reasons, packed, by=by, now=work.now)
+    policy = brief_of(work, task).retry
+    free, over = validation.refused(task, claim, row, text, policy, work.now, work.random.fraction())
+    result = work.require(Result, row.project, row.result)
+    told = {
+        "attempt": claim.attempt,
+        "error_class": validation.INVALID_OUTPUT,
+        "reasons": list(reasons),
+        "validator": row.validator,
+        "by": by,
+    }
+    refused = replace(result, reason="INVALID_OUTPUT")
     kept = work.record(
-        "task.failed", over, done, replace(result, reason="INVALID_OUTPUT"), task=free, level="warning", message=text,
-        agent=claim.agent, session=claim.session,
-        details={
-            "attempt": claim.attempt, "error_class": validation.INVALID_OUTPUT, "reasons": list(reasons),
-            "validator": row.validator, "by": by,
-        },
-    )  # fmt: skip
+        "task.failed", over, done, refused, task=free, level="warning", message=text, holder=claim, details=told
+    )
     spread(work)
     now_is = current(work, kept)
     return Outcome(
-        outcome="OK", state=now_is.state, reasons=reasons, retry_at=now_is.retry_at,
-        retry_in=work.seconds_to(now_is.retry_at), generation=claim.generation, result=row.result,
+        outcome="OK",
+        state=now_is.state,
+        reasons=reasons,
+        **work.retry_at(now_is.retry_at),
+        generation=claim.generation,
+        result=row.result,
         message=f"{task.key}: the output was refused; it is {now_is.state}",
-    )  # fmt: skip
+    )
 
 
 # --- approve, reject ----------------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ class Coordinator:
             self._fail(_spelled(error))
         self._troubles += 1
         back_off = min(LONGEST_BACK_OFF, 0.5 * 2.0 ** min(self._troubles, 10))
-        return back_off * (0.5 + self.engine.chance.fraction())
+        return back_off * (0.5 + self.engine.random.fraction())
 
     def _check_lead(self, seen: DueView) -> None:
         """Renew the leadership, or stand for election where nobody leads."""
@@ -198,7 +198,7 @@ class Coordinator:
         outcome = election.stand(self.engine, self.instance, self._lease, term, self._cycles if term else Cycles())
         if outcome.ok:
             assert outcome.term is not None
-            self._renew_at = began + self._lease * RENEWED * (0.9 + 0.2 * self.engine.chance.fraction())
+            self._renew_at = began + self._lease * RENEWED * (0.9 + 0.2 * self.engine.random.fraction())
             self._good_until = began + self._lease * GIVEN_UP
         if outcome.outcome == "ELECTED":
             assert outcome.term is not None
@@ -253,7 +253,7 @@ class Coordinator:
         if self._led is None:
             left = self._looks if leader is None else max(SOONEST, (leader.until - seen.now) / 1e6)
             # Spread out, so that not all stand at once when the lease of a dead leader expires.
-            return min(self._lease, left) + SOONEST * self.engine.chance.fraction()
+            return min(self._lease, left) + SOONEST * self.engine.random.fraction()
         pauses = [self._looks, max(0.0, self._renew_at - self._monotonic())]
         pauses += [(at - seen.now) / 1e6 for at in seen.due.values() if at > seen.now]
         return max(SOONEST, min(pauses))

@@ -28,8 +28,8 @@ from tenure.core.records import Cycles, Leader, replace
 from tenure.engine.artifacts import retention
 from tenure.engine.duties import sweep
 from tenure.engine.relay import lag
+from tenure.engine.runtime.effects import PAGE, Report
 from tenure.engine.runtime.engine import Engine
-from tenure.engine.runtime.settle import PAGE, Report
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 from tenure.engine.sources import failure_watch, schedules, trigger_duty
 from tenure.engine.verbs.lead import COORDINATOR, check_term, lead, step_down
@@ -123,8 +123,7 @@ class LeaderEngine(Engine):
     """
 
     def __init__(self, engine: Engine, holder: str, term: int, keep_up: Callable[[], None]) -> None:
-        super().__init__(engine.store, engine.chance, tenant=engine.tenant, pause=engine._pause)
-        self.places = engine.places
+        super().__init__(engine.store, engine.random, engine.context)
         self.holder, self.term = holder, term
         self._keep_up = keep_up
 
@@ -143,8 +142,7 @@ class LeaderEngine(Engine):
         """Take this tick of the duty; False where it was taken before."""
 
         def decide(work: UnitOfWork) -> bool:
-            leader = work.get(Leader, STORE, COORDINATOR)
-            assert leader is not None
+            leader = work.require(Leader, STORE, COORDINATOR)
             if not team.is_new_start(leader, duty, tick, work.now):
                 return False
             work.put(replace(leader, duties_begun={**leader.duties_begun, duty: tick}))

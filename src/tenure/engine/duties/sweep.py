@@ -13,10 +13,10 @@ from tenure.core.filters import Present, Range
 from tenure.core.records import Agent, Project, Request, Reservation, Session, Task, replace
 from tenure.engine.archive import mover
 from tenure.engine.artifacts import retention
-from tenure.engine.runtime.effects import end_agent, release_reservations
-from tenure.engine.runtime.repeats import KEPT
-from tenure.engine.runtime.settle import PAGE, Report, settle_due
+from tenure.engine.runtime.decision import KEPT
+from tenure.engine.runtime.effects import PAGE, Report, end_agent, settle_due
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
+from tenure.engine.verbs.reserve import release_reservations
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
@@ -57,7 +57,7 @@ def tidy(engine: Engine, project: str) -> Report:
         report = Report()
         already = len(work.events)
         _tidy(work, project)
-        report.events.update(event.kind for event in work.events[already:])
+        report.note(work.events[already:])
         return report
 
     return engine.transact((project,), decide)

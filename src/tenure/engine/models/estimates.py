@@ -12,7 +12,7 @@ from tenure.core import estimates
 from tenure.core.lifecycle import COMPLETED
 from tenure.core.records import Agent, Brief, Claim, Finished, LikeTasks, Project, Task, Usage, replace
 from tenure.engine.models.model_choice import route_for, tiers_of, user_of, works
-from tenure.engine.runtime.effects import brief_of
+from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
 
@@ -32,8 +32,7 @@ def estimate_of(work: UnitOfWork, task: Task, brief: Brief, agent: Agent | None 
     Without a known agent or a model that the task names, the cost is that of like tasks, if known: money is never
     guessed. The same before and after the claim, so that exactly the checked amount is reserved.
     """
-    project = work.get(Project, task.project, task.project)
-    assert project is not None, task.project
+    project = work.require(Project, task.project, task.project)
     found = estimates.expected(task.type, brief.constraints, project.typical)
     if found.tokens is None:
         return Estimate(None, None, None, found.source)
@@ -46,10 +45,10 @@ def estimate_of(work: UnitOfWork, task: Task, brief: Brief, agent: Agent | None 
 def cost_of(work: UnitOfWork, model: str, tokens: int) -> int | None:
     """The price of this many tokens, split as the tier table says; None where the model has no price."""
     from tenure.core.savings import rate_of
-    from tenure.engine.models.prices import price_table  # large; needed only where money is reserved
+    from tenure.engine.models.tables import price_table  # large; needed only where money is reserved
 
     tiers = tiers_of(work)
-    rate = rate_of(model, tiers, price_table(work.own.prices), work.now)
+    rate = rate_of(model, tiers, price_table(work.tables.prices), work.now)
     return None if rate is None else rate.cost(**estimates.split(tokens, tiers.split))
 
 
@@ -58,8 +57,7 @@ def cost_of(work: UnitOfWork, model: str, tokens: int) -> int | None:
 
 def metered(work: UnitOfWork, hold: Hold) -> None:
     """A holder has reported usage in time: with or before its submit."""
-    task = work.get(Task, hold.task.project, hold.task.id)
-    assert task is not None, hold.task.key
+    task = work.require(Task, hold.task.project, hold.task.id)
     if not task.metered:
         task = work.put(replace(task, metered=True))
     if task.state == COMPLETED:  # reported with its result
@@ -75,8 +73,7 @@ def learn(work: UnitOfWork, task: Task) -> None:
     tokens = sum(estimates.tokens_of(row) for row in spent)
     if not tokens:
         return
-    project = work.get(Project, task.project, task.project)
-    assert project is not None, task.project
+    project = work.require(Project, task.project, task.project)
     brief = brief_of(work, task)
     size = estimates.size_of(brief.constraints)
     id = estimates.like(task.type, size)

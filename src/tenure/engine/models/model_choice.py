@@ -13,13 +13,13 @@ from tenure.core.estimates import expected
 from tenure.core.model_choice import Route, User
 from tenure.core.records import Agent, Brief, Claim, Model, Project, Task, Usage, replace
 from tenure.core.tiers import Tiers, known_as
-from tenure.engine.models.tiers import tier_table
-from tenure.engine.runtime.effects import brief_of
+from tenure.engine.models.tables import tier_table
+from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 
 def tiers_of(work: UnitOfWork) -> Tiers:
-    return tier_table(work.own.tiers)
+    return tier_table(work.tables.tiers)
 
 
 def _tiers_for_holders(work: UnitOfWork) -> Tiers:
@@ -56,8 +56,7 @@ def recommended(
     work: UnitOfWork, task: Task, brief: Brief, attempt: int, agent: str, model: str | None
 ) -> dict[str, str | None]:
     """The model shown to a holder; `model` is the one that its claim recorded, so that a repeat shows the same."""
-    project = work.get(Project, task.project, task.project)
-    assert project is not None, task.project
+    project = work.require(Project, task.project, task.project)
     user = user_of(work.get(Agent, task.project, agent))
     if model is None:
         return shown(route_for(work, project, task, brief, user, attempt))
@@ -153,8 +152,7 @@ def works(work: UnitOfWork, project: Project, claim: Claim) -> None:
 
 
 def _name(work: UnitOfWork, project: str, *, added: str | None = None, dropped: str | None = None) -> None:
-    row = work.get(Project, project, project)
-    assert row is not None, project
+    row = work.require(Project, project, project)
     names = {*row.limited, *([added] if added else ())} - {dropped}
     if names != set(row.limited):
         work.put(replace(row, limited=tuple(sorted(names))))

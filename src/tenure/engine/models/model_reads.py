@@ -11,8 +11,8 @@ from tenure.core.records import Claim, Finished, LikeTasks, Model, Task, Usage
 from tenure.core.savings import Saved, Used, savings
 from tenure.core.usage import TOKENS
 from tenure.engine.models.model_choice import tiers_of
-from tenure.engine.models.prices import price_table
-from tenure.engine.runtime.references import project_of
+from tenure.engine.models.tables import price_table
+from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def models(work: UnitOfWork, project: str) -> v.ModelsView:
     """Which models exist for which tier, what they cost, and which are in trouble."""
     row = project_of(work, project)
-    tiers, prices = tiers_of(work), price_table(work.own.prices)
+    tiers, prices = tiers_of(work), price_table(work.tables.prices)
 
     def offered(family: str, model: str) -> v.OfferedView:
         priced = prices.find(model, work.now)
@@ -34,27 +34,30 @@ def models(work: UnitOfWork, project: str) -> v.ModelsView:
         "routing": row.routing,
         "tiers": [
             {
-                "tier": tier, "use": told.get("for", ""), "strengths": list(told.get("strengths", ())),
+                "tier": tier,
+                "use": told.get("for", ""),
+                "strengths": list(told.get("strengths", ())),
                 "models": [offered(o.family, o.model) for o in tiers.offered() if o.tier == tier],
             }
             for tier, told in tiers.tiers.items()
         ],
         "limited": [_limited(work, model) for model in work.find(Model, {"project": project})],
-    }  # fmt: skip
+    }
 
 
 def _limited(work: UnitOfWork, model: Model) -> v.LimitedView:
     claim = work.get(Claim, model.project, model.tried_by) if model.tried_by else None
     task = work.get(Task, claim.project, claim.task) if claim and claim.state == "active" else None
     return {
-        "model": model.id, "troubles": model.troubles, "cool_until": model.cool_until,
+        "model": model.id,
+        "troubles": model.troubles,
+        "cool_until": model.cool_until,
         "tried_by": task.key if task else None,
-    }  # fmt: skip
+    }
 
 
 def read_estimates(work: UnitOfWork, project: str) -> v.EstimatesView:
     """How close estimates came to actual usage, by type."""
-    project_of(work, project)
     by_type: dict[str, list[LikeTasks]] = {}
     for row in work.find(LikeTasks, {"project": project}):
         by_type.setdefault(row.type, []).append(row)
@@ -69,8 +72,11 @@ def read_estimates(work: UnitOfWork, project: str) -> v.EstimatesView:
 def _goodness(finished: Sequence[Finished]) -> dict[str, Any]:
     found = estimates.goodness(finished)
     return {
-        "tasks": len(finished), "estimated": found.tasks, "median_error": found.median_error, "within": found.within
-    }  # fmt: skip
+        "tasks": len(finished),
+        "estimated": found.tasks,
+        "median_error": found.median_error,
+        "within": found.within,
+    }
 
 
 def _sizes(rows: Sequence[LikeTasks]) -> list[v.SizeView]:
@@ -81,35 +87,39 @@ def _sizes(rows: Sequence[LikeTasks]) -> list[v.SizeView]:
 def _size(row: LikeTasks) -> v.SizeView:
     costs = [f.cost for f in row.finished if f.cost is not None]
     return {
-        "size": row.size, "tasks": len(row.finished), "tokens": estimates.median([f.tokens for f in row.finished]),
+        "size": row.size,
+        "tasks": len(row.finished),
+        "tokens": estimates.median([f.tokens for f in row.finished]),
         "cost_usd": money.usd_text(estimates.median(costs)) if costs else None,
         "is_used": estimates.typical_of(row) is not None,
-    }  # fmt: skip
+    }
 
 
 def read_savings(work: UnitOfWork, project: str) -> v.SavingsView:
     """What routing by tier has saved compared with the middle tier for all tasks, at current prices."""
-    project_of(work, project)
     used = work.sums(Usage, {"project": project}, "model", TOKENS)
-    found = savings(
-        (Used(model, *(count or 0 for count in counts)) for model, counts in sorted(used.items())),
-        tiers_of(work), price_table(work.own.prices), work.now,
-    )  # fmt: skip
+    spent = (Used(model, *(count or 0 for count in counts)) for model, counts in sorted(used.items()))
+    found = savings(spent, tiers_of(work), price_table(work.tables.prices), work.now)
     saved = found.in_the_middle - found.cost
     return {
         "tiers": [_saved(tier) for tier in found.tiers],
-        "cost_usd": money.usd_text(found.cost), "middle_usd": money.usd_text(found.in_the_middle),
-        "saved_usd": money.usd_text(saved), "saved": saved / found.in_the_middle if found.in_the_middle else None,
+        "cost_usd": money.usd_text(found.cost),
+        "middle_usd": money.usd_text(found.in_the_middle),
+        "saved_usd": money.usd_text(saved),
+        "saved": saved / found.in_the_middle if found.in_the_middle else None,
         "unknown": [{"model": one.model, "tokens": one.tokens} for one in found.unknown],
-    }  # fmt: skip
+    }
 
 
 def _saved(tier: Saved) -> v.SavedView:
     return {
-        "tier": tier.tier, "models": list(tier.models), "tokens": tier.tokens, "cost_usd": money.usd_text(tier.cost),
+        "tier": tier.tier,
+        "models": list(tier.models),
+        "tokens": tier.tokens,
+        "cost_usd": money.usd_text(tier.cost),
         "middle_usd": money.usd_text(tier.in_the_middle),
         "saved_usd": money.usd_text(tier.in_the_middle - tier.cost),
-    }  # fmt: skip
+    }
 
 
 READS: Reads = {q.ShowSavings: read_savings, q.Estimates: read_estimates, q.Models: models}

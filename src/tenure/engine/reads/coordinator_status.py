@@ -19,8 +19,8 @@ from tenure.engine.duties import sweep
 from tenure.engine.duties.coordinator import Coordinator, Note
 from tenure.engine.duties.election import STORE
 from tenure.engine.reads.tasks import event_view
+from tenure.engine.runtime.effects import PAGE, Report
 from tenure.engine.runtime.engine import Engine
-from tenure.engine.runtime.settle import PAGE, Report
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.stores.port import Transaction
 
@@ -85,8 +85,9 @@ def _counts(tx: Transaction, projects: Iterable[str]) -> dict[str, int]:
     return {
         "pending_tasks": sum(states[state] for state in WAITING),
         "running_tasks": sum(states[state] for state in lifecycle.HELD),
-        "healthy_agents": stale[False], "stale_agents": stale[True],
-    }  # fmt: skip
+        "healthy_agents": stale[False],
+        "stale_agents": stale[True],
+    }
 
 
 def logs(

@@ -123,18 +123,18 @@ def _budget(work: UnitOfWork, projects: Sequence[str]) -> MoneyView | None:
     row = budgets.settled(found[0], work.now)
     unit = NANO if row.currency == budgets.USD else 1
     return {
-        "currency": row.currency, "allocated": row.allocated / unit, "spent": row.consumed / unit,
+        "currency": row.currency,
+        "allocated": row.allocated / unit,
+        "spent": row.consumed / unit,
         "reserved": row.reserved / unit,
-    }  # fmt: skip
+    }
 
 
 def _readers(work: UnitOfWork, project: str) -> dict[str, float]:
     """How long each reader has held the archive back."""
     behind = holding_back(work, project)
     names = [cursor.id for cursor in work.tx.find(Cursor, {"project": project})]
-    return {
-        name: max(0, work.now - behind[name].time) / inputs.SECOND if name in behind else 0.0 for name in names
-    }  # fmt: skip
+    return {name: max(0, work.now - behind[name].time) / inputs.SECOND if name in behind else 0.0 for name in names}
 
 
 def _number(work: UnitOfWork, where: dict[str, Any]) -> int:

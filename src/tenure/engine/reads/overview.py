@@ -17,7 +17,6 @@ from tenure.core.errors import InvalidInput
 from tenure.core.events import KINDS, Event
 from tenure.core.filters import Present, Range
 from tenure.core.records import Task
-from tenure.engine.runtime.references import project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 MOST_WALKED = limits.OVERVIEW_EVENTS
@@ -47,14 +46,14 @@ _COUNTED = {
 
 def overview(work: UnitOfWork, project: str, *, minutes: int = 60) -> dict[str, Any]:
     """The last `minutes` of a project in STEPS steps, and the present state."""
-    project_of(work, project)
     if not 1 <= minutes <= LONGEST:
         raise InvalidInput(f"minutes must be from 1 to {LONGEST} (got {minutes})")
     counts: dict[str, int] = work.count(Task, {"project": project}, "state")
     told = _tail(work, project, work.now - minutes * MINUTE)
     since = told.since
     step = max(1, (work.now - since + STEPS - 1) // STEPS)
-    held = [t for t in work.find(Task, _held_in(project), limit=MOST_HELD) if claims.is_held(t)]
+    of_agents = {"project": project, "agent": Present(), "state": lifecycle.HELD}
+    held = [t for t in work.find(Task, of_agents, limit=MOST_HELD) if claims.is_held(t)]
     spans = _spans(told.events, held, since, work.now)
     return {
         "project": project,
@@ -68,10 +67,6 @@ def overview(work: UnitOfWork, project: str, *, minutes: int = 60) -> dict[str, 
         "oldest": _oldest(work, project, counts),
         "agents": _agents(told.events, spans, work.now - since),
     }
-
-
-def _held_in(project: str) -> dict[str, Any]:
-    return {"project": project, "agent": Present(), "state": lifecycle.HELD}
 
 
 class _Tail(NamedTuple):
@@ -161,11 +156,12 @@ def _agents(events: Iterable[Event], spans: Iterable[_Span], window: int) -> lis
         length[span.agent] += span.length
     return [
         {
-            "agent": agent, "busy": round(length[agent] / max(1, window), 4),
+            "agent": agent,
+            "busy": round(length[agent] / max(1, window), 4),
             **{name: did.get(agent, Counter())[name] for name in ("claimed", "completed", "failed", "lost")},
         }
         for agent in sorted(did.keys() | length.keys())
-    ]  # fmt: skip
+    ]
 
 
 MOST_SAMPLED = limits.OVERVIEW_SAMPLED
@@ -189,9 +185,11 @@ def _spread(lengths: Sequence[int]) -> dict[str, Any] | None:
         return None
     ordered = [length / inputs.SECOND for length in sorted(lengths)]
     return {
-        "count": len(ordered), "median": ordered[len(ordered) // 2],
-        "p95": ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)], "longest": ordered[-1],
-    }  # fmt: skip
+        "count": len(ordered),
+        "median": ordered[len(ordered) // 2],
+        "p95": ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)],
+        "longest": ordered[-1],
+    }
 
 
 def _oldest(work: UnitOfWork, project: str, counts: dict[str, int]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from tenure.core.errors import NotFound, TooLarge
 from tenure.core.filters import Present
 from tenure.core.records import Brief, Dag, Edge, Project, Task, Track
 from tenure.engine.archive.recall import recall_dag
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs.edit import current_value
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 def tracks(work: UnitOfWork, project: str) -> list[TrackView]:
     """The project's tracks, by code."""
-    project_of(work, project)
     found = sorted(work.find(Track, {"project": project}), key=lambda t: t.id)
     return [{"code": t.id, "name": t.name, "purpose": t.purpose, "last_sequence": t.last_sequence} for t in found]
 
@@ -121,17 +120,25 @@ def _task(
     if task.boost != settings.boost:
         fields["boost"] = task.boost / 100
     return {
-        "id": task.id, "key": task.key, "track": task.track, "state": task.state, "parent": task.parent,
+        "id": task.id,
+        "key": task.key,
+        "track": task.track,
+        "state": task.state,
+        "parent": task.parent,
         "parent_key": needed[task.parent].key if task.parent else None,
-        "name": _name(task), "fields": {**fields, "draft": task.state == lifecycle.CREATED},
+        "name": _name(task),
+        "fields": {**fields, "draft": task.state == lifecycle.CREATED},
         "depends_on": [
             {
-                "id": e.needs, "key": needed[e.needs].key, "on_failure": e.on_failure, "subtask": e.subtask,
+                "id": e.needs,
+                "key": needed[e.needs].key,
+                "on_failure": e.on_failure,
+                "subtask": e.subtask,
                 "is_met": graph.is_met(e, needed[e.needs].state),
             }
             for e in sorted(edges, key=lambda e: needed[e.needs].key)
         ],
-    }  # fmt: skip
+    }
 
 
 READS: Reads = {q.Plans: plans, q.Tracks: tracks}

@@ -12,10 +12,13 @@ from tenure.core import queries as q
 from tenure.core import roles
 from tenure.core.commands import OWNER, Principal
 from tenure.core.queries import Query
+from tenure.engine.runtime.rows import project_of
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
     from tenure.engine.runtime.unit_of_work import Reads
+
+_WITHOUT_PROJECT = frozenset({q.Projects, q.Gauges, q.Keys, q.Relays})
 
 
 def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> Any:
@@ -25,6 +28,8 @@ def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> An
     follows = isinstance(query, q.Log) and not query.last
     with engine.reading((query.project,) if query.project else (), follows=follows) as work:
         work.begin_command(principal, None)  # the answer may depend on the caller
+        if type(query) not in _WITHOUT_PROJECT:
+            project_of(work, query.project)
         arguments = [getattr(query, name) for name in required]
         return function(work, query.project, *arguments, **{name: getattr(query, name) for name in optional})
 
@@ -46,8 +51,8 @@ def reads_of(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
             from tenure.engine.reads.overview import READS
         case "gauges":
             from tenure.engine.reads.gauges import READS
-        case "preview":
-            from tenure.engine.reads.preview import READS
+        case "preview" | "own_claims":
+            from tenure.engine.reads.claim_reads import READS
         case "artifacts":
             from tenure.engine.artifacts.artifact_verbs import READS
         case "why":
@@ -56,8 +61,6 @@ def reads_of(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
             from tenure.engine.reads.plan_export import READS
         case "validations":
             from tenure.engine.checks.validation_reads import READS
-        case "own_claims":
-            from tenure.engine.reads.own_claims import READS
         case "models":
             from tenure.engine.models.model_reads import READS
         case "budgets":

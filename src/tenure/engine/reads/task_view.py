@@ -15,7 +15,7 @@ from tenure.core.graph import is_met
 from tenure.core.large_values import REF, is_reference
 from tenure.core.priority import tier_of
 from tenure.core.records import Artifact, Body, Brief, Checkpoint, Edge, LastError, Result, Task, replace
-from tenure.engine.runtime.references import find_task
+from tenure.engine.runtime.rows import fields_of, find_task
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
@@ -218,10 +218,10 @@ def earlier_artifacts(work: UnitOfWork, task: Task) -> tuple[v.ArtifactView, ...
     if not task.artifacts:
         return None
     from tenure.core.artifacts import newest
-    from tenure.engine.artifacts.artifact_verbs import of_task, views
+    from tenure.engine.artifacts.artifact_verbs import of_task, view
 
     rows = [row for row in of_task(work, task) if row.generation < task.generation]
-    return tuple(views(newest(rows, task.run), task)) or None
+    return tuple(view(row, task) for row in newest(rows, task.run)) or None
 
 
 def checkpoint_for_holder(work: UnitOfWork, task: Task) -> v.CheckpointView | None:
@@ -236,7 +236,5 @@ def checkpoint_of(work: UnitOfWork, task: Task) -> v.CheckpointView | None:
     kept = work.get(Checkpoint, task.project, task.id)
     if kept is None:
         return None
-    return {
-        "data": unpacked(work, task.project, kept.data), "generation": kept.generation, "agent": kept.agent,
-        "at": kept.at
-    }  # fmt: skip
+    said: v.CheckpointView = fields_of(kept, "generation agent at") | {"data": unpacked(work, task.project, kept.data)}
+    return said

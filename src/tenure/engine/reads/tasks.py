@@ -33,13 +33,12 @@ from tenure.core.records import (
     Track,
     Trigger,
     Usage,
-)  # fmt: skip
+)
 from tenure.engine.archive.recall import recall_dag, remember
 from tenure.engine.artifacts import artifact_verbs
 from tenure.engine.checks import validation_reads
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, lineage
-from tenure.engine.runtime.references import dag_named, project_of, task_named
+from tenure.engine.runtime.rows import brief_of, dag_named, fields_of, lineage, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs import land, mail
 from tenure.engine.verbs import usage as usage_rows
@@ -65,7 +64,6 @@ def views(work: UnitOfWork, tasks: Iterable[Task]) -> list[v.TaskView]:
 
 def show(work: UnitOfWork, project: str, name: str) -> v.TaskInFull:
     """Everything about one task except its log."""
-    project_of(work, project)
     task = task_named(work, project, name)
     view: Any = task_view.task_view(work, task, brief_of(work, task))
     dependents = work.find(Edge, {"project": project, "needs": task.id}) if task.dependents else []
@@ -123,7 +121,6 @@ def tasks(
     `archived`: also tasks that a person has hidden, and those moved to the archive. `text` is searched for in titles
     and keys, among the first MOST_SEARCHED tasks that pass the other filters.
     """
-    project_of(work, project)
     where: dict[str, Any] = {"project": project}
     for name, value in filters.items():
         inputs.check_choice(name, FILTERS, "filter")
@@ -168,7 +165,6 @@ def _check_cursor(after: tuple[Any, str] | None, order: str) -> None:
 
 def states(work: UnitOfWork, project: str, names: Iterable[str]) -> list[v.StateLine]:
     """One short line per name: the state of the task, or that there is none."""
-    project_of(work, project)
     out: list[v.StateLine] = []
     for name in names:
         try:
@@ -176,18 +172,13 @@ def states(work: UnitOfWork, project: str, names: Iterable[str]) -> list[v.State
         except NotFound as error:
             out.append({"name": name, "outcome": error.code})
             continue
-        out.append(
-            {
-                "name": name, "outcome": "OK", "id": task.id, "key": task.key, "state": task.state,
-                "generation": task.generation, "agent": task.agent, "version": task.version,
-            }
-        )  # fmt: skip
+        said: Any = fields_of(task, "id key state generation agent version")
+        out.append({"name": name, "outcome": "OK"} | said)
     return out
 
 
 def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
     """The lineage: one entry per generation, with every refused submit under it. No nonce is ever shown."""
-    project_of(work, project)
     task = task_named(work, project, name)
     refused: dict[int, list[Result]] = {}
     for result in work.find(Result, {"project": project, "task": task.id, "accepted": False}, order="submitted_at"):
@@ -204,25 +195,24 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
     for one in artifact_verbs.of_task(work, task):
         put.setdefault(one.generation, []).append(artifact_verbs.view(one, task))
     return [
-        {
-            "generation": c.generation, "run": c.run, "attempt": c.attempt, "session": c.session, "agent": c.agent,
-            "user": c.user, "acquired_at": c.acquired_at, "released_at": c.released_at, "state": c.state,
-            "release_reason": c.reason, "renewals": task.renewals if c.state == "active" else c.renewals,
-            "metadata": c.metadata,
-            "counted": c.counted, "result_accepted": c.result_accepted, "work_product_ref": c.work_product,
-            "error_class": c.error_class, "error": c.error,
+        fields_of(c, "generation run attempt session agent user acquired_at released_at state metadata counted")
+        | fields_of(c, "result_accepted error_class error")
+        | {
+            "release_reason": c.reason,
+            "renewals": task.renewals if c.state == "active" else c.renewals,
+            "work_product_ref": c.work_product,
             "refused": [result_view(work, r, data=False) for r in refused.get(c.generation, ())],
-            "usage": usage_rows.view(spent.get(c.generation, ())), "landings": landed.get(c.generation, []),
+            "usage": usage_rows.view(spent.get(c.generation, ())),
+            "landings": landed.get(c.generation, []),
             "landing": next(iter(landed.get(c.generation, ())), None),
             "validation": verdicts.get(c.generation),
             "artifacts": put.get(c.generation, []),
         }
         for c in lineage(work, task)
-    ]  # fmt: skip
+    ]
 
 
 def results(work: UnitOfWork, project: str, name: str) -> list[v.ResultView]:
-    project_of(work, project)
     task = task_named(work, project, name)
     found = work.find(Result, {"project": project, "task": task.id}, order="submitted_at")
     return [result_view(work, r) for r in found]
@@ -230,12 +220,8 @@ def results(work: UnitOfWork, project: str, name: str) -> list[v.ResultView]:
 
 def result_view(work: UnitOfWork, result: Result, *, data: bool = True) -> Any:
     """A ResultView, or without data a RefusedView."""
-    view: dict[str, Any] = {
-        "id": result.id, "run": result.run, "generation": result.generation, "session": result.session,
-        "agent": result.agent, "submitted_at": result.submitted_at, "accepted": result.accepted,
-        "reason": result.reason, "summary": result.summary, "size": result.size, "late": result.late,
-        "work_lost": result.work_lost, "work_product_ref": result.work_product,
-    }  # fmt: skip
+    shown = "id run generation session agent submitted_at accepted reason summary size late work_lost"
+    view = fields_of(result, shown) | {"work_product_ref": result.work_product}
     if data:
         view["data"] = task_view.unpacked(work, result.project, result.data)
     return view
@@ -246,7 +232,6 @@ def result_view(work: UnitOfWork, result: Result, *, data: bool = True) -> Any:
 
 def dag(work: UnitOfWork, project: str, id: str) -> v.DagView:
     """A dag with its tasks, edges, counts and critical path; a single task's dag is that task."""
-    project_of(work, project)
     recall_dag(work, project, id)
     tasks_ = {t.id: t for t in work.find(Task, {"project": project, "dag": id})}
     if not tasks_:
@@ -275,12 +260,10 @@ def dag(work: UnitOfWork, project: str, id: str) -> v.DagView:
 
 
 def dags(work: UnitOfWork, project: str) -> list[v.DagEntry]:
-    project_of(work, project)
     return [_fields(d) for d in work.find(Dag, {"project": project}, order="created_at")]
 
 
 def dead_letters(work: UnitOfWork, project: str, *, resolved: bool = False) -> list[v.DeadLetterView]:
-    project_of(work, project)
     where = {"project": project, "resolution": Present(resolved)}
     out: list[v.DeadLetterView] = []
     for letter in work.find(DeadLetter, where, order="dead_lettered_at"):
@@ -299,14 +282,12 @@ def dead_letters(work: UnitOfWork, project: str, *, resolved: bool = False) -> l
 
 
 def agents(work: UnitOfWork, project: str) -> list[v.AgentView]:
-    project_of(work, project)
     return [agent_view(work, a) for a in work.find(Agent, {"project": project})]
 
 
 def inbox(
     work: UnitOfWork, project: str, agent: str, *, unread: bool = True, sender: str | None = None
 ) -> list[v.MessageView]:
-    project_of(work, project)
     where: dict[str, Any] = {"project": project, "recipient": agent}
     if unread:
         where["read_at"] = Present(False)
@@ -317,7 +298,6 @@ def inbox(
 
 def messages(work: UnitOfWork, project: str, *, limit: int = 100) -> list[v.MessageEntry]:
     """All mail of the project, newest first: one entry per message, with its recipients and who has read it."""
-    project_of(work, project)
     limit = inputs.check_limit(limit, MOST_LISTED)
     told: dict[str, Any] = {}
     for row in work.find(Message, {"project": project}, order="-sent_at", limit=MOST_LISTED):
@@ -333,30 +313,23 @@ def messages(work: UnitOfWork, project: str, *, limit: int = 100) -> list[v.Mess
 
 def sessions(work: UnitOfWork, project: str, *, agent: str | None = None, limit: int = 100) -> list[v.SessionEntry]:
     """Sessions, the most recently active first."""
-    project_of(work, project)
     where = {"project": project} | ({} if agent is None else {"agent": agent})
     found = work.find(Session, where, order="-last_activity", limit=inputs.check_limit(limit, MOST_LISTED))
-    return [
-        {
-            "id": row.id, "agent": row.agent, "user": row.user, "created_at": row.created_at,
-            "last_activity": row.last_activity, "ended_at": row.ended_at,
-        }
-        for row in found
-    ]  # fmt: skip
+    return [_session_entry(row) for row in found]
+
+
+def _session_entry(row: Session) -> Any:
+    return fields_of(row, "id agent user created_at last_activity ended_at")
 
 
 def reservations(work: UnitOfWork, project: str) -> list[v.ReservationView]:
-    project_of(work, project)
     live = [r for r in work.find(Reservation, {"project": project}) if r.until is None or r.until > work.now]
     out: list[v.ReservationView] = []
     for held in sorted(live, key=lambda r: (r.pattern, r.id)):
         task = work.get(Task, project, held.task) if held.task else None
-        out.append(
-            {
-                "id": held.id, "pattern": held.pattern, "mode": held.mode, "agent": held.agent, "session": held.session,
-                "task": task.key if task else None, "until": task.lease_until if task else held.until,
-            }
-        )  # fmt: skip
+        said: Any = fields_of(held, "id pattern mode agent session")
+        until = task.lease_until if task else held.until
+        out.append(said | {"task": task.key if task else None, "until": until})
     return out
 
 
@@ -383,22 +356,23 @@ _MEMORY = {
 
 def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
     """A session's history, from the log and the claims."""
-    project_of(work, project)
     row = work.get(Session, project, id)
     if row is None:
         raise NotFound(f"no session {id[:80]!r} in project {project}")
     told = work.tx.events({"project": project, "session": id}, limit=MOST_LISTED, last=True)
     mine = work.find(Claim, {"project": project, "session": id}, order="acquired_at")
     held = [t for t in work.find(Task, {"project": project, "session": id}) if claims.is_held(t)]
-    log: list[v.Remembered] = [
+    log: list[Any] = [
         {
-            "what": _MEMORY[e.kind], "time": e.time, "task": e.key, "track": e.track, "generation": e.generation,
-            "agent": e.agent, "outcome": e.new_state, "work_product": e.details.get("work_product"),
-            "details": e.details,
+            **fields_of(e, "time track generation agent details"),
+            "what": _MEMORY[e.kind],
+            "task": e.key,
+            "outcome": e.new_state,
+            "work_product": e.details.get("work_product"),
         }
         for e in told
         if e.kind in _MEMORY
-    ]  # fmt: skip
+    ]
     renewed = [(c, c.renewals) for c in mine if c.renewals]
     renewed += [
         (c, t.renewals) for t in held for c in mine if c.id == claims.claim_id(t.id, t.generation) and t.renewals
@@ -408,12 +382,14 @@ def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
         for c, n in renewed
     ]
     done = work.get_many(Task, project, [c.task for c in mine if c.result_accepted])
-    return {
-        "id": row.id, "agent": row.agent, "user": row.user, "created_at": row.created_at,
-        "last_activity": row.last_activity, "ended_at": row.ended_at, "is_over": team.is_over(row, len(held), work.now),
-        "task_log": log, "active_claims": [t.key for t in held], "completed": sorted(t.key for t in done.values()),
+    said: v.SessionView = _session_entry(row) | {
+        "is_over": team.is_over(row, len(held), work.now),
+        "task_log": log,
+        "active_claims": [t.key for t in held],
+        "completed": sorted(t.key for t in done.values()),
         "track_progress": track_progress(work, project),
-    }  # fmt: skip
+    }
+    return said
 
 
 def track_progress(work: UnitOfWork, project: str) -> dict[str, v.TrackProgress]:
@@ -492,7 +468,6 @@ def usage(work: UnitOfWork, project: str, *, by: str = "task", limit: int = 100)
 
 def processes(work: UnitOfWork, project: str) -> list[v.ProcessView]:
     """The processes that hold claims now, so that a process on their host can check whether they still run."""
-    project_of(work, project)
     holding: dict[str, list[str]] = {}
     for claim in work.find(Claim, {"project": project, "process": Present()}):
         holding.setdefault(claim.process or "", []).append(claim.task)
@@ -520,7 +495,6 @@ def log(
     **where: Any,
 ) -> list[v.EventView]:
     """Events of the project, oldest first, without the patches that only replay needs."""
-    project_of(work, project)
     where = {name: value for name, value in where.items() if value is not None}
     if since is not None:
         where["time"] = Range(since, None)

@@ -12,7 +12,7 @@ from tenure.core.records import Agent, Project, Task
 from tenure.engine.checks import validation_reads
 from tenure.engine.models.model_choice import Cooling, user_of
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.rows import project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:

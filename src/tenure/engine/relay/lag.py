@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tenure.core.events import Event
 from tenure.core.records import Sink, replace
-from tenure.engine.runtime.settle import Report
+from tenure.engine.runtime.effects import Report
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.stores.port import Transaction
 

@@ -245,7 +245,7 @@ class Relay:
             self._close()
             self._note_error(led, error)
         back_off = min(LONGEST_BACK_OFF, 0.25 * 2.0 ** min(self._troubles, 10))
-        return back_off * (0.5 + self.engine.chance.fraction())
+        return back_off * (0.5 + self.engine.random.fraction())
 
     def _note_error(self, led: LeaderEngine, error: SinkUnavailable) -> None:
         def decide(work: UnitOfWork) -> None:

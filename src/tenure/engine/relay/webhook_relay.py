@@ -18,14 +18,12 @@ from tenure.core.events import Event
 from tenure.core.records import Delivery, Project, Sink, Webhook, replace
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.lag import STORE
-from tenure.engine.relay.page import facts_of
 from tenure.engine.relay.relay import IDLE, LONGEST_BACK_OFF, PAGE
-from tenure.engine.relay.webhook_verbs import READER, TEST, deliveries_of, keys_of
+from tenure.engine.relay.webhook_verbs import READER, TEST, body_for, deliveries_of, keys_of
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
-from tenure.engine.sources.event_values import event_values, values_of
-from tenure.sinks.envelope import messages_of
-from tenure.sinks.webhook import Result, WebhookSender, body_of
+from tenure.engine.sources.triggers import event_values, values_of
+from tenure.sinks.webhook import Result, WebhookSender
 
 AT_ONCE = 8  # webhooks that deliver at the same time
 
@@ -110,13 +108,12 @@ class WebhookRelay:
         works, read, more = self._read(place)
         rounds = [(one, self._started(one)) for one in works]
         for one, future in rounds:
-            if future is None:
-                self._save(led, one, [(delivery, None) for delivery in one.new], place)
-            elif one.webhook.failing_since is None:
+            if future is not None and one.webhook.failing_since is None:
                 self._save(led, one, future.result(), place)
-            else:  # it may take the whole timeout: what is new waits in rows meanwhile
+                continue
+            if future is not None:
                 self._under_way[one.webhook.project, one.webhook.id] = future
-                self._save(led, one, [(delivery, None) for delivery in one.new], place)
+            self._save(led, one, (), place)
         self._move(led, place, read)
         return more
 
@@ -163,15 +160,15 @@ class WebhookRelay:
             kinds = rule.messages_for(row, event, values)
         if not kinds:
             return []
-        ((_, facts),) = facts_of(work.tx, self.engine.tenant, [event])
-        message = messages_of(event, facts)[0]
-        return [rule.new_delivery(row, event, kind, body_of(kind, event, message), work.now) for kind in kinds]
+        return [rule.new_delivery(row, event, kind, body_for(work, kind, event), work.now) for kind in kinds]
 
     def _started(self, one: _Work) -> Future[list[Result]] | None:
         """The tries of this step, in a thread; None where nothing may be tried now."""
         if (one.webhook.project, one.webhook.id) in self._under_way or not one.keys:
             return None
-        lanes = rule.lanes(one.webhook, [*one.parked, *one.new], self._now())
+        # A try at an endpoint that fails may take the whole timeout: what is new waits in rows meanwhile.
+        new = one.new if one.webhook.failing_since is None else ()
+        lanes = rule.lanes(one.webhook, [*one.parked, *new], self._now())
         if not lanes:
             return None
         return self._threads.submit(
@@ -212,7 +209,9 @@ class WebhookRelay:
             row = work.get(Webhook, project, name)
             if row is None:
                 return  # removed meanwhile
-            done = rule.after_round(row, results, work.now)
+            stored = work.get_many(Delivery, project, [delivery.id for delivery, _ in results])
+            current = [(stored.get(delivery.id, delivery), tried) for delivery, tried in results]
+            done = rule.after_round(row, current, work.now)
             after = done.webhook
             if reading is not None and row.sequence == reading[0].webhook.sequence:  # else it was replayed meanwhile
                 after = rule.moved(after, reading[0].read, reading[1], work.now)

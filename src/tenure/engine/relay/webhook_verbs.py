@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import commands, inputs, signatures
+from tenure.core import commands, inputs, limits, signatures
 from tenure.core import queries as q
 from tenure.core import triggers as trigger_rule
 from tenure.core import webhook_delivery as rule
 from tenure.core.digests import digest_of
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
+from tenure.core.events import Event
+from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Delivery, Sink, Webhook, replace
 from tenure.engine.archive.log_readers import end_of_log
 from tenure.engine.relay.lag import STORE
-from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.repeats import check_same
+from tenure.engine.relay.page import facts_of
+from tenure.engine.runtime.decision import check_same
 from tenure.engine.runtime.seals import open_sealed, seal
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 from tenure.engine.sources.schedules import check_source_name
+from tenure.sinks.envelope import messages_of
+from tenure.sinks.http_sender import checked_url
+from tenure.sinks.webhook import body_of
 
 if TYPE_CHECKING:
     from tenure.core.views import DeliveryView, WebhookView
@@ -32,11 +37,10 @@ HINT = "save the secret now: it is not shown again"
 
 
 def set_webhook(work: UnitOfWork, cmd: commands.SetWebhook) -> Outcome:
-    project_of(work, cmd.project)
     name = check_source_name(cmd.webhook, "webhook")
     kinds = rule.check_kinds(cmd.kinds)
     where = trigger_rule.check_filter(cmd.where)
-    rule.check_url(cmd.url)
+    checked_url(cmd.url, allow_http=work.context.allow_http)
     before = work.get(Webhook, cmd.project, name)
     if before is None and work.tally(Webhook, {"project": cmd.project}, rule.MOST) >= rule.MOST:
         raise LimitReached(f"{cmd.project} has {rule.MOST} webhooks, the maximum", "remove one first")
@@ -65,9 +69,7 @@ def _with_secret(
     return _keyed(work, cmd, row)
 
 
-def _keyed(
-    work: UnitOfWork, cmd: commands.SetWebhook | commands.RotateWebhook, row: Webhook
-) -> tuple[Webhook, str]:
+def _keyed(work: UnitOfWork, cmd: commands.SetWebhook | commands.RotateWebhook, row: Webhook) -> tuple[Webhook, str]:
     form = signatures.STANDARD
     key = (
         signatures.key_of(form, cmd.secret)
@@ -90,7 +92,7 @@ def is_repeat(work: UnitOfWork, row: Webhook, cmd: commands.SetWebhook | command
 
 def rotate_webhook(work: UnitOfWork, cmd: commands.RotateWebhook) -> Outcome:
     row = named(work, cmd.project, cmd.webhook)
-    grace = inputs.micros(cmd.grace, "grace", high=trigger_rule.LONGEST_GRACE)
+    grace = inputs.micros(cmd.grace, "grace", high=limits.WEBHOOK_GRACE)
     if is_repeat(work, row, cmd):
         return replace(_done(work, "UPDATED", row, secret=_shown(work, row)), again=True)
     before = row.secret if grace else b""
@@ -105,6 +107,10 @@ def pause_webhook(work: UnitOfWork, cmd: commands.PauseWebhook) -> Outcome:
     if not row.enabled:
         return _done(work, "UNCHANGED", row)
     row = rule.paused(row, inputs.check_text(cmd.reason, "reason", 500) or "paused by a person", work.now)
+    if row.sequence is None:  # from here on it has its own place in the log
+        listen(work)
+        shared = work.get(Sink, STORE, READER)
+        row = replace(row, sequence=shared.sequence if shared is not None else end_of_log(work))
     _record(work, "webhook.paused", row)
     return _done(work, "UPDATED", row)
 
@@ -113,9 +119,13 @@ def resume_webhook(work: UnitOfWork, cmd: commands.ResumeWebhook) -> Outcome:
     row = named(work, cmd.project, cmd.webhook)
     if row.enabled and row.down_since is None:
         return _done(work, "UNCHANGED", row)
+    message = ""
+    if not rule.holds_back(row, work.now):
+        message = "it was paused for so long that its events may be archived: it gets those from now on"
+        row = replace(row, sequence=None, since=end_of_log(work))
     row = rule.resumed(row, work.now)
     _record(work, "webhook.resumed", row)
-    return _done(work, "UPDATED", row)
+    return _done(work, "UPDATED", row, message)
 
 
 def remove_webhook(work: UnitOfWork, cmd: commands.RemoveWebhook) -> Outcome:
@@ -140,7 +150,7 @@ def replay_webhook(work: UnitOfWork, cmd: commands.ReplayWebhook) -> Outcome:
     if cmd.since is not None:
         if cmd.message is not None:
             raise InvalidInput("give a message or a time to replay from, not both")
-        first = work.tx.events({"project": row.project, "time": inputs.since(cmd.since)}, limit=1)
+        first = work.tx.events({"project": row.project, "time": Range(low=cmd.since)}, limit=1)
         place = first[0].sequence - 1 if first else end_of_log(work)
         row = replace(row, sequence=place, since=min(row.since, place), changed_at=work.now)
         _record(work, "webhook.replayed", row)
@@ -153,10 +163,18 @@ def replay_webhook(work: UnitOfWork, cmd: commands.ReplayWebhook) -> Outcome:
         what = f"delivery {cmd.message[:80]!r}" if cmd.message is not None else "failed delivery"
         raise NotFound(f"webhook {row.id} has no {what} in its log", f"see `tenure webhook log {row.id}`")
     for delivery in chosen:
-        row, again = rule.replayed(row, delivery, b"", work.now)
+        row, again = rule.replayed(row, delivery, delivery.body or _body_again(work, delivery), work.now)
         work.put(again)
     _record(work, "webhook.replayed", row)
     return _done(work, "UPDATED", row, f"{len(chosen)} sent again")
+
+
+def _body_again(work: UnitOfWork, delivery: Delivery) -> bytes:
+    """What was sent, from the event in the log; a delivered message is not kept."""
+    found = work.tx.events({"project": delivery.project}, after=delivery.sequence - 1, limit=1)
+    if not found or found[0].id != delivery.event:
+        raise NotFound(f"the event of {delivery.message} is archived, so it cannot be sent again")
+    return body_for(work, delivery.kind, found[0])
 
 
 # --- what they share ----------------------------------------------------------------------------------------
@@ -170,12 +188,16 @@ def listen(work: UnitOfWork) -> None:
         work.put(row)
 
 
+def body_for(work: UnitOfWork, kind: str, event: Event) -> bytes:
+    ((_, facts),) = facts_of(work.tx, work.context.tenant, [event])
+    return body_of(kind, event, messages_of(event, facts)[0])
+
+
 def deliveries_of(work: UnitOfWork, row: Webhook, **where: Any) -> list[Delivery]:
     return work.find(Delivery, {"project": row.project, "webhook": row.id, **where}, order="sequence")
 
 
 def named(work: UnitOfWork, project: str, name: str) -> Webhook:
-    project_of(work, project)
     row = work.get(Webhook, project, name) if len(name) <= inputs.LONGEST_NAME else None
     if row is None:
         known = [w.id for w in work.find(Webhook, {"project": project}, limit=rule.MOST)]
@@ -199,9 +221,7 @@ def _record(work: UnitOfWork, kind: str, row: Webhook) -> None:
     work.record(kind, row, project=row.project, details={"webhook": row.id, "url": row.url})
 
 
-def _done(
-    work: UnitOfWork, outcome: str, row: Webhook, message: str = "", *, secret: str | None = None
-) -> Outcome:
+def _done(work: UnitOfWork, outcome: str, row: Webhook, message: str = "", *, secret: str | None = None) -> Outcome:
     return Outcome(
         outcome=outcome,
         command_id=work.command_id if outcome != "UNCHANGED" else None,
@@ -216,7 +236,6 @@ def _done(
 
 
 def webhooks(work: UnitOfWork, project: str) -> list[WebhookView]:
-    project_of(work, project)
     return [view(row) for row in work.find(Webhook, {"project": project}, limit=rule.MOST)]
 
 
@@ -228,9 +247,7 @@ def deliveries(work: UnitOfWork, project: str, name: str, *, state: str | None, 
     row = named(work, project, name)
     where = {} if state is None else {"state": inputs.check_choice(state, rule.STATES, "state")}
     limit = inputs.check_limit(limit, rule.LOG_KEPT)
-    found = work.find(
-        Delivery, {"project": project, "webhook": row.id, **where}, order="-sequence", limit=limit
-    )
+    found = work.find(Delivery, {"project": project, "webhook": row.id, **where}, order="-sequence", limit=limit)
     return [_delivery_view(one) for one in found]
 
 

@@ -32,9 +32,10 @@ from tenure.core import commands, inputs, limits
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import Bug, Conflict, InvalidInput, Overloaded, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
-from tenure.engine.checks.evidence import Finding, NeedsEvidence
+from tenure.engine.checks.evidence import Finding
 from tenure.engine.checks.evidence_threads import EvidenceThreads
-from tenure.engine.runtime.engine import ROUNDS, Answer, CheckedCommand, Engine, checked_command, final_answers
+from tenure.engine.runtime.engine import ROUNDS, CheckedCommand, Engine, checked_command, final_answers
+from tenure.engine.runtime.unit_of_work import Answer, RunAgain
 from tenure.stores.port import WRITERS
 
 if TYPE_CHECKING:
@@ -304,9 +305,9 @@ class Batcher:
     def _work(self) -> None:
         while batch := self._take():
             answers = self._tried(self._commit, batch)
-            left_out: dict[Hashable, list[tuple[_Entry, NeedsEvidence]]] = {}
+            left_out: dict[Hashable, list[tuple[_Entry, RunAgain]]] = {}
             for place, answer in zip(batch, answers, strict=True):
-                if type(answer) is NeedsEvidence:
+                if type(answer) is RunAgain:
                     left_out.setdefault(place.caller, []).append((place, answer))
             for left in left_out.values():
                 self._leave_out([place for place, _ in left])
@@ -314,17 +315,15 @@ class Batcher:
             for (place, lacking), *_ in left_out.values():
                 self._inquirer.ask(lacking.questions, partial(self._inform, place))
             if left_out:
-                decided = [(p, a) for p, a in zip(batch, answers, strict=True) if type(a) is not NeedsEvidence]
+                decided = [(p, a) for p, a in zip(batch, answers, strict=True) if type(a) is not RunAgain]
                 batch, answers = [p for p, _ in decided], [a for _, a in decided]
             _deliver(batch, self._tried(final_answers, answers))
 
     def _commit(self, batch: Sequence[_Entry]) -> Sequence[Any]:
         answers = self.engine.commit_checked([place.asked for place in batch], [place.caller for place in batch])
-        return [
-            self._patient(place, a) if type(a) is NeedsEvidence else a for place, a in zip(batch, answers, strict=True)
-        ]
+        return [self._patient(place, a) if type(a) is RunAgain else a for place, a in zip(batch, answers, strict=True)]
 
-    def _patient(self, place: _Entry, lacking: NeedsEvidence) -> NeedsEvidence | Conflict:
+    def _patient(self, place: _Entry, lacking: RunAgain) -> RunAgain | Conflict:
         """Collecting evidence is bounded: each round may need something else."""
         place.rounds += bool(lacking.questions)
         if place.rounds <= ROUNDS:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.core import claims, clock, lifecycle
-from tenure.core.records import Claim, Row, Schedule, Task, replace
+from tenure.core.records import Row, Schedule, Task, replace
 from tenure.core.schedules import next_tick
 from tenure.engine.duties.sweep import projects
 from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import current_claim
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.stores.port import HOST_CLOCK
 
@@ -55,10 +56,9 @@ def _accepted(work: UnitOfWork, names: list[str]) -> Accepted:
     ended = []
     for project in ("", *names):
         moved = list(_moved(work, project, back)) if back else []
-        work.record(
-            "clock.accepted", *moved, project=project, level="warning", details={"back": back, "moved": len(moved)},
-            message=f"the clock was corrected: {back // clock.SECOND} s back",
-        )  # fmt: skip
+        message = f"the clock was corrected: {back // clock.SECOND} s back"
+        told = {"level": "warning", "message": message, "details": {"back": back, "moved": len(moved)}}
+        work.record("clock.accepted", *moved, project=project, **told)
         ended += [_ended(work, task) for task in _made_ahead(work, project)] if back else []
     spread(work)
     return Accepted(back, ended)
@@ -84,11 +84,7 @@ def _made_ahead(work: UnitOfWork, project: str) -> list[Task]:
 
 
 def _ended(work: UnitOfWork, task: Task) -> str:
-    claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
-    assert claim is not None, f"{task.key} is held without its claim"
-    free, over = claims.ended(task, claim, lifecycle.ERROR_BY, work.now)
-    work.record(
-        "task.clock_ended", replace(over, acquired_at=min(over.acquired_at, work.now)), task=free, level="warning",
-        agent=task.agent, session=task.session,
-    )  # fmt: skip
+    free, over = claims.ended(task, current_claim(work, task), lifecycle.ERROR_BY, work.now)
+    over = replace(over, acquired_at=min(over.acquired_at, work.now))
+    work.record("task.clock_ended", over, task=free, level="warning", holder=task)
     return task.key

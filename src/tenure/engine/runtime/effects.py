@@ -1,19 +1,193 @@
-"""What a task's move means for others: its dag's counts, its dependents, its reservations, its dead letter.
+"""Effects that no command asks for: of time on due rows (settle), and of a task's move on others (spread).
 
-Moves queue up on the unit of work and are spread one after another, so a cascade through a long chain needs no deep
-stack. Each effect reads the current rows and applies a difference, so their order does not matter.
+Settle first. Leases expire, retries fall due, offers and pauses end, deadlines pass, hung holders are aborted: all at a
+time, without a command. No process has to run for that. Each row knows when something on it falls due next (`due_at`,
+indexed), and each transaction settles the due rows of its projects before its first command, at the transaction's own
+`now`. Queries do the same on rows that are never saved. The sweep (`duties/sweep.py`) runs this code too; it only makes
+events prompt.
+
+Restated rules. None. The rules are in `core/settle.py`: `settle` applies the earliest item that is due on one row,
+`stamp` computes `due_at` at every write. This module only finds due rows, orders them, and applies the effects on other
+rows.
+
+Why it is safe.
+- No answer depends on the sweep. A command at `now` sees the same rows whether the sweep ran a second ago or never: the
+  item is applied at the instant at which it fell due (`work.instant`), and later times, such as a retry's delay, count
+  from that instant.
+- Items are applied in the order in which they fell due, across all rows of the project, one at a time. A row's second
+  item may come after another row's first, and both may touch a third row. `_Queue` is therefore a heap that takes up
+  what each item left due (`work.overdue`).
+- The store still returns rows that this transaction has settled but not written. `_Queue.seen` skips them, and each
+  page is larger by their number, so that a page full of them cannot hide the others.
+- A batch is equal to its commands one by one: `settle_overdue` runs between two commands and settles what the first
+  left due at the same `now`. Its events belong to no principal.
+- More than PAGE due rows are settled in separate transactions before the batch, so that no transaction grows without
+  bound. Each of them is complete in itself.
+- A rule that fails on one row must not block a project. The error is confined to the row (`undo_to`) and reported by
+  the sweep; the row stays due and all others are settled.
+- Settling is idempotent: a settled row has a later `due_at`, or none. An assertion in `settle_once` holds every rule to
+  that.
+
+Which tests prove it.
+- `tests/core/test_settle.py`: settled twice is settled once, for generated rows.
+- `tests/stateful/test_model.py` plays histories with sweeps never, sometimes and after every turn, and one by one or in
+  batches: the answers must be equal.
+- `testing/engine/upkeep.py`: more than a page of due rows; a page of rows that cannot be settled.
+
+What a new field must do. A field that holds a time at which something happens without a command goes into `due_at` of
+`core/settle.py` and gets a branch in `settle` there. That branch must move or clear the field, so that the row is not
+due again at once, and must return the event with the instant at which the item fell due.
+
+Spread. What a move means for others: its dag's counts, its dependents, its reservations, its dead letter. Moves queue
+up on the unit of work and are spread one after another, so a cascade through a long chain needs no deep stack. Each
+effect reads the current rows and applies a difference, so their order does not matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tenure.core import causes, claims, graph, lifecycle, moves, retry
+from tenure.core import causes, claims, graph, lifecycle, moves, retry, settle
 from tenure.core.causes import Cancelled
+from tenure.core.commands import Principal
+from tenure.core.events import Event
 from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING
-from tenure.core.records import Agent, Brief, Claim, Dag, DeadLetter, Edge, Reservation, Row, Task, replace
-from tenure.engine.runtime.unit_of_work import UnitOfWork
+from tenure.core.records import Agent, Dag, DeadLetter, Edge, Row, Task, replace
+from tenure.engine.runtime.rows import brief_of, current, current_claim, lineage
+from tenure.engine.runtime.unit_of_work import OUR_FAULTS, UnitOfWork
+
+PAGE = 500  # rows per transaction; more are settled in separate transactions first
+
+
+class Report:
+    """What a sweep did: the number settled, the kinds of events, and rows that one of our rules could not settle."""
+
+    def __init__(self) -> None:
+        self.settled = 0
+        self.events: Counter[str] = Counter()  # by kind of event
+        self.failed: dict[str, str] = {}
+        self.more = False
+
+    def note(self, events: Iterable[Event]) -> None:
+        self.events.update(event.kind for event in events)
+
+    def add(self, other: Report) -> None:
+        self.settled += other.settled
+        self.events += other.events
+        self.failed |= other.failed
+
+
+def settle_due(work: UnitOfWork, projects: Iterable[str], report: Report, limit: int | None = None) -> None:
+    """Settle everything due in these projects, or at most `limit` items (`report.more`: more are waiting).
+
+    An error is confined to its row: the row stays as it is and the others are settled.
+    """
+    for project in projects:
+        if not work.tx.is_due(project):
+            continue
+        queue = _Queue(work, project)
+        for id in queue:
+            if limit is not None and report.settled >= limit:
+                report.more = True
+                return
+            settle_apart(work, project, id, report)
+            queue.take_overdue(report)
+
+
+class _Queue:
+    """The due items of a project, in the order in which they fell due, across all rows.
+
+    One item at a time: a row's second item may come after another row's first, and both may touch a third row.
+    """
+
+    def __init__(self, work: UnitOfWork, project: str) -> None:
+        self.work, self.project = work, project
+        self.heap: list[tuple[int, str]] = []
+        self.seen: set[str] = set()
+
+    def __iter__(self) -> Iterator[str]:
+        while True:
+            asked = PAGE + len(self.seen)  # the store still returns rows that this unit of work has settled
+            page = self.work.tx.due(self.project, self.work.now, asked)
+            for row in page:
+                if row.id not in self.seen:
+                    self._push(row)
+            is_last = len(page) < asked
+            until = self.work.now if is_last else page[-1].due_at or 0  # later items were not read yet
+            while self.heap and self.heap[0][0] <= until:
+                yield heapq.heappop(self.heap)[1]
+            if is_last:
+                return
+
+    def take_overdue(self, report: Report) -> None:
+        """Queue what the last item left due: more on its own row, or on the rows that it touched."""
+        while self.work.overdue:
+            project, id = self.work.overdue.pop()
+            task = self.work.get(Task, project, id)
+            if task is not None and id not in report.failed:
+                self._push(task)
+
+    def _push(self, task: Task) -> None:
+        self.seen.add(task.id)
+        if task.due_at is not None and task.due_at <= self.work.now:
+            heapq.heappush(self.heap, (task.due_at, task.id))
+
+
+def settle_overdue(work: UnitOfWork) -> None:
+    """Settle what an earlier command of the batch left due at this `now`, as if the commands ran one by one."""
+    if not work.overdue:
+        return
+    work.begin_command(Principal(), None)  # settling is not the act of the previous command
+    report = Report()
+    heap: list[tuple[int, str, str]] = []
+    while work.overdue or heap:
+        while work.overdue:
+            project, id = work.overdue.pop()
+            task = work.get(Task, project, id)
+            if task is not None and task.due_at is not None and task.due_at <= work.now and id not in report.failed:
+                heapq.heappush(heap, (task.due_at, project, id))
+        if heap:
+            _, project, id = heapq.heappop(heap)
+            settle_apart(work, project, id, report)
+
+
+def settle_apart(work: UnitOfWork, project: str, id: str, report: Report) -> None:
+    """Settle one item of one row, with all its effects on others."""
+    bookmark = work.bookmark()
+    try:
+        task = work.get(Task, project, id)
+        if task is not None and settle_once(work, task) is not None:
+            spread(work)
+            report.events.update(event.kind for event in work.events[bookmark[1] :])
+        report.settled += 1
+    except OUR_FAULTS as error:
+        work.undo_to(bookmark)
+        report.failed[id] = f"{type(error).__name__}: {error}"
+    finally:
+        work.instant = work.now
+
+
+def settle_once(work: UnitOfWork, task: Task) -> Task | None:
+    """The row after its earliest due item, with `work.instant` at that moment; None if nothing is due."""
+    claim = brief = None
+    if settle.needs_claim(task):
+        claim, brief = current_claim(work, task), brief_of(work, task)
+    due = settle.settle(task, claim, brief, work.epoch, work.now, work.random.fraction())
+    if due is None:
+        if task.due_at is not None and task.due_at <= work.now:  # its position in the order has changed
+            ranked = work.put(task)
+            assert ranked.due_at is None or ranked.due_at > work.now, f"{task.key} stays due at {ranked.due_at}"
+        return None
+    work.instant = due.at
+    rows = [due.claim] if due.claim else []
+    level = "warning" if due.claim or due.kind in ("task.warned", "task.deadline_missed") else "info"
+    return work.record(due.kind, *rows, task=due.task, details=due.details, holder=task, level=level)
+
+
+# --- moves --------------------------------------------------------------------------------------------------
 
 
 def spread(work: UnitOfWork) -> None:
@@ -37,6 +211,8 @@ def spread(work: UnitOfWork) -> None:
         if after.dependents:
             _update_dependents(work, before, after)
         if before.reserved and before.state in HELD and after.state not in HELD:
+            from tenure.engine.verbs.reserve import free_reservations  # few tasks reserve anything
+
             free_reservations(work, after)
         if before.agent is not None and before.state in HELD and after.state not in HELD:
             _let_agent_go(work, before)
@@ -48,18 +224,6 @@ def spread(work: UnitOfWork) -> None:
         dag = work.get(Dag, project, id)
         if dag is not None:
             announce_end(work, dag)
-
-
-def current(work: UnitOfWork, task: Task) -> Task:
-    """The task as this unit of work currently has it."""
-    return work.get(Task, task.project, task.id) or task
-
-
-def current_claim(work: UnitOfWork, task: Task) -> Claim:
-    """The claim of the task's current generation; every task that was ever claimed has one."""
-    claim = work.get(Claim, task.project, claims.claim_id(task.id, task.generation))
-    assert claim is not None, f"{task.key} has no claim of generation {task.generation}"
-    return claim
 
 
 # --- dags ---------------------------------------------------------------------------------------------------
@@ -161,22 +325,14 @@ def _cancel_one(work: UnitOfWork, task: Task, why: Cancelled, message: str) -> T
         ended, over = claims.ended(task, current_claim(work, task), lifecycle.CANCELLED_BY, work.instant)
         rows.append(over)
     why = replace(why, by=why.by or work.principal.name)
-    return work.record(
-        "task.cancelled", *rows, task=moves.cancelled(ended, why), message=message, agent=task.agent,
-        session=task.session,
-        details={
-            "cause": why.cause, "reason": why.reason, "before": {"state": task.state, "reason": task.reason},
-            **({"source": why.source} if why.source else {}),
-        },
-    )  # fmt: skip
+    details = {"cause": why.cause, "reason": why.reason, "before": {"state": task.state, "reason": task.reason}}
+    if why.source:
+        details["source"] = why.source
+    cancelled = moves.cancelled(ended, why)
+    return work.record("task.cancelled", *rows, task=cancelled, message=message, holder=task, details=details)
 
 
 # --- dead letters, retries ----------------------------------------------------------------------------------
-
-
-def lineage(work: UnitOfWork, task: Task) -> list[Claim]:
-    """The claims of a task, oldest first."""
-    return work.find(Claim, {"project": task.project, "task": task.id}, order="generation")
 
 
 def dead_letter_id(task: Task) -> str:
@@ -208,10 +364,8 @@ def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
         "poison_pill": letter.poison_pill,
     }
     last = tried[-1] if tried else None
-    work.record(
-        "task.dead_lettered", letter, task=current(work, task), level="error", details=details,
-        agent=last.agent if last else None, session=last.session if last else None,
-    )  # fmt: skip
+    by = {"agent": last.agent, "session": last.session} if last else {}
+    work.record("task.dead_lettered", letter, task=current(work, task), level="error", details=details, **by)
 
 
 def resolved(work: UnitOfWork, task: Task, resolution: str, note: str) -> list[Row]:
@@ -233,13 +387,13 @@ def _announce_retry(work: UnitOfWork, task: Task) -> None:
     if now_is.state != RETRYING or now_is.retry_at is None:
         return
     error = now_is.last_error
-    work.record(
-        "task.retry_scheduled", task=now_is,
-        details={
-            "retry_at": now_is.retry_at, "backoff_ms": (now_is.retry_at - work.instant) // 1000,
-            "attempt": now_is.attempts, "error_class": error.error_class if error else "lease_expired",
-        },
-    )  # fmt: skip
+    details = {
+        "retry_at": now_is.retry_at,
+        "backoff_ms": (now_is.retry_at - work.instant) // 1000,
+        "attempt": now_is.attempts,
+        "error_class": error.error_class if error else "lease_expired",
+    }
+    work.record("task.retry_scheduled", task=now_is, details=details)
 
 
 # --- agents -------------------------------------------------------------------------------------------------
@@ -265,45 +419,3 @@ def end_agent(work: UnitOfWork, agent: Agent) -> Agent:
     gone = replace(agent, left_at=work.now)
     work.record("agent.terminated", gone, project=agent.project, agent=agent.id, message=agent.terminated_for or "")
     return gone
-
-
-# --- reservations -------------------------------------------------------------------------------------------
-
-
-def free_reservations(work: UnitOfWork, task: Task) -> None:
-    """The claim is over: free its reservations, and put back the tasks set aside for it."""
-    held = work.find(Reservation, {"project": task.project, "task": task.id})
-    release_reservations(work, task.project, held)
-    for waiting in work.find(Task, {"project": task.project, "set_aside_for": task.id}):
-        work.put(replace(waiting, set_aside_for=None))
-
-
-def living(work: UnitOfWork, rows: list[Reservation]) -> list[Reservation]:
-    """Reservations except those of claims that are over. 0.1 left such rows behind; they block nobody."""
-    return [row for row in rows if row.task is None or _is_claimed(work, row)]
-
-
-def _is_claimed(work: UnitOfWork, row: Reservation) -> bool:
-    task = work.get(Task, row.project, row.task or "")
-    return task is not None and claims.is_held(task) and task.generation == row.generation
-
-
-def drop_left_over(work: UnitOfWork, project: str) -> None:
-    """Free the reservations of claims that are over."""
-    rows = work.find(Reservation, {"project": project})
-    alive = {row.id for row in living(work, rows)}
-    release_reservations(work, project, [row for row in rows if row.id not in alive])
-
-
-def release_reservations(work: UnitOfWork, project: str, held: list[Reservation]) -> None:
-    if held:
-        work.record(
-            "reservation.released", project=project, removed=held, agent=held[0].agent, session=held[0].session,
-            details={"patterns": [r.pattern for r in held]},
-        )  # fmt: skip
-
-
-def brief_of(work: UnitOfWork, task: Task) -> Brief:
-    brief = work.get(Brief, task.project, task.id)
-    assert brief is not None, task.id
-    return brief

@@ -8,35 +8,22 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tenure.core import commands, inputs, limits, roles
+from tenure.core import commands, inputs, limits
 from tenure.core.commands import OWNER, Command, Principal
-from tenure.core.errors import Bug, ClockJump, Conflict, InvalidInput, StoreError, TenureError, TooLarge
+from tenure.core.errors import ClockJump, Conflict, InvalidInput, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Project
-from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, NeedsEvidence, collect, raise_needs
-from tenure.engine.models.user_tables import UserTables
-from tenure.engine.runtime import repeats
-from tenure.engine.runtime.handlers import handler_of, is_known
-from tenure.engine.runtime.prefetch import expected, read_ahead, read_holders
-from tenure.engine.runtime.settle import PAGE, Report, settle_due, settle_overdue
-from tenure.engine.runtime.unit_of_work import (
-    NO_RANDOM,
-    OUR_FAULTS,
-    DeferredAnswer,
-    NeedsMoreLocks,
-    Random,
-    Refused,
-    Unfinished,
-    UnitOfWork,
-)
+from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, NeedsEvidence, collect
+from tenure.engine.runtime.batch_reads import expected, read_ahead, read_holders
+from tenure.engine.runtime.context import DEFAULT, NO_RANDOM, Context, Random
+from tenure.engine.runtime.decision import decided, is_known
+from tenure.engine.runtime.effects import PAGE, Report, settle_due, settle_overdue
+from tenure.engine.runtime.unit_of_work import Answer, Deferred, NeedsMoreLocks, Reply, RunAgain, UnitOfWork
 from tenure.stores.port import FAST_PATH, Store, Transaction
 
 if TYPE_CHECKING:
-    from tenure.artifacts.port import Artifacts
     from tenure.engine.runtime.clock_repair import Accepted
     from tenure.engine.runtime.optimistic import Attempt, Optimism
 
-Answer = Outcome | TenureError
 T = TypeVar("T")
 TRIES = 10  # attempts of a transaction whose rows changed meanwhile
 TRIES_OF_A_PART = 2  # for each part, after the whole batch has failed
@@ -62,28 +49,12 @@ def checked_command(command: Command, principal: Principal = OWNER) -> CheckedCo
 class Engine:
     """Runs commands on a store. Synchronous, safe to share between threads."""
 
-    def __init__(
-        self,
-        store: Store,
-        chance: Random,
-        *,
-        tenant: str = "local",
-        pause: Callable[[float], None] = lambda _: None,
-        fast_path: bool = True,
-    ) -> None:
-        """`pause` waits between attempts of a transaction; the clock is the store's.
-
-        Without `fast_path` plain tasks take the slow path too, even where the store has a fast one.
-        """
-        self.store = store
-        self.chance = chance
-        self.tenant = tenant
-        self._pause = pause
-        self.places: Callable[[str], Artifacts] | None = None  # project → its artifact store, if configured
-        self.own = UserTables()  # a user's price and tier tables
-        self._has_fast_path = fast_path and FAST_PATH in store.features
+    def __init__(self, store: Store, random: Random, context: Context = DEFAULT) -> None:
+        self.store, self.random, self.context = store, random, context
+        self.tenant = context.tenant
+        self._has_fast_path = context.fast_path and FAST_PATH in store.features
+        self._optimism = (context.optimism or _optimism()) if self._has_fast_path else None
         self._with_store_lock: set[str] = set()  # projects whose transactions also write rows of the store
-        self.trials = _trials() if self._has_fast_path else None
         self._of_copies = threading.Lock()  # held while beginning a copy's epoch
         self._enter_copy()
 
@@ -112,33 +83,43 @@ class Engine:
         _check_bounds(batch)
         return final_answers(self._run_part(batch, TRIES)) if batch else []
 
-    def commit_checked(
-        self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]
-    ) -> list[Answer | DeferredAnswer | NeedsEvidence]:
+    def commit_checked(self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]) -> list[Reply]:
         """As `run_checked`, but some answers are built later: the store is free for the next batch meanwhile.
 
         A command that needs evidence does not delay other callers: it is left out together with the later commands of
-        its caller, and NeedsEvidence takes the place of its answer. `callers` has one entry for each command.
+        its caller, and RunAgain takes the place of its answer. `callers` has one entry for each command.
         """
-        from tenure.engine.checks.left_out import run_without_undecided  # a single command does not need it
-
         _check_bounds(batch)
-        return run_without_undecided(lambda some, check: self._run_part(some, TRIES, check), batch, callers)
+        if not batch:
+            return []
+
+        def check(replies: Sequence[Reply]) -> None:
+            lacking = {n: r for n, r in enumerate(replies) if isinstance(r, RunAgain) and r.questions}
+            first = {callers[n]: n for n in reversed(lacking)}
+            if any(caller in first and n > first[caller] and n not in lacking for n, caller in enumerate(callers)):
+                raise _OutOfOrder(first, lacking)
+
+        try:
+            return self._run_part(batch, TRIES, check)
+        except _OutOfOrder as error:  # nothing was written
+            first, lacking = error.first, error.lacking
+        kept = [n for n, caller in enumerate(callers) if n < first.get(caller, len(batch))]
+        done = iter(self.commit_checked([batch[n] for n in kept], [callers[n] for n in kept]))
+        return [next(done) if n in kept else lacking.get(n, RunAgain()) for n in range(len(batch))]
 
     def _run_part(
-        self, batch: Sequence[CheckedCommand], tries: int, check: Callable[[Sequence[Any]], None] = raise_needs
-    ) -> list[Answer | DeferredAnswer]:
-        """`check` gets the answers before they are committed, and may raise."""
+        self, batch: Sequence[CheckedCommand], tries: int, check: Callable[[Sequence[Reply]], None] | None = None
+    ) -> list[Reply]:
+        """`check` gets the replies before they are committed, and may raise; without it all evidence is collected."""
         projects = sorted({a.item.command.project for a in batch})
         has_begun = False
 
-        def decide(work: UnitOfWork) -> list[Answer | DeferredAnswer]:
+        def decide(work: UnitOfWork) -> list[Reply]:
             nonlocal has_begun
             has_begun = True
-            answers = self._decide(work, batch, ready, uses_fast_path=self._has_fast_path)
-            if any(isinstance(answer, NeedsEvidence) for answer in answers):
-                check(answers)
-            return answers
+            replies = self._decide(work, batch, ready, uses_fast_path=self._has_fast_path)
+            (check or _raise_needs)(replies)
+            return replies
 
         ready = self._ready(batch)
         given = [a.item.command for a in batch]
@@ -148,7 +129,7 @@ class Engine:
             self.transact, projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead, evidence=known
         )
         try:
-            answers = self.trials.run(given, lambda trial: attempt(trial=trial)) if self.trials else attempt()
+            replies = self._optimism.run(given, lambda trial: attempt(trial=trial)) if self._optimism else attempt()
         except TenureError as error:
             # A failure before the first command was examined concerns none of them.
             if len(batch) == 1 or not error.definite or not has_begun or isinstance(error, ClockJump):
@@ -156,21 +137,21 @@ class Engine:
             # The store refused the whole batch: find the failing command, so that the others succeed.
             half = len(batch) // 2
             return self._run_part(batch[:half], TRIES_OF_A_PART) + self._run_part(batch[half:], TRIES_OF_A_PART)
-        return [self._finished(*pair) for pair in zip(batch, answers, strict=True)]
+        return [self._finished(*pair) for pair in zip(batch, replies, strict=True)]
 
-    def _finished(self, asked: CheckedCommand, answer: Answer | DeferredAnswer) -> Answer | DeferredAnswer:
-        """The answer of a command that one transaction could not finish: run it again until it is done."""
-        if not isinstance(answer, Unfinished):
-            return answer
-
-        def decide(work: UnitOfWork) -> list[Answer | DeferredAnswer]:
-            return self._decide(work, (asked,))
-
+    def _finished(self, asked: CheckedCommand, reply: Reply) -> Reply:
+        """The reply to a command that one transaction could not finish: run it again until it is done."""
+        if not isinstance(reply, RunAgain) or reply.so_far is None:
+            return reply
+        answer: Reply = reply.so_far
         try:
             for _ in range(MOST_TURNS):
-                (answer,) = self.transact((asked.item.command.project,), decide, claiming=_claims((asked,)))
-                if not isinstance(answer, Unfinished):
-                    break
+                (reply,) = self.transact(
+                    (asked.item.command.project,), lambda work: self._decide(work, (asked,)), claiming=_claims((asked,))
+                )
+                if not isinstance(reply, RunAgain) or reply.so_far is None:
+                    return reply
+                answer = reply.so_far
         except TenureError as error:
             return error
         return answer
@@ -190,74 +171,39 @@ class Engine:
         ready: Sequence[Any] = (),
         *,
         uses_fast_path: bool = False,
-    ) -> list[Answer | DeferredAnswer]:
+    ) -> list[Reply]:
         work.expected_claims = sum(isinstance(a.item.command, commands.ClaimNext) for a in batch)
         read_ahead(work, [a.item.command for a in batch], uses_fast_path=uses_fast_path)
-        answers: list[Answer | DeferredAnswer] = []
-        while len(answers) < len(batch):
+        replies: list[Reply] = []
+        while len(replies) < len(batch):
             settle_overdue(work)
-            rest, known = batch[len(answers) :], ready[len(answers) :]
-            answers += (uses_fast_path and self._decide_together(work, rest, known)) or [
-                self._decide_one(work, rest[0].item, rest[0].principal)
+            rest, known = batch[len(replies) :], ready[len(replies) :]
+            replies += (uses_fast_path and self._decide_together(work, rest, known)) or [
+                decided(work, rest[0].item, rest[0].principal)
             ]
-        return answers
+        return replies
 
-    def _decide_together(
-        self, work: UnitOfWork, batch: Sequence[CheckedCommand], ready: Sequence[Any]
-    ) -> list[Answer | DeferredAnswer]:
-        """Answers of the first commands, as far as the store's fast path can do them."""
+    def _decide_together(self, work: UnitOfWork, batch: Sequence[CheckedCommand], ready: Sequence[Any]) -> list[Reply]:
+        """Replies to the first commands, as far as the store's fast path can do them."""
         from tenure.engine.runtime import fast_path
 
         run = [(asked.item.command, asked.principal, known) for asked, known in zip(batch, ready, strict=True)]
         done = fast_path.answers(work, run)
-        left = [asked.item.command for asked, answer in zip(batch, done, strict=False) if answer is None]
+        left = [asked.item.command for asked, reply in zip(batch, done, strict=False) if isinstance(reply, RunAgain)]
         if left:
             work.tx.expect(lambda tx: read_holders(UnitOfWork(tx, NO_RANDOM), left, uses_fast_path=True))
             read_holders(work, left, uses_fast_path=True)
-        answers: list[Answer | DeferredAnswer] = []
-        for asked, answer in zip(batch, done, strict=False):
-            if isinstance(answer, (Outcome, DeferredAnswer)):
-                answers.append(answer)
-                continue
-            settle_overdue(work)
-            answers.append(self._decide_one(work, asked.item, asked.principal) if answer is None else answer())
-        return answers
-
-    def _decide_one(self, work: UnitOfWork, item: inputs.Checked, principal: Principal) -> Answer | DeferredAnswer:
-        work.need_exclusive_lock()
-        command = item.command
-        work.begin_command(principal, command.trace_id)
-        bookmark = work.bookmark()
-        try:
-            project = work.get(Project, command.project, command.project)
-            roles.check_role(principal, command, agents_may_operate=project is not None and project.agents_may_operate)
-            remembered = repeats.remembered(work, item, principal)
-            if remembered is not None:
-                return remembered
-            outcome = handler_of(type(command))(work, command)
-            if work.is_unfinished:
-                work.is_unfinished = False
-                return Unfinished(lambda: outcome)
-            repeats.remember(work, item, principal, outcome, told=work.bookmark()[1] > bookmark[1])
-            return outcome
-        except StoreError:
-            raise
-        except Refused as refusal:
-            work.undo_to(bookmark)
-            return refusal.outcome
-        except NeedsEvidence as lacking:
-            work.undo_to(bookmark)
-            return lacking  # type: ignore[return-value]  # it never gets out of the transaction as an answer
-        except TenureError as error:
-            work.undo_to(bookmark)
-            return error
-        except OUR_FAULTS as error:
-            work.undo_to(bookmark)
-            bug = Bug(
-                f"{type(command).__name__}: {type(error).__name__}: {error}", "nothing was done; please report this"
-            )
-            bug.__cause__ = error
-            return bug
+        replies: list[Reply] = []
+        for asked, reply in zip(batch, done, strict=False):
+            if isinstance(reply, RunAgain):
+                settle_overdue(work)
+                replies.append(decided(work, asked.item, asked.principal))
+            elif isinstance(reply, Deferred) and reply.in_turn:
+                settle_overdue(work)
+                replies.append(reply.tell())
+            else:
+                replies.append(reply)
+        return replies
 
     def preview(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Answer]:
         """What `run` would answer now: decided on rows that are never saved."""
@@ -266,15 +212,15 @@ class Engine:
         answers = iter(final_answers(self._previewed(good)))
         return [next(answers) if isinstance(c, CheckedCommand) else c for c in checked]
 
-    def _previewed(self, batch: Sequence[CheckedCommand]) -> list[Answer | DeferredAnswer]:
+    def _previewed(self, batch: Sequence[CheckedCommand]) -> list[Reply]:
         known: dict[str, Finding] = {}
         for _ in range(ROUNDS):
             with self.reading(sorted({a.item.command.project for a in batch})) as work:
                 work.evidence = known
-                answers = self._decide(work, batch)
+                replies = self._decide(work, batch)
             try:
-                raise_needs(answers)
-                return answers
+                _raise_needs(replies)
+                return replies
             except NeedsEvidence as lacking:
                 known |= collect(lacking.questions)
         raise Conflict("the rows kept changing while the command ran; nothing was done")
@@ -340,16 +286,11 @@ class Engine:
                 tried += 1
                 if tried == tries:
                     raise
-                self._pause(0.001 * 2**tried * (0.5 + self.chance.fraction()))
+                self.context.pause(0.001 * 2**tried * (0.5 + self.random.fraction()))
 
     def _begin(self, tx: Transaction) -> UnitOfWork:
         """Runs first in a write transaction, before settling; a leader proves its term here: see `LeaderEngine`."""
-        return self._work(tx)
-
-    def _work(self, tx: Transaction) -> UnitOfWork:
-        work = UnitOfWork(tx, self.chance)
-        work.own = self.own
-        return work
+        return UnitOfWork(tx, self.random, self.context)
 
     def sweep(self, project: str | None = None) -> Report:
         """Settle due rows, in one project or all. Makes events prompt; no answer depends on it."""
@@ -393,7 +334,7 @@ class Engine:
         with self.store.begin(self.tenant, write=False) as tx:
             if follows:
                 tx.lock("log", ())
-            work = self._work(tx)
+            work = UnitOfWork(tx, self.random, self.context)
             settle_due(work, projects, Report())
             yield work
 
@@ -402,7 +343,15 @@ class _Copied(Exception):
     """The store is a copy without its own epoch."""
 
 
-def _trials() -> Optimism:
+class _OutOfOrder(Exception):
+    """A command was decided although an earlier one of its caller needs evidence: `lacking`, each caller's `first`."""
+
+    def __init__(self, first: dict[Hashable, int], lacking: dict[int, RunAgain]) -> None:
+        super().__init__()
+        self.first, self.lacking = first, lacking
+
+
+def _optimism() -> Optimism:
     from tenure.engine.runtime.optimistic import Optimism  # only a store with a fast path needs it
 
     return Optimism()
@@ -422,8 +371,24 @@ def _checked_or_error(command: Command, principal: Principal) -> CheckedCommand 
         return error
 
 
-def final_answers(answers: Sequence[Answer | DeferredAnswer]) -> list[Answer]:
-    return [answer.tell() if isinstance(answer, DeferredAnswer) else answer for answer in answers]
+def _raise_needs(replies: Sequence[Reply]) -> None:
+    """Raise one NeedsEvidence for all questions among these replies, if there are any."""
+    lacking = {q.key: q for reply in replies if isinstance(reply, RunAgain) for q in reply.questions}
+    if lacking:
+        raise NeedsEvidence(tuple(lacking.values()))
+
+
+def final_answers(replies: Sequence[Reply]) -> list[Answer]:
+    return [_final(reply) for reply in replies]
+
+
+def _final(reply: Reply) -> Answer:
+    if isinstance(reply, Deferred):
+        return reply.tell()
+    if isinstance(reply, RunAgain):  # a preview: it runs once
+        assert reply.so_far is not None
+        return reply.so_far
+    return reply
 
 
 def _claims(batch: Sequence[CheckedCommand]) -> Sequence[str]:

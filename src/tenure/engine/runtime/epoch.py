@@ -12,9 +12,9 @@ from tenure.core import lifecycle
 from tenure.core.receipts import EPOCH_BYTES
 from tenure.core.records import Reservation, Task
 from tenure.engine.duties.sweep import projects
-from tenure.engine.runtime.effects import release_reservations, spread
-from tenure.engine.runtime.settle import settle_once
+from tenure.engine.runtime.effects import settle_once, spread
 from tenure.engine.runtime.unit_of_work import UnitOfWork
+from tenure.engine.verbs.reserve import release_reservations
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
@@ -31,7 +31,7 @@ def begin_epoch(engine: Engine, why: str) -> str:
 
 def put_in_force(work: UnitOfWork, why: str) -> str:
     """Begin a new epoch with this transaction and end every live claim; return the epoch's id."""
-    epoch = work.chance.token(EPOCH_BYTES).hex()
+    epoch = work.random.token(EPOCH_BYTES).hex()
     work.tx.set_epoch(epoch)
     work.epoch = epoch
     work.record("epoch.started", project="", level="warning", message=why, details={"epoch": epoch})

@@ -1,7 +1,9 @@
-"""The current rows of one transaction: the rows read, overlaid with the changed ones.
+"""The current rows of one transaction: the rows read, overlaid with the changed ones; found by id, filter or name.
 
 `UnitOfWork` changes rows and appends events; here they are only found. Each question goes to the store once: a row that
 was read is kept, and what one query over many values has shown (`learn_absent`, `learn_unique`) is not asked again.
+A name is an id, a key, a short key or an unambiguous prefix. Archived tasks are found too, where no other has that
+name; changing one brings it back (see `archive/recall.py`).
 """
 
 from __future__ import annotations
@@ -9,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from tenure.core.filters import Where, matches, sums_of
+from tenure.core import claims, ids, limits
+from tenure.core.errors import Ambiguous, NotFound
+from tenure.core.events import Event
+from tenure.core.filters import Prefix, Where, matches, sums_of
 from tenure.core.receipts import Receipt
-from tenure.core.records import Row, Task
+from tenure.core.records import Brief, Claim, Dag, Project, Row, Task
 from tenure.stores.fast_path import FastPath
 from tenure.stores.port import Transaction
 
@@ -20,6 +25,7 @@ Key = tuple[type[Row], str, str]
 UNREAD: Any = object()
 FOREVER = (1 << 62) - 1
 ROWS_A_PAGE = 500
+SHORTEST_BEGINNING = limits.PREFIX_MIN
 
 
 class Rows:
@@ -44,6 +50,12 @@ class Rows:
                 self._recall(project, (id,))
                 row = self._rows[key]
         return row  # type: ignore[no-any-return]  # the key's kind is the row's
+
+    def require(self, kind: type[R], project: str, id: str) -> R:
+        """A row that must exist: another row refers to it."""
+        row = self.get(kind, project, id)
+        assert row is not None, f"no {kind.__name__} {id!r} in project {project!r}"
+        return row
 
     def peek(self, kind: type[R], project: str, id: str) -> R | None:
         """The row, if it was already read."""
@@ -102,10 +114,8 @@ class Rows:
         """Every current row of the kind, read in pages. Unlike with `find`, none is kept: see `verify`."""
         changed = self._changed.get(kind, {})
         for project in self.tx.count(kind, {}, "project"):
-            after = None
-            while page := self.tx.find(kind, {"project": project}, after=after, limit=ROWS_A_PAGE):
+            for page in row_pages(self.tx, kind, {"project": project}, ROWS_A_PAGE):
                 yield from (row for row in page if (kind, row.project, row.id) not in changed)
-                after = (page[-1].id, page[-1].id)
         mine = [self._rows[key] for key in changed]
         yield from (row for row in mine if row is not None)  # type: ignore[misc]  # the key's kind is the row's
 
@@ -250,3 +260,129 @@ class Rows:
 
     def is_changed(self, kind: type[Row], project: str, id: str) -> bool:
         return (kind, project, id) in self._changed.get(kind, {})
+
+
+def row_pages(tx: Transaction, kind: type[R], where: Where, size: int) -> Iterator[list[R]]:
+    """The stored rows, by id; no page is empty."""
+    after = None
+    while page := tx.find(kind, where, after=after, limit=size):
+        yield page
+        if len(page) < size:
+            return
+        after = (page[-1].id, page[-1].id)
+
+
+def event_pages(tx: Transaction, where: Where, size: int, after: int = 0) -> Iterator[list[Event]]:
+    """The events after that sequence, oldest first; no page is empty."""
+    while page := tx.events(where, after=after, limit=size):
+        yield page
+        if len(page) < size:
+            return
+        after = page[-1].sequence
+
+
+def fields_of(row: Any, names: str) -> Any:
+    """These fields of a row, for a view. Untyped: a test holds every query to the type of its view."""
+    return {name: getattr(row, name) for name in names.split()}
+
+
+# --- rows of a task -----------------------------------------------------------------------------------------
+
+
+def current(work: Rows, task: Task) -> Task:
+    """The task as this unit of work currently has it."""
+    return work.get(Task, task.project, task.id) or task
+
+
+def current_claim(work: Rows, task: Task) -> Claim:
+    """The claim of the task's current generation; every task that was ever claimed has one."""
+    return work.require(Claim, task.project, claims.claim_id(task.id, task.generation))
+
+
+def lineage(work: Rows, task: Task) -> list[Claim]:
+    """The claims of a task, oldest first."""
+    return work.find(Claim, {"project": task.project, "task": task.id}, order="generation")
+
+
+def brief_of(work: Rows, task: Task) -> Brief:
+    return work.require(Brief, task.project, task.id)
+
+
+# --- by name ------------------------------------------------------------------------------------------------
+
+
+def project_of(work: Rows, name: str) -> Project:
+    project = work.get(Project, name, name)
+    if project is None:
+        raise no_project(name)
+    return project
+
+
+def no_project(name: str) -> NotFound:
+    return NotFound(f"no project {name[:80]!r} here", "create it with init, or name another project")
+
+
+def task_named(work: Rows, project: str, name: str) -> Task:
+    """The one task with that name; raises NotFound or Ambiguous otherwise."""
+    task = find_task(work, project, name)
+    if task is None:
+        raise NotFound(f"no task {name[:80]!r} in project {project}")
+    return task
+
+
+def find_task(work: Rows, project: str, name: str) -> Task | None:
+    if name.startswith("task_"):
+        task = work.get(Task, project, name)
+        return task or _by_beginning(work, project, "id", name)
+    key = ids.parse_key(name)
+    if key is not None:
+        task = task_by_ref(work, project, key.ref)
+        if task is not None and (not key.slug or task.key == name or _begins(task, key)):
+            return task
+    return _by_beginning(work, project, "key", name)
+
+
+def task_by_ref(work: Rows, project: str, ref: str) -> Task | None:
+    found = work.find(Task, {"project": project, "ref": ref}, limit=1)
+    if not found:
+        # by key, so that the archive needs no index: `A-001-slug`, `A-001-slug::2`, or without a slug
+        beginning = Prefix(ref.partition("::")[0] + "-")
+        found = _archived(work, project, ref=ref, key=beginning) or _archived(work, project, key=ref)
+    return found[0] if found else None
+
+
+def tasks_by_idempotency(work: Rows, project: str, keys: str | Prefix | tuple[str, ...]) -> list[Task]:
+    """The tasks with that idempotency key, or those whose name begins so."""
+    found = work.find(Task, {"project": project, "idempotency_key": keys})
+    there = {task.id for task in found}
+    return [*found, *(t for t in _archived(work, project, idempotency_key=keys) if t.id not in there)]
+
+
+def _archived(work: Rows, project: str, **where: Any) -> list[Task]:
+    from tenure.engine.archive.recall import recall_by  # only after a search found nothing
+
+    return recall_by(work, project, **where)
+
+
+def _begins(task: Task, key: ids.Key) -> bool:
+    own = ids.parse_key(task.key)
+    return own is not None and own.slug.startswith(key.slug)
+
+
+def _by_beginning(work: Rows, project: str, field: str, text: str) -> Task | None:
+    if len(text) < SHORTEST_BEGINNING or len(text) > 200:
+        return None
+    found = work.find(Task, {"project": project, field: Prefix(text)}, order=field, limit=4)
+    if not found:
+        found = _archived(work, project, **{field: Prefix(text)}, most=4)
+    if len(found) > 1:
+        some = ", ".join(t.key for t in found[:3])
+        raise Ambiguous(f"{text!r} is a prefix of several tasks: {some}{' …' if len(found) > 3 else ''}")
+    return found[0] if found else None
+
+
+def dag_named(work: Rows, project: str, id: str) -> Dag:
+    dag = work.get(Dag, project, id)
+    if dag is None:
+        raise NotFound(f"no dag {id[:80]!r} in project {project}")
+    return dag

@@ -23,7 +23,8 @@ def open_sealed(work: UnitOfWork, project: str, owner: str, path: str, stored: b
 
 
 def _seals(work: UnitOfWork, project: str) -> ProjectSeals:
-    if work.sealer is None:
+    sealer = work.context.sealer
+    if sealer is None:
         raise SecretsOff("this process has no master key, so secrets can neither be stored nor read")
     rows = work.find(DataKey, {"project": project})
-    return ProjectSeals(work.sealer, work.tenant, project, rows, work.random.token, work.now)
+    return ProjectSeals(sealer, work.context.tenant, project, rows, work.random.token, work.now)

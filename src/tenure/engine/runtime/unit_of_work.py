@@ -7,49 +7,28 @@ refused or failed command is undone alone (`undo_to`). Nothing reaches the store
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
-from typing import Any, NamedTuple, Protocol, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import msgspec
 from msgspec.structs import astuple
 
 from tenure.core import ids, inputs, lifecycle, limits
 from tenure.core.commands import Command, Principal
-from tenure.core.errors import Bug
+from tenure.core.errors import Bug, TenureError
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
-from tenure.core.records import KINDS, Row, Task, replace
+from tenure.core.records import KINDS, Claim, Reservation, Row, Task, replace
 from tenure.core.settle import stamp
-from tenure.engine.checks.evidence import Evidence
-from tenure.engine.models.user_tables import UserTables
+from tenure.engine.checks.evidence import Evidence, Question
+from tenure.engine.runtime.context import DEFAULT, Context, Random
 from tenure.engine.runtime.rows import UNREAD, Key, Rows
 from tenure.stores.port import Change, Transaction
 
 R = TypeVar("R", bound=Row)
 Patch = tuple[tuple[str, str, dict[str, Any] | None], ...]  # as in Event
-
-
-class Random(Protocol):
-    """The source of randomness; injected, so that a history can be replayed."""
-
-    def token(self, size: int) -> bytes:
-        """This many random bytes."""
-
-    def fraction(self) -> float:
-        """A number in [0, 1)."""
-
-
-class _NoRandom:
-    def token(self, size: int) -> bytes:
-        raise Bug("a rehearsal must not create anything")
-
-    def fraction(self) -> float:
-        raise Bug("a rehearsal must not create anything")
-
-
-NO_RANDOM = _NoRandom()
 
 
 class Tries:
@@ -87,9 +66,9 @@ class FastPathTries(Tries):
 
 
 class UnitOfWork(Rows):
-    def __init__(self, tx: Transaction, chance: Random) -> None:
+    def __init__(self, tx: Transaction, random: Random, context: Context = DEFAULT) -> None:
         super().__init__(tx)
-        self.chance = chance
+        self.random, self.context, self.tables = random, context, context.tables
         self.now = tx.now
         self.instant = tx.now  # the time of a change: earlier than `now` while settling
         self.epoch = tx.epoch
@@ -101,10 +80,9 @@ class UnitOfWork(Rows):
         self.evidence: Evidence = {}  # collected for the command before the transaction
         self._command_id: str | None = None
         self._ids: ids.IdMaker | None = None
-        self.lanes: dict[str, Any] = {}  # project → what lanes.py has read of it
+        self.lanes: dict[str, Any] = {}  # project → its Lanes, once read
         self.expected_claims = 1  # claims that the batch may make: the size of a first page
         self.fast_path_tries = FastPathTries()
-        self.own = UserTables()  # a user's price and tier tables
         self.lane_entries: dict[tuple[str, str], dict[str, Task]] = {}  # changed tasks that are claimable now
         self.dropped: list[tuple[str, Collection[str]]] = []  # project and tasks whose events are dropped at the end
         self.locked: frozenset[str] | None = None  # projects that it may write to; None: not limited
@@ -118,6 +96,14 @@ class UnitOfWork(Rows):
     def seconds_to(self, at: int | None) -> float | None:
         """The duration until then, for programs whose clock may be wrong."""
         return None if at is None else max(0.0, (at - self.now) / 1e6)
+
+    def retry_at(self, at: int | None) -> dict[str, Any]:
+        """The fields of an outcome that say when to try again."""
+        return {"retry_at": at, "retry_in": self.seconds_to(at)}
+
+    def leased_until(self, at: int | None) -> dict[str, Any]:
+        """The fields of an outcome that say when its lease ends."""
+        return {"lease_until": at, "lease": self.seconds_to(at)}
 
     def begin_command(self, principal: Principal, trace_id: str | None, command_id: str | None = None) -> None:
         self.principal = principal
@@ -133,7 +119,7 @@ class UnitOfWork(Rows):
     def new_id(self, prefix: str) -> str:
         """Ids of one transaction sort in the order in which they were made."""
         if self._ids is None:
-            self._ids = ids.IdMaker(self.now, self.chance.token(ids.IdMaker.RANDOM_BYTES))
+            self._ids = ids.IdMaker(self.now, self.random.token(ids.IdMaker.RANDOM_BYTES))
         return self._ids.next(prefix)
 
     def need_locks(self, *projects: str, lasting: bool = True) -> None:
@@ -239,9 +225,15 @@ class UnitOfWork(Rows):
         agent: str | None = None,
         session: str | None = None,
         generation: int | None = None,
+        holder: Task | Claim | Reservation | None = None,
     ) -> None:
-        """Append the event; if the change fell due before `now`, the details give that instant."""
+        """Append the event; if the change fell due before `now`, the details give that instant.
+
+        `holder` has the agent, session and generation of the event.
+        """
         details = details or {}
+        if holder is not None:
+            agent, session, generation = holder.agent, holder.session, holder.generation
         if self.instant != self.now:
             details = details | {"at": self.instant}
         who = self.principal
@@ -249,18 +241,29 @@ class UnitOfWork(Rows):
         about: dict[str, Any] = {}
         if task is not None:
             agent, session = agent or task.agent, session or task.session
-            about = {
-                "task": task.id, "key": task.key, "version": task.version, "track": task.track,
-                "generation": task.generation if generation is None else generation,
-                "previous_state": before.state if before else None, "new_state": task.state,
-            }  # fmt: skip
+            generation = task.generation if generation is None else generation
+            about = {"task": task.id, "key": task.key, "version": task.version, "track": task.track}
+            about |= {"previous_state": before.state if before else None, "new_state": task.state}
+            about["generation"] = generation
         self.events.append(
             Event(
-                id=self.new_id("evt"), time=self.now, kind=kind, level=level, project=project, agent=agent,
-                session=session, user=who.user, address=who.address, message=message, details=details, patch=patch,
-                trace_id=self.trace_id, causation_id=self.command_id, **about,
+                id=self.new_id("evt"),
+                time=self.now,
+                kind=kind,
+                level=level,
+                project=project,
+                agent=agent,
+                session=session,
+                user=who.user,
+                address=who.address,
+                message=message,
+                details=details,
+                patch=patch,
+                trace_id=self.trace_id,
+                causation_id=self.command_id,
+                **about,
             )
-        )  # fmt: skip
+        )
 
     def tell(self, kind: str, project: str, patch: Patch, *, details: dict[str, Any], first: bool = False) -> None:
         """Append an event with the caller's own patch; `first`: before all others, which are its consequences."""
@@ -387,15 +390,28 @@ class NeedsMoreLocks(Exception):
         self.projects, self.is_lasting = projects, is_lasting
 
 
-class DeferredAnswer(NamedTuple):
-    """An outcome that is built after the transaction has ended, so that no other waits for it."""
+class Deferred(NamedTuple):
+    """An answer that is built later: after the transaction has ended, so that no other waits for it.
+
+    With `in_turn`: inside of the transaction, when the commands before it are done.
+    """
 
     tell: Callable[[], Outcome]
+    in_turn: bool = False
 
 
-class Unfinished(DeferredAnswer):
-    """What the command did so far is kept, and it must run again; the outcome is the answer so far."""
+class RunAgain(NamedTuple):
+    """No answer yet, the command must run again: with answers to `questions`, or to go on after `so_far`.
+
+    What it did is kept with `so_far` alone. From the fast path, and for a command that waits for an earlier one of its
+    caller, it has neither.
+    """
+
+    questions: Sequence[Question] = ()
+    so_far: Outcome | None = None
 
 
+Answer = Outcome | TenureError
+Reply = Answer | Deferred | RunAgain
 Handlers = dict[type[Command], Callable[[UnitOfWork, Any], Outcome]]
 Reads = dict[type[Query], Callable[..., Any]]

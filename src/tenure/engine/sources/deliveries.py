@@ -17,7 +17,7 @@ from tenure.core.errors import InvalidInput, NotSignedIn, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Trigger
 from tenure.core.signatures import Delivery
-from tenure.engine.runtime.references import tasks_by_idempotency
+from tenure.engine.runtime.rows import tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.sources.template_tasks import Cause
 from tenure.engine.sources.trigger_duty import fire, hold_back
@@ -45,10 +45,8 @@ def deliver(work: UnitOfWork, cmd: commands.Deliver) -> Outcome:
     if rule.is_spent(row, work.now):
         hold_back(work, row, f"fired {row.most} times in this hour")
         left = rule.left_of_hour(row, work.now)
-        return Outcome(
-            outcome="DENIED_LIMIT", retry_at=work.now + left, retry_in=left / 1e6,
-            message=f"the trigger accepts at most {row.most} deliveries per hour",
-        )  # fmt: skip
+        message = f"the trigger accepts at most {row.most} deliveries per hour"
+        return Outcome(outcome="DENIED_LIMIT", retry_at=work.now + left, retry_in=left / 1e6, message=message)
     told = {"trigger": {"name": row.id, "delivery": delivery.id, "depth": 1}}
     cause = Cause(key, f"webhook:{row.id}", work.now, values, told)
     if isinstance(fire(work, project, row, cause, delivery=delivery.id), str):

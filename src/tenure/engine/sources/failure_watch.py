@@ -18,8 +18,8 @@ from tenure.core.failure_watch import Attempt, Subject
 from tenure.core.filters import Prefix, Range
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Task, Track, Watch, replace
-from tenure.engine.runtime.references import project_of, tasks_by_idempotency
-from tenure.engine.runtime.settle import Report
+from tenure.engine.runtime.effects import Report
+from tenure.engine.runtime.rows import fields_of, project_of, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 from tenure.engine.verbs.create import Builder
 
@@ -71,7 +71,7 @@ def investigate(engine: Engine, project: str) -> Report:
                 subject, settings.watch, failure_watch.key_of(subject.name, settings.watch, work.now)
             )
             Builder(work, settings, f"{failure_watch.CREATED_BY}{subject.name}").build((new,))
-        report.events.update(event.kind for event in work.events[already:])
+        report.note(work.events[already:])
 
     engine.transact((project,), decide)
     return report
@@ -149,19 +149,21 @@ def watched(work: UnitOfWork, project: str) -> WatchedView:
     found = failure_watch.counted(
         _attempts(work, project, watch), {name: task.updated_at for name, task in asked.items()}
     )
-    return {
+    said: WatchedView = fields_of(watch, "window threshold least by track priority") | {
         "on": settings.watch is not None,
-        "window": watch.window, "threshold": watch.threshold, "least": watch.least, "by": watch.by,
-        "track": watch.track, "priority": watch.priority,
         "subjects": [_subject_view(subject, asked.get(subject.name)) for subject in found[:MOST_SHOWN]],
-    }  # fmt: skip
+    }
+    return said
 
 
 def _subject_view(subject: Subject, task: Task | None) -> Any:
     return {
-        "subject": subject.name, "failed": len(subject.failed), "attempts": len(subject.attempts),
-        "rate": round(subject.rate, 4), "task": task.key if task is not None and _is_open(task) else None,
-    }  # fmt: skip
+        "subject": subject.name,
+        "failed": len(subject.failed),
+        "attempts": len(subject.attempts),
+        "rate": round(subject.rate, 4),
+        "task": task.key if task is not None and _is_open(task) else None,
+    }
 
 
 HANDLERS: Handlers = {commands.SetWatch: set_watch}

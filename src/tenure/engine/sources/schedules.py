@@ -18,8 +18,8 @@ from tenure.core.errors import InvalidInput, LimitReached, NotFound, StoreError,
 from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Schedule, replace
-from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.settle import Report
+from tenure.engine.runtime.effects import Report
+from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Handlers, Reads, UnitOfWork
 from tenure.engine.sources.template_tasks import (
     Cause,
@@ -105,14 +105,13 @@ def run_schedule(work: UnitOfWork, cmd: commands.RunSchedule) -> Outcome:
     made = produce(work, project_of(work, cmd.project), template, _cause(row, work.now, key=None))
     row = replace(row, fired=row.fired + 1, last_made=made.name)
     _record(work, "schedule.fired", row, **_text(made))
+    message, made_tasks = f"schedule {row.id} created {made.name}", shown(work, made)
     return Outcome(
-        outcome="CREATED", command_id=work.command_id, tasks=shown(work, made), schedule=view(work, row),
-        message=f"schedule {row.id} created {made.name}",
-    )  # fmt: skip
+        outcome="CREATED", command_id=work.command_id, tasks=made_tasks, schedule=view(work, row), message=message
+    )
 
 
 def named(work: UnitOfWork, project: str, name: str) -> Schedule:
-    project_of(work, project)
     row = work.get(Schedule, project, name) if len(name) <= LONGEST_NAME else None
     if row is None:
         known = [s.id for s in work.find(Schedule, {"project": project}, limit=MOST)]
@@ -166,7 +165,7 @@ def fire(engine: Engine, project: str) -> Report:
         for row in due:
             assert settings is not None
             _fire_apart(work, settings, row)
-        report.events.update(event.kind for event in work.events[already:])
+        report.note(work.events[already:])
         return len(due)
 
     for _ in range(MOST_TURNS):  # the rest waits for the leader's next tick: other projects come first
@@ -248,7 +247,6 @@ def _text(made: Produced) -> dict[str, Any]:
 
 
 def schedules(work: UnitOfWork, project: str) -> list[ScheduleView]:
-    project_of(work, project)
     return [view(work, row) for row in work.find(Schedule, {"project": project}, limit=MOST)]
 
 
@@ -267,14 +265,14 @@ def schedule(work: UnitOfWork, project: str, name: str, *, ticks: int = 5) -> Sc
 
 
 def view(work: UnitOfWork, row: Schedule) -> ScheduleView:
-    return {
-        "name": row.id, "cron": row.cron, "zone": row.zone, "misfire": row.misfire, "enabled": row.enabled,
-        "reason": row.reason, "title": row.template["tasks"][0]["title"], "tasks": len(row.template["tasks"]),
-        "next_at": row.next_at, "next_in": work.seconds_to(row.next_at), "last_at": row.last_at,
-        "last_made": row.last_made, "last_error": row.last_error, "fired": row.fired, "missed": row.missed,
-        "failed": row.failed, "created_by": row.created_by, "created_at": row.created_at,
-        "changed_at": row.changed_at,
-    }  # fmt: skip
+    fields = "cron zone misfire enabled reason next_at last_at last_made last_error fired missed failed created_by"
+    said: ScheduleView = fields_of(row, fields + " created_at changed_at") | {
+        "name": row.id,
+        "title": row.template["tasks"][0]["title"],
+        "tasks": len(row.template["tasks"]),
+        "next_in": work.seconds_to(row.next_at),
+    }
+    return said
 
 
 HANDLERS: Handlers = {

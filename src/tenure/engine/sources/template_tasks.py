@@ -15,8 +15,7 @@ from tenure.core.decoders import converted
 from tenure.core.errors import StoreError, TenureError
 from tenure.core.records import Dag, Project, Task, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of
-from tenure.engine.runtime.references import tasks_by_idempotency
+from tenure.engine.runtime.rows import brief_of, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Refused, UnitOfWork
 from tenure.engine.verbs.create import Builder
 from tenure.stores.port import Transaction
@@ -67,17 +66,17 @@ def produce(work: UnitOfWork, project: Project, template: Template, cause: Cause
     filled = templates.filled(template, cause.values, cause.at)
     wanted = tuple(
         replace(
-            new, metadata={**new.metadata, **cause.metadata},
+            new,
+            metadata={**new.metadata, **cause.metadata},
             idempotency_key=None if cause.key is None else _key(cause.key, n),
         )
         for n, new in enumerate(filled.tasks)
-    )  # fmt: skip
+    )
     dag = None
     if len(wanted) > 1:
-        dag = Dag(
-            project=project.id, id=work.new_id("dag"), title=filled.title or filled.tasks[0].title[:200],
-            created_by=cause.by, created_at=work.now,
-        )  # fmt: skip
+        title = filled.title or filled.tasks[0].title[:200]
+        id = work.new_id("dag")
+        dag = Dag(project=project.id, id=id, title=title, created_by=cause.by, created_at=work.now)
         work.record("dag.created", dag, project=project.id, details={"dag": dag.id, "title": dag.title, "plan": None})
     tasks = Builder(work, project, cause.by).build(wanted, dag=dag)
     return Produced(tasks, dag.id if dag else None)

@@ -18,11 +18,10 @@ from tenure.core import triggers as rule
 from tenure.core.commands import Principal
 from tenure.core.events import Event
 from tenure.core.records import Cursor, Dag, Project, Trigger, replace
-from tenure.engine.runtime.settle import Report
+from tenure.engine.runtime.effects import Report
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-from tenure.engine.sources.event_values import depth_of, event_values, values_of
 from tenure.engine.sources.template_tasks import Cause, Produced, attempt, projects_here, template_of
-from tenure.engine.sources.triggers import MOST, READER
+from tenure.engine.sources.triggers import MOST, READER, depth_of, event_values, values_of
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
@@ -56,7 +55,7 @@ def hear(engine: Engine, project: str) -> Report:
         read = _hear(work, settings, events)
         if read:
             work.put(replace(cursor, sequence=events[read - 1].sequence))
-        report.events.update(event.kind for event in work.events[already:])
+        report.note(work.events[already:])
         return read < len(events) or len(events) == PAGE
 
     for _ in range(MOST_TURNS):
@@ -107,13 +106,13 @@ def fire(work: UnitOfWork, project: Project, row: Trigger, cause: Cause, **detai
     made = attempt(work, project, template_of(row.template), cause)
     if isinstance(made, str):
         row = replace(row, failed=row.failed + 1, last_at=work.now, last_error=made)
-        work.record("trigger.failed", row, project=project.id, level="error", message=made,
-                    details={"trigger": row.id, **details})  # fmt: skip
+        details["trigger"] = row.id
+        work.record("trigger.failed", row, project=project.id, level="error", message=made, details=details)
         return made
     if not made.again:
         row = replace(rule.counted(row, work.now), last_made=made.name)
-        told = {"trigger": row.id, "made": made.name, "tasks": len(made.tasks), **details}
-        work.record("trigger.fired", row, project=project.id, details=told)
+        details |= {"trigger": row.id, "made": made.name, "tasks": len(made.tasks)}
+        work.record("trigger.fired", row, project=project.id, details=details)
     return made
 
 
@@ -123,8 +122,8 @@ def hold_back(work: UnitOfWork, row: Trigger, why: str) -> None:
     if row.reported_at is not None and work.now < row.reported_at + rule.HOUR:
         work.put(row)
         return
-    work.record("trigger.held_back", replace(row, reported_at=work.now), project=row.project, level="warning",
-                message=why, details={"trigger": row.id})  # fmt: skip
+    told = {"level": "warning", "message": why, "details": {"trigger": row.id}}
+    work.record("trigger.held_back", replace(row, reported_at=work.now), project=row.project, **told)
 
 
 def _end_of_dag(work: UnitOfWork, project: Project, event: Event) -> bool:
@@ -136,9 +135,8 @@ def _end_of_dag(work: UnitOfWork, project: Project, event: Event) -> bool:
     work.begin_command(Principal(), event.trace_id)
     told = {"trigger": {"name": dag.id, "event": event.id, "depth": depth_of(work, event) + 1}}
     key = f"dag:{dag.id}:{event.details.get('run')}:{status}"
-    made = attempt(
-        work, project, template_of(template), Cause(key, f"trigger:{dag.id}", event.time, values_of(work, event), told)
-    )
+    cause = Cause(key, f"trigger:{dag.id}", event.time, values_of(work, event), told)
+    made = attempt(work, project, template_of(template), cause)
     details: dict[str, Any] = {"dag": dag.id, "event": event.id, "kind": event.kind, "sequence": event.sequence}
     if isinstance(made, str):
         work.record("trigger.failed", project=project.id, level="error", message=made, details=details)

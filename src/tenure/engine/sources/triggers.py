@@ -4,6 +4,7 @@ outside.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tenure.core import commands, inputs, limits, signatures, templates
@@ -11,12 +12,12 @@ from tenure.core import queries as q
 from tenure.core import triggers as rule
 from tenure.core.digests import digest_of
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
+from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Cursor, Trigger, replace
-from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.repeats import check_same
+from tenure.core.records import Brief, Cursor, Dag, Task, Trigger, replace
+from tenure.engine.runtime.decision import check_same
+from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
-from tenure.engine.sources.event_values import values_of
 from tenure.engine.sources.schedules import check_source_name
 from tenure.engine.sources.template_tasks import rehearse, shown, template_of
 
@@ -28,6 +29,11 @@ MOST = limits.TRIGGERS
 LONGEST_GRACE = limits.WEBHOOK_GRACE
 LOOKED_BACK = 1000  # events searched for one to try a trigger with
 HINT = "save it now: it is not shown again"
+
+_TOLD = (
+    "id", "kind", "level", "project", "task", "key", "track", "generation", "agent", "session", "user",
+    "previous_state", "new_state", "message", "details", "trace_id",
+)  # fmt: skip
 
 
 # --- commands -----------------------------------------------------------------------------------------------
@@ -45,15 +51,20 @@ def set_trigger(work: UnitOfWork, cmd: commands.SetTrigger) -> Outcome:
     if before is None and work.tally(Trigger, {"project": cmd.project}, MOST) >= MOST:
         raise LimitReached(f"{cmd.project} has {MOST} triggers, the maximum", "remove one first")
     row = before or Trigger(
-        project=cmd.project, id=name, kind="", filter={}, template={}, behind=last_sequence(work, cmd.project),
-        created_at=work.now, created_by=work.principal.name, changed_at=work.now,
-    )  # fmt: skip
+        project=cmd.project,
+        id=name,
+        kind="",
+        filter={},
+        template={},
+        behind=last_sequence(work, cmd.project),
+        created_at=work.now,
+        created_by=work.principal.name,
+        changed_at=work.now,
+    )
     if before is not None and before.kind != cmd.on:  # earlier events were not for it
         row = replace(row, behind=last_sequence(work, cmd.project))
-    wanted = replace(
-        row, kind=cmd.on, filter=where, most=cmd.most, template=templates.stored(cmd.template),
-        signature=_form(cmd),
-    )  # fmt: skip
+    template = templates.stored(cmd.template)
+    wanted = replace(row, kind=cmd.on, filter=where, most=cmd.most, template=template, signature=_form(cmd))
     wanted, secret = _with_secret(work, cmd, before, wanted)
     if wanted == before:
         return _shown(work, "UNCHANGED", wanted, secret)
@@ -92,7 +103,7 @@ def _keyed(
     key = (
         signatures.key_of(form, given)
         if given is not None
-        else signatures.new_key(form, work.chance.token(signatures.SECRET_BYTES))
+        else signatures.new_key(form, work.random.token(signatures.SECRET_BYTES))
     )
     digest = None if cmd.request_id is None else digest_of(cmd, work.principal.owner)
     row = replace(row, secret=key, request_id=cmd.request_id, request_hash=digest)
@@ -184,7 +195,6 @@ def last_sequence(work: UnitOfWork, project: str) -> int:
 
 
 def named(work: UnitOfWork, project: str, name: str) -> Trigger:
-    project_of(work, project)
     row = work.get(Trigger, project, name) if len(name) <= inputs.LONGEST_NAME else None
     if row is None:
         known = [t.id for t in work.find(Trigger, {"project": project}, limit=MOST)]
@@ -207,17 +217,60 @@ def _record(work: UnitOfWork, kind: str, row: Trigger) -> None:
 
 
 def _shown(work: UnitOfWork, outcome: str, row: Trigger, secret: str | None = None) -> Outcome:
-    return Outcome(
-        outcome=outcome, command_id=work.command_id if outcome != "UNCHANGED" else None, trigger=view(row),
-        secret=secret, hint=HINT if secret is not None else None,
-    )  # fmt: skip
+    command_id = work.command_id if outcome != "UNCHANGED" else None
+    hint = HINT if secret is not None else None
+    return Outcome(outcome=outcome, command_id=command_id, trigger=view(row), secret=secret, hint=hint)
+
+
+# --- values of an event, for filters and templates ------------------------------------------------------------
+
+
+def values_of(work: UnitOfWork, event: Event) -> dict[str, Any]:
+    """`event`, and the `task` or `dag` that it is about in their current state."""
+    values: dict[str, Any] = {"event": event_values(event)}
+    task = _task(work, event)
+    if task is not None:
+        brief = work.get(Brief, task.project, task.id)
+        shown = "id key type track priority state attempts created_by dag"
+        values["task"] = fields_of(task, shown) | {"title": brief.title if brief else "", "tags": list(task.tags)}
+    dag = _dag(work, event)
+    if dag is not None:
+        values["dag"] = fields_of(dag, "id title plan status run total completed dead")
+    return values
+
+
+def event_values(event: Event) -> dict[str, Any]:
+    """The event alone, without a query to the store."""
+    time = datetime.fromtimestamp(event.time // 1_000_000, UTC)
+    return {name: getattr(event, name) for name in _TOLD} | {"time": f"{time:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+def depth_of(work: UnitOfWork, event: Event) -> int:
+    """How many triggers, one after the other, led to the event's subject."""
+    task = _task(work, event)
+    dag = _dag(work, event)
+    if task is None and dag is not None and dag.created_by.startswith("trigger:"):
+        task = next(iter(work.find(Task, {"project": event.project, "dag": dag.id}, limit=1)), None)
+    if task is None:
+        return 0
+    first = task if task.root is None else work.get(Task, task.project, task.root)
+    brief = work.get(Brief, event.project, (first or task).id)
+    return rule.depth_in(brief.metadata) if brief is not None else 0
+
+
+def _task(work: UnitOfWork, event: Event) -> Task | None:
+    return work.get(Task, event.project, event.task) if event.task is not None else None
+
+
+def _dag(work: UnitOfWork, event: Event) -> Dag | None:
+    id = event.details.get("dag") if event.kind.startswith("dag.") else None
+    return work.get(Dag, event.project, id) if isinstance(id, str) else None
 
 
 # --- queries ------------------------------------------------------------------------------------------------
 
 
 def triggers(work: UnitOfWork, project: str) -> list[TriggerView]:
-    project_of(work, project)
     return [view(row) for row in work.find(Trigger, {"project": project}, limit=MOST)]
 
 
@@ -227,13 +280,14 @@ def trigger(work: UnitOfWork, project: str, name: str) -> TriggerInFull:
 
 
 def view(row: Trigger) -> TriggerView:
-    return {
-        "name": row.id, "on": row.kind, "filter": row.filter, "enabled": row.enabled, "most": row.most,
-        "title": row.template["tasks"][0]["title"], "tasks": len(row.template["tasks"]), "signature": row.signature,
-        "previous_until": row.previous_until, "fired": row.fired, "failed": row.failed, "held_back": row.held_back,
-        "last_at": row.last_at, "last_made": row.last_made, "last_error": row.last_error,
-        "created_by": row.created_by, "created_at": row.created_at, "changed_at": row.changed_at,
-    }  # fmt: skip
+    fields = "filter enabled most signature previous_until fired failed held_back last_at last_made last_error"
+    said: TriggerView = fields_of(row, fields + " created_by created_at changed_at") | {
+        "name": row.id,
+        "on": row.kind,
+        "title": row.template["tasks"][0]["title"],
+        "tasks": len(row.template["tasks"]),
+    }
+    return said
 
 
 HANDLERS: Handlers = {

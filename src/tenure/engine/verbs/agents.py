@@ -10,8 +10,8 @@ from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.processes import check_process, process_of, text_of
 from tenure.core.records import Agent, Claim, Message, Project, Row, Session, Task, replace
-from tenure.engine.runtime.effects import brief_of, current_claim, end_agent, spread
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.effects import end_agent, spread
+from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def _is_over(work: UnitOfWork, session: Session) -> bool:
     if session.ended_at is not None:
         return True
     idle = work.now - session.last_activity >= team.SESSION_IDLE
-    return idle and team.is_over(session, _holds(work, session), work.now)
+    held = {"project": session.project, "session": session.id}
+    return idle and team.is_over(session, len(work.find(Task, held)), work.now)
 
 
 def _check_session_limit(work: UnitOfWork, project: Project) -> None:
@@ -98,10 +99,6 @@ def _check_session_limit(work: UnitOfWork, project: Project) -> None:
         )
 
 
-def _holds(work: UnitOfWork, session: Session) -> int:
-    return len(work.find(Task, {"project": session.project, "session": session.id}))
-
-
 def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
     project = project_of(work, cmd.project)
     ids.check_name(cmd.agent, "agent")
@@ -110,15 +107,19 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
     if cmd.max_concurrent_tasks is not None and cmd.max_concurrent_tasks < 1:
         raise InvalidInput(f"max_concurrent_tasks must be at least 1 (got {cmd.max_concurrent_tasks})")
     before = work.get(Agent, cmd.project, cmd.agent)
+    kept = fields_of(before, "registered_at troubles cool_until") if before else {"registered_at": work.now}
+    said = "type models region tracks max_concurrent_tasks host boot pid pid_start"
     agent = Agent(
-        project=cmd.project, id=cmd.agent, type=cmd.type, capabilities=tuple(sorted(set(cmd.capabilities))),
-        models=cmd.models, region=cmd.region, tracks=cmd.tracks, max_concurrent_tasks=cmd.max_concurrent_tasks,
-        host=cmd.host, boot=cmd.boot, pid=cmd.pid, pid_start=cmd.pid_start,
+        project=cmd.project,
+        id=cmd.agent,
+        **fields_of(cmd, said),
+        capabilities=tuple(sorted(set(cmd.capabilities))),
         heartbeat=inputs.micros(cmd.heartbeat, "heartbeat", low=1, high=3600),
         stale_after=inputs.micros(cmd.stale_after, "stale_after", low=1, high=86400),
-        registered_at=before.registered_at if before else work.now, last_seen=work.now, **_said_by_operators(before),
-        troubles=before.troubles if before else 0, cool_until=before.cool_until if before else None,
-    )  # fmt: skip
+        last_seen=work.now,
+        **kept,
+        **_said_by_operators(before),
+    )
     work.record("agent.updated" if before else "agent.registered", agent, project=cmd.project, agent=cmd.agent)
     if cmd.session is not None:
         known_session(work, project, cmd.session, cmd.agent, user_of(work, cmd.user))
@@ -131,11 +132,9 @@ def _said_by_operators(agent: Agent | None) -> dict[str, Any]:
     """Fields that stay when the agent registers again."""
     if agent is None:
         return {}
-    ended = agent.terminated_at
-    return {
-        "draining": agent.draining, "terminated_at": ended, "terminated_for": agent.terminated_for,
-        "left_at": agent.left_at if ended is not None else None,
-    }  # fmt: skip
+    left_at = None if agent.terminated_at is None else agent.left_at
+    said: dict[str, Any] = fields_of(agent, "draining terminated_at terminated_for") | {"left_at": left_at}
+    return said
 
 
 def heartbeat(work: UnitOfWork, cmd: commands.Heartbeat) -> Outcome:
@@ -144,24 +143,15 @@ def heartbeat(work: UnitOfWork, cmd: commands.Heartbeat) -> Outcome:
     inputs.check_choice(cmd.health, team.HEALTH, "health")
     inputs.check_text(cmd.step or "", "step", 1000)
     agent = known_agent(work, cmd.project, cmd.agent)
-    work.put(
-        replace(
-            agent, last_seen=work.now, health=cmd.health, step=cmd.step, memory_mb=cmd.memory_mb,
-            cpu_percent=cmd.cpu_percent,
-        )
-    )  # fmt: skip
+    work.put(replace(agent, last_seen=work.now, **fields_of(cmd, "health step memory_mb cpu_percent")))
     if cmd.session is not None:
         known_session(work, project, cmd.session, cmd.agent, None)
     if agent.terminated_at is not None:
-        return Outcome(
-            outcome="OK", mail=unread(work, cmd.project, cmd.agent), directive=TERMINATED,
-            directive_text=ended_text(agent),
-        )  # fmt: skip
+        mail = unread(work, cmd.project, cmd.agent)
+        return Outcome(outcome="OK", mail=mail, directive=TERMINATED, directive_text=ended_text(agent))
     wanted = {t.wanted for t in work.find(Task, {"project": cmd.project, "agent": cmd.agent})}
-    return Outcome(
-        outcome="OK", mail=unread(work, cmd.project, cmd.agent),
-        directive="pause" if "pause" in wanted else "warn" if "warn" in wanted else "continue",
-    )  # fmt: skip
+    directive = "pause" if "pause" in wanted else "warn" if "warn" in wanted else "continue"
+    return Outcome(outcome="OK", mail=unread(work, cmd.project, cmd.agent), directive=directive)
 
 
 def unread(work: UnitOfWork, project: str, agent: str) -> int:
@@ -176,20 +166,15 @@ def _existing(work: UnitOfWork, project: str, name: str) -> Agent:
 
 
 def drain(work: UnitOfWork, cmd: commands.Drain) -> Outcome:
-    project_of(work, cmd.project)
     agent = _existing(work, cmd.project, cmd.agent)
     if agent.draining:
         return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
     agent = replace(agent, draining=True)
     work.record("agent.draining", agent, project=cmd.project, agent=agent.id)
-    return Outcome(
-        outcome="UPDATED", agent=agent_view(work, agent), command_id=work.command_id,
-        message=f"{agent.id} claims nothing more{_finishing(work, agent)}",
-    )  # fmt: skip
+    return _updated(work, agent, f"{agent.id} claims nothing more{_finishing(work, agent)}")
 
 
 def terminate(work: UnitOfWork, cmd: commands.Terminate) -> Outcome:
-    project_of(work, cmd.project)
     agent = _existing(work, cmd.project, cmd.agent)
     inputs.check_text(cmd.reason, "reason", 1000)
     holding = {"project": cmd.project, "agent": agent.id}
@@ -198,16 +183,16 @@ def terminate(work: UnitOfWork, cmd: commands.Terminate) -> Outcome:
     agent = replace(
         agent, terminated_at=agent.terminated_at or work.now, terminated_for=cmd.reason or agent.terminated_for
     )
-    work.record(
-        "agent.terminating", agent, project=cmd.project, agent=agent.id, message=cmd.reason,
-        details={"graceful": cmd.graceful},
-    )  # fmt: skip
+    details = {"graceful": cmd.graceful}
+    work.record("agent.terminating", agent, project=cmd.project, agent=agent.id, message=cmd.reason, details=details)
     freed = () if cmd.graceful else give_back(work, holding, lifecycle.SUPERSEDED_BY, "task.recovered")
     agent = end_agent(work, work.get(Agent, cmd.project, agent.id) or agent)
-    return Outcome(
-        outcome="UPDATED", changed=freed, agent=agent_view(work, agent), command_id=work.command_id,
-        message=f"{agent.id} is terminated{_finishing(work, agent)}",
-    )  # fmt: skip
+    return _updated(work, agent, f"{agent.id} is terminated{_finishing(work, agent)}", changed=freed)
+
+
+def _updated(work: UnitOfWork, agent: Agent, message: str, **more: Any) -> Outcome:
+    view = agent_view(work, agent)
+    return Outcome(outcome="UPDATED", agent=view, command_id=work.command_id, message=message, **more)
 
 
 def _finishing(work: UnitOfWork, agent: Agent) -> str:
@@ -217,16 +202,12 @@ def _finishing(work: UnitOfWork, agent: Agent) -> str:
 
 def resume(work: UnitOfWork, cmd: commands.ResumeAgent) -> Outcome:
     """Lift an operator's drain and termination. The agent becomes active with its next sign of life."""
-    project_of(work, cmd.project)
     agent = _existing(work, cmd.project, cmd.agent)
     if not agent.draining and agent.terminated_at is None:
         return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
     agent = replace(agent, draining=False, terminated_at=None, terminated_for=None)
     work.record("agent.resumed", agent, project=cmd.project, agent=agent.id)
-    return Outcome(
-        outcome="UPDATED", agent=agent_view(work, agent), command_id=work.command_id,
-        message=f"{agent.id} may claim again",
-    )  # fmt: skip
+    return _updated(work, agent, f"{agent.id} may claim again")
 
 
 def ended_text(agent: Agent) -> str:
@@ -235,7 +216,6 @@ def ended_text(agent: Agent) -> str:
 
 
 def leave(work: UnitOfWork, cmd: commands.Leave) -> Outcome:
-    project_of(work, cmd.project)
     session = work.get(Session, cmd.project, cmd.session)
     if session is None:
         raise NotFound(f"no session {cmd.session[:80]!r} in project {cmd.project}")
@@ -261,7 +241,7 @@ def give_back(work: UnitOfWork, where: dict[str, str], ending: lifecycle.Ending,
         # The brief would cost another round trip.
         policy = None if claims.is_given_back(task, ending) else brief_of(work, task).retry
         free, over = claims.ended(task, current_claim(work, task), ending, work.now, retry=policy)
-        work.record(kind, over, task=free, agent=task.agent, session=task.session)
+        work.record(kind, over, task=free, holder=task)
         freed.append(task.key)
     spread(work)
     return tuple(freed)
@@ -272,22 +252,19 @@ def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
 
     A claim is found by its own process, so a claim that another process has taken over since is left alone.
     """
-    project_of(work, cmd.project)
     if len(cmd.processes) > MOST_PROCESSES:
         raise TooLarge(f"at most {MOST_PROCESSES} processes in one command (got {len(cmd.processes)})")
     wanted = tuple(text_of(check_process(process)) for process in cmd.processes)
     freed = []
     for claim in work.find(Claim, {"project": cmd.project, "process": wanted}):
-        task = work.get(Task, cmd.project, claim.task)
-        assert task is not None, claim.id
+        task = work.require(Task, cmd.project, claim.task)
         process = process_of(claim.process or "")
-        lost = settle.gone(task, claim, brief_of(work, task), work.now, work.chance.fraction())
+        lost = settle.gone(task, claim, brief_of(work, task), work.now, work.random.fraction())
         assert lost.claim is not None, claim.id
-        work.record(
-            lost.kind, lost.claim, task=lost.task, agent=task.agent, session=task.session, level="warning",
-            message=f"process {process.pid} on {process.host} is gone",
-            details={**lost.details, "host": process.host, "pid": process.pid, "said_by": work.principal.name},
-        )  # fmt: skip
+        text = f"process {process.pid} on {process.host} is gone"
+        details = {**lost.details, "host": process.host, "pid": process.pid, "said_by": work.principal.name}
+        told = {"level": "warning", "message": text, "details": details}
+        work.record(lost.kind, lost.claim, task=lost.task, holder=task, **told)
         freed.append(task.key)
     spread(work)
     return Outcome(outcome="OK" if freed else "UNCHANGED", changed=tuple(sorted(freed)))
@@ -295,14 +272,13 @@ def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
 
 def agent_view(work: UnitOfWork, agent: Agent) -> AgentView:
     held = [t for t in work.find(Task, {"project": agent.project, "agent": agent.id}) if claims.is_held(t)]
-    return {
-        "name": agent.id, "type": agent.type, "status": team.status(agent, len(held), work.now),
-        "capabilities": agent.capabilities, "models": agent.models, "tracks": agent.tracks, "region": agent.region,
-        "max_concurrent_tasks": agent.max_concurrent_tasks, "health": agent.health,
-        "tasks": tuple(t.key for t in held), "last_seen": agent.last_seen, "registered_at": agent.registered_at,
-        "cool_until": agent.cool_until, "host": agent.host, "pid": agent.pid, "draining": agent.draining,
-        "terminated_at": agent.terminated_at, "terminated_for": agent.terminated_for,
-    }  # fmt: skip
+    fields = "type capabilities models tracks region max_concurrent_tasks health last_seen registered_at cool_until"
+    said: AgentView = fields_of(agent, fields + " host pid draining terminated_at terminated_for") | {
+        "name": agent.id,
+        "status": team.status(agent, len(held), work.now),
+        "tasks": tuple(t.key for t in held),
+    }
+    return said
 
 
 HANDLERS: Handlers = {

@@ -15,8 +15,8 @@ from tenure.core.errors import Ambiguous, InvalidInput, NotFound
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import ApiKey, replace
-from tenure.engine.runtime.references import project_of
-from tenure.engine.runtime.repeats import check_same
+from tenure.engine.runtime.decision import check_same
+from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 
 if TYPE_CHECKING:
@@ -35,12 +35,15 @@ def create_key(work: UnitOfWork, cmd: commands.CreateKey) -> Outcome:
         return _renewed(work, again, "CREATED")
     lifetime = None if cmd.expires_in is None else inputs.micros(cmd.expires_in, "expires_in", low=1)
     key = ApiKey(
-        project="", id=keys.new_id(work.chance.token(keys.ID_BYTES)), name=cmd.name, role=cmd.role,
-        user=cmd.user or cmd.name, agent=cmd.agent, projects=cmd.projects, created_at=work.now,
-        created_by=work.principal.name, expires_at=None if lifetime is None else work.now + lifetime,
-        capabilities=cmd.capabilities,
-        request_id=cmd.request_id, request_hash=_digest(work, cmd),
-    )  # fmt: skip
+        project="",
+        id=keys.new_id(work.random.token(keys.ID_BYTES)),
+        **fields_of(cmd, "name role agent projects capabilities request_id"),
+        user=cmd.user or cmd.name,
+        created_at=work.now,
+        created_by=work.principal.name,
+        expires_at=None if lifetime is None else work.now + lifetime,
+        request_hash=_digest(work, cmd),
+    )
     return _with_secret(work, "key.created", key, "CREATED")
 
 
@@ -53,10 +56,8 @@ def rotate_key(work: UnitOfWork, cmd: commands.RotateKey) -> Outcome:
         return _renewed(work, again, "UPDATED")
     before = key_named(work, cmd.key)
     if before.revoked_at is not None:
-        return Outcome(
-            outcome="DENIED_STATE", key=key_view(work, before), message=f"key {before.id} ({before.name}) is revoked",
-            hint="create a new key",
-        )  # fmt: skip
+        message = f"key {before.id} ({before.name}) is revoked"
+        return Outcome(outcome="DENIED_STATE", key=key_view(work, before), message=message, hint="create a new key")
     until = work.now + grace
     expires = None
     if before.expires_at is not None:
@@ -64,9 +65,14 @@ def rotate_key(work: UnitOfWork, cmd: commands.RotateKey) -> Outcome:
         expires = work.now + before.expires_at - (before.rotated_at or before.created_at)
     has_grace = until > work.now
     key = replace(
-        before, previous=before.digest if has_grace else b"", previous_until=until if has_grace else None,
-        rotated_at=work.now, expires_at=expires, request_id=cmd.request_id, request_hash=_digest(work, cmd),
-    )  # fmt: skip
+        before,
+        previous=before.digest if has_grace else b"",
+        previous_until=until if has_grace else None,
+        rotated_at=work.now,
+        expires_at=expires,
+        request_id=cmd.request_id,
+        request_hash=_digest(work, cmd),
+    )
     return _with_secret(work, "key.rotated", key, "UPDATED")
 
 
@@ -142,13 +148,12 @@ def _renewed(work: UnitOfWork, key: ApiKey, outcome: str) -> Outcome:
 
 
 def _with_secret(work: UnitOfWork, kind: str, key: ApiKey, outcome: str) -> Outcome:
-    secret = keys.new_secret(work.chance.token(keys.SECRET_BYTES))
+    secret = keys.new_secret(work.random.token(keys.SECRET_BYTES))
     key = replace(key, digest=keys.digest_of(secret))
     _record(work, kind, key)
-    return Outcome(
-        outcome=outcome, key=key_view(work, key), secret=keys.spelled(key.id, secret),
-        message=f"key {key.id} ({key.name})", hint="save it now: it is not shown again",
-    )  # fmt: skip
+    message, hint = f"key {key.id} ({key.name})", "save it now: it is not shown again"
+    spelled = keys.spelled(key.id, secret)
+    return Outcome(outcome=outcome, key=key_view(work, key), secret=spelled, message=message, hint=hint)
 
 
 def _record(work: UnitOfWork, kind: str, key: ApiKey) -> None:
@@ -171,20 +176,12 @@ def read_keys(work: UnitOfWork, project: str, *, ended: bool = False) -> list[Ke
 
 
 def key_view(work: UnitOfWork, key: ApiKey) -> KeyView:
-    return {
-        "id": key.id, "name": key.name, "role": key.role, "status": keys.status(key, work.now), "user": key.user,
-        "agent": key.agent, "projects": key.projects, "capabilities": key.capabilities, "created_at": key.created_at,
-        "created_by": key.created_by, "used_at": key.used_at, "rotated_at": key.rotated_at,
-        "previous_until": key.previous_until, "expires_at": key.expires_at,
-        "revoked_at": key.revoked_at,
-    }  # fmt: skip
+    fields = "id name role user agent projects capabilities created_at created_by used_at rotated_at previous_until"
+    said: KeyView = fields_of(key, fields + " expires_at revoked_at") | {"status": keys.status(key, work.now)}
+    return said
 
 
-HANDLERS: Handlers = {
-    commands.CreateKey: create_key,
-    commands.RotateKey: rotate_key,
-    commands.RevokeKey: revoke_key,
-}
+HANDLERS: Handlers = {commands.CreateKey: create_key, commands.RotateKey: rotate_key, commands.RevokeKey: revoke_key}
 
 
 READS: Reads = {q.Keys: read_keys}

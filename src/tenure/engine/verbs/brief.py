@@ -13,7 +13,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Brief, Task, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of
+from tenure.engine.runtime.rows import brief_of, fields_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs import agents
 
@@ -75,12 +75,16 @@ def unseen(work: UnitOfWork, task: Task) -> Outcome | None:
     if task.unseen_since is None or not claims.is_held(task):
         return None
     number = task.brief_number
+    message = f"{task.key}: its description has changed since you last read it; the current number is {number}"
     return Outcome(
-        outcome="CHANGED", work_lost=False, state=task.state, generation=task.generation,
-        current_generation=task.generation, lease_until=task.lease_until, **news(work, task),
-        message=f"{task.key}: its description has changed since you last read it; the current number is {number}",
+        outcome="CHANGED",
+        work_lost=False,
+        current_generation=task.generation,
+        **fields_of(task, "state generation lease_until"),
+        **news(work, task),
+        message=message,
         hint=f"read the diff, do what it asks for, then submit with --seen {number}",
-    )  # fmt: skip
+    )
 
 
 def described(task: Task, before: Brief, after: Brief) -> tuple[Task, Brief]:

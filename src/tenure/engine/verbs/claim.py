@@ -17,10 +17,10 @@ from tenure.core.receipts import NONCE_BYTES, receipt_of
 from tenure.core.records import Agent, Brief, Claim, LastError, Project, Reservation, Task, replace
 from tenure.engine.models.model_choice import Cooling, recommended, route_for, tried, user_of
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, current_claim, drop_left_over, living, spread
-from tenure.engine.runtime.lanes import Lanes
-from tenure.engine.runtime.references import project_of, task_named
-from tenure.engine.runtime.repeats import check_same
+from tenure.engine.runtime.batch_reads import Lanes
+from tenure.engine.runtime.decision import check_same
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.stores.port import Transaction
@@ -106,10 +106,9 @@ def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
         return denial
     cooling = claimant.agent.cool_until
     if cooling is not None and cooling > work.now:
-        return Outcome(
-            outcome="NO_TASK", retry_at=cooling, retry_in=work.seconds_to(cooling),
-            message=f"agent {claimant.agent.id} is cooling off after {claimant.agent.troubles} failures in a row",
-        )  # fmt: skip
+        troubles = f"{claimant.agent.troubles} failures in a row"
+        message = f"agent {claimant.agent.id} is cooling off after {troubles}"
+        return Outcome(outcome="NO_TASK", **work.retry_at(cooling), message=message)
     held = work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=claims.MOST_NAMED)
     unfinished = tuple(t.key for t in held if claims.is_held(t))
     search = Search(work, cmd, claimant)
@@ -164,8 +163,7 @@ def _without_process(cmd: commands.ClaimTask | commands.ClaimNext) -> commands.C
 
 def _granted_again(work: UnitOfWork, claim: Claim, process: str | None) -> Outcome:
     """Return the same receipt again; the claim now belongs to the repeating process."""
-    task = work.get(Task, claim.project, claim.task)
-    assert task is not None
+    task = work.require(Task, claim.project, claim.task)
     if claim.state == "active" and claim.process != process:
         claim = work.put(replace(claim, process=process))
     return replace(_outcome(work, task, claim), again=True)
@@ -180,24 +178,23 @@ def _denied_by_state(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcom
         return None
     if code == "DENIED_ACTIVE_CLAIM":
         yours = task.session == claimant.session.id
+        message = f"{task.key}: generation {task.generation} is held by agent {task.agent}"
         return Outcome(
-            outcome=code, holder=task.agent, yours=yours, generation=task.generation, lease_until=task.lease_until,
-            lease=_seconds(task.lease_until, work.now), state=task.state,
-            message=f"{task.key}: generation {task.generation} is held by agent {task.agent}"
-            + (" in this session" if yours else ""),
+            outcome=code,
+            holder=task.agent,
+            yours=yours,
+            **work.leased_until(task.lease_until),
+            **fields_of(task, "generation state"),
+            message=message + (" in this session" if yours else ""),
             hint="use the receipt of that claim" if yours else "take another task, or wait for the lease to end",
-        )  # fmt: skip
+        )
     if code == "DENIED_NOT_READY":
         waits = task_view.waits_for(work, task)
-        return Outcome(
-            outcome=code, state=task.state, waits_for=waits, retry_at=task.retry_at or task.not_before,
-            message=f"{task.key} is {task.state}" + (f", waiting for {', '.join(waits[:5])}" if waits else ""),
-        )  # fmt: skip
-    return Outcome(outcome=code, state=task.state, message=f"{task.key} is {task.state}" + _because(task))
-
-
-def _because(task: Task) -> str:
-    return f": {task.reason}" if task.reason else ""
+        message = f"{task.key} is {task.state}" + (f", waiting for {', '.join(waits[:5])}" if waits else "")
+        retry_at = task.retry_at or task.not_before
+        return Outcome(outcome=code, state=task.state, waits_for=waits, retry_at=retry_at, message=message)
+    because = f": {task.reason}" if task.reason else ""
+    return Outcome(outcome=code, state=task.state, message=f"{task.key} is {task.state}{because}")
 
 
 def _denied_by_line(task: Task, claimant: Claimant) -> Outcome | None:
@@ -208,10 +205,10 @@ def _denied_by_line(task: Task, claimant: Claimant) -> Outcome | None:
 def _denied_by_offer(task: Task, claimant: Claimant) -> Outcome | None:
     if task.offer_to is None or task.offer_to == claimant.agent.id:
         return None
+    message = f"{task.key} is offered to agent {task.offer_to}"
     return Outcome(
-        outcome="DENIED_OFFERED", holder=task.offer_to, retry_at=task.offer_until, state=task.state,
-        message=f"{task.key} is offered to agent {task.offer_to}",
-    )  # fmt: skip
+        outcome="DENIED_OFFERED", holder=task.offer_to, retry_at=task.offer_until, state=task.state, message=message
+    )
 
 
 def _denied_by_skill(task: Task, claimant: Claimant) -> Outcome | None:
@@ -224,10 +221,8 @@ def _denied_by_agent(claimant: Claimant) -> Outcome | None:
     agent = claimant.agent
     if agent.terminated_at is None:
         return None
-    return Outcome(
-        outcome="DENIED_AGENT", directive=agents.TERMINATED, message=agents.ended_text(agent),
-        hint=f"stop here; a person can reinstate it with `tenure agent resume {agent.id}`",
-    )  # fmt: skip
+    hint = f"stop here; a person can reinstate it with `tenure agent resume {agent.id}`"
+    return Outcome(outcome="DENIED_AGENT", directive=agents.TERMINATED, message=agents.ended_text(agent), hint=hint)
 
 
 def _denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
@@ -254,29 +249,24 @@ def _denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
             outcome="DENIED_LIMIT",
             message=f"project {agent.project} has {most} live claims, its max_concurrent_claims limit",
             hint="an admin can raise the limit max_concurrent_claims",
-        )  # fmt: skip
+        )
     return None
 
 
 def _denied_by_generations(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
     """Dead-letter a task that has reached the limit, so that it does not block its lane."""
     most = claimant.project.limits.get("max_generations_per_task", MOST_GENERATIONS)
-    if task.generation < most or _claims_of_run(work, task, most) < most:
+    of_run = {"project": task.project, "task": task.id, "run": task.run}
+    if task.generation < most or work.tally(Claim, of_run, most) < most:
         return None
     message = f"claimed {most} times in this run without a result, its max_generations_per_task limit"
     error = LastError(error_class="limit", message=message, generation=task.generation, at=work.now)
     dead = replace(moves.dead_lettered(task, work.now), last_error=error, failed_at=work.now)
     work.record("task.failed", task=dead, level="error", message=message)
     spread(work)
-    return Outcome(
-        outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED,
-        message=f"{task.key}: {message}; it is now a dead letter",
-        hint="an admin can raise the limit; then a person retries the task",
-    )  # fmt: skip
-
-
-def _claims_of_run(work: UnitOfWork, task: Task, most: int) -> int:
-    return work.tally(Claim, {"project": task.project, "task": task.id, "run": task.run}, most)
+    hint = "an admin can raise the limit; then a person retries the task"
+    message = f"{task.key}: {message}; it is now a dead letter"
+    return Outcome(outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED, message=message, hint=hint)
 
 
 def _patterns(brief: Brief) -> tuple[str, ...]:
@@ -288,6 +278,8 @@ def in_the_way(work: UnitOfWork, task: Task, session: str) -> Reservation | None
     """A reservation that keeps this session from claiming the task."""
     if not task.guarded:
         return None
+    from tenure.engine.verbs.reserve import living  # few tasks reserve anything; keeps startup fast
+
     held = living(work, work.find(Reservation, {"project": task.project}))
     patterns = _patterns(brief_of(work, task))
     return reservations.in_the_way(patterns, "exclusive", held, task=task.id, session=session, now=work.now)
@@ -299,10 +291,8 @@ def _denied_by_conflict(work: UnitOfWork, task: Task, claimant: Claimant) -> Out
         return None
     holder = work.get(Task, task.project, other.task) if other.task else None
     name = holder.key if holder else other.id
-    return Outcome(
-        outcome="DENIED_CONFLICT", conflict=name, holder=other.agent, state=task.state,
-        message=f"{task.key} would overlap {other.pattern}, held by {other.agent} for {name}",
-    )  # fmt: skip
+    message = f"{task.key} would overlap {other.pattern}, held by {other.agent} for {name}"
+    return Outcome(outcome="DENIED_CONFLICT", conflict=name, holder=other.agent, state=task.state, message=message)
 
 
 def _counts(task: Task, claimant: Claimant) -> bool:
@@ -418,10 +408,9 @@ class Search:
 
 def profile_for(own: Profile, cmd: commands.ClaimNext) -> Profile:
     """What the claimant declares, apart from what this command adds."""
-    return own._replace(
-        capabilities=own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities),
-        tracks=cmd.tracks or own.tracks, region=cmd.region or own.region, types=cmd.types, tags=cmd.tags,
-    )  # fmt: skip
+    capabilities = own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities)
+    tracks, region = cmd.tracks or own.tracks, cmd.region or own.region
+    return own._replace(capabilities=capabilities, tracks=tracks, region=region, types=cmd.types, tags=cmd.tags)
 
 
 def fits(profile: Profile, lane: Lane) -> bool:
@@ -448,10 +437,10 @@ def nothing(
     counts = {**look(work), **passed_over}
     ends = [at for at in (work.next_due(project), next_at) if at is not None]
     due = min(ends, default=None)
+    message = f"nothing to claim for agent {agent}"
     return Outcome(
-        outcome="NO_TASK", counts=counts, unfinished=unfinished or None, retry_at=due, retry_in=work.seconds_to(due),
-        message=f"nothing to claim for agent {agent}",
-    )  # fmt: skip
+        outcome="NO_TASK", counts=counts, unfinished=unfinished or None, **work.retry_at(due), message=message
+    )
 
 
 # --- granting -----------------------------------------------------------------------------------------------
@@ -460,23 +449,31 @@ def nothing(
 def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
     last = current_claim(work, task) if task.generation else None
     held, new = claims.granted(
-        task, last, agent=claimant.agent.id, session=claimant.session.id, user=claimant.user, lease=claimant.lease,
-        now=work.now, nonce=work.chance.token(NONCE_BYTES), epoch=work.epoch, process=claimant.sent.process,
-        request_id=claimant.sent.id, request_hash=claimant.sent.digest,
-        metadata=claimant.metadata, key=work.principal.key,
-    )  # fmt: skip
+        task,
+        last,
+        agent=claimant.agent.id,
+        session=claimant.session.id,
+        user=claimant.user,
+        lease=claimant.lease,
+        now=work.now,
+        nonce=work.random.token(NONCE_BYTES),
+        epoch=work.epoch,
+        process=claimant.sent.process,
+        request_id=claimant.sent.id,
+        request_hash=claimant.sent.digest,
+        metadata=claimant.metadata,
+        key=work.principal.key,
+    )
     new = _with_model(work, task, new, claimant)
-    reserved = _reserve(work, held, claimant) if task.guarded else ()
+    reserved = _reserve(work, held) if task.guarded else []
     if reserved:
         held = replace(held, reserved=True)
     if _counts(task, claimant):
         from tenure.engine.budgets.budget_guard import reserve
 
         held, new = reserve(work, claimant.project, held, new)
-    kept = work.record(
-        "task.claimed", new, *reserved, task=held,
-        details={"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation},
-    )  # fmt: skip
+    details = {"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation}
+    kept = work.record("task.claimed", new, *reserved, task=held, details=details)
     spread(work)
     return _outcome(work, kept, new)
 
@@ -495,15 +492,11 @@ def _with_model(work: UnitOfWork, task: Task, claim: Claim, claimant: Claimant) 
     return replace(claim, model=found.model)
 
 
-def _reserve(work: UnitOfWork, task: Task, claimant: Claimant) -> tuple[Reservation, ...]:
+def _reserve(work: UnitOfWork, task: Task) -> list[Reservation]:
+    from tenure.engine.verbs.reserve import drop_left_over, reserved_for
+
     drop_left_over(work, task.project)
-    return tuple(
-        Reservation(
-            project=task.project, id=work.new_id("hold"), pattern=pattern, task=task.id, generation=task.generation,
-            epoch=work.epoch, agent=claimant.agent.id, session=claimant.session.id, created_at=work.now,
-        )
-        for pattern in _patterns(brief_of(work, task))
-    )  # fmt: skip
+    return reserved_for(work, task, _patterns(brief_of(work, task)))
 
 
 def _outcome(work: UnitOfWork, task: Task, claim: Claim) -> Outcome:
@@ -519,26 +512,35 @@ def granted_outcome(
     handed = task_view.inputs_of(work, task, brief)
     until = task.lease_until if task.generation == generation else None
     return granted_as(
-        task_view.task_view(work, task, brief), generation, attempt, receipt, until, work.now,
+        task_view.task_view(work, task, brief),
+        generation,
+        attempt,
+        receipt,
+        until,
+        work.now,
         models=retry.models_for(task, attempt) or None,
         **recommended(work, task, brief, attempt, agent, model),
-        inputs=handed.outputs or None, missing=handed.missing or None,
+        inputs=handed.outputs or None,
+        missing=handed.missing or None,
         artifacts=task_view.earlier_artifacts(work, task),
         checkpoint=task_view.checkpoint_for_holder(work, task),
-    )  # fmt: skip
+    )
 
 
 def granted_as(
     view: TaskView, generation: int, attempt: int, receipt: str, until: int | None, now: int, **handed: Any
 ) -> Outcome:
     return Outcome(
-        outcome="GRANTED", message=f"{view['key']}: generation {generation} is yours", task=view, generation=generation,
-        receipt=receipt, lease_until=until, lease=_seconds(until, now), attempt=attempt, **handed,
-    )  # fmt: skip
-
-
-def _seconds(until: int | None, now: int) -> float | None:
-    return None if until is None else max(0.0, (until - now) / inputs.SECOND)
+        outcome="GRANTED",
+        message=f"{view['key']}: generation {generation} is yours",
+        task=view,
+        generation=generation,
+        receipt=receipt,
+        lease_until=until,
+        lease=None if until is None else max(0.0, (until - now) / inputs.SECOND),
+        attempt=attempt,
+        **handed,
+    )
 
 
 HANDLERS: Handlers = {commands.ClaimTask: claim, commands.ClaimNext: claim_next}

@@ -7,7 +7,7 @@ at existing ones, so a cycle can close only among the new ones or through a pare
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tenure.core import claims, graph, ids, inputs, lifecycle, moves, priority
 from tenure.core.commands import Dependency, NewTask
@@ -17,8 +17,8 @@ from tenure.core.ranges import has_number
 from tenure.core.records import Brief, Dag, Edge, Project, Row, Task, Track, replace
 from tenure.engine.checks import evidence
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import cancel_task, cascade_of, current, spread
-from tenure.engine.runtime.references import find_task, task_by_ref, task_named, tasks_by_idempotency
+from tenure.engine.runtime.effects import cancel_task, cascade_of, spread
+from tenure.engine.runtime.rows import current, fields_of, find_task, task_by_ref, task_named, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 
 KEYS_PER_QUERY = 500
@@ -139,20 +139,32 @@ class Builder:
                 raise InvalidInput(f"key {new.key}: a subtask's key follows from its parent's ({key})")
         else:
             track, sequence, key, ref = self._next_key(new)
+        family: dict[str, Any] = {"dag": dag.id if dag else graph.lone_dag(task_id)}
+        if parent is not None:
+            family = {"dag": parent.dag, "parent": parent.id, "root": parent.root or parent.id}
+            family |= {"depth": parent.depth + 1, "capped": parent.capped}
         task = Task(
-            project=self.project.id, id=task_id, key=key, ref=ref, track=track, sequence=sequence, type=new.type,
-            dag=parent.dag if parent else dag.id if dag else graph.lone_dag(task_id),
-            parent=parent.id if parent else None, depth=parent.depth + 1 if parent else 0,
-            root=(parent.root or parent.id) if parent else None, capped=parent.capped if parent else False,
-            local_name=new.name if self.spawned_in is not None else None, parent_run=self.spawned_in or 0,
-            idempotency_key=new.idempotency_key, state=lifecycle.CREATED,
+            project=self.project.id,
+            id=task_id,
+            key=key,
+            ref=ref,
+            track=track,
+            sequence=sequence,
+            **family,
+            local_name=new.name if self.spawned_in is not None else None,
+            parent_run=self.spawned_in or 0,
+            **fields_of(new, "type idempotency_key max_attempts"),
+            state=lifecycle.CREATED,
             priority=priority.parse_priority(new.priority),
             boost=self.project.boost if new.boost is None else priority.parse_boost(new.boost),
-            deadline=_at(new.deadline, new.deadline_in, now), tags=tuple(dict.fromkeys(new.tags)),
+            deadline=_at(new.deadline, new.deadline_in, now),
+            tags=tuple(dict.fromkeys(new.tags)),
             not_before=_at(new.not_before, new.not_before_in, now),
-            max_attempts=new.max_attempts, created_by=self.created_by, trace_id=work.trace_id, created_at=now,
+            created_by=self.created_by,
+            trace_id=work.trace_id,
+            created_at=now,
             updated_at=now,
-        )  # fmt: skip
+        )
         for name in (new.name, new.key, key):
             if name is not None:
                 self.by_name[name] = task_id
@@ -219,10 +231,7 @@ class Builder:
             if needs is None:
                 known = inputs.suggestion(dependency.task, self.by_name)
                 raise InvalidInput(f"{made.task.key} depends on {dependency.task[:80]!r}, which is unknown{known}")
-            edge = Edge(
-                project=self.project.id, id=graph.edge_id(made.task.id, needs.id), task=made.task.id, needs=needs.id,
-                on_failure=dependency.on_failure,
-            )  # fmt: skip
+            edge = new_edge(self.project.id, made.task.id, needs.id, on_failure=dependency.on_failure)
             if all(e.id != edge.id for e in made.edges):
                 made.edges.append(edge)
 
@@ -231,10 +240,7 @@ class Builder:
         for made in self.made.values():
             if made.task.parent is None:
                 continue
-            edge = Edge(
-                project=self.project.id, id=graph.edge_id(made.task.parent, made.task.id), task=made.task.parent,
-                needs=made.task.id, subtask=True,
-            )  # fmt: skip
+            edge = new_edge(self.project.id, made.task.parent, made.task.id, subtask=True)
             if made.task.parent in self.made:
                 edges = self.made[made.task.parent].edges
                 declared = next((e for e in edges if e.id == edge.id), None)
@@ -278,9 +284,12 @@ class Builder:
                     doomed.append((made.task, outside[edge.needs]))
             brief = self._brief(made)
             task = replace(
-                inputs.constrained(made.task, brief), height=heights[made.task.id], waits_on=len(made.edges),
-                unmet=unmet, dependents=pointed.get(made.task.id, 0),
-            )  # fmt: skip
+                inputs.constrained(made.task, brief),
+                height=heights[made.task.id],
+                waits_on=len(made.edges),
+                unmet=unmet,
+                dependents=pointed.get(made.task.id, 0),
+            )
             if not made.new.draft:
                 task = moves.waiting(task, work.now)
             cap: list[Row] = []
@@ -288,14 +297,12 @@ class Builder:
                 from tenure.engine.budgets.task_caps import new_cap  # few tasks have one; keeps startup fast
 
                 cap += new_cap(work, task, brief)
-            work.record(
-                "task.created", brief, *made.edges, *tracks, *cap, task=task, message=brief.title,
-                details={"title": brief.title, "created_by": self.created_by},
-            )  # fmt: skip
+            details = {"title": brief.title, "created_by": self.created_by}
+            rows = (brief, *made.edges, *tracks, *cap)
+            work.record("task.created", *rows, task=task, message=brief.title, details=details)
             tracks = []
         for root_id, grown in self.grown.items():
-            root = work.get(Task, self.project.id, root_id)
-            assert root is not None
+            root = work.require(Task, self.project.id, root_id)
             work.put(replace(root, lineage=root.lineage + grown))
         self._block_parents()
         spread(work)
@@ -317,11 +324,13 @@ class Builder:
     def _brief(self, made: Made) -> Brief:
         new, pack = made.new, task_view.packed
         return Brief(
-            project=self.project.id, id=made.task.id, title=new.title,
-            description=pack(self.work, self.project.id, new.description), metadata=new.metadata,
-            spec=pack(self.work, self.project.id, new.spec), constraints=new.constraints, output=new.output,
-            retry=inputs.check_retry(new.retry), touches=new.touches, on_lost=new.on_lost,
-        )  # fmt: skip
+            project=self.project.id,
+            id=made.task.id,
+            **fields_of(new, "title metadata constraints output touches on_lost"),
+            description=pack(self.work, self.project.id, new.description),
+            spec=pack(self.work, self.project.id, new.spec),
+            retry=inputs.check_retry(new.retry),
+        )
 
 
 # --- edges between tasks that exist -------------------------------------------------------------------------
@@ -330,6 +339,10 @@ class Builder:
 def may_wait(task: Task) -> bool:
     """Whether a dependency may be added: nobody holds the task and it has not ended."""
     return task.state in (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY)
+
+
+def new_edge(project: str, task: str, needs: str, **more: Any) -> Edge:
+    return Edge(project=project, id=graph.edge_id(task, needs), task=task, needs=needs, **more)
 
 
 def check_may_wait(task: Task) -> None:

@@ -12,8 +12,8 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Task, replace
 from tenure.engine.checks import evidence
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of, current, current_claim, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.brief import described
 
@@ -22,14 +22,12 @@ PACKED = ("description", "spec")
 
 
 def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
-    project_of(work, cmd.project)
     changes = inputs.check_changes(cmd.changes)
     task = task_named(work, cmd.project, cmd.task)
     if cmd.version is not None and cmd.version != task.version:
-        return Outcome(
-            outcome="VERSION_CONFLICT", version=task.version, state=task.state,
-            message=f"{task.key} is at version {task.version}, not {cmd.version}", hint="read it again, then edit",
-        )  # fmt: skip
+        message = f"{task.key} is at version {task.version}, not {cmd.version}"
+        hint = "read it again, then edit"
+        return Outcome(outcome="VERSION_CONFLICT", version=task.version, state=task.state, message=message, hint=hint)
     guarded = [name for name in changes if not inputs.EDITABLE[name]]
     rows: list[Any] = []
     before = task
@@ -39,18 +37,23 @@ def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
 
         if not cmd.supersede:
             return Outcome(
-                outcome="DENIED_STATE", state=task.state, current_generation=task.generation,
+                outcome="DENIED_STATE",
+                state=task.state,
+                current_generation=task.generation,
                 message=f"{task.key}: its result waits for a verdict; {', '.join(closing)} cannot change now",
                 hint="wait for the verdict, or supersede it: the result is kept but does not count",
-            )  # fmt: skip
+            )
         task, rows = withdraw(work, task)
     elif claims.is_held(task) and guarded:
         if not cmd.supersede:
             return Outcome(
-                outcome="DENIED_STATE", state=task.state, holder=task.agent, current_generation=task.generation,
+                outcome="DENIED_STATE",
+                state=task.state,
+                holder=task.agent,
+                current_generation=task.generation,
                 message=f"{task.key} is held by agent {task.agent}; {', '.join(guarded)} cannot change now",
                 hint="edit it when it is free, or supersede the claim",
-            )  # fmt: skip
+            )
         task, over = claims.ended(task, current_claim(work, task), lifecycle.SUPERSEDED_BY, work.now)
         rows.append(over)
     elif task.state in lifecycle.FINISHED and guarded:
@@ -60,10 +63,8 @@ def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
             message=f"{task.key} is {task.state}; {', '.join(guarded)} can no longer change",
         )
     edited, brief, old = apply_changes(work, task, changes)
-    work.record(
-        "task.edited", brief, *rows, task=edited, agent=before.agent, session=before.session,
-        details={"changes": list(changes), "before": old, "by": work.principal.name},
-    )  # fmt: skip
+    details = {"changes": list(changes), "before": old, "by": work.principal.name}
+    work.record("task.edited", brief, *rows, task=edited, holder=before, details=details)
     spread(work)
     if "constraints" in changes and edited.capped:
         from tenure.engine.budgets.task_caps import go_on  # few tasks have a cost cap
@@ -71,9 +72,13 @@ def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
         go_on(work, edited)
     now_is = current(work, edited)
     return Outcome(
-        outcome="UPDATED", state=now_is.state, version=now_is.version, command_id=work.command_id,
-        changed=tuple(changes), message=f"{now_is.key}: {', '.join(changes)} changed",
-    )  # fmt: skip
+        outcome="UPDATED",
+        state=now_is.state,
+        version=now_is.version,
+        command_id=work.command_id,
+        changed=tuple(changes),
+        message=f"{now_is.key}: {', '.join(changes)} changed",
+    )
 
 
 def _waits_for_verdict(work: UnitOfWork, task: Task) -> bool:

@@ -8,7 +8,6 @@ from tenure.core import commands, ids, inputs, limits
 from tenure.core.errors import InvalidInput, RateLimited
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent
-from tenure.engine.runtime.references import project_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 EMITTED = "agent.emitted"
@@ -18,7 +17,6 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}\Z")
 
 
 def emit(work: UnitOfWork, cmd: commands.Emit) -> Outcome:
-    project_of(work, cmd.project)
     if not _NAME.match(cmd.name):
         raise InvalidInput(
             f"{cmd.name[:80]!r} is not a valid name of a fact",
@@ -51,7 +49,6 @@ def _check_rate(work: UnitOfWork, project: str, agent: str | None, session: str 
 
 
 def files_changed(work: UnitOfWork, cmd: commands.FilesChanged) -> Outcome:
-    project_of(work, cmd.project)
     paths = list(cmd.paths[: limits.FILES_IN_EVENT])
     details = {"paths": paths, "more": cmd.more + len(cmd.paths) - len(paths)}
     work.record("source.files_changed", project=cmd.project, details=details)

@@ -9,14 +9,23 @@ from tenure.core.errors import Cycle, InvalidInput, NotFound
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Edge, Row, Task, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, current, current_claim, spread
-from tenure.engine.runtime.references import project_of, task_named, tasks_by_idempotency
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import (
+    brief_of,
+    current,
+    current_claim,
+    fields_of,
+    project_of,
+    task_named,
+    tasks_by_idempotency,
+)
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.create import (
     Builder,
     check_may_wait,
     connect,
     lower_height,
+    new_edge,
     path_between,
     raise_height,
     relink,
@@ -41,25 +50,22 @@ def _shown(work: UnitOfWork, task: Task) -> dict[str, Any]:
 
 
 def link(work: UnitOfWork, cmd: commands.Link) -> Outcome:
-    project_of(work, cmd.project)
     inputs.check_choice(cmd.on_failure, graph.ON_FAILURE, "on_failure")
     task = task_named(work, cmd.project, cmd.task)
     needs = task_named(work, cmd.project, cmd.needs)
-    id = graph.edge_id(task.id, needs.id)
-    there = work.get(Edge, cmd.project, id)
+    there = work.get(Edge, cmd.project, graph.edge_id(task.id, needs.id))
     if there is not None and there.on_failure == cmd.on_failure:
         return Outcome(outcome="UNCHANGED", state=task.state)
     check_may_wait(task)
     if there is not None:
         task = relink(work, task, needs, there, cmd.on_failure)
     else:
-        edge = Edge(project=cmd.project, id=id, task=task.id, needs=needs.id, on_failure=cmd.on_failure)
+        edge = new_edge(cmd.project, task.id, needs.id, on_failure=cmd.on_failure)
         task = connect(work, task, needs, edge)
     return Outcome(outcome="UPDATED", state=task.state, version=task.version, command_id=work.command_id)
 
 
 def unlink(work: UnitOfWork, cmd: commands.Unlink) -> Outcome:
-    project_of(work, cmd.project)
     task = task_named(work, cmd.project, cmd.task)
     needs = task_named(work, cmd.project, cmd.needs)
     edge = work.get(Edge, cmd.project, graph.edge_id(task.id, needs.id))
@@ -72,8 +78,7 @@ def unlink(work: UnitOfWork, cmd: commands.Unlink) -> Outcome:
 
 def disconnect(work: UnitOfWork, task: Task, edge: Edge) -> Task:
     """Remove one edge; the dependent moves to the state that follows."""
-    needs = work.get(Task, task.project, edge.needs)
-    assert needs is not None
+    needs = work.require(Task, task.project, edge.needs)
     work.put(replace(needs, dependents=needs.dependents - 1))
     free = replace(task, waits_on=task.waits_on - 1, unmet=task.unmet - (not graph.is_met(edge, needs.state)))
     if task.state != lifecycle.CREATED:
@@ -88,7 +93,6 @@ def disconnect(work: UnitOfWork, task: Task, edge: Edge) -> Task:
 
 
 def publish(work: UnitOfWork, cmd: commands.Publish) -> Outcome:
-    project_of(work, cmd.project)
     if (cmd.task is None) == (cmd.dag is None):
         raise InvalidInput("publish needs a task or a dag, and not both")
     if cmd.task is not None:
@@ -130,10 +134,8 @@ def spawn(work: UnitOfWork, cmd: commands.Spawn) -> Outcome:
         denial = _without_money(work, hold)
         if denial is not None:
             return denial
-        built = Builder(work, hold.project, f"agent:{hold.claim.agent}", spawned_in=parent.run).build(
-            missing, parent=parent, blocks_parent=False
-        )
-        made = {t.local_name: t for t in built}
+        builder = Builder(work, hold.project, f"agent:{hold.claim.agent}", spawned_in=parent.run)
+        made = {t.local_name: t for t in builder.build(missing, parent=parent, blocks_parent=False)}
     if made and parent.capped:
         from tenure.engine.budgets.budget_guard import lend  # few tasks have a cost cap
 
@@ -144,9 +146,7 @@ def spawn(work: UnitOfWork, cmd: commands.Spawn) -> Outcome:
         waited = _wait(work, current(work, parent))
         return replace(waited, tasks=children)
     task = keep_started(work, current(work, parent))
-    return Outcome(
-        outcome="OK", tasks=children, state=task.state, generation=task.generation, lease_until=task.lease_until
-    )
+    return Outcome(outcome="OK", tasks=children, **fields_of(task, "state generation lease_until"))
 
 
 def _without_money(work: UnitOfWork, hold: Hold) -> Outcome | None:
@@ -177,13 +177,12 @@ def _wait(work: UnitOfWork, parent: Task) -> Outcome:
     edges: list[Row] = []
     unmet = 0
     for child in spawned(work, parent):
-        id = graph.edge_id(parent.id, child.id)
-        if work.get(Edge, parent.project, id) is not None:
+        if work.get(Edge, parent.project, graph.edge_id(parent.id, child.id)) is not None:
             continue
         path = path_between(work, parent.project, child, parent) if child.waits_on else None
         if path is not None:
             raise Cycle("waiting would create a cycle: " + " → ".join([parent.key, *path]))
-        edge = Edge(project=parent.project, id=id, task=parent.id, needs=child.id, on_failure="ignore", subtask=True)
+        edge = new_edge(parent.project, parent.id, child.id, on_failure="ignore", subtask=True)
         edges.append(edge)
         unmet += not graph.is_met(edge, child.state)
         as_it_is = current(work, child)  # the previous link may have raised it
@@ -191,16 +190,12 @@ def _wait(work: UnitOfWork, parent: Task) -> Outcome:
         raise_height(work, current(work, child), parent.height + 1)
     waiting = replace(parent, waits_on=parent.waits_on + len(edges), unmet=parent.unmet + unmet)
     free, over = claims.ended(waiting, claim, lifecycle.WAITING_BY, work.now)
-    kept = work.record(
-        "task.waiting", over, *edges, task=free, agent=parent.agent, session=parent.session,
-        details={"waits_for": task_view.waits_for(work, free)},
-    )  # fmt: skip
+    details = {"waits_for": task_view.waits_for(work, free)}
+    kept = work.record("task.waiting", over, *edges, task=free, holder=parent, details=details)
     spread(work)
     task = current(work, kept)
-    return Outcome(
-        outcome="OK", state=task.state, generation=over.generation, waits_for=task_view.waits_for(work, task) or None,
-        message=f"{task.key} is {task.state}",
-    )  # fmt: skip
+    waits, message = task_view.waits_for(work, task) or None, f"{task.key} is {task.state}"
+    return Outcome(outcome="OK", state=task.state, generation=over.generation, waits_for=waits, message=message)
 
 
 HANDLERS: Handlers = {

@@ -16,11 +16,12 @@ from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Checkpoint, Claim, Project, Session, Task, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, current, spread
-from tenure.engine.runtime.references import project_of, task_by_ref
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import brief_of, current, fields_of, project_of, task_by_ref
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import agents, brief
 
+_STANDING = "state generation lease_until"  # of a task, in the answers to its holder
 QUESTION = "question"  # the release reason of a claim whose holder asked a person
 
 
@@ -88,9 +89,13 @@ def _refusal(task: Task, receipt: Receipt, verdict: Verdict, claim: Claim | None
     else:
         fact += f"{CODES[code].meaning} (the task is {task.state})"
     return Outcome(
-        outcome=code, message=fact, directive=verdict.directive, current_generation=task.generation, state=task.state,
+        outcome=code,
+        message=fact,
+        directive=verdict.directive,
+        current_generation=task.generation,
+        state=task.state,
         hint="claim the task again and continue" if code == "ALREADY_EXPIRED" else None,
-    )  # fmt: skip
+    )
 
 
 def done_before(hold: Hold, reason: str, error_class: str | None = None) -> Outcome | None:
@@ -103,13 +108,8 @@ def done_before(hold: Hold, reason: str, error_class: str | None = None) -> Outc
         and hold.claim.reason == reason
         and error_class in (None, hold.claim.error_class)
     ):
-        return Outcome(
-            outcome="OK",
-            again=True,
-            state=hold.task.state,
-            generation=hold.claim.generation,
-            retry_at=hold.task.retry_at,
-        )
+        said = fields_of(hold.task, "state retry_at")
+        return Outcome(outcome="OK", again=True, generation=hold.claim.generation, **said)
     return None
 
 
@@ -122,10 +122,12 @@ def renew(work: UnitOfWork, cmd: commands.Renew) -> Outcome:
     before = brief.acknowledged(work, hold.task, cmd.seen)
     task = _started(work, claims.renewed(before, lease, work.now, background=cmd.background))
     answer = Outcome(
-        outcome="RENEWED", lease_until=task.lease_until, lease=((task.lease_until or 0) - work.now) / inputs.SECOND,
-        generation=task.generation, state=task.state, mail=agents.unread(work, cmd.project, hold.claim.agent),
+        outcome="RENEWED",
+        **fields_of(task, "lease_until generation state"),
+        lease=((task.lease_until or 0) - work.now) / inputs.SECOND,
+        mail=agents.unread(work, cmd.project, hold.claim.agent),
         **brief.directive(work, task),
-    )  # fmt: skip
+    )
     return _by_budget(work, hold, answer)
 
 
@@ -168,10 +170,7 @@ def up_to_date(work: UnitOfWork, hold: Hold, seen: int | None) -> tuple[Hold, Ou
 def start(work: UnitOfWork, cmd: commands.Start) -> Outcome:
     hold = held(work, cmd.project, cmd.receipt)
     task = keep_started(work, hold.task)
-    return Outcome(
-        outcome="OK", state=task.state, generation=task.generation, lease_until=task.lease_until,
-        **brief.news(work, task),
-    )  # fmt: skip
+    return Outcome(outcome="OK", **fields_of(task, _STANDING), **brief.news(work, task))
 
 
 def progress(work: UnitOfWork, cmd: commands.Progress) -> Outcome:
@@ -183,20 +182,19 @@ def progress(work: UnitOfWork, cmd: commands.Progress) -> Outcome:
     done_by = task.done_by
     if cmd.done_in is not None:
         done_by = work.now + inputs.micros(cmd.done_in, "done_in")
-    kept = work.record(
-        "task.progress", message=cmd.step or "",
-        task=replace(
-            task, percent=task.percent if cmd.percent is None else cmd.percent, step=cmd.step or task.step,
-            progress_at=work.now, done_by=done_by, warned_at=None,
-            wanted=None if task.wanted == "warn" else task.wanted,
-        ),
-        details={"percent": cmd.percent, "step": cmd.step},
-    )  # fmt: skip
+    after = replace(
+        task,
+        percent=task.percent if cmd.percent is None else cmd.percent,
+        step=cmd.step or task.step,
+        progress_at=work.now,
+        done_by=done_by,
+        warned_at=None,
+        wanted=None if task.wanted == "warn" else task.wanted,
+    )
+    details = {"percent": cmd.percent, "step": cmd.step}
+    kept = work.record("task.progress", message=cmd.step or "", task=after, details=details)
     spread(work)
-    answer = Outcome(
-        outcome="OK", state=kept.state, generation=kept.generation, lease_until=kept.lease_until,
-        **brief.directive(work, kept),
-    )  # fmt: skip
+    answer = Outcome(outcome="OK", **fields_of(kept, _STANDING), **brief.directive(work, kept))
     return _by_budget(work, hold, answer)
 
 
@@ -205,19 +203,17 @@ def checkpoint(work: UnitOfWork, cmd: commands.SaveCheckpoint) -> Outcome:
     hold = held(work, cmd.project, cmd.receipt, late=True)
     work.get(Checkpoint, cmd.project, hold.task.id)  # the checkpoint that it replaces
     kept = Checkpoint(
-        project=cmd.project, id=hold.task.id, data=task_view.packed(work, cmd.project, cmd.data),
-        generation=hold.claim.generation, agent=hold.claim.agent, session=hold.claim.session, at=work.now,
-    )  # fmt: skip
+        project=cmd.project,
+        id=hold.task.id,
+        data=task_view.packed(work, cmd.project, cmd.data),
+        **fields_of(hold.claim, "generation agent session"),
+        at=work.now,
+    )
     task = hold.task if hold.is_late else claims.presented(hold.task, work.now)
-    after = work.record(
-        "task.checkpoint", kept, task=task, agent=hold.claim.agent, session=hold.claim.session,
-        generation=hold.claim.generation,
-    )  # fmt: skip
+    after = work.record("task.checkpoint", kept, task=task, holder=hold.claim)
     spread(work)
-    return Outcome(
-        outcome="OK", state=after.state, generation=hold.claim.generation, lease_until=after.lease_until,
-        **brief.news(work, after),
-    )  # fmt: skip
+    standing = fields_of(after, _STANDING) | {"generation": hold.claim.generation}
+    return Outcome(outcome="OK", **standing, **brief.news(work, after))
 
 
 # --- giving up ----------------------------------------------------------------------------------------------
@@ -233,10 +229,9 @@ def fail(work: UnitOfWork, cmd: commands.Fail) -> Outcome:
             return done_before(hold, "PAUSED", retry.BUDGET) or hold.refusal
         policy = brief_of(work, hold.task).retry
         if retry.BUDGET in policy.no_retry_on:
-            free, over = claims.ended(
-                hold.task, hold.claim, lifecycle.FAILED_GIVEN_BACK, work.now, retry=policy, error_class=retry.BUDGET,
-                error=cmd.message,
-            )  # fmt: skip
+            error = {"error_class": retry.BUDGET, "error": cmd.message}
+            ending = lifecycle.FAILED_GIVEN_BACK
+            free, over = claims.ended(hold.task, hold.claim, ending, work.now, retry=policy, **error)
             return _gave_up(work, hold, "task.failed", free, over, cmd.message, error_class=retry.BUDGET)
         return _pause_held(work, hold, causes.BUDGET, "budget exceeded", cmd.message, "task.paused", retry.BUDGET)
     if hold.refusal is not None:
@@ -246,14 +241,13 @@ def fail(work: UnitOfWork, cmd: commands.Fail) -> Outcome:
     counts = not trouble or retry.counts_after_all(task, claim.agent)
     ending = lifecycle.FAILED_COUNTING if counts else lifecycle.FAILED_GIVEN_BACK
     policy = brief_of(work, task).retry
-    free, over = claims.ended(
-        task, claim, ending, work.now, retry=policy, error_class=cmd.error_class, error=cmd.message
-    )  # fmt: skip
+    error = {"error_class": cmd.error_class, "error": cmd.message}
+    free, over = claims.ended(task, claim, ending, work.now, retry=policy, **error)
     if trouble:
         free = replace(free, troubled=tuple(dict.fromkeys((*task.troubled, claim.agent))))
         _cool_down(work, hold, cmd, after)
     if over.counted:
-        free = claims.tried_again(free, policy, work.now, work.chance.fraction(), after)
+        free = claims.tried_again(free, policy, work.now, work.random.fraction(), after)
     elif free.state == lifecycle.DEAD_LETTERED:
         pass
     elif cmd.error_class == retry.RATE_LIMIT:
@@ -294,17 +288,13 @@ def release(work: UnitOfWork, cmd: commands.Release) -> Outcome:
 
 
 def _gave_up(work: UnitOfWork, hold: Hold, kind: str, free: Task, over: Claim, message: str, **details: Any) -> Outcome:
-    kept = work.record(
-        kind, over, task=free, message=message, agent=hold.claim.agent, session=hold.claim.session,
-        level="warning" if kind == "task.failed" else "info", details={"attempt": over.attempt, **details},
-    )  # fmt: skip
+    level = "warning" if kind == "task.failed" else "info"
+    details = {"attempt": over.attempt, **details}
+    kept = work.record(kind, over, task=free, message=message, holder=hold.claim, level=level, details=details)
     spread(work)
     kept = current(work, kept)  # its own end may cancel it, through others
-    return Outcome(
-        outcome="OK", state=kept.state, retry_at=kept.retry_at, retry_in=work.seconds_to(kept.retry_at),
-        generation=over.generation,
-        message=f"{kept.key} is {kept.state}", work_lost=None,
-    )  # fmt: skip
+    message, again = f"{kept.key} is {kept.state}", work.retry_at(kept.retry_at)
+    return Outcome(outcome="OK", state=kept.state, **again, generation=over.generation, message=message)
 
 
 def ask(work: UnitOfWork, cmd: commands.Ask) -> Outcome:
@@ -318,7 +308,7 @@ def ask(work: UnitOfWork, cmd: commands.Ask) -> Outcome:
 
 def _pause_held(
     work: UnitOfWork, hold: Hold, cause: str, reason: str, message: str, kind: str, error_class: str
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     free, over = claims.ended(hold.task, hold.claim, lifecycle.PAUSED_BY, work.now)
     over = replace(over, error_class=error_class, error=message)
     pause = causes.PauseCause(cause=cause, reason=reason, at=work.now, by=f"agent:{hold.claim.agent}")

@@ -14,6 +14,7 @@ from tenure.core.landings import check_landing
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Landing, Task
 from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs import brief
 from tenure.engine.verbs.holder_verbs import held, keep_started, up_to_date
@@ -38,25 +39,25 @@ def land(work: UnitOfWork, cmd: commands.Land) -> Outcome:
             f"{hold.task.key} has {MOST} landings under one claim", "release the task and claim it again"
         )
     said = Landing(
-        project=cmd.project, id=landing_id(claim.id, len(recorded) + 1), task=claim.task, generation=claim.generation,
-        run=claim.run, agent=claim.agent, branch=cmd.branch, old=cmd.old, new=cmd.new, at=work.now,
-    )  # fmt: skip
+        project=cmd.project,
+        id=landing_id(claim.id, len(recorded) + 1),
+        **fields_of(claim, "task generation run agent"),
+        **fields_of(cmd, "branch old new"),
+        at=work.now,
+    )
     same = [row for row in recorded if (row.branch, row.old, row.new) == (said.branch, said.old, said.new)]
     again = bool(same)
     before = [view(row) for row in of_task(work, hold.task, MOST_RETURNED) if row not in same]
     if again:
         task = keep_started(work, hold.task)
     else:
-        task = work.record(
-            "task.landing", said, task=claims.presented(hold.task, work.now),
-            message=f"{cmd.branch}: {cmd.old[:12]} → {cmd.new[:12]}",
-            details={"branch": cmd.branch, "old": cmd.old, "new": cmd.new},
-        )  # fmt: skip
+        message = f"{cmd.branch}: {cmd.old[:12]} → {cmd.new[:12]}"
+        details = fields_of(cmd, "branch old new")
+        presented = claims.presented(hold.task, work.now)
+        task = work.record("task.landing", said, task=presented, message=message, details=details)
         spread(work)
-    return Outcome(
-        outcome="OK", again=again, landings=tuple(before), state=task.state, generation=task.generation,
-        lease_until=task.lease_until, **brief.directive(work, task),
-    )  # fmt: skip
+    standing = fields_of(task, "state generation lease_until")
+    return Outcome(outcome="OK", again=again, landings=tuple(before), **standing, **brief.directive(work, task))
 
 
 def landing_id(claim: str, number: int) -> str:
@@ -70,10 +71,8 @@ def of_task(work: UnitOfWork, task: Task, limit: int | None = None) -> list[Land
 
 
 def view(row: Landing) -> LandingView:
-    return {
-        "generation": row.generation, "run": row.run, "agent": row.agent, "branch": row.branch, "old": row.old,
-        "new": row.new, "at": row.at,
-    }  # fmt: skip
+    said: LandingView = fields_of(row, "generation run agent branch old new at")
+    return said
 
 
 HANDLERS: Handlers = {commands.Land: land}

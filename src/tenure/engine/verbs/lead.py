@@ -9,7 +9,7 @@ from __future__ import annotations
 from tenure.core import commands, ids, inputs, team
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Leader, replace
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 COORDINATOR = "coordinator"
@@ -30,10 +30,10 @@ def lead(work: UnitOfWork, cmd: commands.Lead) -> Outcome:
     leader = team.elected(before, project, name, cmd.holder, lease, cmd.term, work.now)
     if leader is None:
         assert before is not None
+        message = f"{before.holder} leads with term {before.term}"
         return Outcome(
-            outcome="DENIED_LEADER", holder=before.holder, term=before.term, lease_until=before.until,
-            message=f"{before.holder} leads with term {before.term}",
-        )  # fmt: skip
+            outcome="DENIED_LEADER", holder=before.holder, term=before.term, lease_until=before.until, message=message
+        )
     if before is not None and leader.term == before.term:
         work.put(leader)
         return Outcome(outcome="RENEWED", term=leader.term, lease_until=leader.until, lease=cmd.lease)
@@ -48,8 +48,7 @@ def step_down(work: UnitOfWork, cmd: commands.StepDown) -> Outcome:
     refusal = check_term(work, project, name, cmd.holder, cmd.term)
     if refusal is not None:
         return refusal
-    leader = work.get(Leader, project, name)
-    assert leader is not None
+    leader = work.require(Leader, project, name)
     work.record(
         "leader.lost", replace(leader, until=work.now), project=project, agent=cmd.holder, details={"term": cmd.term}
     )
@@ -62,10 +61,8 @@ def check_term(work: UnitOfWork, project: str, name: str, holder: str, term: int
     if leader is not None and (leader.holder, leader.term) == (holder, term) and leader.until > work.now:
         return None
     now_is = f"{leader.holder} with term {leader.term}" if leader and leader.until > work.now else "nobody"
-    return Outcome(
-        outcome="STALE_TERM", term=leader.term if leader else None, directive="abort",
-        message=f"{holder} led with term {term}; now {now_is} leads",
-    )  # fmt: skip
+    message = f"{holder} led with term {term}; now {now_is} leads"
+    return Outcome(outcome="STALE_TERM", term=leader.term if leader else None, directive="abort", message=message)
 
 
 HANDLERS: Handlers = {commands.Lead: lead, commands.StepDown: step_down}

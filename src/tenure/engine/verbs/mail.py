@@ -9,7 +9,7 @@ from tenure.core.errors import NotFound
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Leader, Message, Task, replace
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.lead import PROJECT_LEADER
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
-    project_of(work, cmd.project)
     inputs.check_choice(cmd.type, team.MESSAGE_TYPES, "type")
     inputs.check_text(cmd.text, "message", required=True)
     ids.check_name(cmd.sender, "sender")
@@ -31,22 +30,16 @@ def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
         ids.check_name(cmd.action, "action")
     to = _recipients(work, cmd)
     message = work.new_id("msg")
-    rows = [
-        Message(
-            project=cmd.project, id=f"{message}:{name}", message=message, sender=cmd.sender, recipient=name,
-            address=cmd.to, type=cmd.type, text=cmd.text, reply_to=cmd.reply_to, sent_at=work.now,
-            action=cmd.action, expires_at=expires_at,
-        )
-        for name in to
-    ]  # fmt: skip
+    said = fields_of(cmd, "project sender type text reply_to action")
+    said |= {"address": cmd.to, "sent_at": work.now, "expires_at": expires_at}
+    rows = [Message(id=f"{message}:{name}", message=message, recipient=name, **said) for name in to]
     details: dict[str, Any] = {"message": message, "to": cmd.to, "recipients": list(to), "type": cmd.type}
     if cmd.action is not None:  # a broker carries it even where no agent of the type is registered
-        details |= {"action": cmd.action, "text": cmd.text, "reply_to": cmd.reply_to, "expires_at": expires_at}
+        details |= fields_of(cmd, "action text reply_to") | {"expires_at": expires_at}
     work.record("message.sent", *rows, project=cmd.project, agent=cmd.sender, details=details)
-    return Outcome(
-        outcome="CREATED", changed=to, messages=tuple(view(m) for m in rows[:1]), command_id=work.command_id,
-        message=f"sent to {len(to)} agent{'' if len(to) == 1 else 's'}",
-    )  # fmt: skip
+    text = f"sent to {len(to)} agent{'' if len(to) == 1 else 's'}"
+    sent = tuple(view(m) for m in rows[:1])
+    return Outcome(outcome="CREATED", changed=to, messages=sent, command_id=work.command_id, message=text)
 
 
 def _recipients(work: UnitOfWork, cmd: commands.Send) -> tuple[str, ...]:
@@ -59,14 +52,17 @@ def _recipients(work: UnitOfWork, cmd: commands.Send) -> tuple[str, ...]:
     leader = work.get(Leader, cmd.project, PROJECT_LEADER)
     track = cmd.to.removeprefix("@track:")
     return team.recipients(
-        cmd.to, cmd.sender, agents, now=work.now,
-        busy=[t.agent for t in held if t.agent], on_track=[t.agent for t in held if t.agent and t.track == track],
+        cmd.to,
+        cmd.sender,
+        agents,
+        now=work.now,
+        busy=[t.agent for t in held if t.agent],
+        on_track=[t.agent for t in held if t.agent and t.track == track],
         leader=leader.holder if leader is not None and leader.until > work.now else None,
-    )  # fmt: skip
+    )
 
 
 def read(work: UnitOfWork, cmd: commands.Read) -> Outcome:
-    project_of(work, cmd.project)
     where: dict[str, Any] = {"project": cmd.project, "recipient": cmd.agent, "read_at": Present(False)}
     if cmd.messages is not None:
         where["message"] = tuple(cmd.messages)
@@ -77,11 +73,9 @@ def read(work: UnitOfWork, cmd: commands.Read) -> Outcome:
 
 
 def view(message: Message) -> MessageView:
-    return {
-        "id": message.message, "from": message.sender, "to": message.address, "type": message.type,
-        "text": message.text, "action": message.action, "expires_at": message.expires_at,
-        "reply_to": message.reply_to, "sent_at": message.sent_at, "read_at": message.read_at,
-    }  # fmt: skip
+    fields = fields_of(message, "type text action expires_at reply_to sent_at read_at")
+    said: MessageView = {"id": message.message, "from": message.sender, "to": message.address} | fields
+    return said
 
 
 HANDLERS: Handlers = {commands.Send: send, commands.Read: read}

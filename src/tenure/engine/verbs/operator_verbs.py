@@ -11,18 +11,8 @@ from tenure.core.errors import NotFound
 from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, FINISHED, PAUSED, READY, RETRYING, Ending
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Claim, Edge, Result, Row, Task, replace
-from tenure.engine.runtime.effects import (  # fmt: skip
-    brief_of,
-    cancel_task,
-    current,
-    current_claim,
-    descendants,
-    reopened,
-    resolved,
-    spread,
-    was_cancelled_by,
-)
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.effects import cancel_task, descendants, reopened, resolved, spread, was_cancelled_by
+from tenure.engine.runtime.rows import brief_of, current, current_claim, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs.agents import known_agent
 from tenure.engine.verbs.edit import apply_changes
@@ -31,15 +21,12 @@ MOST_ANSWERS = limits.ANSWERS_KEPT
 
 
 def named(work: UnitOfWork, cmd: commands.Command) -> Task:
-    project_of(work, cmd.project)
     return task_named(work, cmd.project, cmd.task)  # type: ignore[attr-defined]  # every command here names a task
 
 
 def denied(task: Task, verb: str) -> Outcome:
-    return Outcome(
-        outcome="DENIED_STATE", state=task.state, current_generation=task.generation,
-        message=f"{task.key} is {task.state}; {verb} is not possible in that state",
-    )  # fmt: skip
+    message = f"{task.key} is {task.state}; {verb} is not possible in that state"
+    return Outcome(outcome="DENIED_STATE", state=task.state, current_generation=task.generation, message=message)
 
 
 def unchanged(task: Task) -> Outcome:
@@ -48,20 +35,18 @@ def unchanged(task: Task) -> Outcome:
 
 def updated(work: UnitOfWork, task: Task, **more: Any) -> Outcome:
     task = current(work, task)
-    return Outcome(
-        outcome="UPDATED", state=task.state, version=task.version, command_id=work.command_id,
-        message=f"{task.key} is {task.state}", **more,
-    )  # fmt: skip
+    more |= {"message": f"{task.key} is {task.state}", "command_id": work.command_id}
+    return Outcome(outcome="UPDATED", state=task.state, version=task.version, **more)
 
 
 def end_held(
     work: UnitOfWork, task: Task, ending: Ending, kind: str, message: str = "", pause: PauseCause | None = None
-) -> Task:  # fmt: skip
+) -> Task:
     """End the live claim on a person's decision; the holder's next command is refused."""
     free, over = claims.ended(task, current_claim(work, task), ending, work.now)
     if pause is not None:
         free = moves.paused(free, pause)
-    kept = work.record(kind, over, task=free, message=message, agent=task.agent, session=task.session)
+    kept = work.record(kind, over, task=free, message=message, holder=task)
     spread(work)
     return current(work, kept)
 
@@ -113,9 +98,10 @@ def _remaining(task: Task) -> dict[str, Any]:
         return {}
     ways = dict.fromkeys(causes.WAYS[one.cause] for one in task.pauses)
     return {
-        "message": f"{task.key} is still paused: {task.reason}", "hint": "; ".join(ways) or None,
+        "message": f"{task.key} is still paused: {task.reason}",
+        "hint": "; ".join(ways) or None,
         "pauses": tuple(causes.told(one) for one in task.pauses),
-    }  # fmt: skip
+    }
 
 
 def answer(work: UnitOfWork, cmd: commands.Answer) -> Outcome:
@@ -274,17 +260,22 @@ def adopt(work: UnitOfWork, cmd: commands.Adopt) -> Outcome:
     id = work.new_id("result")
     product = claims.work_product(task, kept.generation, id)
     own = replace(
-        kept, id=id, run=task.run, accepted=True, reason="ADOPTED", work_product=product,
-        work_lost=False, submitted_at=work.now, request_id=None,
-    )  # fmt: skip
+        kept,
+        id=id,
+        run=task.run,
+        accepted=True,
+        reason="ADOPTED",
+        work_product=product,
+        work_lost=False,
+        submitted_at=work.now,
+        request_id=None,
+    )
     rows = [own, *resolved(work, task, "adopt", cmd.note), *_unchecked(work, task)]
     if claim is not None:
         rows.append(replace(claim, result_accepted=True, work_product=product))
     done = moves.completed(task, work.now, product)
-    work.record(
-        "task.adopted", *rows, task=done, message=cmd.note, generation=kept.generation,
-        details={"result": own.id, "work_product": product},
-    )  # fmt: skip
+    details = {"result": own.id, "work_product": product}
+    work.record("task.adopted", *rows, task=done, message=cmd.note, generation=kept.generation, details=details)
     spread(work)
     return updated(work, task, work_product=product, result=own.id)
 
@@ -327,16 +318,14 @@ def assign(work: UnitOfWork, cmd: commands.Assign) -> Outcome:
     seconds = inputs.micros(cmd.seconds, "seconds", low=1, high=86400)
     if task.state != READY:
         return denied(task, "assign")
-    return _offered(work, task, cmd.agent, seconds, "task.offered")
+    return _offered(work, task, cmd.agent, seconds)
 
 
-def _offered(work: UnitOfWork, task: Task, agent: str, until: int, kind: str) -> Outcome:
+def _offered(work: UnitOfWork, task: Task, agent: str, until: int) -> Outcome:
     if work.get(Agent, task.project, agent) is None:  # an assignment does not count as a known agent's sign of life
         known_agent(work, task.project, agent)
-    work.record(
-        kind, task=replace(task, offer_to=agent, offer_until=work.now + until),
-        details={"agent": agent, "until": work.now + until},
-    )  # fmt: skip
+    offered = replace(task, offer_to=agent, offer_until=work.now + until)
+    work.record("task.offered", task=offered, details={"agent": agent, "until": work.now + until})
     return updated(work, task, holder=agent)
 
 
@@ -348,7 +337,7 @@ def reassign(work: UnitOfWork, cmd: commands.Reassign) -> Outcome:
         task = end_held(work, task, lifecycle.SUPERSEDED_BY, "task.reassigned", f"for agent {cmd.agent}")
     if task.state != READY:
         raise Refused(denied(task, "reassign"))  # the claim stays if the task cannot be offered
-    return _offered(work, replace(task, late_submit_open=False), cmd.agent, seconds, "task.offered")
+    return _offered(work, replace(task, late_submit_open=False), cmd.agent, seconds)
 
 
 def recover(work: UnitOfWork, cmd: commands.Recover) -> Outcome:
@@ -365,11 +354,9 @@ def abort(work: UnitOfWork, cmd: commands.Abort) -> Outcome:
     if not claims.is_held(task):
         return denied(task, "abort")
     why = cmd.reason or f"aborted by {work.principal.name}"
-    done = settle.aborted(task, current_claim(work, task), brief_of(work, task), work.now, work.chance.fraction(), why)
+    done = settle.aborted(task, current_claim(work, task), brief_of(work, task), work.now, work.random.fraction(), why)
     assert done.claim is not None
-    work.record(
-        done.kind, done.claim, task=done.task, message=why, details=done.details, agent=task.agent, session=task.session
-    )
+    work.record(done.kind, done.claim, task=done.task, message=why, details=done.details, holder=task)
     spread(work)
     return updated(work, task)
 

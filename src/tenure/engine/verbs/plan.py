@@ -8,24 +8,23 @@ never claimed. Tracks in the plan are created with it, or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from tenure.core import commands, graph, ids, inputs, lifecycle, priority, roles
+from tenure.core import commands, ids, inputs, lifecycle, priority, roles
 from tenure.core.causes import PRUNE, Cancelled
-from tenure.core.commands import Dependency, NewTask
+from tenure.core.commands import Dependency, NewTask, Template
 from tenure.core.errors import InvalidInput
 from tenure.core.filters import Prefix
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Budget, Dag, Edge, Project, Task, Track, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import brief_of, cancel_task, current, spread
-from tenure.engine.runtime.references import project_of, task_named, tasks_by_idempotency
+from tenure.engine.runtime.effects import cancel_task, spread
+from tenure.engine.runtime.rows import brief_of, current, project_of, task_named, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
-from tenure.engine.sources import dag_ends
-from tenure.engine.verbs.create import Builder, check_plan_size, connect
+from tenure.engine.verbs.create import Builder, check_plan_size, connect, new_edge
 from tenure.engine.verbs.edit import apply_changes, current_value
 from tenure.engine.verbs.graph import disconnect
 
@@ -39,7 +38,7 @@ def plan(work: UnitOfWork, cmd: commands.Plan) -> Outcome:
     project = project_of(work, cmd.project)
     inputs.check_text(cmd.title, "title", 1000)
     tracks = _define_tracks(work, cmd, project)
-    on_end = dag_ends.checked(work, project, cmd.on_end) if cmd.on_end else {}
+    on_end = _checked_ends(work, project, cmd.on_end) if cmd.on_end else {}
     if cmd.name is None:
         dag = _new_dag(work, cmd, on_end)
         made = Builder(work, project, work.principal.name).build(cmd.tasks, dag=dag)
@@ -97,22 +96,23 @@ def _set_budget(work: UnitOfWork, cmd: commands.Plan, dag: Dag) -> bool:
 
 def _new_dag(work: UnitOfWork, cmd: commands.Plan, on_end: dict[str, Any]) -> Dag:
     dag = Dag(
-        project=cmd.project, id=work.new_id("dag"), title=cmd.title or cmd.name or "", plan=cmd.name,
-        created_by=work.principal.name, created_at=work.now, on_end=on_end,
-    )  # fmt: skip
+        project=cmd.project,
+        id=work.new_id("dag"),
+        title=cmd.title or cmd.name or "",
+        plan=cmd.name,
+        created_by=work.principal.name,
+        created_at=work.now,
+        on_end=on_end,
+    )
     work.record("dag.created", dag, project=cmd.project, details={"dag": dag.id, "title": dag.title, "plan": cmd.name})
     return dag
-
-
-def _identity(plan_name: str, new: NewTask) -> str:
-    return f"plan:{plan_name}:{new.name or new.key or ids.slug_of(new.title)}"
 
 
 def _apply(work: UnitOfWork, cmd: commands.Plan, project: Project, tracks: Tracks, on_end: dict[str, Any]) -> Outcome:
     assert cmd.name is not None
     wanted: dict[str, NewTask] = {}
     for new in cmd.tasks:
-        identity = _identity(cmd.name, new)
+        identity = f"plan:{cmd.name}:{new.name or new.key or ids.slug_of(new.title)}"
         if identity in wanted:
             raise InvalidInput(
                 f"{new.title[:80]!r}: two tasks of the plan have the same identity",
@@ -121,7 +121,7 @@ def _apply(work: UnitOfWork, cmd: commands.Plan, project: Project, tracks: Track
         wanted[identity] = replace(new, idempotency_key=identity)
     there = {t.idempotency_key or "": t for t in tasks_by_idempotency(work, cmd.project, Prefix(f"plan:{cmd.name}:"))}
     dags = work.find(Dag, {"project": cmd.project, "plan": cmd.name}, limit=1)
-    dag = dag_ends.changed(work, dags[0], on_end) if dags else _new_dag(work, cmd, on_end)
+    dag = _with_ends(work, dags[0], on_end) if dags else _new_dag(work, cmd, on_end)
     is_changed = bool(dags) and dag != dags[0]
     aliases = {n: there[i] for i, new in wanted.items() if i in there for n in (new.name, new.key) if n}
     rewired = _drop_edges(work, wanted, there, aliases)
@@ -223,8 +223,8 @@ def _rewiring(
         if dependency.task in to_be_made:
             continue
         needs = names.get(dependency.task) or task_named(work, task.project, dependency.task)
-        id = graph.edge_id(task.id, needs.id)
-        edges[id] = Edge(project=task.project, id=id, task=task.id, needs=needs.id, on_failure=dependency.on_failure)
+        edge = new_edge(task.project, task.id, needs.id, on_failure=dependency.on_failure)
+        edges[edge.id] = edge
     have = {e.id: e for e in work.find(Edge, {"project": task.project, "task": task.id})}
     edges |= {i: e for i, e in have.items() if e.subtask}  # it waits for its subtasks in any case
     added = [e for i, e in edges.items() if have.get(i) != e]
@@ -237,10 +237,32 @@ def _edit(work: UnitOfWork, task: Task, changes: dict[str, Any], added: list[Edg
         edited, brief, old = apply_changes(work, current(work, task), changes)
         work.record("task.edited", brief, task=edited, details={"changes": list(changes), "before": old})
     for edge in added:
-        needs = work.get(Task, task.project, edge.needs)
-        assert needs is not None
+        needs = work.require(Task, task.project, edge.needs)
         connect(work, current(work, task), needs, edge)
     spread(work)
+
+
+def _checked_ends(work: UnitOfWork, project: Project, on_end: Mapping[str, Template]) -> dict[str, Any]:
+    """Templates for the end of the dag, as stored in it, each checked once; the project's log is read for them."""
+    from tenure.core.templates import check_template, stored  # few plans have any
+    from tenure.core.triggers import DAG_ENDS
+    from tenure.engine.sources.template_tasks import rehearse
+    from tenure.engine.sources.triggers import SAMPLE, listen
+
+    for status, template in on_end.items():
+        inputs.check_choice(status, tuple(DAG_ENDS.values()), "on_end")
+        rehearse(work, project, check_template(template), SAMPLE, lambda _: None)
+    listen(work, project.id)
+    return {status: stored(template) for status, template in on_end.items()}
+
+
+def _with_ends(work: UnitOfWork, dag: Dag, on_end: dict[str, Any]) -> Dag:
+    """The dag with the templates of its current plan."""
+    if dag.on_end == on_end:
+        return dag
+    dag = replace(dag, on_end=on_end)
+    work.record("dag.changed", dag, project=dag.project, details={"dag": dag.id, "on_end": sorted(on_end)})
+    return dag
 
 
 HANDLERS: Handlers = {commands.Plan: plan}

@@ -6,7 +6,7 @@ from tenure.core import commands, ids, inputs, priority
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Track, replace
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 TRACKS = {
@@ -56,7 +56,6 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
 
 
 def define_track(work: UnitOfWork, cmd: commands.DefineTrack) -> Outcome:
-    project_of(work, cmd.project)
     code = inputs.check_track(cmd.code, cmd.name, cmd.purpose)
     before = work.get(Track, cmd.project, code)
     track = replace(before or Track(project=cmd.project, id=code, name=""), name=cmd.name, purpose=cmd.purpose)
@@ -71,10 +70,9 @@ def stop_line(work: UnitOfWork, cmd: commands.StopLine) -> Outcome:
     reason = inputs.check_text(cmd.reason, "reason", 1000) or f"stopped by {work.principal.name}"
     if scope in project.stopped:
         return Outcome(outcome="UNCHANGED")
-    work.record(
-        "project.stopped", replace(project, stopped=project.stopped | {scope: reason}), project=project.id,
-        message=reason, details={"scope": scope}, level="warning",
-    )  # fmt: skip
+    stopped = replace(project, stopped=project.stopped | {scope: reason})
+    told = {"level": "warning", "message": reason, "details": {"scope": scope}}
+    work.record("project.stopped", stopped, project=project.id, **told)
     return Outcome(outcome="UPDATED", command_id=work.command_id)
 
 

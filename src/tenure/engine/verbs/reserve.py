@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-from tenure.core import commands, inputs, limits, reservations, roles
+from tenure.core import claims, commands, inputs, limits, reservations, roles
 from tenure.core.errors import InvalidInput
 from tenure.core.filters import Prefix
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.receipts import NONCE_BYTES, Receipt, parse_receipt
 from tenure.core.records import Reservation, Task, replace
-from tenure.engine.runtime.effects import living, release_reservations
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.engine.verbs.holder_verbs import held, keep_started
@@ -45,15 +45,13 @@ def reserve(work: UnitOfWork, cmd: commands.Reserve) -> Outcome:
     else:
         agents.known_agent(work, cmd.project, agent)
         agents.known_session(work, project, session, agent, None)
+    others = living(work, work.find(Reservation, {"project": cmd.project}))
     other = reservations.in_the_way(
-        patterns, cmd.mode, living(work, work.find(Reservation, {"project": cmd.project})),
-        task=task.id if task else None, session=session, now=work.now,
-    )  # fmt: skip
+        patterns, cmd.mode, others, task=task.id if task else None, session=session, now=work.now
+    )
     if other is not None:
-        return Outcome(
-            outcome="DENIED_CONFLICT", conflict=other.pattern, holder=other.agent,
-            message=f"{other.pattern} is held by agent {other.agent}",
-        )  # fmt: skip
+        message = f"{other.pattern} is held by agent {other.agent}"
+        return Outcome(outcome="DENIED_CONFLICT", conflict=other.pattern, holder=other.agent, message=message)
     if task is not None:
         return _with_claim(work, cmd, task, patterns, agent, session)
     if receipt is not None:
@@ -65,20 +63,12 @@ def _with_claim(
     work: UnitOfWork, cmd: commands.Reserve, task: Task, patterns: list[str], agent: str, session: str
 ) -> Outcome:
     mine = {r.pattern: r for r in work.find(Reservation, {"project": task.project, "task": task.id})}
-    rows = _in_mode(mine, patterns, cmd.mode) + [
-        Reservation(
-            project=task.project, id=work.new_id("hold"), pattern=pattern, mode=cmd.mode, task=task.id,
-            generation=task.generation, epoch=work.epoch, agent=agent, session=session, created_at=work.now,
-        )
-        for pattern in patterns
-        if pattern not in mine
-    ]  # fmt: skip
+    more = reserved_for(work, task, [p for p in patterns if p not in mine], mode=cmd.mode)
+    rows = _in_mode(mine, patterns, cmd.mode) + more
     kept = keep_started(work, task)
     if rows:
-        kept = work.record(
-            "reservation.taken", *rows, task=replace(kept, reserved=True), agent=agent, session=session,
-            details={"patterns": patterns, "mode": cmd.mode},
-        )  # fmt: skip
+        details, reserved = {"patterns": patterns, "mode": cmd.mode}, replace(kept, reserved=True)
+        kept = work.record("reservation.taken", *rows, task=reserved, agent=agent, session=session, details=details)
     return Outcome(outcome="GRANTED", generation=kept.generation, lease_until=kept.lease_until, changed=tuple(patterns))
 
 
@@ -99,38 +89,31 @@ def _regrouped(
         for n, pattern in enumerate(more)
     ]
     if rows:
-        work.record(
-            "reservation.taken", *rows, project=cmd.project, agent=first.agent, session=first.session,
-            details={"patterns": patterns, "mode": cmd.mode},
-        )  # fmt: skip
-    return Outcome(
-        outcome="GRANTED", receipt=str(receipt), generation=first.generation, changed=tuple(patterns),
-        lease_until=first.until, lease=work.seconds_to(first.until),
-    )  # fmt: skip
+        details = {"patterns": patterns, "mode": cmd.mode}
+        work.record("reservation.taken", *rows, project=cmd.project, holder=first, details=details)
+    return _granted(work, receipt, patterns, first.until)
 
 
 def _alone(work: UnitOfWork, cmd: commands.Reserve, lease: int, patterns: list[str]) -> Outcome:
     group = work.new_id("hold")
-    nonce = work.chance.token(NONCE_BYTES)
-    rows = [
-        Reservation(
-            project=cmd.project, id=f"{group}-{number}", pattern=pattern, mode=cmd.mode, nonce=nonce, epoch=work.epoch,
-            agent=cmd.agent, session=cmd.session, created_at=work.now, lease=lease, until=work.now + lease,
-        )
-        for number, pattern in enumerate(patterns)
-    ]  # fmt: skip
-    work.record(
-        "reservation.taken",
-        *rows,
-        project=cmd.project,
-        agent=cmd.agent,
-        session=cmd.session,
-        details={"patterns": patterns, "mode": cmd.mode},
-    )
-    return Outcome(
-        outcome="GRANTED", receipt=str(Receipt(group, 1, work.epoch, nonce)), generation=1, changed=tuple(patterns),
-        lease_until=work.now + lease, lease=lease / inputs.SECOND,
-    )  # fmt: skip
+    nonce = work.random.token(NONCE_BYTES)
+    said = fields_of(cmd, "project mode agent session") | {"nonce": nonce, "epoch": work.epoch}
+    said |= {"created_at": work.now, "lease": lease, "until": work.now + lease}
+    rows = [Reservation(id=f"{group}-{n}", pattern=pattern, **said) for n, pattern in enumerate(patterns)]
+    details = {"patterns": patterns, "mode": cmd.mode}
+    work.record("reservation.taken", *rows, project=cmd.project, holder=rows[0], details=details)
+    return _granted(work, Receipt(group, 1, work.epoch, nonce), patterns, work.now + lease)
+
+
+def _granted(work: UnitOfWork, receipt: Receipt, patterns: list[str], until: int | None) -> Outcome:
+    leased, text = work.leased_until(until), str(receipt)
+    return Outcome(outcome="GRANTED", receipt=text, generation=receipt.generation, changed=tuple(patterns), **leased)
+
+
+def reserved_for(work: UnitOfWork, task: Task, patterns: Iterable[str], **more: Any) -> list[Reservation]:
+    """Reservations that last as long as the task's claim."""
+    said = fields_of(task, "project generation agent session") | {"task": task.id, "epoch": work.epoch, **more}
+    return [Reservation(id=work.new_id("hold"), pattern=p, created_at=work.now, **said) for p in patterns]
 
 
 def _group(work: UnitOfWork, project: str, receipt: Receipt) -> list[Reservation]:
@@ -170,10 +153,43 @@ def renew_reservation(work: UnitOfWork, cmd: commands.RenewReservation) -> Outco
 
 
 def unreserve(work: UnitOfWork, cmd: commands.Unreserve) -> Outcome:
-    project_of(work, cmd.project)
     rows = _group(work, cmd.project, parse_receipt(cmd.receipt))
     release_reservations(work, cmd.project, rows)
     return Outcome(outcome="OK", changed=tuple(r.pattern for r in rows))
+
+
+# --- the end of reservations ---------------------------------------------------------------------------------
+
+
+def free_reservations(work: UnitOfWork, task: Task) -> None:
+    """The claim is over: free its reservations, and put back the tasks set aside for it."""
+    held = work.find(Reservation, {"project": task.project, "task": task.id})
+    release_reservations(work, task.project, held)
+    for waiting in work.find(Task, {"project": task.project, "set_aside_for": task.id}):
+        work.put(replace(waiting, set_aside_for=None))
+
+
+def living(work: UnitOfWork, rows: list[Reservation]) -> list[Reservation]:
+    """Reservations except those of claims that are over. 0.1 left such rows behind; they block nobody."""
+    return [row for row in rows if row.task is None or _is_claimed(work, row)]
+
+
+def _is_claimed(work: UnitOfWork, row: Reservation) -> bool:
+    task = work.get(Task, row.project, row.task or "")
+    return task is not None and claims.is_held(task) and task.generation == row.generation
+
+
+def drop_left_over(work: UnitOfWork, project: str) -> None:
+    """Free the reservations of claims that are over."""
+    rows = work.find(Reservation, {"project": project})
+    alive = {row.id for row in living(work, rows)}
+    release_reservations(work, project, [row for row in rows if row.id not in alive])
+
+
+def release_reservations(work: UnitOfWork, project: str, held: list[Reservation]) -> None:
+    if held:
+        details = {"patterns": [r.pattern for r in held]}
+        work.record("reservation.released", project=project, removed=held, holder=held[0], details=details)
 
 
 HANDLERS: Handlers = {

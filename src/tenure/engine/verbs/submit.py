@@ -10,11 +10,11 @@ from typing import Any
 
 from tenure.core import claims, commands, inputs, lifecycle, limits, moves, retry
 from tenure.core.errors import RequestIdReused, TooLarge
-from tenure.core.lifecycle import COMPLETED
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Claim, Project, Result, Row, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold, judged, up_to_date
 
@@ -54,12 +54,17 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
 def new_result(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str, **more: Any) -> Result:
     claim = hold.claim
     return Result(
-        project=claim.project, id=work.new_id("result"), task=claim.task, run=claim.run, generation=claim.generation,
-        session=claim.session, agent=claim.agent, user=claim.user, submitted_at=work.now,
-        data=task_view.packed(work, claim.project, cmd.data), summary=cmd.summary, size=len(encoded), digest=digest,
-        processing=work.now - claim.acquired_at, request_id=cmd.request_id,
-        artifacts=_passed_on(work, hold, cmd.artifacts), **more,
-    )  # fmt: skip
+        id=work.new_id("result"),
+        **fields_of(claim, "project task run generation session agent user"),
+        **fields_of(cmd, "summary request_id"),
+        submitted_at=work.now,
+        data=task_view.packed(work, claim.project, cmd.data),
+        size=len(encoded),
+        digest=digest,
+        processing=work.now - claim.acquired_at,
+        artifacts=_passed_on(work, hold, cmd.artifacts),
+        **more,
+    )
 
 
 def _passed_on(work: UnitOfWork, hold: Hold, names: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -87,20 +92,26 @@ def accept(work: UnitOfWork, free: Task, over: Claim, result: Result, *rows: Row
         work.put(retry.agent_succeeded(agent))
     _model_works(work, over)
     done = moves.completed(free, work.now, product)
-    kept = work.record(
-        "task.completed", result, replace(over, result_accepted=True, work_product=product), *rows, task=done,
-        agent=over.agent, session=over.session, generation=over.generation,
-        details={
-            "result": result.id, "work_product": product, "late": result.late,
-            "duration_ms": (result.submitted_at - over.acquired_at) // 1000, **details,
-        },
-    )  # fmt: skip
+    details |= {"result": result.id, "work_product": product, "late": result.late}
+    details["duration_ms"] = (result.submitted_at - over.acquired_at) // 1000
+    marked = replace(over, result_accepted=True, work_product=product)
+    kept = work.record("task.completed", result, marked, *rows, task=done, holder=over, details=details)
     spread(work)
+    said = {"work_product": product, "result": result.id, "version": kept.version}
+    return submitted("ACCEPTED", done, over, f"accepted as {product}", **said)
+
+
+def submitted(code: str, task: Task, claim: Claim, message: str, **more: Any) -> Outcome:
+    """The answer to a submit whose work is not lost."""
     return Outcome(
-        outcome="ACCEPTED", message=f"{free.key}: accepted as {product}", work_product=product, result=result.id,
-        generation=over.generation, current_generation=free.generation, work_lost=False, state=COMPLETED,
-        version=kept.version,
-    )  # fmt: skip
+        outcome=code,
+        message=f"{task.key}: {message}",
+        state=task.state,
+        generation=claim.generation,
+        current_generation=task.generation,
+        work_lost=False,
+        **more,
+    )
 
 
 def _model_works(work: UnitOfWork, claim: Claim) -> None:
@@ -123,11 +134,8 @@ def _accepted_before(work: UnitOfWork, hold: Hold, cmd: commands.Submit, digest:
         if cmd.request_id is not None and any(r.request_id == cmd.request_id for r in accepted):
             raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another result")
         return None
-    return Outcome(
-        outcome="ACCEPTED", again=True, work_product=result.work_product, result=result.id,
-        generation=claim.generation, current_generation=hold.task.generation, work_lost=False, state=hold.task.state,
-        message=f"{hold.task.key}: already accepted as {result.work_product}",
-    )  # fmt: skip
+    said = {"again": True, "work_product": result.work_product, "result": result.id}
+    return submitted("ACCEPTED", hold.task, claim, f"already accepted as {result.work_product}", **said)
 
 
 def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
@@ -142,15 +150,17 @@ def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, 
         work, hold, cmd, encoded, digest, accepted=False, reason=refusal.outcome, work_lost=True, late=True
     )
     marked = replace(claim, refused=claim.refused + 1, result_accepted=bool(claim.result_accepted))
-    work.record(
-        "task.result_refused", result, marked, task=task, level="warning", message=refusal.message,
-        agent=claim.agent, session=claim.session, generation=claim.generation,
-        details={
-            "submitted_generation": claim.generation, "current_generation": task.generation, "reason": refusal.outcome,
-            "work_lost": True, "result_size": len(encoded), "result": result.id,
-            "processing_time": (result.processing or 0) // 1000,
-        },
-    )  # fmt: skip
+    details = {
+        "submitted_generation": claim.generation,
+        "current_generation": task.generation,
+        "reason": refusal.outcome,
+        "work_lost": True,
+        "result_size": len(encoded),
+        "result": result.id,
+        "processing_time": (result.processing or 0) // 1000,
+    }
+    said = {"level": "warning", "message": refusal.message, "details": details}
+    work.record("task.result_refused", result, marked, task=task, holder=claim, **said)
     spread(work)
     hint = f"your result was kept as refused; see tenure show {task.ref}"
     if task.state == lifecycle.DEAD_LETTERED:

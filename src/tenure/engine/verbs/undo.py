@@ -17,10 +17,10 @@ from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Edge, Task, replace
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import cancel_task, current, reopened, spread
-from tenure.engine.runtime.references import project_of, task_named
+from tenure.engine.runtime.effects import cancel_task, reopened, spread
+from tenure.engine.runtime.rows import current, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
-from tenure.engine.verbs.create import connect, may_wait, relink
+from tenure.engine.verbs.create import connect, may_wait, new_edge, relink
 from tenure.engine.verbs.edit import PACKED, apply_changes
 from tenure.engine.verbs.graph import disconnect
 from tenure.engine.verbs.operator_verbs import uncancel
@@ -30,7 +30,6 @@ _UNMADE = "the command that created it was undone"
 
 
 def undo(work: UnitOfWork, cmd: commands.Undo) -> Outcome:
-    project_of(work, cmd.project)
     events = work.tx.events({"project": cmd.project, "causation_id": cmd.command_id}, limit=MOST_EVENTS)
     told = [e for e in events if e.task is not None]
     if not told:
@@ -47,15 +46,12 @@ def undo(work: UnitOfWork, cmd: commands.Undo) -> Outcome:
         return _refused(f"changed since then: {', '.join(moved[:5])}{' …' if len(moved) > 5 else ''}", tuple(moved))
     changed = []
     for event in reversed(steps):
-        task = work.get(Task, cmd.project, event.task or "")
-        assert task is not None
+        task = work.require(Task, cmd.project, event.task or "")
         _OPPOSITES[event.kind](work, task, event)
         spread(work)
         changed.append(task.key)
-    work.record(
-        "command.undone", project=cmd.project, message=f"undid {cmd.command_id}",
-        details={"command": cmd.command_id, "tasks": changed[:100]},
-    )  # fmt: skip
+    details = {"command": cmd.command_id, "tasks": changed[:100]}
+    work.record("command.undone", project=cmd.project, message=f"undid {cmd.command_id}", details=details)
     return Outcome(outcome="UPDATED", changed=tuple(dict.fromkeys(changed)), command_id=work.command_id)
 
 
@@ -74,10 +70,7 @@ def _unarchived(work: UnitOfWork, task: Task, event: Event) -> None:
 
 def _reset_undone(work: UnitOfWork, task: Task, event: Event) -> None:
     before = event.details["before"]
-    work.record(
-        "task.reset_undone",
-        task=moves.reset_undone(task, before),
-    )
+    work.record("task.reset_undone", task=moves.reset_undone(task, before))
 
 
 def _retry_undone(work: UnitOfWork, task: Task, event: Event) -> None:
@@ -112,10 +105,7 @@ def _unlinked(work: UnitOfWork, task: Task, event: Event) -> None:
 
 def _linked_again(work: UnitOfWork, task: Task, event: Event) -> None:
     needs = task_named(work, task.project, event.details["needs"])
-    edge = Edge(
-        project=task.project, id=graph.edge_id(task.id, needs.id), task=task.id, needs=needs.id,
-        on_failure=event.details["on_failure"],
-    )  # fmt: skip
+    edge = new_edge(task.project, task.id, needs.id, on_failure=event.details["on_failure"])
     if may_wait(task) and work.get(Edge, task.project, edge.id) is None:
         connect(work, task, needs, edge)
 

@@ -19,7 +19,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Task, Usage, replace
 from tenure.core.usage import TOKENS, Spent, booked, check_all, check_models, usage_id
 from tenure.engine.archive.totals import ARCHIVED
-from tenure.engine.runtime.references import project_of
+from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import brief
 from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
@@ -33,20 +33,20 @@ MOST_LISTED = limits.LISTED
 
 
 def usage(work: UnitOfWork, cmd: commands.ReportUsage) -> Outcome:
-    said = Totals(
-        model=cmd.model, fresh=cmd.fresh, cached=cmd.cached, written=cmd.written, output=cmd.output,
-        cost_usd=cmd.cost_usd, duration=cmd.duration,
-    )  # fmt: skip
+    said = Totals(**fields_of(cmd, "model fresh cached written output cost_usd duration"))
     hold = judged(work, cmd.project, cmd.receipt, late=True)
     refusal = hold.refusal
     if refusal is not None and not hold.verdict.genuine:
         raise Refused(refusal)
     task = hold.task if hold.is_late or refusal is not None else keep_started(work, hold.task)
     answer = Outcome(
-        outcome="OK", state=task.state, generation=hold.claim.generation, current_generation=task.generation,
+        outcome="OK",
+        state=task.state,
+        generation=hold.claim.generation,
+        current_generation=task.generation,
         message=f"booked as late: {refusal.message}" if refusal else "",
         **({"directive": refusal.directive} if refusal else brief.directive(work, task)),
-    )  # fmt: skip
+    )
     answer = with_usage(work, hold, (said,), answer)
     if refusal is not None or not (hold.project.funded or task.capped):
         return answer
@@ -82,7 +82,7 @@ def _book(work: UnitOfWork, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
         kept = rows.get(usage_id(claim.id, one.model, late))
         other = rows.get(usage_id(claim.id, one.model, not late))
         row = booked(claim, one, kept, other, late=late, now=work.now, price=partial(_priced, work))
-        if row != kept and (kept or not late or _has_any(row)):
+        if row != kept and (kept or not late or any(getattr(row, name) for name in SUMMED)):
             rows[row.id] = work.put(row)
             more["usd"] += (row.cost or 0) - (kept.cost or 0 if kept else 0)
             more["tokens"] += tokens_of(row) - (tokens_of(kept) if kept else 0)
@@ -96,19 +96,15 @@ def _book(work: UnitOfWork, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
 
 def _priced(work: UnitOfWork, row: Usage) -> int | None:
     """The cost by the price table, for agents that report only tokens."""
-    from tenure.engine.models.prices import price_table
+    from tenure.engine.models.tables import price_table
 
     try:
-        found = price_table(work.own.prices).find(row.model, work.now)
+        found = price_table(work.tables.prices).find(row.model, work.now)
     except TenureError:  # in a user's table: spending is booked all the same
         return None
     if found is None:
         return None
     return found.rate.cost(fresh=row.fresh, cached=row.cached, written=row.written, output=row.output)
-
-
-def _has_any(row: Usage) -> bool:
-    return any(getattr(row, name) for name in SUMMED)
 
 
 # --- totals -------------------------------------------------------------------------------------------------
@@ -174,7 +170,6 @@ def of_project(work: UnitOfWork, project: str) -> v.TotalsView:
 
 def spent_by(work: UnitOfWork, project: str, by: str, limit: int) -> list[v.SpentView]:
     """Totals for each task, agent, model or session that has any, most expensive first."""
-    project_of(work, project)
     inputs.check_choice(by, BY, "by")
     limit = inputs.check_limit(limit, MOST_LISTED)
     totals = _totals(work, project, by)

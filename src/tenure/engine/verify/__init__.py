@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tenure.core import claims, estimates, graph, lifecycle, settle
-from tenure.core.errors import Cycle
+from tenure.core import claims, estimates, graph, lifecycle, schedules, settle, validation
+from tenure.core.errors import Cycle, TenureError
 from tenure.core.events import Event
 from tenure.core.records import (
     KINDS,
+    Archived,
     Claim,
+    Cursor,
     Dag,
     DeadLetter,
     Edge,
@@ -28,22 +30,24 @@ from tenure.core.records import (
     Reservation,
     Result,
     Row,
+    Schedule,
     Task,
+    Trigger,
     Usage,
+    Validation,
 )
 from tenure.engine.archive.totals import ARCHIVED
 from tenure.engine.budgets.unaffordable import MARK
 from tenure.engine.duties.sweep import projects
 from tenure.engine.runtime.effects import dead_letter_id
-from tenure.engine.runtime.rows import Rows
+from tenure.engine.runtime.rows import Rows, event_pages
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-from tenure.engine.verify.archived_rows import archived_rows, kept, large_values
+from tenure.engine.sources.triggers import READER, last_sequence
+from tenure.engine.verify.archived_rows import archived_rows, large_values
 from tenure.engine.verify.artifact_rows import artifact_rows
 from tenure.engine.verify.budget_sums import budget_rows
 from tenure.engine.verify.replay import Tables, differences, replay
-from tenure.engine.verify.source_rows import source_rows
 from tenure.engine.verify.spill import Spill, Spilled
-from tenure.engine.verify.validation_rows import validation_rows
 from tenure.stores.port import WRITERS
 
 if TYPE_CHECKING:
@@ -60,7 +64,7 @@ def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
         found = [*_results(rows), *_claims(rows), *_limbo(rows, work), *_graph(rows), *_dags(rows), *_letters(rows)]
         found += [*_holds(rows), *_of_claims(rows), *_models_and_sizes(rows), *archived_rows(rows), *large_values(rows)]
         found += artifact_rows(rows)
-        found += [*validation_rows(rows), *source_rows(rows, work), *budget_rows(rows)]
+        found += [*_validations(rows), *_sources(rows, work), *budget_rows(rows)]
     if with_replay:
         found += _replayed(engine)
     return found
@@ -72,24 +76,16 @@ def _spilled(rows: Rows, spill: Spill) -> Tables:
     for kind, table in tables.items():
         for row in rows.walk(kind):
             table[row.project, row.id] = row
-    return tables
-
-
-def _of(rows: Tables, kind: type[Row]) -> Iterable[Row]:
-    return rows[kind].values()
-
-
-def _tasks(rows: Tables) -> Iterator[Task]:
-    return (t for t in _of(rows, Task) if isinstance(t, Task))
+    return tables  # type: ignore[return-value]  # rows of a kind under their kind
 
 
 def _results(rows: Tables) -> Iterator[str]:
     """One accepted result per task and run, and a completed task has it."""
-    accepted = Counter((r.project, r.task, r.run) for r in _of(rows, Result) if isinstance(r, Result) and r.accepted)
+    accepted = Counter((r.project, r.task, r.run) for r in rows[Result].values() if r.accepted)
     for (_, id, run), count in accepted.items():
         if count > 1:
             yield f"{id}: {count} accepted results in run {run}"
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         if task.state == lifecycle.COMPLETED and not accepted[task.project, task.id, task.run]:
             yield f"{task.key}: completed without an accepted result in run {task.run}"
 
@@ -98,11 +94,10 @@ def _claims(rows: Tables) -> Iterator[str]:
     """Generations without gaps, one nonce each, and one live claim exactly while the task is held."""
     by_task: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for key, claim in rows[Claim].items():
-        assert isinstance(claim, Claim)
         by_task.setdefault((claim.project, claim.task), []).append(key)
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         found = (rows[Claim][key] for key in by_task.get((task.project, task.id), ()))
-        mine = sorted((c for c in found if isinstance(c, Claim)), key=lambda c: c.generation)
+        mine = sorted(found, key=lambda c: c.generation)
         if [c.generation for c in mine] != list(range(1, task.generation + 1)):
             yield f"{task.key}: generation {task.generation}, but claims {[c.generation for c in mine]}"
         if len({c.nonce for c in mine}) != len(mine):
@@ -122,7 +117,7 @@ def _claims(rows: Tables) -> Iterator[str]:
 
 def _limbo(rows: Tables, work: UnitOfWork) -> Iterator[str]:
     """Every open task has a next step: a dependency, a lane entry, a lease, a due time, or a person."""
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         stamped = settle.stamp(task, work.now)
         if (stamped.lane, stamped.band) != (task.lane, task.band):
             yield f"{task.key}: is in lane {task.lane}, belongs in {stamped.lane}"
@@ -141,19 +136,20 @@ def _limbo(rows: Tables, work: UnitOfWork) -> Iterator[str]:
         is_waiting = task.state == lifecycle.READY and task.lane is None and task.offer_to is None
         if is_waiting and not (task.set_aside_for or "").startswith(MARK):  # else a budget: see `budget_sums.py`
             holder = rows[Task].get((task.project, task.set_aside_for or ""))
-            if not isinstance(holder, Task) or not claims.is_held(holder):
+            if holder is None or not claims.is_held(holder):
                 yield f"{task.key}: set aside for a task without a holder"
 
 
 def _graph(rows: Tables) -> Iterator[str]:
     """Counts of edges are right, nothing is claimable too early, and the graph is acyclic."""
-    states = {(a.project, a.id): a.state for a in kept(rows)} | {(t.project, t.id): t.state for t in _tasks(rows)}
+    states = {(a.project, a.id): a.state for a in rows[Archived].values()} | {
+        (t.project, t.id): t.state for t in rows[Task].values()
+    }
     unmet: Counter[tuple[str, str]] = Counter()
     waits: Counter[tuple[str, str]] = Counter()
     dependents: Counter[tuple[str, str]] = Counter()
     needs: dict[str, list[str]] = {}
-    for edge in _of(rows, Edge):
-        assert isinstance(edge, Edge)
+    for edge in rows[Edge].values():
         state = states.get((edge.project, edge.needs))
         if state is None:
             yield f"{edge.id}: waits for a task that does not exist"
@@ -163,7 +159,7 @@ def _graph(rows: Tables) -> Iterator[str]:
         dependents[edge.project, edge.needs] += 1
         needs.setdefault(edge.task, []).append(edge.needs)
     keys: dict[str, str] = {}
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         key = (task.project, task.id)
         keys[task.id] = task.key
         counted = (task.unmet, task.waits_on, task.dependents)
@@ -177,20 +173,19 @@ def _graph(rows: Tables) -> Iterator[str]:
         yield error.message
         return
     heights = graph.heights(order, needs)
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         if task.height != heights.get(task.id, 0):
             yield f"{task.key}: the longest path below is {heights.get(task.id, 0)}, not {task.height}"
 
 
 def _dags(rows: Tables) -> Iterator[str]:
     parts: dict[tuple[str, str], Counter[str]] = {}
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         parts.setdefault((task.project, task.dag), Counter())[graph.part(task)] += 1
-    for row in kept(rows):
+    for row in rows[Archived].values():
         if row.dag is not None and not row.out:
             parts.setdefault((row.project, row.dag), Counter())[row.state] += 1
-    for dag in _of(rows, Dag):
-        assert isinstance(dag, Dag)
+    for dag in rows[Dag].values():
         mine = parts.get((dag.project, dag.id), Counter())
         said = {p: getattr(dag, p) for p in ("live", "blocked", "completed", "cancelled", "dead")}
         if said != {p: mine[p] for p in said} or dag.total != mine.total() or dag.status != graph.status(dag):
@@ -198,7 +193,7 @@ def _dags(rows: Tables) -> Iterator[str]:
 
 
 def _letters(rows: Tables) -> Iterator[str]:
-    for task in _tasks(rows):
+    for task in rows[Task].values():
         letter = rows[DeadLetter].get((task.project, dead_letter_id(task)))
         if task.state == lifecycle.DEAD_LETTERED and letter is None:
             yield f"{task.key}: a dead letter without its record"
@@ -206,38 +201,37 @@ def _letters(rows: Tables) -> Iterator[str]:
 
 def _holds(rows: Tables) -> Iterator[str]:
     """A reservation of a claim lives as long as that claim."""
-    for held in _of(rows, Reservation):
-        if not isinstance(held, Reservation) or held.task is None:
+    for held in rows[Reservation].values():
+        if held.task is None:
             continue
         task = rows[Task].get((held.project, held.task))
-        if not isinstance(task, Task) or not claims.is_held(task) or task.generation != held.generation:
+        if task is None or not claims.is_held(task) or task.generation != held.generation:
             yield f"{held.id}: {held.pattern} is reserved for {held.task}, whose claim has ended"
 
 
 def _of_claims(rows: Tables) -> Iterator[str]:
     """Bookings and records under a claim belong to that claim, and only a live one names its process."""
-    for row in (*_of(rows, Usage), *_of(rows, Landing)):
-        assert isinstance(row, Usage | Landing)
+    booked: Iterable[Usage | Landing] = (*rows[Usage].values(), *rows[Landing].values())
+    for row in booked:
         if row.task == ARCHIVED:
             continue
         claim = rows[Claim].get((row.project, claims.claim_id(row.task, row.generation)))
-        if not isinstance(claim, Claim) or claim.agent != row.agent:
+        if claim is None or claim.agent != row.agent:
             yield f"{row.id}: belongs to a claim that does not exist"
         if isinstance(row, Usage) and min(row.fresh, row.cached, row.written, row.output, row.cost or 0) < 0:
             yield f"{row.id}: has negative usage"
-    for claim in _of(rows, Claim):
-        if isinstance(claim, Claim) and claim.process is not None and claim.state != "active":
+    for claim in rows[Claim].values():
+        if claim.process is not None and claim.state != "active":
             yield f"{claim.id}: has ended, but still names its process"
 
 
 def _models_and_sizes(rows: Tables) -> Iterator[str]:
     """What a project's row repeats, to save claims a query, agrees with the other rows."""
-    for project in _of(rows, Project):
-        assert isinstance(project, Project)
-        troubled = [m for m in _of(rows, Model) if isinstance(m, Model) and m.project == project.id]
+    for project in rows[Project].values():
+        troubled = [m for m in rows[Model].values() if m.project == project.id]
         if sorted(m.id for m in troubled) != list(project.limited):
             yield f"project {project.id}: models in trouble are {[m.id for m in troubled]}, not {list(project.limited)}"
-        likes = [r for r in _of(rows, LikeTasks) if isinstance(r, LikeTasks) and r.project == project.id]
+        likes = [r for r in rows[LikeTasks].values() if r.project == project.id]
         typical = {r.id: known for r in likes if (known := estimates.typical_of(r)) is not None}
         if typical != {id: tuple(known) for id, known in project.typical.items()}:
             yield f"project {project.id}: its typical usage does not follow from its tasks"
@@ -246,12 +240,74 @@ def _models_and_sizes(rows: Tables) -> Iterator[str]:
                 yield f"{row.id}: {len(row.finished)} finished tasks, some of them twice or too many"
 
 
+def _validations(rows: Tables) -> Iterator[str]:
+    """A task that waits for a verdict has one open, and each verdict is of the claim it names."""
+    waiting = set()
+    for row in rows[Validation].values():
+        task, claim = rows[Task].get((row.project, row.task)), rows[Claim].get((row.project, row.id))
+        result = rows[Result].get((row.project, row.result))
+        if task is None or claim is None or result is None:
+            yield f"{row.id}: a validation without its task, claim or result"
+            continue
+        if row.id != claims.claim_id(row.task, row.claimed) or result.generation != row.claimed:
+            yield f"{row.id}: a validation of generation {row.claimed} for the result of {result.generation}"
+        if validation.is_open(row, task) and _is_waiting(task):
+            waiting.add((row.project, row.task))
+        elif row.state == validation.OPEN:
+            yield f"{row.id}: waits for a verdict, but {task.key} is {task.state}"
+        if (row.state == validation.PASSED) != (result.accepted and result.reason == "ACCEPTED"):
+            yield f"{row.id}: is {row.state}, but its result is {result.reason}"
+        if row.tries > row.generation or row.tries > validation.MOST_TRIES:
+            yield f"{row.id}: {row.tries} tries, {row.generation} takers"
+    for task in rows[Task].values():
+        if task.state == lifecycle.VALIDATING and (task.project, task.id) not in waiting:
+            yield f"{task.key}: validating, but has no open validation"
+
+
+def _is_waiting(task: Task) -> bool:
+    """Paused and cancelled tasks return to their former state."""
+    if task.state == lifecycle.PAUSED:
+        return task.state_before == lifecycle.VALIDATING
+    return task.state in (lifecycle.VALIDATING, lifecycle.CANCELLED)
+
+
+def _sources(rows: Tables, work: UnitOfWork) -> Iterator[str]:
+    """Ticks follow the rule, and the log is read for every trigger."""
+    for schedule in rows[Schedule].values():
+        yield from _ticks(schedule)
+    for trigger in rows[Trigger].values():
+        if (trigger.signature is not None) != bool(trigger.secret):
+            yield f"trigger {trigger.id}: signed by {trigger.signature}, {len(trigger.secret)} bytes of secret"
+        if trigger.signature is None and (trigger.project, READER) not in rows[Cursor]:
+            yield f"trigger {trigger.id}: no cursor reads the log for it"
+    for dag in rows[Dag].values():
+        if dag.on_end and (dag.project, READER) not in rows[Cursor]:
+            yield f"{dag.id}: has end templates, but no cursor reads the log for them"
+    for cursor in rows[Cursor].values():
+        if cursor.sequence > last_sequence(work, cursor.project):
+            yield f"cursor {cursor.id} of {cursor.project}: stands at {cursor.sequence}, beyond the end of the log"
+
+
+def _ticks(row: Schedule) -> Iterator[str]:
+    if row.enabled != (row.next_at is not None):
+        yield f"schedule {row.id}: enabled is {row.enabled}, its next tick {row.next_at}"
+    if row.next_at is None:
+        return
+    try:
+        wanted = schedules.next_tick(row.cron, row.zone, row.next_at - 1)
+    except TenureError as error:
+        yield f"schedule {row.id}: {error.message}"
+        return
+    if wanted != row.next_at:
+        yield f"schedule {row.id}: its next tick is {row.next_at}; {row.cron} in {row.zone} says {wanted}"
+
+
 def _replayed(engine: Engine) -> list[str]:
     """(task, version) without gaps, and replaying the log gives the tables."""
     found: list[str] = []
     with engine.store.begin(engine.tenant, write=False) as tx, Spill() as spill:
         stored = _spilled(Rows(tx), spill)
-        archived = [msgspec.structs.replace(row, document=b"") for row in kept(stored)]
+        archived = [msgspec.structs.replace(row, document=b"") for row in stored[Archived].values()]
         # the log of a recalled task begins in the archive
         versions = Counter({row.id: row.events for row in archived if row.out})
         try:
@@ -261,7 +317,7 @@ def _replayed(engine: Engine) -> list[str]:
             replayed = replay(logged, archived, Spilled(spill))
             found += [
                 f"{t.key}: version {t.version}, {versions[t.id]} events"
-                for t in _tasks(stored)
+                for t in stored[Task].values()
                 if t.version != versions[t.id]
             ]
             return found + differences(replayed, stored)
@@ -272,10 +328,8 @@ def _replayed(engine: Engine) -> list[str]:
 def _logged(tx: Transaction) -> Iterator[Event]:
     """One project after another: across projects a store may hold back what others have not finished writing."""
     for project in ["", *(p.id for p in tx.find(Project, {}))]:
-        after = 0
-        while page := tx.events({"project": project}, after=after, limit=EVENTS_A_PAGE):
+        for page in event_pages(tx, {"project": project}, EVENTS_A_PAGE):
             yield from page
-            after = page[-1].sequence
 
 
 def _checked(events: Iterable[Event], versions: Counter[str], found: list[str]) -> Iterator[Event]:

@@ -19,17 +19,13 @@ _SAME = (
 )  # fmt: skip
 
 
-def kept(rows: Tables) -> Iterator[Archived]:
-    return (row for row in rows[Archived].values() if isinstance(row, Archived))
-
-
 def archived_rows(rows: Tables) -> Iterator[str]:
     left: Counter[tuple[str, str]] = Counter()
     spent: Counter[str] = Counter()
-    for archived in kept(rows):
+    for archived in rows[Archived].values():
         live = rows[Task].get((archived.project, archived.id))
         left[archived.project, archived.track] += not archived.out
-        if archived.out != isinstance(live, Task):
+        if archived.out != (live is not None):
             yield f"{archived.key}: is both archived and a task, or neither"
         try:
             inside, events = archive.rows_in(archived), archive.events_in(archived)
@@ -45,7 +41,6 @@ def archived_rows(rows: Tables) -> Iterator[str]:
         spent[archived.project] += sum(isinstance(row, Usage) for row in inside)
         yield from _inside(archived, inside)
     for track in rows[Track].values():
-        assert isinstance(track, Track)
         said = track.completed + track.cancelled - track.pruned
         if said != left[track.project, track.id]:
             yield f"track {track.id}: {said} tasks in the archive, {left[track.project, track.id]} are there"
@@ -82,7 +77,7 @@ def large_values(rows: Tables) -> Iterator[str]:
                 users.setdefault((row.project, name), set()).add(getattr(row, archive.OWNED[kind]))
     for key, tasks in users.items():
         body = rows[Body].get(key)
-        if not isinstance(body, Body) or body.uses < len(tasks):
+        if body is None or body.uses < len(tasks):
             yield f"{sorted(tasks)[0]}: refers to a large value that is missing or counted too low"
 
 
@@ -90,9 +85,9 @@ def _added_up(rows: Tables, spent: Counter[str]) -> Iterator[str]:
     """Sums cover at least the usage that can still be read; that of pruned tasks is included too."""
     sums: Counter[str] = Counter()
     for row in rows[Usage].values():
-        if isinstance(row, Usage) and row.task == ARCHIVED:
+        if row.task == ARCHIVED:
             sums[row.project] += row.pairs
-    pruned = {row.project for row in rows[Track].values() if isinstance(row, Track) and row.pruned}
+    pruned = {row.project for row in rows[Track].values() if row.pruned}
     for project in {*spent, *sums}:
         pairs = spent[project]
         if sums[project] < pairs or (sums[project] != pairs and project not in pruned):

@@ -12,7 +12,6 @@ from tenure.core import archive, claims
 from tenure.core.errors import TenureError
 from tenure.core.records import Archived, Artifact, Claim, Content, Result, Task
 from tenure.engine.duties.sweep import projects
-from tenure.engine.verify.archived_rows import kept
 from tenure.engine.verify.replay import Tables
 
 if TYPE_CHECKING:
@@ -20,17 +19,16 @@ if TYPE_CHECKING:
 
 
 def artifact_rows(rows: Tables) -> Iterator[str]:
-    found = [row for row in rows[Artifact].values() if isinstance(row, Artifact)]
+    found = list(rows[Artifact].values())
     of_task = Counter((row.project, row.task) for row in found)
     for row in found:
         claim = rows[Claim].get((row.project, claims.claim_id(row.task, row.generation)))
-        if not isinstance(claim, Claim) or claim.agent != row.agent or row.id != f"{claim.id}:{row.name}":
+        if claim is None or claim.agent != row.agent or row.id != f"{claim.id}:{row.name}":
             yield f"{row.id}: belongs to a claim that does not exist"
     for task in rows[Task].values():
-        if isinstance(task, Task) and task.artifacts != of_task[task.project, task.id]:
+        if task.artifacts != of_task[task.project, task.id]:
             yield f"{task.key}: {task.artifacts} artifacts, {of_task[task.project, task.id]} are there"
     for result in rows[Result].values():
-        assert isinstance(result, Result)
         for id in result.artifacts:
             if (result.project, id) not in rows[Artifact]:
                 yield f"{result.id}: passes on {id}, which does not exist"
@@ -39,14 +37,14 @@ def artifact_rows(rows: Tables) -> Iterator[str]:
 
 def _contents(rows: Tables, found: list[Artifact]) -> Iterator[str]:
     uses = Counter((row.project, row.digest) for row in found)
-    for archived in kept(rows):
+    for archived in rows[Archived].values():
         uses.update((row.project, row.digest) for row in _inside(archived))
     for key in uses.keys() | rows[Content].keys():
         content = rows[Content].get(key)
-        said = content.uses if isinstance(content, Content) else 0
+        said = content.uses if content is not None else 0
         if said != uses[key]:
             yield f"{key[1]}: {uses[key]} artifacts refer to these bytes, {said} are counted"
-        if isinstance(content, Content) and (content.idle_at is None) != bool(content.uses):
+        if content is not None and (content.idle_at is None) != bool(content.uses):
             yield f"{key[1]}: {content.uses} artifacts refer to these bytes, and since {content.idle_at} none does"
 
 
@@ -65,18 +63,15 @@ def lost(engine: Engine) -> Iterator[str]:
             wanted = [row for row in tx.find(Content, {"project": project}) if row.uses]
         if not wanted:
             continue
-        if engine.places is None:
+        if engine.context.artifacts is None:
             yield f"{project}: {len(wanted)} contents of artifacts, but no artifact store"
             continue
         try:
-            place = engine.places(project)
+            place = engine.context.artifacts(project)
             for row in wanted:
                 size = place.size(row.id)
+                is_now = "gone" if size is None else f"{size} bytes"
                 if size != row.size:
-                    yield f"{project}: artifact content {row.id}: {_state(size)}, not {row.size} in {place.url}"
+                    yield f"{project}: artifact content {row.id}: {is_now}, not {row.size} in {place.url}"
         except TenureError as error:
             yield f"{project}: cannot read the artifact store: {error.message}"
-
-
-def _state(size: int | None) -> str:
-    return "gone" if size is None else f"{size} bytes"

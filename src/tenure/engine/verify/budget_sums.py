@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tenure.core import claims
 from tenure.core.budgets import AGENT, DAG, PROJECT, TASK, TENANT, USD, place
 from tenure.core.estimates import tokens_of
-from tenure.core.records import Archived, Budget, Claim, Project, Row, Task, Usage
+from tenure.core.records import Archived, Budget, Claim, Project, Task, Usage
 from tenure.engine.budgets.unaffordable import MARK
 from tenure.engine.verify.replay import Tables
 
@@ -17,7 +17,6 @@ def budget_rows(rows: Tables) -> Iterator[str]:
     yield from _reserved(rows)
     yield from _marked(rows)
     for budget in rows[Budget].values():
-        assert isinstance(budget, Budget)
         if min(budget.consumed, budget.reserved, budget.allocated) < 0 or budget.default_estimate < 1:
             yield f"budget {budget.id}: negative amount: {budget.consumed} spent, {budget.reserved} reserved"
         spent = _spent(rows, budget)
@@ -29,7 +28,6 @@ def _reserved(rows: Tables) -> Iterator[str]:
     """Each reservation belongs to a live claim, and none is counted twice or forgotten."""
     held: Counter[tuple[str, str]] = Counter()
     for claim in rows[Claim].values():
-        assert isinstance(claim, Claim)
         if claim.funds is None:
             continue
         if claim.state != "active":
@@ -39,7 +37,6 @@ def _reserved(rows: Tables) -> Iterator[str]:
             if amount < 0 or place(claim.project, id) not in rows[Budget]:
                 yield f"{claim.id}: holds {amount} of {id}"
     for key, budget in rows[Budget].items():
-        assert isinstance(budget, Budget)
         if budget.reserved != held[key]:
             yield f"budget {budget.id}: {budget.reserved} reserved, live claims hold {held[key]}"
 
@@ -47,24 +44,21 @@ def _reserved(rows: Tables) -> Iterator[str]:
 def _marked(rows: Tables) -> Iterator[str]:
     """Claims find every budget: by their project, by their task, and where tasks are set aside."""
     for budget in rows[Budget].values():
-        assert isinstance(budget, Budget)
         projects = [p for p in rows[Project].values() if budget.scope == TENANT or p.id == budget.project]
         for project in projects:
-            if isinstance(project, Project) and budget.scope != TASK and budget.scope not in project.funded:
+            if budget.scope != TASK and budget.scope not in project.funded:
                 yield f"budget {budget.id}: claims in {project.id} do not check it"
     for task in rows[Task].values():
-        assert isinstance(task, Task)
-        above: Row | None = task
-        while isinstance(above, Task) and not task.capped:
+        above: Task | None = task
+        while above is not None and not task.capped:
             if (task.project, f"{TASK}:{above.id}") in rows[Budget]:
                 yield f"{task.key}: is not counted in the budget of {above.key}"
             above = rows[Task].get((task.project, above.parent or ""))
         claim = rows[Claim].get((task.project, claims.claim_id(task.id, task.generation)))
-        if task.funded != (isinstance(claim, Claim) and claim.funds is not None):
+        if task.funded != (claim is not None and claim.funds is not None):
             yield f"{task.key}: its claim {'holds nothing' if task.funded else 'holds money'}"
         if task.set_aside_for is not None and task.set_aside_for.startswith(MARK):
             project = rows[Project][task.project, task.project]
-            assert isinstance(project, Project)
             least = project.set_aside.get(task.set_aside_for.removeprefix(MARK))
             if least is None or (task.price or 0) < least:
                 yield f"{task.key}: set aside for {task.set_aside_for}, where no claim looks"
@@ -78,7 +72,6 @@ def _spent(rows: Tables, budget: Budget) -> int | None:
     if budget.scope == DAG and dag is None:
         return None
     for row in rows[Usage].values():
-        assert isinstance(row, Usage)
         is_in = {
             TENANT: True,
             PROJECT: row.project == budget.project,
@@ -92,7 +85,7 @@ def _spent(rows: Tables, budget: Budget) -> int | None:
 
 
 def _lineage(rows: Tables, budget: Budget) -> set[str]:
-    tasks = [task for task in rows[Task].values() if isinstance(task, Task) and task.project == budget.project]
+    tasks = [task for task in rows[Task].values() if task.project == budget.project]
     found = {budget.task or ""}
     for task in sorted(tasks, key=lambda task: task.depth):
         if task.parent in found:
@@ -102,6 +95,6 @@ def _lineage(rows: Tables, budget: Budget) -> set[str]:
 
 def _of_dag(rows: Tables, budget: Budget) -> set[str] | None:
     dag = budget.id.partition(":")[2]
-    if any(isinstance(row, Archived) and row.project == budget.project for row in rows[Archived].values()):
+    if any(row.project == budget.project for row in rows[Archived].values()):
         return None  # usage of archived tasks is summed across dags
-    return {t.id for t in rows[Task].values() if isinstance(t, Task) and (t.project, t.dag) == (budget.project, dag)}
+    return {t.id for t in rows[Task].values() if (t.project, t.dag) == (budget.project, dag)}

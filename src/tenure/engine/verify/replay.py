@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -19,14 +19,22 @@ from tenure.core.events import Event
 from tenure.core.former_names import TaskFields
 from tenure.core.records import KINDS, Archived, Dag, Edge, Row, Task
 
-_BY_TABLE = {kind.table: row for row, kind in KINDS.items()}
+R = TypeVar("R", bound=Row)
 TASK = KINDS[Task].table
 # In place of a field that the log does not have.
 _UNKNOWN: dict[str, Any] = {"nonce": b"", "lease": 0, "until": 0, "last_seen": 0, "last_activity": 0}
 
 Key = tuple[str, str]  # project and id
-Tables = Mapping[type[Row], Mapping[Key, Row]]
+_Gone = tuple[str, str, str, str | None]  # project, id, state and dag of an archived task
 Fields = MutableMapping[tuple[str, str, str], dict[str, Any] | TaskFields]  # table, project, id → values
+
+
+class Tables(Protocol):
+    """The rows of each kind, by project and id."""
+
+    def __getitem__(self, kind: type[R], /) -> Mapping[Key, R]: ...
+
+    def items(self) -> Iterable[tuple[type[Row], Mapping[Key, Row]]]: ...
 
 
 def replay(events: Iterable[Event], archived: Iterable[Archived] = (), fields: Fields | None = None) -> Tables:
@@ -51,8 +59,11 @@ def replay(events: Iterable[Event], archived: Iterable[Archived] = (), fields: F
     for table, project, id in fields:
         keys[table][project, id] = None
     tables = {row: _Replayed(row, kind.table, keys[kind.table], fields) for row, kind in KINDS.items()}
-    _work_out(tables, [(row.project, row.id, row.state, row.dag) for row in archived if not row.out])
-    return tables
+    rows: Tables = tables  # type: ignore[assignment]  # rows of a kind under their kind
+    gone = [(row.project, row.id, row.state, row.dag) for row in archived if not row.out]
+    tables[Task].counts = _counts(rows, gone)
+    tables[Dag].parts = _parts(rows, gone)
+    return rows
 
 
 class _Replayed(Mapping[Key, Row]):
@@ -85,35 +96,32 @@ class _Replayed(Mapping[Key, Row]):
         return len(self._keys)
 
 
-def _work_out(tables: dict[type[Row], _Replayed], archived: Sequence[tuple[str, str, str, str | None]]) -> None:
-    """Counts that follow from edges, parents and states."""
-    tasks = tables[Task]
+def _counts(rows: Tables, archived: Sequence[_Gone]) -> dict[Key, dict[str, int]]:
+    """Counts of tasks that follow from edges and parents."""
     states = {(project, id): state for project, id, state, _ in archived}
-    counts: dict[Key, dict[str, int]] = {
-        key: dict.fromkeys(("waits_on", "unmet", "dependents", "children"), 0) | {"lineage": 1} for key in tasks
-    }
-    for (project, id), task in tasks.items():
-        assert isinstance(task, Task)
+    zero = {"waits_on": 0, "unmet": 0, "dependents": 0, "children": 0, "lineage": 1}
+    counts = {key: zero.copy() for key in rows[Task]}
+    for (project, id), task in rows[Task].items():
         states[project, id] = task.state
         if task.parent is not None:
             counts[project, task.parent]["children"] += 1
             counts[project, task.root or ""]["lineage"] += 1
-    for (project, _), edge in tables[Edge].items():
-        assert isinstance(edge, Edge)
+    for (project, _), edge in rows[Edge].items():
         counts[project, edge.task]["waits_on"] += 1
         counts[project, edge.task]["unmet"] += not graph.is_met(edge, states[project, edge.needs])
         if (project, edge.needs) in counts:
             counts[project, edge.needs]["dependents"] += 1
-    tasks.counts = counts
-    parts: dict[Key, Counter[str]] = {key: Counter() for key in tables[Dag]}
-    for (project, _), task in tasks.items():
-        assert isinstance(task, Task)
-        if (project, task.dag) in parts:
-            parts[project, task.dag][graph.part(task)] += 1
-    for project, _, state, dag in archived:
+    return counts
+
+
+def _parts(rows: Tables, archived: Sequence[_Gone]) -> dict[Key, Counter[str]]:
+    """The tasks of each dag, by state."""
+    parts: dict[Key, Counter[str]] = {key: Counter() for key in rows[Dag]}
+    found = [(task.project, task.dag, graph.part(task)) for task in rows[Task].values()]
+    for project, dag, part in (*found, *((project, dag, state) for project, _, state, dag in archived)):
         if dag is not None and (project, dag) in parts:
-            parts[project, dag][state] += 1
-    tables[Dag].parts = parts
+            parts[project, dag][part] += 1
+    return parts
 
 
 def differences(replayed: Tables, stored: Tables) -> list[str]:

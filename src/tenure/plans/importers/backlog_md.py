@@ -1,7 +1,7 @@
-"""Tasks of Backlog.md: a folder `backlog/` with one Markdown file a task, front matter on top, and a `config.yml`.
+"""Tasks of Backlog.md: a folder `backlog/` with one Markdown file per task, front matter on top, and a `config.yml`.
 
-`tasks/` holds what is open or lately done, `completed/` and `archive/tasks/` what is over, `drafts/` what nobody has
-agreed on yet. The last of the configured statuses is the one of finished tasks.
+`tasks/` has the open and recently finished ones, `completed/` and `archive/tasks/` the older ones, `drafts/` those that
+nobody has agreed on yet. The last of the configured statuses is that of finished tasks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class Config(msgspec.Struct):
-    """What of the configuration tells how to read tasks."""
+    """The part of the configuration that is needed to read tasks."""
 
     statuses: tuple[str, ...] = STATUSES
     priorities: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ def read(path: Path, report: Report, tag: str | None = None) -> Items:
 
 
 def find(path: Path) -> Path:
-    """The folder of the backlog: named itself, or under the usual names in a repository, or where its config says."""
+    """The folder of the backlog: the path itself, or under its usual or configured name in a repository."""
     if (path / "tasks").is_dir():
         return path
     said = _custom(path / ROOT_CONFIG) if (path / ROOT_CONFIG).is_file() else None
@@ -99,8 +99,8 @@ def _texts(node: Node | None) -> tuple[str, ...]:
     return (node.text,) if isinstance(node, Scalar) and node.value is not None and node.text else ()
 
 
-def _mended(line: str) -> str:
-    """Names such as @mara stand there without quotes, though YAML keeps `@` for itself."""
+def _quoted(line: str) -> str:
+    """Names such as @mara are not quoted there, though YAML reserves `@`."""
     person, people = _PERSON.fullmatch(line), _PEOPLE.fullmatch(line)
     if person:
         return person.group(1) + scalar(person.group(2))
@@ -116,7 +116,7 @@ def _same(id: str) -> str:
 
 
 def _meet(items: list[Item]) -> None:
-    """Spell references as the tasks themselves spell their ids."""
+    """Write references as the tasks write their ids."""
     spelled = {_same(item.id): item.id for item in items}
     for item in items:
         item.depends_on = [Dependency(task=spelled.get(_same(d.task), d.task)) for d in item.depends_on]
@@ -155,18 +155,18 @@ class _Reader:
         return item
 
     def _front(self, text: str) -> Mapping | None:
-        """The front matter as a mapping. Its lines are those of the file, since a blank one stands for the `---`."""
-        mended = "\n".join(_mended(line) for line in text.split("\n"))
+        """The front matter as a mapping. A blank line replaces the `---`, so that its lines are those of the file."""
+        quoted = "\n".join(_quoted(line) for line in text.split("\n"))
         findings = Findings(self.path)
         try:
-            tree = next(iter(read_trees("\n" + mended, findings)), None)
+            tree = next(iter(read_trees("\n" + quoted, findings)), None)
         except Unreadable as error:
             self.report.bad(self.path, error.place, error.code, error.message, error.hint)
             return None
         for found in findings.found:
             self.report.bad(self.path, SourcePosition(found.line, found.column), found.code, found.message, found.hint)
         if not isinstance(tree, Mapping):
-            self.report.bad(self.path, SourcePosition(2, 1), "WRONG_TYPE", "the front matter is no mapping")
+            self.report.bad(self.path, SourcePosition(2, 1), "WRONG_TYPE", "the front matter is not a mapping")
             return None
         return tree
 
@@ -202,11 +202,11 @@ class _Reader:
         if word not in words:
             self.report.note(item, "changed", f"priority {given[:40]!r} is taken as medium")
             return 50
-        # Of a scale of its own the first is high and the last is low.
+        # The first of configured priorities is high, the last is low.
         return round(20 + 50 * words.index(word) / max(1, len(words) - 1))
 
     def _deadline(self, item: Item, due: str) -> int | None:
-        """A day ends at midnight UTC; its times have no zone."""
+        """A day ends at midnight UTC; times in these files have no zone."""
         try:
             said = f"{due}T23:59:59Z" if _DAY.fullmatch(due) else f"{due.replace(' ', 'T')}Z"
             return parse_instant(said, "due_date", 0).instant

@@ -1,7 +1,7 @@
-"""Issues of beads: `.beads/issues.jsonl`, one JSON object a line.
+"""Issues of beads: `.beads/issues.jsonl`, one JSON object per line.
 
-A dependency says that `issue_id` waits for `depends_on_id` (`blocks`), or is a child of it (`parent-child`); the other
-types tell of relations and are kept in the metadata.
+A dependency means that `issue_id` waits for `depends_on_id` (`blocks`), or is a child of it (`parent-child`); the other
+types are relations, which are kept in the metadata.
 """
 
 from __future__ import annotations
@@ -121,9 +121,9 @@ def _description(issue: dict[str, Any]) -> str:
 
 
 def _priority(issue: dict[str, Any]) -> int:
-    given = issue.get("priority", 0)  # what is left out of the file was 0
+    given = issue.get("priority", 0)  # beads leaves 0 out
     if type(given) is not int or not 0 <= given < len(PRIORITIES):
-        raise _Bad(f"priority {str(given)[:40]!r}: from 0 to 4")
+        raise _Bad(f"priority must be from 0 to 4 (got {str(given)[:40]!r})")
     return PRIORITIES[given]
 
 
@@ -147,7 +147,7 @@ def _instant(issue: dict[str, Any], name: str) -> int | None:
 
 
 def _stand(item: Item, issue: dict[str, Any], kind: str) -> None:
-    """Where the issue stands over there, in our terms."""
+    """The issue's status in our terms."""
     status = _text(issue, "status") or "open"
     item.was = "" if status == "open" else status
     if status == "closed":
@@ -155,9 +155,9 @@ def _stand(item: Item, issue: dict[str, Any], kind: str) -> None:
     elif status == "tombstone":
         item.status, item.was = DROPPED, "deleted"
     elif status == "pinned" or issue.get("pinned") or issue.get("is_template") or issue.get("ephemeral"):
-        item.status, item.was = DROPPED, "no work item (pinned, a template, or ephemeral)"
+        item.status, item.was = DROPPED, "not a work item (pinned, a template, or ephemeral)"
     elif kind in NO_WORK:
-        item.status, item.was = DROPPED, f"no work item ({kind})"
+        item.status, item.was = DROPPED, f"not a work item ({kind})"
     elif kind == "gate":
         item.draft = (
             f"a gate that waits for {issue.get('await_type') or 'something'} {issue.get('await_id') or ''}".strip()
@@ -166,17 +166,17 @@ def _stand(item: Item, issue: dict[str, Any], kind: str) -> None:
         item.was = ""
         item.draft = "deferred" if item.not_before is None else ""
     elif status not in STATUSES:
-        item.draft = f"status {status[:60]!r}, which is one of its own project"
+        item.draft = f"unknown status {status[:60]!r}"
 
 
 def _wait_for_a_person(items: list[Item]) -> None:
-    """An issue that somebody marked as blocked, with nothing in the file that blocks it, must not just be taken."""
+    """An issue that is marked as blocked, while no issue in the file blocks it, must not be claimed."""
     finished = {item.id for item in items if item.status in (DONE, DROPPED)}
     for item in items:
         if item.was == "blocked" and item.status == OPEN:
             item.was = ""
             if all(dependency.task in finished for dependency in item.depends_on):
-                item.draft = "marked as blocked, by nothing that is in the file"
+                item.draft = "marked as blocked, but no issue in the file blocks it"
 
 
 def _link(item: Item, link: dict[str, Any], report: Report) -> None:
@@ -188,7 +188,7 @@ def _link(item: Item, link: dict[str, Any], report: Report) -> None:
     elif kind in BLOCKING:
         on_failure = "ignore" if kind == "conditional-blocks" else "block"
         if kind == "conditional-blocks":
-            report.note(item, "changed", f"was to run only if {target[:80]} fails: it runs after it, either way")
+            report.note(item, "changed", f"was to run only if {target[:80]} fails: it runs after it in any case")
         item.depends_on.append(Dependency(task=target, on_failure=on_failure))
     else:
         item.metadata.setdefault("related", []).append({"type": kind, "id": target})

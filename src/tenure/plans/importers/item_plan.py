@@ -1,8 +1,8 @@
 """Items of another tool as a plan.
 
 No history is invented. An item that is done is not created; its dependents do not wait for it. A begun one becomes
-ready. A second import recognises tasks by the plan's name and the items' ids, so nothing is created twice. Something
-unreadable stops the whole import, unless bad parts are skipped; each is reported.
+ready. A second import recognises tasks by the plan's name and the items' ids, so nothing is created twice. An
+unreadable part stops the whole import, unless bad parts are skipped; each is reported.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _ItemPlan:
             first = self.items.setdefault(item.id, item)
             if first is not item:
                 where = f"{first.path}:{first.place.line}" if first.path != item.path else f"line {first.place.line}"
-                report.bad(item.path, item.place, "DUPLICATE", f"{item.id[:80]!r} is there twice; first in {where}")
+                report.bad(item.path, item.place, "DUPLICATE", f"{item.id[:80]!r} occurs twice; first in {where}")
         self.made: dict[str, NewTask] = {}
         self.parents: dict[str, str] = {}
         self.waits_for: dict[str, dict[str, Dependency]] = {}
@@ -76,12 +76,12 @@ class _ItemPlan:
     # --- each item ---
 
     def _start(self, item: Item) -> None:
-        """Create the task of an open item, by the engine's own rules."""
+        """Create the task of an open item, by the engine's rules."""
         if item.status == DONE:
-            self.report.note(item, "done", f"{item.was or 'done'} there: not made")
+            self.report.note(item, "done", f"{item.was or 'done'} there: not created")
             return
         if item.status == DROPPED:
-            self.report.note(item, "dropped", f"{item.was}: not made")
+            self.report.note(item, "dropped", f"{item.was}: not created")
             return
         values = self._values(item)
         error = error_of(values)
@@ -111,7 +111,7 @@ class _ItemPlan:
         if len(title) > inputs.LONGEST_TITLE:
             description = f"{title}\n\n{description}".strip()
             title = title[: inputs.LONGEST_TITLE - 1] + "…"
-            self.report.note(item, "changed", "the title is shortened; all of it begins the description")
+            self.report.note(item, "changed", "the title is shortened; the description begins with all of it")
         if len(description.encode("utf-8", "replace")) <= inputs.LARGEST_DESCRIPTION:
             return title, description, {}
         self.report.note(item, "changed", "the description is long: all of it is in spec.prompt")
@@ -137,7 +137,7 @@ class _ItemPlan:
         if item.parent in self.made and item.parent != item.id:
             self.parents[item.id] = item.parent
         elif item.parent in self.items and item.parent != item.id:
-            self.report.note(item, "parent", f"its parent {item.parent[:80]} is not made: it stands alone")
+            self.report.note(item, "parent", f"its parent {item.parent[:80]} is not created: it has no parent here")
         else:
             self._lost(item, "parent", item.parent)
 
@@ -148,15 +148,15 @@ class _ItemPlan:
             if needed is None or needed is item:
                 self._lost(item, "depends_on", dependency.task)
             elif needed.id in self.made:
-                if self.parents.get(needed.id) != item.id:  # it waits for its subtasks anyway
+                if self.parents.get(needed.id) != item.id:  # a task waits for its subtasks anyway
                     wanted[needed.id] = dependency
             elif needed.status == DONE:
                 self.report.note(item, "met", f"waited for {needed.id[:80]}, which is done")
             else:
-                self.report.note(item, "loosened", f"waited for {needed.id[:80]}, which is not made: waits no more")
+                self.report.note(item, "loosened", f"waited for {needed.id[:80]}, which is not created: waits no more")
 
     def _lost(self, item: Item, what: str, name: str) -> None:
-        why = "is itself" if name == item.id else "is not there"
+        why = "is itself" if name == item.id else "does not exist"
         self.report.bad(item.path, item.place, "UNKNOWN_TASK", f"{item.id[:80]}: {what} {name[:80]!r}, which {why}")
 
     def _fit_lineages(self) -> None:
@@ -196,7 +196,7 @@ class _ItemPlan:
             if not below:
                 continue
             self.report.note(
-                self.items[parent], "parent", f"{len(below)} subtasks stand side by side, and it waits for them"
+                self.items[parent], "parent", f"{len(below)} subtasks become separate tasks that it waits for"
             )
             for child in below:
                 self.parents.pop(child, None)
@@ -224,10 +224,10 @@ class _ItemPlan:
         for waiting, needed in pairs:
             if needed in self.waits_for[waiting]:
                 del self.waits_for[waiting][needed]
-                self.report.note(self.items[waiting], "loosened", f"waits no more for {needed[:80]}: a circle")
+                self.report.note(self.items[waiting], "loosened", f"waits no more for {needed[:80]}: a cycle")
                 return
         child = pairs[0][1]  # only parents: one of them is dropped
-        self.report.note(self.items[child], "parent", "its parents close a circle: it stands alone")
+        self.report.note(self.items[child], "parent", "its parents form a cycle: it has no parent here")
         del self.parents[child]
 
     def _finished(self, id: str) -> NewTask:

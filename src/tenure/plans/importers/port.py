@@ -1,4 +1,4 @@
-"""The contract of an importer: items, and a report of what is wrong with the files."""
+"""The contract of an importer: items, and a report of errors and changes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report:
-    """What is wrong with the files, and what the import changed."""
+    """Errors in the files, and differences between the import and its source."""
 
     def __init__(self, *, skip_bad: bool) -> None:
         self.skip_bad = skip_bad
@@ -59,7 +59,7 @@ class Report:
         self.notes: list[Note] = []
 
     def bad(self, path: str, place: SourcePosition, code: str, message: str, hint: str | None = None) -> None:
-        """Something unreadable: an error, or a warning where bad parts are skipped."""
+        """An unreadable part: an error, or a warning where bad parts are skipped."""
         level = "warning" if self.skip_bad else "error"
         self.findings.append(
             Finding(line=place.line, column=place.column, code=code, message=message, hint=hint, path=path, level=level)
@@ -78,7 +78,7 @@ class Items(NamedTuple):
 class Importer(NamedTuple):
     """`read` returns the items of a folder or file, of one `tag` where it is given and the tool `has_tags`.
 
-    It raises InvalidInput where the path has no files of the tool; what is wrong inside them goes to the report.
+    It raises InvalidInput where the path has no files of the tool; errors inside them go to the report.
     """
 
     read: Callable[[Path, Report, str | None], Items]

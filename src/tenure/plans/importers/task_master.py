@@ -1,8 +1,8 @@
 """Tasks of Task Master: `.taskmaster/tasks/tasks.json`.
 
-The older form is one list, `{"tasks": [...]}`; the newer has one for each tag, `{"master": {"tasks": [...]}, ...}`. A
-task of the tag master is known by its id (`4`, `4.2` for a subtask), so that an import goes on after the file was
-moved to the newer form; one of another tag by `tag:id`.
+The older form is one list, `{"tasks": [...]}`; the newer has one for each tag, `{"master": {"tasks": [...]}, ...}`. The
+name of a task of the tag master is its id (`4`, `4.2` for a subtask), so that an import continues after the file was
+converted to the newer form; that of another tag's task is `tag:id`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read(path: Path, report: Report, tag: str | None = None) -> Items:
     try:
         tree = read_tree(read_source(file).decode("utf-8").removeprefix("\ufeff"), findings)
     except Unreadable as error:
-        report.skip_bad = False  # with no end of the file in sight there is nothing to skip to
+        report.skip_bad = False  # the rest of the file cannot be read, so nothing can be skipped
         report.bad(str(file), error.place, error.code, error.message, error.hint)
     except UnicodeDecodeError:
         report.skip_bad = False
@@ -66,7 +66,7 @@ def _lists(tree: Node, tag: str | None, path: str) -> list[tuple[str, Sequence]]
                 found.append((name, inner))
     if not found:
         raise InvalidInput(
-            f"{path}: no list of tasks in it", 'it wants {"tasks": [...]}, or one such object for each tag'
+            f"{path}: no list of tasks in it", 'it needs {"tasks": [...]}, or one such object for each tag'
         )
     if tag is None:
         return found
@@ -134,7 +134,7 @@ class _Reader:
                 self._try(subtask, item, ids)
 
     def _target(self, name: str, number: str, above: str | None, siblings: tuple[str, ...]) -> str:
-        """In a subtask a bare number is a sibling where there is one of that id, else a task; `4.2` says it all."""
+        """In a subtask a bare number is a sibling of that id, if there is one, else a task; `4.2` is complete."""
         if above is not None and "." not in name and name in siblings and f"{above}.{name}" != number:
             return f"{self.prefix}{above}.{name}"
         return self.prefix + name

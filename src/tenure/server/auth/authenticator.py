@@ -7,29 +7,36 @@ import hmac
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from tenure.client.local_token import is_local_token
 from tenure.core import ids, inputs, keys, limits, roles
-from tenure.core.commands import Principal
+from tenure.core.commands import Command, Principal, RevokeKey, RotateKey
 from tenure.core.errors import NotAllowed, NotSignedIn, Overloaded, TenureError
 from tenure.core.events import Event
 from tenure.core.records import ApiKey
 from tenure.core.web_sessions import TOKEN_BYTES, is_good, session_id
 from tenure.engine import Engine
 from tenure.engine.verbs import web_sessions
-from tenure.server.auth import cookies
-from tenure.server.auth.key_sets import Fetch
-from tenure.server.auth.lookups import NeedsLookup
-from tenure.server.auth.origins import check_host, check_origin
 from tenure.server.auth.policy import Policy
-from tenure.server.auth.request_source import RequestSource, is_loopback_name, name_in, source_of
-from tenure.server.auth.row_cache import key_cache, session_cache
-from tenure.server.auth.tokens import LEEWAY, Tokens
+from tenure.server.auth.request_source import (
+    COOKIE_SECONDS,
+    RequestSource,
+    check_host,
+    check_origin,
+    cleared,
+    cookie_of,
+    found_in,
+    is_loopback_name,
+    name_in,
+    source_of,
+)
+from tenure.server.auth.row_cache import NeedsLookup, key_cache, session_cache
+from tenure.server.auth.tokens import LEEWAY, Fetch, Tokens
 from tenure.server.rate_limits import MOST_CALLERS, Buckets, caller_at, limited
 
 FAILURES = limits.SIGN_IN_TRIES
@@ -105,12 +112,12 @@ class Authenticator:
         if is_local_token(text):
             principal = self._by_local_token(source, text)
             self._begin_local_session(token)
-            return SignedIn(principal, cookies.cookie_of(token, source.scheme))
+            return SignedIn(principal, cookie_of(token, source.scheme))
         key, _ = await self._resolved(lambda: self._by_key(source, text))
         given = keys.parse_key(text)
         assert given is not None
         await self._write_in_thread(partial(web_sessions.begin, self._engine, token, key.id, given.secret))
-        return SignedIn(_principal_of(key, source, ""), cookies.cookie_of(token, source.scheme))
+        return SignedIn(_principal_of(key, source, ""), cookie_of(token, source.scheme))
 
     async def sign_out(self, scope: Mapping[str, Any]) -> str:
         """End the session on every server; returns the value of Set-Cookie that removes the cookie."""
@@ -121,7 +128,12 @@ class Authenticator:
         if id is not None and self._local_sessions.pop(id, None) is None:
             await self._write_in_thread(partial(web_sessions.end, self._engine, id))
             self.session_cache.forget(id)
-        return cookies.cleared(source.scheme)
+        return cleared(source.scheme)
+
+    def observe(self, command: Command, principal: Principal, answer: object, seconds: float) -> None:
+        """An observer of the service: a key that changed here is read again at once; other servers hear of it."""
+        if isinstance(command, (RotateKey, RevokeKey)):
+            self.key_cache.forget(command.key)
 
     def hear(self, events: Sequence[Event]) -> None:
         """A listener of the feed: keys that changed are read again."""
@@ -160,7 +172,8 @@ class Authenticator:
                     running = self._lookups[lookup.name] = asyncio.ensure_future(self._read_in_thread(lookup.run))
                     running.add_done_callback(lambda _, name=lookup.name: self._lookups.pop(name, None))  # type: ignore[misc]
                 await asyncio.shield(running)
-        raise _keys_change_too_fast()
+        # Each lookup was outdated on arrival.
+        raise Overloaded("keys change faster than they can be read", "nothing was done; send it again in a moment")
 
     def _write_use(self, id: str) -> None:
         """Write the key's last use, at most once a minute; the request does not wait for it."""
@@ -240,16 +253,9 @@ class Authenticator:
         _check_private(source)
         with self._counted(source, "jwt"):
             claims = self._tokens.read(token)
-        return _principal(
-            source,
-            claims.role,
-            user=claims.subject,
-            agent=claims.agent,
-            projects=claims.projects,
-            key=_BY_JWT + claims.subject,
-            capabilities=claims.capabilities,
-            credential=f"jwt:{claims.expires}",
-        )
+        credential, key = f"jwt:{claims.expires}", _BY_JWT + claims.subject
+        who = (claims.role, claims.subject, claims.agent, claims.projects, key, claims.capabilities)
+        return _principal(source, credential, *who)
 
     def _by_cookie(self, source: RequestSource) -> Principal:
         id = _session_in(source)
@@ -282,34 +288,22 @@ class Authenticator:
         self._local_sessions = {id: until for id, until in self._local_sessions.items() if until > now}
         id = session_id(token)
         assert id is not None
-        self._local_sessions[id] = now + cookies.SECONDS
+        self._local_sessions[id] = now + COOKIE_SECONDS
 
     def _is_local_session(self, id: str) -> bool:
         return self._monotonic() < self._local_sessions.get(id, 0.0)
 
-    def _counted(self, source: RequestSource, credential: str) -> _FailureCount:
-        return _FailureCount(self._failures, f"{caller_at(source.address)} {credential}")
-
-
-class _FailureCount:
-    """Counts failures by address and credential, after the check: a valid credential is never refused for others."""
-
-    def __init__(self, failures: Buckets, name: str) -> None:
-        self._failures, self._name = failures, name
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, NotSignedIn):
-            return
-        if (wait := self._failures.wait_of(self._name)) > 0:
-            raise limited(wait) from None
-        self._failures.take(self._name)
-
-
-def _keys_change_too_fast() -> Overloaded:
-    """Each lookup was outdated on arrival."""
-    return Overloaded("keys change faster than they can be read", "nothing was done; send it again in a moment")
+    @contextmanager
+    def _counted(self, source: RequestSource, credential: str) -> Iterator[None]:
+        """Count failures by address and credential, after the check: a valid credential is never refused for others."""
+        try:
+            yield
+        except NotSignedIn:
+            name = f"{caller_at(source.address)} {credential}"
+            if (wait := self._failures.wait_of(name)) > 0:
+                raise limited(wait) from None
+            self._failures.take(name)
+            raise
 
 
 def _check_private(source: RequestSource) -> None:
@@ -326,38 +320,26 @@ def _not_accepted() -> NotSignedIn:
 
 
 def _session_in(source: RequestSource) -> str | None:
-    token = cookies.found_in(source.header(b"cookie"), source.scheme)
+    token = found_in(source.header(b"cookie"), source.scheme)
     return None if token is None else session_id(token) or ""
 
 
 def _local(source: RequestSource, credential: str) -> Principal:
-    return _principal(
-        source, "owner", user=_named(source, b"tenure-user"), agent=None, projects=(), key=None, credential=credential
-    )
+    return _principal(source, credential, "owner", _named(source, b"tenure-user"))
 
 
 def _principal_of(key: ApiKey, source: RequestSource, credential: str) -> Principal:
-    return _principal(
-        source,
-        key.role,
-        user=key.user,
-        agent=key.agent,
-        projects=key.projects,
-        key=key.id,
-        capabilities=key.capabilities,
-        credential=credential,
-    )
+    return _principal(source, credential, key.role, key.user, key.agent, key.projects, key.id, key.capabilities)
 
 
 def _principal(
     source: RequestSource,
-    role: str,
-    *,
-    user: str | None,
-    agent: str | None,
-    projects: tuple[str, ...],
-    key: str | None,
     credential: str,
+    role: str,
+    user: str | None,
+    agent: str | None = None,
+    projects: tuple[str, ...] = (),
+    key: str | None = None,
     capabilities: tuple[str, ...] = (),
 ) -> Principal:
     """Headers may lower the role, and name an agent if the key names none."""

@@ -13,8 +13,6 @@ from tenure.config import SHARED, BadConfig, Settings
 from tenure.core import limits
 from tenure.server.auth.request_source import Network, is_loopback_name
 
-SHORTEST_SECRET = limits.JWT_SECRET_MIN
-
 # A repository's shared file may suggest a port, but not who may sign in.
 _OURS_ALONE = (
     "serve.auth", "serve.hosts", "serve.trusted_proxy", "serve.jwt_issuer", "serve.jwt_audience", "serve.jwt_jwks",
@@ -109,8 +107,8 @@ def _jwt(value: Any) -> Jwt | None:
             raise BadConfig(
                 f"JWTs: serve.{name} is missing", "without it, tokens for other services would be valid here"
             )
-    if secret is not None and len(secret) < SHORTEST_SECRET:
-        raise BadConfig(f"serve.jwt_secret has {len(secret)} characters; it needs at least {SHORTEST_SECRET}")
+    if secret is not None and len(secret) < limits.JWT_SECRET_MIN:
+        raise BadConfig(f"serve.jwt_secret has {len(secret)} characters; it needs at least {limits.JWT_SECRET_MIN}")
     if jwks is not None:
         parts = urlsplit(jwks)
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback_name(parts.hostname or "")):

@@ -1,7 +1,11 @@
-"""The headers of a request and where it comes from, as reported by a trusted proxy if there is one.
+"""Where a request comes from: its address, as reported by a trusted proxy if there is one, its site, its cookie.
 
 Works on the ASGI scope. Headers that decide something may occur only once: of two, a proxy may have checked one and
 this server the other.
+
+The checks against web pages of other sites: a browser sends requests of any page to any host, including loopback, with
+our cookie if it has one. It always sends the name by which it reached us (Host), and for writes the site of the page
+(Origin, Sec-Fetch-Site).
 """
 
 from __future__ import annotations
@@ -10,10 +14,14 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from tenure.core.errors import InvalidInput
+from tenure.core.errors import InvalidInput, NotAllowed
+from tenure.core.web_sessions import LIFETIME
+
+if TYPE_CHECKING:
+    from tenure.server.auth.policy import Policy
 
 Network = IPv4Network | IPv6Network
 
@@ -145,3 +153,93 @@ def is_loopback_name(name: str) -> bool:
     """Whether it is a loopback address, or a name that no DNS server can redirect."""
     name = name.lower().rstrip(".")
     return name == "localhost" or name.endswith(".localhost") or is_loopback(name)
+
+
+# --- checks of Host and Origin ---
+
+_PORTS = {"http": 80, "https": 443}
+
+
+def check_host(source: RequestSource, policy: Policy) -> None:
+    """Refuse a Host that is not a name of this server: it may be DNS rebinding."""
+    if not source.host:
+        raise InvalidInput("the header Host is missing", "send the name of this server in Host")
+    name = name_in(source.host)
+    if is_loopback_name(name) or name in policy.hosts:
+        return
+    # If everybody must sign in, pages of other names have no cookie; and nobody else can own a name without a dot.
+    if not policy.is_open and (not policy.hosts or "." not in name or _is_address(name)):
+        return
+    raise NotAllowed(f"Host {source.host[:80]!r} is not a name of this server", "add it to serve.hosts if it is one")
+
+
+def check_origin(source: RequestSource, *, is_by_cookie: bool = False) -> None:
+    """Refuse requests of pages of other sites. A write with a cookie must have an Origin."""
+    site = source.headers.get(b"sec-fetch-site", b"")
+    is_followed_link = source.is_reading and source.headers.get(b"sec-fetch-mode") == b"navigate"
+    if site in (b"cross-site", b"same-site") and not is_followed_link:
+        raise NotAllowed(f"a page of another site sent this request ({site.decode()})")
+    origin = source.header(b"origin")
+    if origin is not None and not _is_ours(origin, source):
+        raise NotAllowed(f"Origin {origin[:80]!r} is not this server", "pages of other sites may not send requests")
+    if is_by_cookie and not source.is_reading and origin is None and site != b"same-origin":
+        raise NotAllowed("a write with a cookie needs the header Origin", "send Origin, or use a key")
+
+
+def _is_ours(origin: str, source: RequestSource) -> bool:
+    try:
+        theirs, ours = urlsplit(origin), urlsplit(f"{source.scheme}://{source.host}")
+        return bool(ours.hostname) and (theirs.scheme, theirs.hostname, _port(theirs.port, theirs.scheme)) == (
+            ours.scheme,
+            ours.hostname,
+            _port(ours.port, ours.scheme),
+        )
+    except ValueError:  # the port is not a number
+        return False
+
+
+def _port(port: int | None, scheme: str) -> int | None:
+    return port if port is not None else _PORTS.get(scheme)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+# --- the dashboard's cookie: a random token that names a session in the store ---
+
+COOKIE_SECONDS = LIFETIME // 1_000_000
+
+
+def name_for(scheme: str) -> str:
+    """With TLS the prefix `__Host-` binds the cookie to the host that set it."""
+    return "__Host-tenure" if scheme == "https" else "tenure"
+
+
+def cookie_of(token: str, scheme: str) -> str:
+    """The value of Set-Cookie after a sign-in."""
+    return _set(token, COOKIE_SECONDS, scheme)
+
+
+def cleared(scheme: str) -> str:
+    """The value of Set-Cookie that signs out."""
+    return _set("", 0, scheme)
+
+
+def _set(value: str, seconds: int, scheme: str) -> str:
+    secure = "; Secure" if scheme == "https" else ""
+    return f"{name_for(scheme)}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+
+
+def found_in(header: str | None, scheme: str) -> str | None:
+    """Our cookie in a Cookie header."""
+    # http.cookies stops at the first invalid cookie, and on loopback all ports share cookies.
+    for part in (header or "").split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == name_for(scheme) and value:
+            return value
+    return None

@@ -19,12 +19,9 @@ from tenure.core import limits
 from tenure.core.errors import NotSignedIn
 from tenure.core.records import ApiKey, Row, WebSession
 from tenure.engine import Engine
-from tenure.server.auth.lookups import NeedsLookup
 
 KEPT = limits.KEY_CACHE
-UNKNOWN_KEPT = limits.UNKNOWN_KEY_CACHE
 MOST = limits.KEYS_CACHED
-MOST_AT_ONCE = limits.KEYS_AT_ONCE
 
 R = TypeVar("R", bound=Row)
 
@@ -54,7 +51,7 @@ class RowCache(Generic[R]):
                 self._known.move_to_end(id)
                 return entry.row, entry.now + round((now - entry.at) * 1e6)
             missed_at = self._unknown.get(id)
-            if missed_at is not None and now - missed_at < UNKNOWN_KEPT:
+            if missed_at is not None and now - missed_at < limits.UNKNOWN_KEY_CACHE:
                 raise NotSignedIn("unknown")
             self._awaited[id] = None
             raise NeedsLookup(self._kind.__name__, self._lookup)
@@ -62,7 +59,7 @@ class RowCache(Generic[R]):
     def _lookup(self) -> None:
         """Read all ids that wait."""
         with self._lock:
-            ids, forgotten = list(islice(self._awaited, MOST_AT_ONCE)), self._forgotten
+            ids, forgotten = list(islice(self._awaited, limits.KEYS_AT_ONCE)), self._forgotten
             for id in ids:
                 del self._awaited[id]
         at = self._monotonic()  # before the read: rows may be older than this, never younger
@@ -97,3 +94,12 @@ def key_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[ApiKey
 
 def session_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[WebSession]:
     return RowCache(engine, WebSession, monotonic=monotonic)
+
+
+class NeedsLookup(Exception):
+    """`run` reads and caches the missing value; then try again. Lookups of the same name run once."""
+
+    def __init__(self, name: str, run: Callable[[], None]) -> None:
+        super().__init__(name)
+        self.name = name
+        self.run = run

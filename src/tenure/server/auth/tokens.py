@@ -15,15 +15,13 @@ from typing import Any, NamedTuple
 import jwt
 
 from tenure.core import ids, limits, roles
-from tenure.core.errors import InvalidInput, NotSignedIn
-from tenure.server.auth.key_sets import Fetch, KeySet
+from tenure.core.errors import AuthUnavailable, InvalidInput, NotSignedIn
 from tenure.server.auth.policy import Jwt
+from tenure.server.auth.row_cache import NeedsLookup
 
 BY_SECRET = ("HS256",)
 BY_PUBLIC_KEY = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 LEEWAY = limits.JWT_LEEWAY
-LARGEST = limits.JWT_CHARACTERS
-LONGEST_SUBJECT = limits.JWT_SUBJECT
 KEPT = limits.TOKEN_CACHE
 MOST = limits.TOKENS_CACHED
 
@@ -72,8 +70,8 @@ class Tokens:
 
     def _decoded(self, token: str) -> dict[str, Any]:
         settings = self._settings
-        if len(token) > LARGEST:
-            raise NotSignedIn(f"the token may have at most {LARGEST} characters (got {len(token)})")
+        if len(token) > limits.JWT_CHARACTERS:
+            raise NotSignedIn(f"the token may have at most {limits.JWT_CHARACTERS} characters (got {len(token)})")
         try:
             key: Any = settings.secret
             if self._keys is not None:
@@ -122,10 +120,83 @@ class Tokens:
                 ids.check_name(name, "a name in the token")
         except InvalidInput as error:
             raise NotSignedIn(error.message) from None
-        if not 1 <= len(content["sub"]) <= LONGEST_SUBJECT:
-            raise NotSignedIn(f"the token's sub must have 1 to {LONGEST_SUBJECT} characters")
+        if not 1 <= len(content["sub"]) <= limits.JWT_SUBJECT:
+            raise NotSignedIn(f"the token's sub must have 1 to {limits.JWT_SUBJECT} characters")
         return Claims(content["sub"], role, agent, tuple(projects or ()), tuple(can or ()), float(content["exp"]))
 
 
 def _name(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
+
+
+FRESH = limits.JWKS_FRESH
+AGAIN = 30.0
+OLDEST = limits.JWKS_OLDEST
+LARGEST_SET = limits.JWKS_BYTES
+
+Fetch = Callable[[str], Any]
+
+
+class KeySet:
+    """An issuer's public keys, fetched from its JWKS URL and cached.
+
+    They are fetched again after ten minutes, or when a token names an unknown key: at most every half minute, since
+    anybody can invent a name. While the issuer is unavailable the cached keys are valid for a day.
+    """
+
+    def __init__(
+        self, url: str, *, fetch: Fetch | None = None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._url = url
+        self._fetch = fetch or fetched
+        self._monotonic = monotonic
+        self._keys: dict[str | None, jwt.PyJWK] = {}
+        self._fetched_at: float | None = None
+        self._tried_at: float | None = None
+        self._error = ""
+
+    def find(self, id: str | None) -> jwt.PyJWK:
+        """The key with that id, or the only key; NeedsLookup if the set must be fetched first."""
+        now = self._monotonic()
+        age = float("inf") if self._fetched_at is None else now - self._fetched_at
+        may_try = self._tried_at is None or now - self._tried_at >= AGAIN
+        if may_try and (age >= FRESH or (id is not None and id not in self._keys)):
+            raise NeedsLookup(f"keys {self._url}", self._lookup)
+        if age >= OLDEST:
+            raise AuthUnavailable(
+                f"cannot fetch the signing keys from {self._url}: {self._error}", "nothing was done; send it again"
+            )
+        key = next(iter(self._keys.values())) if id is None and len(self._keys) == 1 else self._keys.get(id)
+        if key is None:
+            raise NotSignedIn("the token is signed with a key that its issuer does not publish")
+        return key
+
+    def _lookup(self) -> None:
+        self._tried_at = self._monotonic()
+        try:
+            found = jwt.PyJWKSet.from_dict(self._fetch(self._url))
+        except Exception as error:  # noqa: BLE001 the old keys stay, and the error is reported when they expire
+            self._error = f"{type(error).__name__}: {error}"[:300]
+            return
+        # Without keys for other uses, and without secrets, which do not belong in a public set.
+        good = [key for key in found.keys if key.public_key_use in (None, "sig") and key.key_type != "oct"]
+        self._keys = {key.key_id: key for key in good}
+        self._fetched_at = self._tried_at
+
+
+def fetched(url: str) -> Any:
+    """The JSON at the URL, with verified TLS, no redirects, a timeout and a maximum size."""
+    import httpx2
+    import msgspec
+
+    with (
+        httpx2.Client(timeout=limits.JWKS_TIMEOUT, follow_redirects=False, trust_env=False) as client,
+        client.stream("GET", url, headers={"accept": "application/json"}) as answer,
+    ):
+        answer.raise_for_status()
+        body = b""
+        for part in answer.iter_bytes():
+            body += part
+            if len(body) > LARGEST_SET:
+                raise ValueError(f"more than {LARGEST_SET} bytes")
+    return msgspec.json.decode(body)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+from tenure.server.requests import Receive, Scope, Send
+
 Headers = list[tuple[bytes, bytes]]
 
 TYPES = {
@@ -26,8 +26,7 @@ TYPES = {
     "svg": b"image/svg+xml",
     "txt": b"text/plain; charset=utf-8",
 }
-# Only scripts and styles of our own files, and nothing from other hosts: even injected markup could not run, load or
-# send anything.
+# Only our scripts and styles, and nothing from other hosts: injected markup could not run, load or send anything.
 POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -106,6 +105,7 @@ def _plainly(status: int, text: bytes) -> tuple[int, Headers, bytes]:
     return status, [(b"content-type", TYPES["txt"]), (b"content-length", b"%d" % len(text))], text
 
 
+@cache
 def _file(name: str, content: bytes) -> File:
     packed = gzip.compress(content, mtime=0) if len(content) > SMALL else content
     tag = b'"%s"' % _digest(content)[:20].encode()

@@ -26,8 +26,9 @@ RFC 3339 in UTC; an instant that a program acts on comes with a duration in seco
 
 A granted claim has a *receipt*. It is the only proof of the claim: every write of a holder sends it.
 
-A server on a loopback address may be open: then requests need no key, and `Tenure-Agent`, `Tenure-Session` and
-`Tenure-User` name the caller. `Tenure-Role` lowers the caller's role and never raises it.
+Requests carry `Authorization: Bearer KEY`. A server on a loopback address also accepts the token of its start, which is
+in a file of the user who started it; `tenure serve` with `serve.auth = "open"` needs neither. `Tenure-Agent`,
+`Tenure-Session` and `Tenure-User` then name the caller. `Tenure-Role` lowers the caller's role and never raises it.
 `x-tenure-role` is the lowest role that an operation needs: viewer, agent, member, admin, owner.
 """
 
@@ -57,7 +58,7 @@ SECURITY: dict[str, Any] = {
         "type": "http",
         "scheme": "bearer",
         "description": "an API key of this server, or a JWT of the configured issuer",
-    },
+    }
 }
 
 

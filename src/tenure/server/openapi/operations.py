@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.client.routes import AS_JSON, P, Route
-from tenure.client.statuses import OF_ERROR, OF_KIND, OF_OUTCOME
+from tenure.client.routes import AS_JSON, OF_ERROR, OF_KIND, OF_OUTCOME, P, Route
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core import roles, views

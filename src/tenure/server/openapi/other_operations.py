@@ -14,6 +14,12 @@ from tenure.server.openapi.operations import JSON, PROBLEM, Operation, page, par
 from tenure.server.openapi.schemas import ASKED, ref
 
 _ANY = (400, 401, 403, 404, 413, 429, 500, 503)
+_WRITE = (400, 401, 403, 413, 429, 500, 503)
+_OBJECT: Schema = {"type": "object"}
+_TEXT: Schema = {"type": "string"}
+_BINARY: Schema = {"schema": {"type": "string", "format": "binary"}}
+_OUTCOME: Schema = {JSON: {"schema": ref("Outcome")}}
+_BOTH: Schema = {**_OUTCOME, PROBLEM: {"schema": ref("Problem")}}
 
 
 def paths() -> dict[str, dict[str, Operation]]:
@@ -29,23 +35,18 @@ def paths() -> dict[str, dict[str, Operation]]:
         PREFIX + "/coordinator/recover": {"post": _recover()},
         PREFIX + "/coordinator/logs": {"get": _logs()},
         PREFIX + DELIVERIES: {"post": _delivery()},
-        "/health": {
-            "get": _probe(
-                "health", "The process responds.", _object(status={"const": "ok"}, version={"type": "string"})
-            )
-        },
-        "/ready": {"get": _probe("readiness", "The store responds in time.", _object(status={"const": "ready"}), 503)},
+        "/health": {"get": _open("health", "The process responds.", _fields(status={"const": "ok"}, version=_TEXT))},
+        "/ready": {"get": _open("readiness", "The store responds in time.", _fields(status={"const": "ready"}), 503)},
         "/health/coordinator": {"get": _coordinator_health()},
         "/metrics": {"get": _metrics()},
         PREFIX + "/me": {"get": _view("me", "The current principal.", ref("PrincipalView"))},
         "/login": {"post": _login()},
-        "/logout": {"post": _probe("logout", "End the dashboard session.", {"type": "object"}, 400, 403)},
-        "/openapi.json": {"get": _probe("openapi", "This document.", {"type": "object"})},
+        "/logout": {"post": _open("logout", "End the dashboard session.", _OBJECT, 400, 403)},
+        "/openapi.json": {"get": _open("openapi", "This document.", _OBJECT)},
     }
 
 
-def _object(**properties: Schema) -> Schema:
-    return {"type": "object", "properties": properties, "required": list(properties)}
+# --- parts -----------------------------------------------------------------------------------------------------
 
 
 def _operation(id: str, summary: str, theme: str, role: str | None, **more: Any) -> Operation:
@@ -54,156 +55,145 @@ def _operation(id: str, summary: str, theme: str, role: str | None, **more: Any)
     return made if role is not None else {**made, "security": []}
 
 
-def _view(id: str, summary: str, schema: Schema, role: str = "viewer", **more: Any) -> Operation:
-    responses = {"200": {"description": "the view", "content": {JSON: {"schema": schema}}}, **problems(*_ANY)}
-    return _operation(id, summary, "server", role, responses=responses, **more)
+def _view(id: str, summary: str, schema: Schema, role: str = "viewer", theme: str = "server", **more: Any) -> Operation:
+    return _operation(id, summary, theme, role, responses={**_ok("the view", schema), **problems(*_ANY)}, **more)
+
+
+def _open(id: str, summary: str, schema: Schema, *statuses: int, **more: Any) -> Operation:
+    responses = {**_ok("ok", schema), **problems(*statuses, 500)}
+    return _operation(id, summary, "server", None, responses=responses, **more)
+
+
+def _ok(description: str, schema: Schema) -> Schema:
+    return {"200": {"description": description, "content": {JSON: {"schema": schema}}}}
+
+
+def _fields(**properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _body(content: Schema, *, required: bool = True) -> Schema:
+    return {"required": required, "content": content}
+
+
+def _query(name: str, schema: Schema) -> Schema:
+    return {"name": name, "in": "query", "schema": schema}
+
+
+def _header(name: str, description: str, *, required: bool = False) -> Schema:
+    return {"name": name, "in": "header", "required": required, "description": description, "schema": _TEXT}
+
+
+# --- operations ------------------------------------------------------------------------------------------------
 
 
 def _batch(id: str, summary: str) -> Operation:
     """Each command needs its own role, and is refused in its place."""
-    body = _object(commands={"type": "array", "items": ref("AnyCommand"), "maxItems": inputs.MOST_COMMANDS})
+    body = _fields(commands={"type": "array", "items": ref("AnyCommand"), "maxItems": inputs.MOST_COMMANDS})
     body["properties"]["request_ids"] = {
-        "type": ["array", "null"], "items": {"type": ["string", "null"], "maxLength": inputs.LONGEST_NAME},
+        "type": ["array", "null"],
+        "items": {"type": ["string", "null"], "maxLength": inputs.LONGEST_NAME},
         "description": "the Idempotency-Key of each command, or null",
-    }  # fmt: skip
+    }
     body["additionalProperties"] = False
-    answer = _object(outcomes={"type": "array", "items": {"anyOf": [ref("Outcome"), ref("Problem")]}})
-    content = {"schema": body, "example": examples.BATCH}
-    return _operation(
-        id, summary, "projects", "viewer",
-        parameters=[*path_parameters(BATCH), parameter("traceparent")],
-        requestBody={"required": True, "content": {JSON: content}},
-        responses={
-            "200": {"description": "one outcome for each command, in order", "content": {JSON: {"schema": answer}}},
-            **problems(*_ANY),
-        },
-    )  # fmt: skip
+    answer = _fields(outcomes={"type": "array", "items": {"anyOf": [ref("Outcome"), ref("Problem")]}})
+    parameters = [*path_parameters(BATCH), parameter("traceparent")]
+    content = {JSON: {"schema": body, "example": examples.BATCH}}
+    responses = {**_ok("one outcome for each command, in order", answer), **problems(*_ANY)}
+    more = {"parameters": parameters, "requestBody": _body(content), "responses": responses}
+    return _operation(id, summary, "projects", "viewer", **more)
 
 
 def _news() -> Operation:
-    mark = {"name": "mark", "in": "query", "schema": {"type": "number", "minimum": 0, "default": 0}}
-    made = _view(
-        "news", "Wait until the log has events beyond `mark`.", _object(mark={"type": "integer"}),
-        parameters=[*path_parameters(NEWS), mark, parameter("wait")],
-    )  # fmt: skip
-    return {**made, "tags": ["log"]}
-
-
-_BYTES: Schema = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-
-
-def _header(name: str, description: str, *, required: bool = False) -> Schema:
-    schema = {"type": "string"}
-    return {"name": name, "in": "header", "required": required, "description": description, "schema": schema}
+    mark = _query("mark", {"type": "number", "minimum": 0, "default": 0})
+    parameters = [*path_parameters(NEWS), mark, parameter("wait")]
+    schema = _fields(mark={"type": "integer"})
+    return _view("news", "Wait until the log has events beyond `mark`.", schema, theme="log", parameters=parameters)
 
 
 def _put_artifact() -> Operation:
     """A name may contain slashes, unescaped."""
-    outcome = {JSON: {"schema": ref("Outcome")}}
-    refused = {**outcome, PROBLEM: {"schema": ref("Problem")}}
-    return _operation(
-        "put_artifact", "Store the body as a named artifact of the claim.", "tasks", "agent",
-        parameters=[
-            *path_parameters(ARTIFACT),
-            _header("Tenure-Receipt", "the receipt of the claim", required=True),
-            _header("Content-Digest", "RFC 9530, `sha-256=:…:`; a body with another digest is refused"),
-            parameter("traceparent"),
-        ],
-        requestBody={"required": True, "content": _BYTES},
-        responses={
-            "200": {"description": "stored", "content": outcome},
-            "404": {"description": "no such task", "content": refused},
-            "409": {"description": "no longer the holder", "content": refused},
-            **problems(400, 401, 403, 413, 429, 500, 503),
-        },
-    )  # fmt: skip
+    parameters = [
+        *path_parameters(ARTIFACT),
+        _header("Tenure-Receipt", "the receipt of the claim", required=True),
+        _header("Content-Digest", "RFC 9530, `sha-256=:…:`; a body with another digest is refused"),
+        parameter("traceparent"),
+    ]
+    responses = {
+        "200": {"description": "stored", "content": _OUTCOME},
+        "404": {"description": "no such task", "content": _BOTH},
+        "409": {"description": "no longer the holder", "content": _BOTH},
+        **problems(*_WRITE),
+    }
+    more = {"parameters": parameters, "requestBody": _body({"application/octet-stream": _BINARY})}
+    summary = "Store the body as a named artifact of the claim."
+    return _operation("put_artifact", summary, "tasks", "agent", **more, responses=responses)
 
 
 def _get_artifact() -> Operation:
-    number = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
-    generation = {"name": "generation", "in": "query", "schema": number}
-    return _operation(
-        "get_artifact", "Download an artifact, or a Range of it.", "tasks", "viewer",
-        parameters=[
-            *path_parameters(ARTIFACT), generation,
-            _header("Range", "`bytes=FROM-TO`, one range"), _header("If-None-Match", "the ETag of a copy"),
-        ],
-        responses={
-            "200": {"description": "the whole artifact", "content": _ANY_BYTES},
-            "206": {"description": "the requested range", "content": _ANY_BYTES},
-            "304": {"description": "not modified"},
-            "416": {"description": "invalid range", "content": {PROBLEM: {"schema": ref("Problem")}}},
-            **problems(*_ANY),
-        },
-    )  # fmt: skip
-
-
-_ANY_BYTES: Schema = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
+    generation = _query("generation", {"type": "integer", "minimum": 0, "maximum": 999_999_999})
+    headers = [_header("Range", "`bytes=FROM-TO`, one range"), _header("If-None-Match", "the ETag of a copy")]
+    responses = {
+        "200": {"description": "the whole artifact", "content": {"*/*": _BINARY}},
+        "206": {"description": "the requested range", "content": {"*/*": _BINARY}},
+        "304": {"description": "not modified"},
+        "416": {"description": "invalid range", "content": {PROBLEM: {"schema": ref("Problem")}}},
+        **problems(*_ANY),
+    }
+    more = {"parameters": [*path_parameters(ARTIFACT), generation, *headers], "responses": responses}
+    return _operation("get_artifact", "Download an artifact, or a Range of it.", "tasks", "viewer", **more)
 
 
 def _delivery() -> Operation:
     """The sender defines the body; signature headers replace the key."""
     names = ("webhook-id", "webhook-timestamp", "webhook-signature", "x-github-delivery", "x-hub-signature-256")
-    headers = [{"name": name, "in": "header", "schema": {"type": "string"}} for name in names]
-    outcome = {JSON: {"schema": ref("Outcome")}}
+    headers = [{"name": name, "in": "header", "schema": _TEXT} for name in names]
     answers = {
-        "200": {"description": "accepted before, or filtered out", "content": outcome},
-        "201": {"description": "accepted", "content": outcome},
-        "409": {"description": "the trigger is paused", "content": outcome},
-        "422": {"description": "the trigger's template cannot create its tasks", "content": outcome},
+        "200": "accepted before, or filtered out",
+        "201": "accepted",
+        "409": "the trigger is paused",
+        "422": "the trigger's template cannot create its tasks",
     }
-    return _operation(
-        "take_delivery", "Deliver a signed webhook to a trigger.", "triggers", None,
-        parameters=[*path_parameters(DELIVERIES), *headers],
-        requestBody={"required": True, "content": {JSON: {"schema": {"type": "object"}}}},
-        responses={**answers, **problems(400, 401, 403, 413, 429, 500, 503)},
-    )  # fmt: skip
+    outcomes = {status: {"description": meaning, "content": _OUTCOME} for status, meaning in answers.items()}
+    more = {
+        "parameters": [*path_parameters(DELIVERIES), *headers],
+        "requestBody": _body({JSON: {"schema": _OBJECT}}),
+        "responses": {**outcomes, **problems(*_WRITE)},
+    }
+    return _operation("take_delivery", "Deliver a signed webhook to a trigger.", "triggers", None, **more)
 
 
 def _recover() -> Operation:
-    return _view(
-        "coordinator_recover", "Settle all due tasks now, in one project or all.", ref("RecoveredView"),
-        "admin", requestBody={"required": False, "content": {JSON: {"schema": ref("RecoverBody")}}},
-    )  # fmt: skip
+    body = _body({JSON: {"schema": ref("RecoverBody")}}, required=False)
+    summary = "Settle all due tasks now, in one project or all."
+    return _view("coordinator_recover", summary, ref("RecoveredView"), "admin", requestBody=body)
 
 
 def _logs() -> Operation:
-    asked = {
-        "level": {"type": "string", "enum": list(LEVELS), "default": "info"},
-        "limit": {"type": "integer", "minimum": 0, "maximum": MOST_LOGGED, "default": 100},
-        "since": ASKED,
-    }
+    parameters = [
+        _query("level", {"type": "string", "enum": list(LEVELS), "default": "info"}),
+        _query("limit", {"type": "integer", "minimum": 0, "maximum": MOST_LOGGED, "default": 100}),
+        _query("since", ASKED),
+    ]
     items = {"type": "array", "items": {"anyOf": [ref("EventView"), ref("NoteView")]}}
-    return _view(
-        "coordinator_logs", "The coordinator's log: events that time caused.", page(items, {"type": "null"}), "admin",
-        parameters=[{"name": name, "in": "query", "schema": schema} for name, schema in asked.items()],
-    )  # fmt: skip
-
-
-def _probe(id: str, summary: str, schema: Schema, *statuses: int) -> Operation:
-    responses = {"200": {"description": "ok", "content": {JSON: {"schema": schema}}}, **problems(*statuses, 500)}
-    return _operation(id, summary, "server", None, responses=responses)
+    summary = "The coordinator's log: events that time caused."
+    return _view("coordinator_logs", summary, page(items, {"type": "null"}), "admin", parameters=parameters)
 
 
 def _login() -> Operation:
-    made = _probe(
-        "login", "Exchange a key for the dashboard's cookie.", ref("PrincipalView"), 400, 401, 403, 413, 429, 503
-    )
-    return {**made, "requestBody": {"required": True, "content": {JSON: {"schema": ref("LoginBody")}}}}
+    body = _body({JSON: {"schema": ref("LoginBody")}})
+    summary = "Exchange a key for the dashboard's cookie."
+    return _open("login", summary, ref("PrincipalView"), 400, 401, 403, 413, 429, 503, requestBody=body)
 
 
 def _coordinator_health() -> Operation:
-    made = _probe("coordinator_health", "The store has a leader.", ref("CoordinatorHealth"), 503)
+    made = _open("coordinator_health", "The store has a leader.", ref("CoordinatorHealth"), 503)
     content = {JSON: {"schema": ref("CoordinatorHealth")}, PROBLEM: {"schema": ref("Problem")}}
-    made["responses"]["503"] = {"description": "nobody leads, or the store is statuses", "content": content}
+    made["responses"]["503"] = {"description": "no process leads, or the store is unavailable", "content": content}
     return made
 
 
 def _metrics() -> Operation:
-    text = {"text/plain": {"schema": {"type": "string"}}}
-    return _operation(
-        "metrics", "Metrics for Prometheus.", "server", "viewer",
-        responses={
-            "200": {"description": "the Prometheus text format", "content": text}, **problems(401, 403, 429, 500, 503)
-        },
-    )  # fmt: skip
+    page = {"200": {"description": "the Prometheus text format", "content": {"text/plain": {"schema": _TEXT}}}}
+    responses = {**page, **problems(401, 403, 429, 500, 503)}
+    return _operation("metrics", "Metrics for Prometheus.", "server", "viewer", responses=responses)

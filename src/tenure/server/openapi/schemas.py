@@ -20,8 +20,8 @@ from tenure.core import queries as q
 from tenure.core.instants import is_instant
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.views import coordinator_views, team_views
-from tenure.server.bodies import LoginBody, RecoverBody, body_type
 from tenure.server.openapi.bounds import Schema, bounded
+from tenure.server.requests import LoginBody, RecoverBody, body_type
 
 # Views of endpoints outside of the route table.
 OTHER_VIEWS = (
@@ -175,10 +175,9 @@ def _batch() -> dict[str, Schema]:
     for kind in kinds.values():
         plain = _body(kind.__name__, made[kind.__name__])
         tag = {"type": "string", "const": kind.__struct_config__.tag}
-        named[f"{kind.__name__}Command"] = {
-            **plain, "title": f"{kind.__name__}Command", "properties": {"command": tag, **plain["properties"]},
-            "required": ["command", *plain.get("required", ())],
-        }  # fmt: skip
+        name, properties = f"{kind.__name__}Command", {"command": tag, **plain["properties"]}
+        required = ["command", *plain.get("required", ())]
+        named[name] = {**plain, "title": name, "properties": properties, "required": required}
     either = {
         "title": "AnyCommand",
         "description": "Any command, with its kind in `command`.",

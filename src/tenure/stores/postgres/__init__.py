@@ -1,34 +1,35 @@
 """A schema of a PostgreSQL database, 13 or newer: for a team, and for several machines.
 
-    store.py        the store: opening, waiting, check
-    journeys.py     one transaction: how it begins, asks and ends, with few journeys to the server
-    transaction.py  its verbs
-    hot.py          the statements of the short way
-    queries.py      every other statement text that is not made from a struct
-    log.py          questions to the log
-    blocks.py       events that a batch wrote as one row, and their words
-    writing.py      changes as statements
-    cursors.py      going on in the log, without skipping what commits late
-    waiting.py      the thread that listens for all who wait
-    link.py         one connection: statements in one round trip, prepared where that is safe
-    connections.py  the pool of them
-    values.py       Python's values as parameters, and back
-    address.py      what a URL says
-    schema.py       migrations
-    failures.py     PostgreSQL's errors as ours
+    store.py               the store: opening, waiting, check
+    pipeline.py            one transaction: how it begins, queries and ends, with few round trips
+    transaction.py         its verbs
+    hot_statements.py      the statements of the fast path
+    statement_texts.py     the other statements that are not made from a struct
+    tables.py              statements of one table; kinds that are kept as two tables
+    log_statements.py      queries of the log
+    event_blocks.py        events that a batch wrote as one row
+    log_cursor.py          following the log without skipping an event that commits late
+    notifications.py       the thread that listens for all waiters
+    connection.py          one connection: statements in one round trip, prepared where that is safe
+    connection_pool.py     the pool of them
+    values.py              Python's values as parameters, and back
+    address.py             the URL
+    schema.py              migrations
+    planner_statistics.py  statistics for tables that are still empty
+    errors.py              PostgreSQL's errors as ours
 
 Invariants:
-- **One writer a project.** A write transaction takes the project's lock (an advisory one that ends with it) before it
-  reads anything there, the clock and the epoch included. The engine reads by index, counts what it finds and goes by
-  what is not there; locks on rows would leave all of that open, and would be taken in the order of its commands,
-  which deadlocks. Projects do not wait for each other.
-- **Unless nothing but fused verbs write.** Those guard their rows in the write itself, so they take the project's lock
-  shared: results, renewals and one batch of claims run side by side, and never beside one who decides. Who comes second
-  to a row begins anew.
+- **One writer per project.** A write transaction takes the project's lock (an advisory lock that ends with it) before
+  it reads anything there, the clock and the epoch included. The engine reads by index, counts rows and relies on rows
+  that are absent; row locks would not cover that, and would be taken in the order of its commands, which deadlocks.
+  Projects do not wait for each other.
+- **Unless only the fast path writes.** Its statements guard their rows in the write itself, so they take the project's
+  lock shared: results, renewals and one batch of claims run at the same time, and never beside a transaction that
+  decides. The second writer of a row starts over.
 - Locks are taken in one order: projects and their claims by the number of the lock, then the epoch's, shared, then the
-  writer's floor, before its first event, which nobody waits for. So nobody deadlocks.
-- No session state: any transaction may run on any session. Only the thread that listens keeps a session to itself.
-- What is not known to be committed is never told as such, and the other way round: see `_commit`.
+  writer's floor, before its first event; nobody waits for a floor. So there is no deadlock.
+- No session state: any transaction may run on any session. Only the listening thread has a session for itself.
+- A commit whose outcome is unknown is never reported as done or as not done: see `_commit`.
 - Every statement names the tenant.
 """
 

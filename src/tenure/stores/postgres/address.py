@@ -1,20 +1,21 @@
-"""What a URL says: where the server is, and the few things in it that are ours.
+"""The URL of a store: the server's address and a few settings of ours.
 
     postgresql://user@host:5432/database?schema=tenure&pool=10&direct=host:5433
 
-`schema` is where the tables lie (`tenure` unless given), `pool` how many connections a process may have at most,
-`direct` the server's own host and port where the URL leads to a pooler: waiting for news listens there. All else is
-libpq's.
+`schema` is the schema with the tables (`tenure` unless given), `pool` the most connections of a process, `direct` the
+server's host and port where the URL leads to a pooler: the listener for notifications connects there. Everything else
+is passed to libpq.
 """
 
 from __future__ import annotations
 
 import re
+import socket
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
-from psycopg import conninfo
+from psycopg import conninfo, pq
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
@@ -22,6 +23,7 @@ from tenure.core.errors import InvalidInput
 EXAMPLE = "A store's URL looks like postgresql://user@host/database?schema=tenure"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _POOL = 10
+_FULL = ("too many clients", "remaining connection slots", "too many connections")
 MOST = limits.POOL
 # libpq's own defaults wait for minutes on a network that swallows packets.
 _USUAL = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
@@ -30,13 +32,13 @@ _USUAL = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval
 class Address(NamedTuple):
     shown: str  # the URL without its password
     conninfo: str
-    direct: str | None  # as `conninfo`, past the pooler
+    direct: str | None  # as `conninfo`, without the pooler
     schema: str
     pool: int
 
 
 def parse(url: str) -> Address:
-    """Raises InvalidInput for what is no URL of a store."""
+    """Raises InvalidInput where the URL is not valid."""
     try:
         parts = urlsplit(url)
         given = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -46,12 +48,12 @@ def parse(url: str) -> Address:
         theirs = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(given, quote_via=quote)))
         settings: dict[str, Any] = {**_USUAL, **conninfo.conninfo_to_dict(theirs)}
     except (ValueError, psycopg.ProgrammingError) as error:
-        raise InvalidInput(f"this is no URL of a PostgreSQL store: {str(error).strip()}", EXAMPLE) from None
+        raise InvalidInput(f"this is not a valid URL of a PostgreSQL store: {str(error).strip()}", EXAMPLE) from None
     if not _NAME.fullmatch(schema):
-        raise InvalidInput(f"schema {schema!r}: small letters, digits and _ only, at most 63", EXAMPLE)
+        raise InvalidInput(f"schema must be at most 63 small letters, digits and _ (got {schema!r})", EXAMPLE)
     if not (pool.isdecimal() and 1 <= int(pool) <= MOST):
-        raise InvalidInput(f"pool={pool!r}: how many connections at most, from 1 to {MOST}", EXAMPLE)
-    # Whoever decides must read what it has written: a standby is behind, and refuses to write.
+        raise InvalidInput(f"pool must be a number of connections from 1 to {MOST} (got {pool!r})", EXAMPLE)
+    # A transaction must read its own writes: a standby lags behind, and refuses to write.
     settings.setdefault("target_session_attrs", "read-write")
     settings.setdefault("application_name", "tenure")
     settings["client_encoding"] = "UTF8"
@@ -59,7 +61,7 @@ def parse(url: str) -> Address:
     if direct is not None:
         host, _, port = direct.rpartition(":")
         if not host or not port.isdecimal():
-            raise InvalidInput(f"direct={direct!r}: the server's own host:port", EXAMPLE)
+            raise InvalidInput(f"direct must be the server's host:port (got {direct!r})", EXAMPLE)
         past = conninfo.make_conninfo(**{**settings, "host": host, "port": port, "hostaddr": None})
     return Address(_without_password(parts.geturl()), conninfo.make_conninfo(**settings), past, schema, int(pool))
 
@@ -70,3 +72,28 @@ def _without_password(url: str) -> str:
     shown = parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}")
     kept = [(name, value) for name, value in parse_qsl(parts.query) if name not in ("password", "sslpassword")]
     return urlunsplit(shown._replace(query=urlencode(kept, safe="/:")))
+
+
+def may_come_back(url: str, why: str) -> bool:
+    """Whether it is worth trying again after opening the store failed with `why`.
+
+    Not where a server answers and refuses: a wrong password, role or database stays wrong. Not where the host is
+    unknown.
+    """
+    server = parse(url).conninfo
+    if any(text in why for text in _FULL):
+        return True
+    return _is_known(server) and pq.PGconn.ping(server.encode()) in (pq.Ping.REJECT, pq.Ping.NO_RESPONSE)
+
+
+def _is_known(server: str) -> bool:
+    for host in str(conninfo.conninfo_to_dict(server).get("host") or "").split(","):
+        if not host or host.startswith(("/", "@")):
+            return True
+        try:
+            socket.getaddrinfo(host, None)
+        except socket.gaierror as error:
+            if error.errno == socket.EAI_NONAME:
+                continue
+        return True
+    return False

@@ -1,17 +1,18 @@
 """One connection, and the statements that run on it.
 
-Below psycopg's cursors, on its `pq`: statements of one call go out together and come back together, in one round trip,
-and are prepared by our own count. psycopg would prepare each text once for every combination of types and None.
+It uses psycopg's `pq` instead of its cursors: the statements of one call take one round trip, and are prepared when a
+text comes again. psycopg would prepare each text once for every combination of types and None.
 
-Nothing on the server outlives a transaction but prepared statements, and those only on a direct connection. Whether
-it is one shows by itself: a pooler hands out a process id of its own making.
+Only prepared statements outlive a transaction on the server, and only on a direct connection. A pooler is recognised by
+the process id that it reports, which is not the server's.
 """
 
 from __future__ import annotations
 
 import select
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -27,21 +28,21 @@ from tenure.stores.postgres.values import parameters
 
 _PREPARED_AT_MOST = limits.PREPARED
 _PLANS_AT_FIRST, _PLANS_AT_MOST = 1.0, 300.0  # seconds that plans are kept, longer each time
-_AT_ONCE = 200  # statements on their way: the answers to so many fit into a socket's buffer
-_SILENCE = 5.0  # seconds beyond the server's own timeouts, after which it counts as gone
+_AT_ONCE = 200  # statements sent together: their answers fit into a socket's buffer
+_SILENCE = 5.0  # seconds beyond the server's timeouts, after which it counts as lost
 
 Statement = tuple[str, Sequence[Any]]
 Rows = list[tuple[Any, ...]]
 
 
 class Answer:
-    """What one statement gave: its rows, or how many it touched."""
+    """The result of one statement: its rows, or how many it touched."""
 
-    __slots__ = ("_link", "_result")
+    __slots__ = ("_connection", "_result")
 
-    def __init__(self, result: pq.abc.PGresult, link: Connection) -> None:
+    def __init__(self, result: pq.abc.PGresult, connection: Connection) -> None:
         self._result = result
-        self._link = link
+        self._connection = connection
 
     @property
     def touched(self) -> int:
@@ -56,14 +57,14 @@ class Answer:
         return self._result.ntuples
 
     def first(self) -> list[bytes | None]:
-        """The first row, as the server has written it."""
+        """The first row, as the server sent it."""
         return [self._result.get_value(0, column) for column in range(self._result.nfields)]
 
     def rows(self) -> Rows:
-        return self._loaded(self._link.loader)
+        return self._loaded(self._connection.loader)
 
     def rows_apart(self) -> Rows:
-        """As `rows`, when the link may be another thread's by now."""
+        """As `rows`, when another thread may be using the connection by now."""
         return self._loaded(Transformer())
 
     def _loaded(self, loader: Any) -> Rows:
@@ -73,11 +74,11 @@ class Answer:
 
 
 class Connection:
-    """Used by one thread at a time. After Lost it is of no use any more."""
+    """Used by one thread at a time. After Lost it cannot be used any more."""
 
     def __init__(self, wire: pq.abc.PGconn, patience: float) -> None:
-        """`patience`: seconds that the server's own timeouts let a statement take."""
-        self.is_direct = False  # and not a pooler's
+        """`patience`: seconds that the server's timeouts allow a statement."""
+        self.is_direct = False  # not through a pooler
         self.prepares = False
         self.patience = patience
         self.notices: list[Notice] = []
@@ -93,21 +94,21 @@ class Connection:
         self._seen: set[str] = set()
         self._poll = select.poll()
         self._poll.register(self._wire.socket, select.POLLIN)
-        self._bell = select.poll()
-        self._owed: list[str | None] | None = None  # what comes for a statement whose answer nobody waits for
+        self._hearing = select.poll()
+        self._owed: list[str | None] | None = None  # the answers to a posted statement, still to be read
 
     @property
     def is_open(self) -> bool:
         return self._wire.status == pq.ConnStatus.OK
 
     @property
-    def told_process(self) -> int:
-        """Which process serves us, as whoever took our call has said."""
+    def reported_process(self) -> int:
+        """The server's process id, as reported when connecting; a pooler reports another one."""
         return self._wire.backend_pid
 
     @property
     def version(self) -> int:
-        """Of the server: 150004 is 15.4."""
+        """The server's: 150004 is 15.4."""
         return self._wire.server_version
 
     @property
@@ -118,15 +119,14 @@ class Connection:
         return self.run([(text, values)])[0].rows()
 
     def run(self, statements: Sequence[Statement], aside: Statement | None = None) -> list[Answer]:
-        """The answers, in order, after one round trip. Raises Failed for the first that fails: none behind it runs.
+        """The answers, in order, after one round trip. Raises Failed for the first that fails: no later one runs.
 
-        Nobody minds whether `aside` fails, which is run last.
+        `aside` is run last, and its failure is ignored.
         """
-        if self._owed is not None:
-            self._take_owed()
+        self._take_owed()
         if self._prepared and not self.in_transaction and time.monotonic() > self._plans_until:
-            self._plan_anew()
-        # All are encoded before the first is sent: a value that cannot be must not leave half of them on their way.
+            self._plan_again()
+        # All are encoded before the first is sent: a value that cannot be encoded must not leave half of them sent.
         ready = [(text, parameters(values)) for text, values in (*statements, *((aside,) if aside else ()))]
         answers: list[Answer] = []
         for start in range(0, len(ready), _AT_ONCE):
@@ -135,42 +135,42 @@ class Connection:
         return answers[: len(statements)]
 
     def post(self, statement: Statement) -> None:
-        """Run it, last of its transaction or after it, without waiting: its answer is read before the next one's."""
+        """Run it, last in its transaction or after it, without waiting; the next statement reads its answer first."""
         text, values = statement
         coming: list[str | None] = []
-        try:
+        with self._losing():
             self._send(text, parameters(values), coming)
             self._owed = coming
             self._flush()
-        except psycopg.OperationalError as error:
-            self.close()
-            raise Lost(str(error).strip()) from error
 
     def _take_owed(self) -> None:
-        owed, self._owed = self._owed or [], None
-        try:
-            self._receive(owed, syncs=0)
-        except psycopg.OperationalError as error:
-            self.close()
-            raise Lost(str(error).strip()) from error
+        if self._owed is not None:
+            owed, self._owed = self._owed, None
+            with self._losing():
+                self._receive(owed, syncs=0)
 
     def script(self, text: str) -> None:
-        """Run several statements without parameters, one after another, as a migration has them."""
-        if self._owed is not None:
-            self._take_owed()
-        try:
+        """Run several statements without parameters, such as a migration."""
+        self._take_owed()
+        with self._losing():
             self._wire.send_query(text.encode())
             self._flush()
             _, failed = self._receive([""], syncs=0)
-        except psycopg.OperationalError as error:
-            self.close()
-            raise Lost(str(error).strip()) from error
         if failed is not None:
             raise failed
 
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        """Close the connection where it fails, and raise Lost."""
+        try:
+            yield
+        except psycopg.OperationalError as error:
+            self.close()
+            raise Lost(str(error).strip()) from error
+
     def _exchange(self, statements: Sequence[tuple[str, Sequence[bytes | None]]], needed: int) -> list[Answer]:
         wire = self._wire
-        coming: list[str | None] = []  # for each answer that will come: the text that it prepares, if it does
+        coming: list[str | None] = []  # for each expected answer: the text that it prepares, if any
         try:
             if len(statements) == 1 and not self._is_to_prepare(statements[0][0]):
                 self._send(*statements[0], coming)
@@ -188,7 +188,7 @@ class Connection:
             self.close()
             raise Lost(str(error).strip()) from error
         except BaseException:
-            self.close()  # interrupted half way: nobody knows what the server will say next
+            self.close()  # interrupted half way: answers are still to come
             raise
         if failed is not None:
             if failed.state in LOST_STATEMENTS:
@@ -198,7 +198,7 @@ class Connection:
         return answers
 
     def _is_to_prepare(self, text: str) -> bool:
-        """What comes a second time will come often."""
+        """A text that comes a second time will come often."""
         if not self.prepares or text in self._prepared:
             return False
         if text in self._seen and len(self._prepared) < _PREPARED_AT_MOST:
@@ -222,15 +222,15 @@ class Connection:
             wire.send_query_params(numbered(text), given)
         coming.append(None)
 
-    def _plan_anew(self) -> None:
-        """A plan that was made for ten rows must not serve ten thousand, and nothing tells the server so."""
+    def _plan_again(self) -> None:
+        """A plan made for ten rows must not be used for ten thousand, and the server does not notice by itself."""
         self._prepared.clear()
         self._plans_last = min(self._plans_last * 2, _PLANS_AT_MOST)
         self._plans_until = time.monotonic() + self._plans_last
         self._exchange([("DEALLOCATE ALL", ())], 1)
 
     def forget(self) -> None:
-        """Prepared statements are not where we left them: this connection goes on without."""
+        """The server no longer has the prepared statements: this connection continues without."""
         self.prepares = False
         self._prepared.clear()
 
@@ -245,13 +245,13 @@ class Connection:
             wire.consume_input()
 
     def _wait(self) -> None:
-        """Until there is something to do on the socket. The GIL is free meanwhile, and Ctrl-C works."""
+        """Until the socket is ready. The GIL is free meanwhile, and Ctrl-C works."""
         if not self._poll.poll((self.patience + _SILENCE) * 1000):
             self.close()
-            raise Lost(f"the server has not said a word for {self.patience + _SILENCE:g} s")
+            raise Lost(f"the server has not answered for {self.patience + _SILENCE:g} s")
 
     def _receive(self, coming: Sequence[str | None], syncs: int) -> tuple[list[Answer], Failed | None]:
-        """Read everything that will come, and stay in step with the server whatever it says."""
+        """Read every expected answer, and stay in step with the server after an error."""
         wire, answers, step = self._wire, [], 0
         failed: Failed | None = None
         while step < len(coming) or syncs > 0:
@@ -259,7 +259,7 @@ class Connection:
                 self._wait()
                 wire.consume_input()
             result = wire.get_result()
-            if result is None:  # stands behind the answer to each statement
+            if result is None:  # ends the answer to each statement
                 if wire.status != pq.ConnStatus.OK:
                     raise psycopg.OperationalError("the server has closed the connection")
                 step += 1
@@ -270,7 +270,7 @@ class Connection:
             elif status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
                 if coming[step] is None:
                     answers.append(Answer(result, self))
-            else:  # it failed, or something before it did
+            else:  # it failed, or one before it
                 self._prepared.pop(coming[step] or "", None)
                 if status == pq.ExecStatus.FATAL_ERROR and failed is None:
                     failed = _failed(result)
@@ -280,26 +280,23 @@ class Connection:
         return answers, failed
 
     def stop_hearing(self, descriptor: int) -> None:
-        """`hear` also ends when there is something to read here. This link is for hearing from now on."""
-        self._bell.register(self._wire.socket, select.POLLIN)
-        self._bell.register(descriptor, select.POLLIN)
+        """`hear` also ends when this descriptor is readable. The connection is for notifications from now on."""
+        self._hearing.register(self._wire.socket, select.POLLIN)
+        self._hearing.register(descriptor, select.POLLIN)
 
     def hear(self, seconds: float) -> None:
-        """Wait for the server to speak by itself; what it tells goes to `on_news`."""
+        """Wait for notifications, which go to `on_news`."""
         wire = self._wire
-        try:
-            if self._hand_on():  # what came along with the last answer
+        with self._losing():
+            if self._pass_on():  # those that came with the last answer
                 return
-            if self._bell.poll(seconds * 1000):
+            if self._hearing.poll(seconds * 1000):
                 wire.consume_input()
                 if wire.status != pq.ConnStatus.OK:
                     raise psycopg.OperationalError("the server has closed the connection")
-            self._hand_on()
-        except psycopg.OperationalError as error:
-            self.close()
-            raise Lost(str(error).strip()) from error
+            self._pass_on()
 
-    def _hand_on(self) -> int:
+    def _pass_on(self) -> int:
         count = 0
         while (news := self._wire.notifies()) is not None:
             count += 1
@@ -318,28 +315,28 @@ class Connection:
 
 
 def connect(conninfo: str, patience: float, *, prepares: bool = True) -> Connection:
-    """An open connection. Raises StoreAway where there is none to be had, or where the server only reads."""
+    """An open connection. Raises StoreUnavailable where the server cannot be reached, or is read-only."""
     try:
-        link = Connection(_reached(conninfo), patience)
+        connection = Connection(_reached(conninfo), patience)
     except psycopg.Error as error:
         raise StoreUnavailable(f"PostgreSQL cannot be reached: {str(error).strip()}") from error
     try:
-        ((process, encoding),) = link.all("SELECT pg_backend_pid(), current_setting('server_encoding')")
+        ((process, encoding),) = connection.all("SELECT pg_backend_pid(), current_setting('server_encoding')")
     except (Failed, Lost) as error:
-        link.close()
-        raise StoreUnavailable(f"PostgreSQL cannot be asked: {error}") from error
+        connection.close()
+        raise StoreUnavailable(f"PostgreSQL query failed: {error}") from error
     if encoding != "UTF8":
-        link.close()
+        connection.close()
         raise StoreUnavailable(f"the database has the encoding {encoding}; tenure needs UTF8")
-    link.is_direct = process == link.told_process
-    link.prepares = prepares and link.is_direct
-    return link
+    connection.is_direct = process == connection.reported_process
+    connection.prepares = prepares and connection.is_direct
+    return connection
 
 
 def _reached(conninfo: str) -> pq.abc.PGconn:
-    """Without psycopg's connection around it, which has a word to say about each that nobody closes.
+    """Without psycopg's connection around it, which warns about every one that was not closed.
 
-    Each host gets as long as `connect_timeout` says; whoever waits can be interrupted, and holds nobody up.
+    Each host gets `connect_timeout` seconds; the wait can be interrupted, and blocks no other thread.
     """
     settings = psycopg.conninfo.conninfo_to_dict(conninfo)
     hosts = str(settings.get("host") or "").count(",") + 1
@@ -372,6 +369,6 @@ def _failed(result: pq.abc.PGresult) -> Failed:
 
 @lru_cache(maxsize=4096)
 def numbered(text: str) -> bytes:
-    """`?` as $1, $2, …; texts with `$1` in them already have none."""
+    """`?` as $1, $2, …; a text that already has `$1` contains no `?`."""
     first, *others = text.split("?")
     return "".join([first, *(f"${n}{part}" for n, part in enumerate(others, start=1))]).encode()

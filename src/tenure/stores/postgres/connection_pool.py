@@ -24,7 +24,7 @@ class ConnectionPool:
         self.prepares = True
 
     def take(self) -> Connection:
-        """Raises StoreAway where the server cannot be reached, or all connections are busy for too long."""
+        """Raises StoreUnavailable where the server cannot be reached, or all connections stay busy."""
         if self._closed:
             raise StoreUnavailable(f"{self._shown}: the store was closed")
         if not self._free.acquire(timeout=self._patience):
@@ -34,28 +34,28 @@ class ConnectionPool:
             )
         try:
             while self._idle:
-                link = self._idle.pop()
-                if link.is_open:
-                    return link
-                link.close()
+                connection = self._idle.pop()
+                if connection.is_open:
+                    return connection
+                connection.close()
             return connect(self._conninfo, self._silence, prepares=self.prepares)
         except BaseException:
             self._free.release()
             raise
 
     def replaced(self, broken: Connection) -> Connection:
-        """A new one for one that was found broken; the other idle ones are as old, and go too."""
+        """A new connection for a broken one; the other idle ones are as old, and are closed too."""
         broken.close()
         while self._idle:
             self._idle.pop().close()
         return connect(self._conninfo, self._silence, prepares=self.prepares)
 
-    def give(self, link: Connection) -> None:
-        """Back to the pool, or away with it where it is not as it was taken."""
-        if self._closed or not link.is_open or link.in_transaction:
-            link.close()
+    def give(self, connection: Connection) -> None:
+        """Return it to the pool; close it where it is broken or still in a transaction."""
+        if self._closed or not connection.is_open or connection.in_transaction:
+            connection.close()
         else:
-            self._idle.append(link)
+            self._idle.append(connection)
         self._free.release()
 
     def close(self) -> None:

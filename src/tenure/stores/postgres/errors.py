@@ -1,4 +1,4 @@
-"""PostgreSQL's errors as ours: each says whether anything may have been done."""
+"""PostgreSQL's errors as ours: each states whether anything may have been written."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tenure.core.errors import (
     TenureError,
 )
 
-# What a value that no column can hold raises on our side: a lone surrogate, an integer beyond 64 bits, an odd type.
+# Raised on our side for a value that no column can hold: a lone surrogate, an integer beyond 64 bits, an odd type.
 BAD_VALUES = (UnicodeEncodeError, OverflowError, TypeError)
 
 UNIQUE = "23505"
-UNTOUCHED = "22012"  # a division by the number of touched rows: see Dialect.fails_untouched
+UNTOUCHED = "22012"  # division by zero touched rows: see PostgresTable
 LOCK_TIMEOUT = "55P03"
-# A pooler has given our connection another server's session, or somebody discarded it; or columns were added.
+# A pooler has given our connection another session, or the statements were discarded; or columns were added.
 LOST_STATEMENTS = frozenset({"26000", "42P05", "0A000"})
-AGAIN = frozenset({"40001", "40P01", *LOST_STATEMENTS})  # serialisation, deadlock: run the whole once more
+AGAIN = frozenset({"40001", "40P01", *LOST_STATEMENTS})  # serialisation, deadlock: retry the whole transaction
 
 
 class Failed(Exception):
-    """A statement failed on the server, which has taken the transaction back."""
+    """A statement failed on the server, which has rolled the transaction back."""
 
     def __init__(self, state: str, message: str) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class Failed(Exception):
 
 
 class Lost(Exception):
-    """The connection is gone. What was not answered may have been done, if it was a COMMIT."""
+    """The connection was lost. A COMMIT without an answer may have been done."""
 
 
 class Notice(NamedTuple):
@@ -45,14 +45,14 @@ class Notice(NamedTuple):
 
 
 def translated(error: Failed, url: str) -> TenureError:
-    """What a failed statement means. The transaction is rolled back, so nothing was done."""
+    """Our error for a failed statement. The transaction is rolled back, so nothing was written."""
     state, text = error.state, f"{url}: {error.message}"
     if state == UNTOUCHED:
         return Conflict(f"{url}: a row is not as it was loaded")
     if state == UNIQUE or state in AGAIN:
         return Conflict(text)
     if state == LOCK_TIMEOUT:
-        return StoreUnavailable(f"{url}: others have been writing to the same project without a break for us")
+        return StoreUnavailable(f"{url}: could not get the project's write lock in time: others hold it")
     if state in ("22003", "22021", "22P02", "22P05", "54000"):
         return InvalidInput(f"a value cannot be stored: {error.message}")
     if state in ("XX001", "XX002"):
@@ -60,14 +60,14 @@ def translated(error: Failed, url: str) -> TenureError:
             text, "It was left as it is. Restore a backup, or take a copy before any attempt at repair."
         )
     if state in ("42P01", "42703", "3F000"):
-        return SchemaMismatch(text, "Its tables were changed by somebody else. Restore a backup.")
+        return SchemaMismatch(text, "Another program changed its tables. Restore a backup.")
     if state == "25006":
         return StoreUnavailable(f"{url}: the server only reads now (a standby, or a primary that was demoted)")
     if state == "42501":
         return StoreUnavailable(
-            text, "The role must own the schema that the URL names, or be allowed to make it in the database."
+            text, "The role must own the schema that the URL names, or be allowed to create it in the database."
         )
-    # resources, operator intervention (shutdown, a timeout of ours), system errors, connections, roles and names
+    # resources, operator intervention (shutdown, a timeout), system errors, connections, roles and names
     if state[:2] in ("53", "57", "58", "08", "28", "3D", "25"):
         return StoreUnavailable(text)
     return Bug(f"{url}: {state}: {error.message}")

@@ -1,6 +1,6 @@
 """Event blocks: the events of one fast-path statement, kept as one row.
 
-Why. As a row of its own, with its indexes and the JSON of its patch, an event costs ten times as much as an entry in a
+Why. As a separate row, with its indexes and the JSON of its patch, an event costs ten times as much as an entry in a
 few arrays. A batch of the fast path (`hot_statements.py`) appends up to hundreds of events of one kind in one project
 at one time. So it writes one row of `event_block`: an array per column (`ITEMS`), and once the values equal for all of
 them (`OF_ALL`, the epoch). Events of the slow path are rows of `event`, as on every store.
@@ -52,24 +52,23 @@ from tenure.core.events import Event
 from tenure.core.filters import Where
 from tenure.core.records import Claim
 from tenure.stores.postgres.values import shown
-from tenure.stores.sql.clauses import Dialect, conditions
 from tenure.stores.sql.codec import Codec, columns_of
-from tenure.stores.sql.statements import Statement
+from tenure.stores.sql.statements import Dialect, Statement, conditions, joined
 
 CLAIMED, COMPLETED = "task.claimed", "task.completed"
-# One item an event. `said` is what the caller gave in JSON, `facts` are numbers of the row that was written.
+# One item per event. `said` is the caller's JSON, `facts` are numbers of the row that was written.
 ITEMS = (
     "id", "task", "key", "version", "track", "generation", "agent", "session", "user", "address", "previous_state",
     "trace_id", "causation_id", "claimer", "request_id", "request_hash", "said", "facts",
 )  # fmt: skip
-OF_ALL = ("time", "kind", "project", "new_state")  # the same for all of a block, as its epoch is
-_BESIDE = ("claimer", "request_id", "request_hash", "said", "facts", "epoch")  # what the words are made of
+OF_ALL = ("time", "kind", "project", "new_state")  # equal for all events of a block, as its epoch is
+_BESIDE = ("claimer", "request_id", "request_hash", "said", "facts", "epoch")  # for details and patch
 _FIELDS = tuple(column.name for column in columns_of(Event) if column.name not in ("details", "patch"))
 _SAID = {"level": "'info'", "message": "''"}
 
 
 def _columns(item: str, sequence: str) -> str:
-    """The fields of one event and what stands beside them; `item` is how an array's item is spelt."""
+    """The fields of one event and the values beside them; `item` is the text of an array's item."""
     spelt = {name: item.format(name) for name in ITEMS} | {name: f'b."{name}"' for name in (*OF_ALL, "epoch")} | _SAID
     spelt["sequence"] = sequence
     return ", ".join(f'{spelt[name]} AS "{name}"' for name in (*_FIELDS, *_BESIDE))
@@ -78,16 +77,16 @@ def _columns(item: str, sequence: str) -> str:
 _NAMES = ", ".join(f'"{name}"' for name in (*_FIELDS, *_BESIDE))
 _ARRAYS = ", ".join(f'b."{name}"' for name in ITEMS)
 _ITEMS = ", ".join(f'"{name}"' for name in ITEMS)
-# In their order, since the blocks are: a function's rows come as they stand in the arrays.
+# In order, since the blocks are in order and a function returns rows in the order of its arrays.
 _ALL = f"""
 SELECT {_NAMES} FROM (
-    SELECT told.* FROM (SELECT * FROM {{s}}event_block WHERE {{blocks}} ORDER BY {{order}}) AS b, LATERAL (
+    SELECT fields.* FROM (SELECT * FROM {{s}}event_block WHERE {{blocks}} ORDER BY {{order}}) AS b, LATERAL (
         SELECT {_columns('e."{}"', "b.first + e.n - 1")}
         FROM unnest({_ARRAYS}) WITH ORDINALITY AS e ({_ITEMS}, n) WHERE e.id IS NOT NULL ORDER BY e.n {{way}}
-    ) AS told
+    ) AS fields
 ) AS event WHERE {{events}} LIMIT ?
 """
-# By the sequences that claims keep: each of one block, and of one place in it.
+# By the sequences that claims keep: each leads to one block and one item in it.
 _OF_CLAIMS = f"""
 SELECT {_NAMES} FROM (
     SELECT {_columns('b."{}"[c.at - b.first + 1]', "c.at")}
@@ -99,12 +98,12 @@ SELECT {_NAMES} FROM (
 OF_TASKS = """
 SELECT task, at FROM (
     SELECT task, unnest(ARRAY[grant_event, result_event]) AS at FROM {s}claim
-    WHERE tenant = $1 AND project = $2 AND task = ANY($3)) AS told WHERE at IS NOT NULL
+    WHERE tenant = $1 AND project = $2 AND task = ANY($3)) AS kept WHERE at IS NOT NULL
 """
 _KEPT = ", ".join(
     f'array_agg(CASE WHEN gone.at IS NULL THEN e."{name}" END ORDER BY e.n) AS "{name}"' for name in ITEMS
 )
-# The places of these events are emptied. Whoever drops holds the project's lock.
+# Empties the items of these events. The caller holds the project's lock.
 EMPTY = f"""
 UPDATE {{s}}event_block AS b SET {", ".join(f'"{name}" = kept."{name}"' for name in ITEMS)}
 FROM (
@@ -123,22 +122,16 @@ _CODEC: Codec[Event] = Codec(Event)
 _CLAIMS: Codec[Claim] = Codec(Claim)
 
 
-def finding(tenant: str, where: Where, after: int, limit: int, last: bool, dialect: Dialect) -> Statement | None:
-    """As `log.finding`, of events in blocks."""
-    found = conditions(_CODEC, where, dialect)
-    if found is None:
-        return None
-    clauses, values = found
+def finding(tenant: str, where: Where, after: int, limit: int, last: bool, dialect: Dialect) -> Statement:
+    """As `log_statements.finding`, for events in blocks."""
+    clauses, values = conditions(_CODEC, where, dialect)
     events = " AND ".join(['"sequence" > ?', *clauses])
     project, way = where.get("project"), "DESC" if last else ""
     by_claims = _claims_of(where)
     if by_claims:
-        asked = conditions(_CLAIMS, by_claims, dialect)
-        assert asked is not None, "the same values were asked for above"
-        text = _OF_CLAIMS.format(
-            s=dialect.schema, claims=" AND ".join(['"tenant" = ?', *asked[0]]), events=events, way=way
-        )
-        return text, [tenant, *asked[1], tenant, after, *values, limit]
+        claims, of_claims = conditions(_CLAIMS, by_claims, dialect)
+        text = _OF_CLAIMS.format(s=dialect.schema, claims=joined(claims), events=events, way=way)
+        return text, [tenant, *of_claims, tenant, after, *values, limit]
     if isinstance(project, str):
         place = "(tenant, project, last)"
         blocks, order = f"{place} > (?, ?, ?) AND {place} <= (?, ?, ?)", [f"tenant {way}", f"project {way}"]
@@ -152,18 +145,18 @@ def finding(tenant: str, where: Where, after: int, limit: int, last: bool, diale
 
 
 def _claims_of(where: Where) -> Where:
-    """What to ask claims for, where it is they that know which events are meant."""
+    """The filter of claims, where the events are found by the claims that keep their sequences."""
     if not isinstance(where.get("project"), str):
         return {}
     asked = {name: where[name] for name in ("task", "session") if name in where}
     return {"project": where["project"], **asked} if asked else {}
 
 
-# --- their words ---
+# --- details and patches ---
 
 
 def reader() -> Callable[[Sequence[Any]], Event]:
-    """Makes an event of what `finding` gives."""
+    """Makes an event from a row of `finding`."""
     texts = {"str", "json"}
     plain = [name for name in _FIELDS if _CODEC.by_name[name].type not in texts]
     place = {name: n for n, name in enumerate((*_FIELDS, *_BESIDE))}
@@ -173,30 +166,30 @@ def reader() -> Callable[[Sequence[Any]], Event]:
     def read(row: Sequence[Any]) -> Event:
         if any("\x01" in value for value in row if type(value) is str):
             row = [shown(v) if n not in numbers and v is not None else v for n, v in enumerate(row)]
-        told = dict(zip(_FIELDS, row, strict=False))
-        details, patch = _WORDS[told["kind"]](told, *row[beside:])
-        return Event(**told, details=details, patch=patch)
+        fields = dict(zip(_FIELDS, row, strict=False))
+        details, patch = _BUILD[fields["kind"]](fields, *row[beside:])
+        return Event(**fields, details=details, patch=patch)
 
     return read
 
 
-_Words = tuple[dict[str, Any], tuple[tuple[str, str, dict[str, Any]], ...]]
+_Built = tuple[dict[str, Any], tuple[tuple[str, str, dict[str, Any]], ...]]
 
 
 def _claimed(
-    told: dict[str, Any], user: str | None, request_id: str | None, request_hash: str | None, _: str | None,
+    fields: dict[str, Any], user: str | None, request_id: str | None, request_hash: str | None, _: str | None,
     facts: str, epoch: str,
-) -> _Words:  # fmt: skip
-    now, task, generation = told["time"], told["task"], told["generation"]
+) -> _Built:  # fmt: skip
+    now, task, generation = fields["time"], fields["task"], fields["generation"]
     attempt, run, lease = map(int, facts.split(","))
-    who = {"agent": told["agent"], "session": told["session"]}
+    who = {"agent": fields["agent"], "session": fields["session"]}
     moved = {
         "state": "claimed", "generation": generation, "attempts": attempt, **who, "claimed_at": now,
-        "claim_epoch": epoch, "updated_at": now, "version": told["version"],
+        "claim_epoch": epoch, "updated_at": now, "version": fields["version"],
     }  # fmt: skip
     claim = {
         "id": f"{task}@{generation}", "task": task, "generation": generation, "run": run, "attempt": attempt,
-        "epoch": epoch, **who, "acquired_at": now, "project": told["project"], "lease": lease, "user": user,
+        "epoch": epoch, **who, "acquired_at": now, "project": fields["project"], "lease": lease, "user": user,
         "request_id": request_id, "request_hash": request_hash,
     }  # fmt: skip
     details = {"lease_until": now + lease, "attempt": attempt, "previous_generation": generation - 1}
@@ -204,24 +197,24 @@ def _claimed(
 
 
 def _completed(
-    told: dict[str, Any], user: str | None, _: str | None, __: str | None, said: str, facts: str, ___: str | None,
-) -> _Words:  # fmt: skip
-    now, task, generation = told["time"], told["task"], told["generation"]
+    fields: dict[str, Any], user: str | None, _: str | None, __: str | None, said: str, facts: str, ___: str | None,
+) -> _Built:  # fmt: skip
+    now, task, generation = fields["time"], fields["task"], fields["generation"]
     *counted, product_tail = facts.split(",") if facts.count(",") > 3 else [*facts.split(","), ""]
     run, acquired_at, renewals, starts = map(int, counted)
     given: dict[str, Any] = msgspec.json.decode(said)
-    # results that were told of before have six digits of what was handed in, not of their id
-    product = f"wp-{told['key']}-gen{generation}-{product_tail or given['digest'][:6]}"
+    # Older results have six digits of the submitted data's digest, not of their id.
+    product = f"wp-{fields['key']}-gen{generation}-{product_tail or given['digest'][:6]}"
     moved = {
         "state": "completed", "agent": None, "session": None, "claimed_at": None, "claim_epoch": None, "percent": 100,
-        "work_product": product, "completed_at": now, "updated_at": now, "version": told["version"],
+        "work_product": product, "completed_at": now, "updated_at": now, "version": fields["version"],
     }  # fmt: skip
     if starts:
         moved["started_at"] = now
     result = {
         "task": task, "run": run, "generation": generation, "submitted_at": now, "processing": now - acquired_at,
-        "accepted": True, "reason": "ACCEPTED", "work_product": product, "session": told["session"],
-        "agent": told["agent"], "user": user,
+        "accepted": True, "reason": "ACCEPTED", "work_product": product, "session": fields["session"],
+        "agent": fields["agent"], "user": user,
     }  # fmt: skip
     claim = {"state": "released", "reason": "COMPLETED", "released_at": now, "renewals": renewals or None,
              "result_accepted": True, "work_product": product}  # fmt: skip
@@ -236,8 +229,8 @@ def _completed(
 
 
 def _said(row: dict[str, Any]) -> dict[str, Any]:
-    """Without what is not there: a patch says nothing of a default."""
+    """Without None: a patch leaves defaults out."""
     return {name: value for name, value in row.items() if value is not None}
 
 
-_WORDS: dict[str, Callable[..., _Words]] = {CLAIMED: _claimed, COMPLETED: _completed}
+_BUILD: dict[str, Callable[..., _Built]] = {CLAIMED: _claimed, COMPLETED: _completed}

@@ -1,7 +1,7 @@
-"""The statements of the fused verbs: see `tenure.stores.fast_path`.
+"""The statements of the fast path: see `tenure.stores.fast_path`.
 
-Rows come as one array a column. The planner sees a handful of rows and has one index for each step: a key, or
-`task_ref`. Every patch and every detail is what the engine would have written, by the same names.
+Rows are passed as one array per column. The planner sees a handful of rows and has one index for each step: a key, or
+`task_ref`. Patches and details are those that the engine would have written, by the same names.
 """
 # ruff: noqa: S608 - constants alone
 
@@ -18,21 +18,20 @@ from msgspec.structs import fields
 from tenure.core.records import KINDS, Agent, Brief, Claim, Result, Row, Session, Task
 from tenure.stores.fast_path import TOLD, TOLD_OF_BRIEF
 from tenure.stores.postgres.event_blocks import ITEMS
-from tenure.stores.sql.clauses import Dialect
+from tenure.stores.postgres.tables import HOT
 from tenure.stores.sql.codec import Codec, columns_of, to_json, values_reader
-from tenure.stores.sql.columns import HOT
-from tenure.stores.sql.statements import table_of
+from tenure.stores.sql.statements import Dialect, table_of
 
-# From receipts to who holds them, each a key of the next: as one array each, so that every step is a look by key.
+# From receipts to their holders, each the key of the next: as one array each, so that every step is a lookup by key.
 _CLAIMS_OF = """ARRAY(
     SELECT b.id || '@' || g.generation FROM unnest($3::text[], $4::bigint[]) AS g (ref, generation)
         JOIN {s}task_base AS b ON b.tenant = $1 AND b.project = $2 AND b.ref = g.ref)"""
 _HELD_BY = "ARRAY(SELECT {who} FROM {s}claim WHERE tenant = $1 AND project = $2 AND id = ANY({claims}))"
 _HOLDERS = "{select} WHERE tenant = $1 AND project = $2 AND id = ANY({keys})"
 
-# Of an asker whose agent or session is not as usual, or who was offered something, or who has asked before, nothing is
-# told. Each look is for one row: a join would be free to walk. `IS TRUE` keeps the agent out of the choice of an index:
-# the session is one row by its key, and an agent may have had many.
+# Leaves out a claimant whose agent or session is unusual, that has an offer, or whose request is a repetition. Each
+# subquery is for one row: a join might scan. `IS TRUE` keeps the planner from using the agent to find the session,
+# which is one row by its key, while an agent may have had many.
 _KNOWN = """
 SELECT g.n, a.last_seen, s.last_activity, a.capabilities, a.tracks, a.region, a.type, a.models, (
     SELECT array_agg(first.id || ' ' || b.key) FROM (
@@ -48,8 +47,8 @@ WHERE NOT ({odd} OR a.draining OR a.max_concurrent_tasks IS NOT NULL OR a.cool_u
     AND (SELECT true FROM {s}task_base WHERE tenant = $1 AND project = $2 AND offer_to = g.agent LIMIT 1) IS NULL
 """
 
-# A batch draws the sequences of its events at once, and again where another has drawn in between: a block has all
-# from its first to its last. Where that never comes to an end nothing is found, and it is for the caller to go on.
+# A batch draws the sequences of its events at once, and again where another transaction drew in between: a block has
+# all sequences from its first to its last. If 100 attempts fail, it finds no rows, and the caller takes the slow path.
 _DRAWN = """
 WITH RECURSIVE drawn (try, first, last) AS (
     SELECT 1, min(s), max(s) FROM (SELECT nextval('{s}event_sequence_seq') FROM generate_series(1, {many})) AS one (s)
@@ -61,15 +60,15 @@ WITH RECURSIVE drawn (try, first, last) AS (
 ), numbers AS (
     SELECT first FROM drawn WHERE last - first + 1 = {many}
 ), """.replace("{many}", "cardinality($5::text[])")
-# What was written is told in one block (see `blocks`): of the arrays that were given, and of what was found with them.
-_TOLD = """
-), told AS (
+# Appends the events as one block (see `event_blocks`), from the given arrays and the rows that were found.
+_BLOCK = """
+), block AS (
     INSERT INTO {s}event_block (first, last, tenant, project, time, kind, new_state, epoch, {items})
-    SELECT min(at), max(at), $1, $4, $2, {of_all}, {whole} FROM (SELECT * FROM {rows} ORDER BY n) AS told
+    SELECT min(at), max(at), $1, $4, $2, {of_all}, {whole} FROM (SELECT * FROM {rows} ORDER BY n) AS ordered
     HAVING count(*) = cardinality($5::text[])
     RETURNING last"""
-# Of a few rows it is cheaper to tell of each by itself; and it must be done where only some of those given were found.
-_TOLD_EACH = """
+# For a few rows one block per event is cheaper; and it is necessary where only some of the given rows were found.
+_EACH_BLOCK = """
 ), {name} AS (
     INSERT INTO {s}event_block (first, last, tenant, project, time, kind, new_state, epoch, {items})
     SELECT at, at, $1, $4, $2, {of_all}, {single} FROM {rows}{where}
@@ -80,8 +79,8 @@ _BATCH = {"drawn": _DRAWN, "at": "(SELECT first FROM numbers) + g.n - 1", "is_dr
 _EACH = {"drawn": "\nWITH ", "at": "nextval('{s}event_sequence_seq')", "is_drawn": "true"}
 
 
-class _Telling(NamedTuple):
-    """How rows are told of. `given`: items that are arrays of the call; `found`: how others are spelt, if not alike."""
+class _EventItems(NamedTuple):
+    """Where a block's items come from. `given`: arrays of the call; `found`: expressions, if not the column."""
 
     rows: str
     of_all: str  # kind, new state, epoch
@@ -90,15 +89,15 @@ class _Telling(NamedTuple):
 
     def batch(self, *, is_partial: bool) -> dict[str, str]:
         """For a statement's text; with `is_partial` some rows may not have been found."""
-        apart = self._filled(_TOLD_EACH, name="told_apart", where=_SOME) if is_partial else ""
-        last = "(SELECT max(last) FROM told)"
+        apart = self._filled(_EACH_BLOCK, name="blocks", where=_SOME) if is_partial else ""
+        last = "(SELECT max(last) FROM block)"
         if is_partial:
-            last = "coalesce((SELECT max(last) FROM told), (SELECT max(last) FROM told_apart))"
-        return _BATCH | {"telling": self._filled(_TOLD) + apart, "last": last}
+            last = "coalesce((SELECT max(last) FROM block), (SELECT max(last) FROM blocks))"
+        return _BATCH | {"events": self._filled(_BLOCK) + apart, "last": last}
 
     def each(self) -> dict[str, str]:
         return _EACH | {
-            "telling": self._filled(_TOLD_EACH, name="told", where=""), "last": "(SELECT max(last) FROM told)"
+            "events": self._filled(_EACH_BLOCK, name="block", where=""), "last": "(SELECT max(last) FROM block)"
         }  # fmt: skip
 
     def _filled(self, text: str, **more: str) -> str:
@@ -113,7 +112,7 @@ class _Telling(NamedTuple):
 
 
 def replaced(text: str, values: dict[str, str]) -> str:
-    """As `format`, for texts in which braces stand for others still to come."""
+    """As `format`, but leaves other braces for a later call."""
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", value)
     return text
@@ -136,7 +135,7 @@ _GRANT = """{drawn}held AS (
     WHERE t.tenant = $1 AND t.project = $4 AND t.id = g.task AND t.plain AND t.lane IS NOT NULL
         AND b.tenant = $1 AND b.project = $4 AND b.id = g.task
         AND w.tenant = $1 AND w.project = $4 AND w.id = g.task AND {is_drawn}
-    RETURNING g.*, {told}, t.generation, t.attempts, {at} AS at, {unusual} AS is_unusual
+    RETURNING g.*, {shown}, t.generation, t.attempts, {at} AS at, {unusual} AS is_unusual
 ), claims AS (
     INSERT INTO {s}claim (tenant, project, id, task, generation, run, attempt, nonce, epoch, agent, session, "user",
         acquired_at, lease, state, renewals, counted, continues, refused, process, request_id, request_hash,
@@ -144,11 +143,11 @@ _GRANT = """{drawn}held AS (
     SELECT $1, $4, task || '@' || generation, task, generation, run, attempts, nonce, $3, agent, session, "user",
         $2, lease, 'active', 0, true, false, 0, process, request_id, request_hash, at,
         by_key{claim_begins_with}
-    FROM held{telling}
+    FROM held{events}
 )
-SELECT {told_names}, {guard}, (SELECT bool_or(is_unusual) FROM held), {last}, pg_current_xact_id()::text FROM held
+SELECT {shown_names}, {guard}, (SELECT bool_or(is_unusual) FROM held), {last}, pg_current_xact_id()::text FROM held
 """
-_OF_GRANT = _Telling(
+_OF_GRANT = _EventItems(
     "held", "'task.claimed', 'claimed', $3",
     {"id": "$14", "task": "$5", "agent": "$6", "session": "$7", "user": "$17", "address": "$18", "trace_id": "$16",
      "causation_id": "$15", "claimer": "$8", "request_id": "$12", "request_hash": "$13", "said": "NULL"},
@@ -156,16 +155,16 @@ _OF_GRANT = _Telling(
      "claimer": '"user"', "said": "NULL::text", "facts": "attempts || ',' || run || ',' || lease"},
 )  # fmt: skip
 
-# A task that has more than TOLD says, or refers to other rows, or in which a NUL is hidden: see `values`.
+# A task with more fields than `TOLD`, or that refers to other rows, or with an encoded NUL: see `values`.
 _UNUSUAL = """(t.generation > 1 OR t.attempts > 1 OR b.unmet > 0 OR b.last_error IS NOT NULL OR b.answers <> '[]'
         OR NOT (t.work_product IS NULL AND t.started_at IS NULL AND t.completed_at IS NULL AND b.failed_at IS NULL
                 AND b.dead_lettered_at IS NULL AND b.archived_at IS NULL AND b.offer_to IS NULL)
         OR strpos(w.spec, 'context_refs') + strpos(w.spec, '$body') + strpos(w.description, '$body') > 0
         OR strpos(concat(b.key, b.type, b.created_by, w.title, w.description), E'\\x01') > 0)"""
 
-# The guard of a holder's write: its receipt is the current one, and what it holds is plain. Only what is held has a
-# claim's epoch. A row that another writer changes between this look and the write is left out of the write, so how many
-# were written is told, and has to be as many as were found: see `_STILL_HELD`.
+# The guard of a holder's write: its receipt is the current one, and its task is plain. Only a held task has a claim's
+# epoch. A row that another transaction changes between this read and the write is left out of the write; so the number
+# of written rows is returned, and must equal the number of found ones: see `_STILL_HELD`.
 _HOLDS = """
     WHERE b.tenant = $1 AND b.project = $4 AND b.ref = g.ref AND t.tenant = $1 AND t.project = $4
         AND t.id = b.id AND t.plain AND t.generation = g.generation AND t.claim_epoch = $3
@@ -173,9 +172,9 @@ _HOLDS = """
         AND c.nonce = g.nonce
 """
 
-# The address (`ctid`) finds the row that was seen at no cost. A server may have waited there for another writer, and
-# not every minor version looks at the address again afterwards, so what was found is asked once more of the newer row:
-# each of these writes changes one of the columns.
+# The address (`ctid`) finds the row again at no cost. The server may have waited there for another writer, and not
+# every minor version compares the address again afterwards. So the conditions are repeated for the newer row: each of
+# these writes changes one of the columns.
 _STILL_HELD = """t.ctid = f.held_at
         AND t.tenant = $1 AND t.project = $4 AND t.id = f.id AND t.generation = f.generation AND t.claim_epoch = $3
         AND t.state = f.was AND t.renewals = f.renewals AND t.plain"""
@@ -183,7 +182,7 @@ _STILL_CLAIMED = """c.ctid = f.claimed_at
         AND c.tenant = $1 AND c.project = $4 AND c.id = f.id || '@' || f.generation AND c.generation = f.generation
         AND c.nonce = f.nonce AND c.epoch = $3 AND c.state = 'active'"""
 
-# Who holds it, and when it was last heard of: the engine writes a sign of life only now and then.
+# The holder, and when it was last active: the engine updates that only now and then.
 _HOLDER = """{s}claim AS c
         LEFT JOIN {s}agent AS a ON a.tenant = c.tenant AND a.project = c.project AND a.id = c.agent
         LEFT JOIN {s}session AS s ON s.tenant = c.tenant AND s.project = c.project AND s.id = c.session"""
@@ -224,14 +223,14 @@ _COMPLETE = (
         reason, data, summary, size, digest, processing, work_product, work_lost, late, request_id{more_of_result})
     SELECT $1, $4, result, id, run, generation, session, agent, "user", $2, true, 'ACCEPTED', data, summary, size,
         digest, $2 - acquired_at, product, false, false, request_id{result_begins_with}
-    FROM found{telling}
+    FROM found{events}
 )
 SELECT $4, ref, id, key, next, was, product, agent, session, agent_seen, agent_is_odd, session_seen, dag, children,
     dependents, {guard}, (SELECT count(*) FROM done), {last}, pg_current_xact_id()::text
 FROM found
 """
 )
-_OF_RESULT = _Telling(
+_OF_RESULT = _EventItems(
     "found", "'task.completed', 'completed', NULL",
     {"id": "$14", "generation": "$6", "user": "$17", "address": "$18", "trace_id": "$16", "causation_id": "$15",
      "request_id": "NULL", "request_hash": "NULL", "said": "$19"},
@@ -241,7 +240,7 @@ _OF_RESULT = _Telling(
      "|| right(product, 6)"},
 )  # fmt: skip
 
-# The first renewal of a claim is the start of the work, and told of.
+# The first renewal of a claim starts the work, and appends an event.
 _RENEW = (
     """
 WITH found AS (
@@ -263,7 +262,7 @@ WITH found AS (
         updated_at = CASE WHEN f.starts THEN $2 ELSE t.updated_at END,
         version = CASE WHEN f.starts THEN f.next ELSE t.version END
     FROM found AS f WHERE {still_held} RETURNING 1
-), told AS (
+), started AS (
     INSERT INTO {s}event (tenant, id, time, kind, level, project, task, key, version, track, generation, agent, session,
         "user", address, previous_state, new_state, message, details, patch, trace_id, causation_id, of_claim)
     SELECT $1, event, $2, 'task.started', 'info', $4, id, key, next, track, generation, coalesce(by_agent, agent),
@@ -278,14 +277,15 @@ SELECT $4, ref, until, agent, session, agent_seen, agent_is_odd, session_seen, (
     SELECT count(*) FROM (
         SELECT FROM {s}message AS m
         WHERE m.tenant = $1 AND m.project = $4 AND m.recipient = f.agent AND m.read_at IS NULL LIMIT $16
-    ) AS unread), {guard}, (SELECT count(*) FROM renewed), (SELECT max(sequence) FROM told), pg_current_xact_id()::text
+    ) AS unread), {guard}, (SELECT count(*) FROM renewed), (SELECT max(sequence) FROM started),
+    pg_current_xact_id()::text
 FROM found AS f
 """
 )
 
 
-# Where the commit comes right behind, a division by nought keeps it from being run unless all is as usual: nothing of
-# what `fast_path/held_claims.py` would do after it is due. A lone task's dag is named as in `graph.lone_dag`.
+# With the commit right behind it, the statement aborts itself (division by zero) unless every row was written and is as
+# usual: no effect that `fast_path/held_claims.py` would add is due. The name of a lone task's dag is `graph.lone_dag`.
 _GUARD = """CASE WHEN {is_last} THEN 1 / ((SELECT count(*) FROM {written}) = cardinality($5::text[])
         AND (SELECT bool_and({usual}) FROM {rows}))::integer END"""
 _IS_HEARD = (
@@ -317,16 +317,16 @@ class Hot(NamedTuple):
 def hot_of(dialect: Dialect) -> Hot:
     schema = dialect.schema
     hot = {"id", *HOT["task"]}
-    told = [*(f'{"t" if name in hot else "b"}."{name}"' for name in TOLD), *(f'w."{name}"' for name in TOLD_OF_BRIEF)]
+    shown = [*(f'{"t" if name in hot else "b"}."{name}"' for name in TOLD), *(f'w."{name}"' for name in TOLD_OF_BRIEF)]
     named = {
         "holder": _HOLDER.format(s=schema),
         "odd": _ODD,
         "signs": _SIGNS,
         "still_held": _STILL_HELD,
         "still_claimed": _STILL_CLAIMED,
-        "told": ", ".join(told),
+        "shown": ", ".join(shown),
         "unusual": _UNUSUAL,
-        "told_names": _names((*TOLD, *TOLD_OF_BRIEF)),
+        "shown_names": _names((*TOLD, *TOLD_OF_BRIEF)),
         **_rest_of(Claim, _GRANT),
         **_rest_of(Result, _COMPLETE),
     }
@@ -349,13 +349,13 @@ def hot_of(dialect: Dialect) -> Hot:
 
 
 def _rest_of(kind: type[Row], text: str) -> dict[str, str]:
-    """Columns that the INSERT of a statement does not name and that must have a value, and the one that new rows have.
+    """The NOT NULL columns that the INSERT of a statement does not name, and their values in new rows.
 
-    A field that is added to a row begins with its default here too, and needs no word of ours.
+    So a field that is added to a row starts with its default here too, without a change of the statement.
     """
     table = KINDS[kind].table
-    (said,) = re.findall(rf"INSERT INTO {{s}}{table} \(tenant, (.*?){{", text, re.DOTALL)
-    named = {name.strip(' "\n') for name in said.split(",")}
+    (columns,) = re.findall(rf"INSERT INTO {{s}}{table} \(tenant, (.*?){{", text, re.DOTALL)
+    named = {name.strip(' "\n') for name in columns.split(",")}
     defaults = {f.name: f.default if f.default is not NODEFAULT else f.default_factory for f in fields(kind)}
     rest = {c.name: defaults[c.name] for c in columns_of(kind) if c.name not in named and not c.nullable}
     begun = [literal(value() if callable(value) else value) for value in rest.values()]
@@ -366,19 +366,19 @@ def _rest_of(kind: type[Row], text: str) -> dict[str, str]:
 
 
 def literal(value: Any) -> str:
-    """A default as SQL has it: a truth, a number, or a text that is plain or JSON."""
+    """A default in SQL: a bool, a number, or a text that is plain or JSON."""
     if isinstance(value, (bool, int)):
         return str(value).lower()
     text = value if isinstance(value, str) else to_json(value)
     return "'" + text.replace("'", "''") + "'"
 
 
-def told_reader() -> Callable[[Sequence[Any]], list[Any]]:
-    """Reads the values of TOLD and TOLD_OF_BRIEF."""
+def grant_reader() -> Callable[[Sequence[Any]], list[Any]]:
+    """Reads the values of `TOLD` and `TOLD_OF_BRIEF`."""
     task, brief = Codec(Task).by_name, Codec(Brief).by_name
     return values_reader(Task, [*(task[name] for name in TOLD), *(brief[name] for name in TOLD_OF_BRIEF)])
 
 
 def columns(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """One array a column; one in which nothing is given is None, which unnest fills up with NULL."""
+    """One array per column; None where all its values are None, which unnest reads as NULLs."""
     return [None if all(value is None for value in column) else list(column) for column in zip(*rows, strict=True)]

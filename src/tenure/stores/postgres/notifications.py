@@ -1,12 +1,12 @@
-"""Waiting for news: one thread a store listens for all who wait, on a connection of its own.
+"""Notifications: one thread per store listens for all waiters, on a separate connection.
 
-A commit is told by NOTIFY in a statement after it, since inside it NOTIFY would make all commits of the server go one
-after another. Whoever dies between the two leaves it untold; so the thread also looks by itself, every second, and
-more often where it cannot listen, behind a pooler.
+A commit is announced by NOTIFY in a statement after it: inside the transaction NOTIFY would serialise all commits of
+the server. A process that dies between the two announces nothing; so the thread also polls, every second, and more
+often where it cannot listen, behind a pooler.
 
-A late commit has a lower sequence than others that were seen already. So a waiter goes by what its `mark` saw: it is
-woken by every transaction that was not over then, whatever its sequence. While the thread listens no question is
-needed for that: whatever is told after the mark may be news.
+A late commit has a lower sequence than commits seen before it. So a waiter compares with the snapshot of its `mark`: it
+wakes for every transaction that had not ended then, whatever its sequence. While the thread listens this needs no
+query: every notification after the mark may be news.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from tenure.stores.postgres.connection import Connection, connect
 from tenure.stores.postgres.errors import Failed, Lost
 from tenure.stores.postgres.log_cursor import Snapshot, parse_snapshot
 
-LOOKS = 1.0  # seconds between looks of a thread that listens
-LOOKS_UNTOLD = 0.05  # of one that cannot
+POLL = 1.0  # seconds between two polls of a thread that listens
+POLL_UNHEARD = 0.05  # of one that cannot listen
 BACK_OFF = 0.5
 _KEPT = limits.NOTIFICATIONS
 
 
 class Seen(NamedTuple):
-    """What a `mark` stood for."""
+    """The state of the log at a `mark`."""
 
     mark: int
-    calls: int | None = None  # how many had come by then, where it was made by counting them
-    text: str = ""  # of the snapshot
+    calls: int | None = None  # the number of notifications by then, where they are counted
+    text: str = ""  # the snapshot as text
     snapshot: Snapshot | None = None
 
 
 class Notifier:
-    """What was committed lately, for all who wait in this process."""
+    """The latest commits, for all waiters of this process."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -55,17 +55,17 @@ class Notifier:
             self.last = max(self.last, sequence)
             if transaction is not None:
                 if transaction in self._news:
-                    return  # the server tells us too what we have told it
+                    return  # our own notification, returned by the server
                 self._news.append(transaction)
             self._calls += 1
             self.changed.notify_all()
 
     def remember(self, mark: int, snapshot: str) -> None:
-        """For this thread's next wait."""
+        """Keep it for this thread's next wait."""
         self._marked.seen = Seen(mark, text=snapshot, snapshot=parse_snapshot(snapshot))
 
     def mark(self) -> int:
-        """As `remember`, where every commit is told: what is told from now on is news to this thread's next wait."""
+        """As `remember`, while the thread listens: every later notification is news for this thread's next wait."""
         with self.changed:
             self._marked.seen = Seen(self.last, self._calls)
             return self.last
@@ -88,69 +88,69 @@ class Notifier:
 class Listener:
     """The thread. It starts with the first wait, and ends with the store."""
 
-    def __init__(self, conninfo: str, channel: str, mark: str, board: Notifier, silence: float) -> None:
+    def __init__(self, conninfo: str, channel: str, mark: str, notifier: Notifier, silence: float) -> None:
         self._conninfo, self._channel, self._mark = conninfo, channel, mark
-        self._board, self._silence = board, silence
+        self._notifier, self._silence = notifier, silence
         self._ended = threading.Event()
-        self._bell: tuple[socket.socket, socket.socket] | None = None  # rung to end the thread's silence
+        self._waker: tuple[socket.socket, socket.socket] | None = None  # closed to wake the thread at the end
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._ready = threading.Event()
-        self.hears = False  # every commit is told, for the time being
+        self.hears = False  # it is listening now
 
     def start(self, patience: float) -> None:
-        """Have the thread listen, or go on after `patience` seconds without it."""
+        """Start the thread, and wait up to `patience` seconds until it listens."""
         with self._starting:
             if self._thread is None and not self._ended.is_set():
-                self._bell = socket.socketpair()
+                self._waker = socket.socketpair()
                 self._thread = threading.Thread(target=self._run, name="tenure-listen", daemon=True)
                 self._thread.start()
         self._ready.wait(patience)
 
     def close(self) -> None:
         self._ended.set()
-        if self._thread is not None and self._bell is not None:
-            self._bell[1].close()
-            self._thread.join(LOOKS * 2 + 1)
-            self._bell[0].close()
+        if self._thread is not None and self._waker is not None:
+            self._waker[1].close()
+            self._thread.join(POLL * 2 + 1)
+            self._waker[0].close()
 
     def _run(self) -> None:
         while not self._ended.is_set():
             try:
-                link = connect(self._conninfo, self._silence)
+                connection = connect(self._conninfo, self._silence)
             except StoreUnavailable:
                 self._ended.wait(BACK_OFF)
                 continue
             try:
-                self._listen(link)
+                self._listen(connection)
             except (Failed, Lost, psycopg.Error, OSError):
                 self._ended.wait(BACK_OFF)
             finally:
                 self.hears = False
-                link.close()
+                connection.close()
 
-    def _listen(self, link: Connection) -> None:
-        pause = LOOKS_UNTOLD
-        if link.is_direct:
-            link.on_news = self._told
-            if self._bell is not None:
-                link.stop_hearing(self._bell[0].fileno())
-            link.script(f'LISTEN "{self._channel}"')
-            pause = LOOKS
+    def _listen(self, connection: Connection) -> None:
+        pause = POLL_UNHEARD
+        if connection.is_direct:
+            connection.on_news = self._received
+            if self._waker is not None:
+                connection.stop_hearing(self._waker[0].fileno())
+            connection.script(f'LISTEN "{self._channel}"')
+            pause = POLL
         while not self._ended.is_set():
-            ((last, _),) = link.all(self._mark)
-            if last > self._board.last or not self._ready.is_set() or self.hears != link.is_direct:
-                self._board.post(last)  # what came while nobody listened is news to all
-            self.hears = link.is_direct
+            ((last, _),) = connection.all(self._mark)
+            if last > self._notifier.last or not self._ready.is_set() or self.hears != connection.is_direct:
+                self._notifier.post(last)  # commits before it listened are news for all
+            self.hears = connection.is_direct
             self._ready.set()
-            if link.is_direct:
+            if connection.is_direct:
                 until = time.monotonic() + pause
                 while not self._ended.is_set() and (left := until - time.monotonic()) > 0:
-                    link.hear(left)
+                    connection.hear(left)
             else:
                 self._ended.wait(pause)
 
-    def _told(self, payload: str) -> None:
+    def _received(self, payload: str) -> None:
         sequence, _, transaction = payload.partition(" ")
         if sequence.isdecimal() and transaction.isdecimal():
-            self._board.post(int(sequence), int(transaction))
+            self._notifier.post(int(sequence), int(transaction))

@@ -1,7 +1,7 @@
-"""How a transaction begins, asks and ends: one journey to the server and back after another.
+"""How a transaction begins, queries and ends, with few round trips.
 
-A journey costs more than most questions. So a transaction begins with its first question, all that a beginning needs
-goes along with it, and questions that are known beforehand (`expect`) are asked together.
+A round trip costs more than most queries. So a transaction begins with its first query, sent together with everything
+that a beginning needs, and queries that are known beforehand (`expect`) are sent together.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _Asked = tuple[str, tuple[Any, ...]]
 
 
 class Pipeline:
-    """A transaction but for its verbs. Once anything has failed it cannot commit, whatever the caller catches.
+    """A transaction without its verbs. After a failure it cannot commit, whatever the caller catches.
 
-    A write transaction holds the lock of each project that it touches from its first touch on, alone unless it has
-    said that it shares: what was read stays true until the commit, rows that are not there yet included.
+    A write transaction holds the lock of each project from its first access on, exclusively unless it shares: its reads
+    stay true until the commit, including those of absent rows.
     """
 
     def __init__(self, store: Postgres, tenant: str, write: bool) -> None:
@@ -40,48 +40,48 @@ class Pipeline:
         self._dialect = store.queries.dialect
         self._tenant = tenant
         self._write = write
-        self._link: Connection | None = None
+        self._connection: Connection | None = None
         self._began = False
         self._held: set[str] = set()  # projects
         self._to_hold: dict[str, None] = {}  # from the beginning on
         self._to_claim: dict[str, None] = {}  # those of them in which it claims
-        self._shares = False  # others who share may write there too, if it is not both who claim
+        self._shares = False  # other transactions that share may write there too, unless both claim
         self._has_floor = False
-        self._follows = False  # it goes on in the log from where it was: see `cursors`
+        self._follows = False  # it continues in the log from a cursor: see `log_cursor`
         self._settled: int | None = None  # the last sequence that it may see then
         self._failed: TenureError | None = None
         self._wrote = False
-        self._later: list[Statement] = []  # what goes with the commit, or before the next question
-        self._tells = 0  # which of these appends the last event; 0: none
-        self._count = 0  # how many rows it gives, where it is one fused statement
-        self._along: list[Answer] = []  # what that gave, once it is committed
-        self._last: tuple[int, int] | None = None  # of the last event: sequence and transaction
+        self._later: list[Statement] = []  # sent with the commit, or before the next query
+        self._appends = 0  # the number of the statement among these that appends the last event; 0: none
+        self._count = 0  # the number of rows that it returns, where it is one statement of the fast path
+        self._along: list[Answer] = []  # the answer to that, once it is committed
+        self._last: tuple[int, int] | None = None  # sequence and transaction of the last event
         self._now = 0
-        self._behind = 0  # by how much the server's clock is
-        self._is_due: dict[str, bool] = {}  # is something due in the projects that it began with?
+        self._behind = 0  # how far the server's clock is behind
+        self._is_due: dict[str, bool] = {}  # by project: does it have due tasks?
         self._epoch = ""
-        self._noting: list[Statement] | None = None  # while `expect` finds out what will be asked
-        self._ahead: dict[_Asked, Answer] = {}  # answered before they were asked; a write makes them void
+        self._noting: list[Statement] | None = None  # while `expect` collects queries
+        self._ahead: dict[_Asked, Answer] = {}  # answers to expected queries; a write makes them void
 
     def __enter__(self) -> Self:
-        self._link = self._store.connections.take()
+        self._connection = self._store.connections.take()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        link = self._link
-        assert link is not None
-        self._link = None
+        connection = self._connection
+        assert connection is not None
+        self._connection = None
         try:
             if kind is None and self._failed is None and (self._wrote or self._later):
-                self._commit(link)
-            elif link.is_open and link.in_transaction:
-                link.post(("ROLLBACK", ()))
+                self._commit(connection)
+            elif connection.is_open and connection.in_transaction:
+                connection.post(("ROLLBACK", ()))
         except Lost:
-            pass  # before a commit: the server takes back by itself what it was not told to keep
+            pass  # before a commit: the server rolls back by itself
         finally:
-            self._store.connections.give(link)
+            self._store.connections.give(connection)
         if kind is None and self._failed is not None:
             raise self._failed
         if self._last is not None:
@@ -99,17 +99,17 @@ class Pipeline:
 
     @property
     def jump(self) -> int:
-        return 0  # the server's clock is all there is
+        return 0  # there is no second clock to compare the server's with
 
     @property
     def epoch(self) -> str:
         self._enter(())
         return self._epoch
 
-    # --- asking ahead ---
+    # --- expected queries ---
 
     def expect(self, ask: Callable[[Self], object]) -> None:
-        """What `ask` asks goes out in one journey, with the beginning if there was none; its answers wait here."""
+        """Send the queries of `ask` in one round trip, with the beginning if needed, and keep the answers."""
         noted: list[Statement] = []
         self._noting = noted
         try:
@@ -126,7 +126,7 @@ class Pipeline:
     # --- beginning ---
 
     def _enter(self, projects: Iterable[str]) -> None:
-        """Begin, and hold these projects; several in the order of their locks, which is the same for everybody."""
+        """Begin, and hold these projects, in the order of their locks, which is the same for every transaction."""
         if self._noting is not None:
             self._to_hold.update(dict.fromkeys(projects))
         elif not self._write:
@@ -144,7 +144,7 @@ class Pipeline:
         return [self._store.lock_key(what, self._tenant, project) for project in projects]
 
     def _locks_to_hold(self) -> tuple[list[int], list[bool]]:
-        """From the beginning on, and which of them shared."""
+        """The locks to hold from the beginning on, and whether each is shared."""
         locks = dict.fromkeys(self._locks("project", self._to_hold), self._shares)
         if self._shares:
             locks |= dict.fromkeys(self._locks("claim", self._to_claim), False)
@@ -152,7 +152,7 @@ class Pipeline:
         return keys, [locks[key] for key in keys]
 
     def _begin(self, along: Sequence[Statement] = ()) -> list[Answer]:
-        """Begin unless it has begun; the answers to what goes along."""
+        """Begin unless it has begun; returns the answers to the statements `along`."""
         if self._began:
             return []
         store, texts = self._store, self._queries
@@ -173,13 +173,13 @@ class Pipeline:
         answers = self._first([*start, *along])
         rows = answers[len(start) - 1].rows()
         if len(rows) != 1:
-            self._fail(SchemaMismatch(f"{store.url}: its table meta was emptied by somebody else", "Restore a backup."))
+            self._fail(SchemaMismatch(f"{store.url}: another program emptied its table meta", "Restore a backup."))
         breaking, self._epoch, last, now, due = rows[0][-5:]
         if breaking > store.schema:
             self._fail(
                 SchemaMismatch(
-                    f"{store.url} was brought to schema {breaking} while this process ran with {store.schema}",
-                    "Start it again with the newer version.",
+                    f"{store.url} was upgraded to schema {breaking} while this process ran with {store.schema}",
+                    "Restart it with the newer version.",
                 )
             )
         if store.clock is None:
@@ -193,32 +193,32 @@ class Pipeline:
         return answers[len(start) :]
 
     def _first(self, start: list[Statement]) -> list[Answer]:
-        """The first journey. An idle connection may have died long ago: then it is tried with a new one."""
-        assert self._link is not None, "this transaction has ended"
+        """The first round trip. An idle connection may have been lost long ago: then a new one is tried."""
+        assert self._connection is not None, "this transaction has ended"
         try:
-            return self._link.run(start)
+            return self._connection.run(start)
         except Lost:
-            self._link = self._store.connections.replaced(self._link)
+            self._connection = self._store.connections.replaced(self._connection)
         except (*BAD_VALUES, Failed) as error:
             self._refuse(error)
         return self._run(start)
 
     # --- ending ---
 
-    def _commit(self, link: Connection) -> None:
-        """What is left and COMMIT in one journey: what fails before it keeps it from being run.
+    def _commit(self, connection: Connection) -> None:
+        """The remaining statements and COMMIT in one round trip: a failure before COMMIT prevents it.
 
-        The call that wakes others goes along where it is known by then what it will say, and else without waiting.
+        The notification goes along where its payload is already known; otherwise it is sent after, without waiting.
         """
-        link.notices.clear()
+        connection.notices.clear()
         url = self._store.url
-        call = None if self._tells or self._last is None else self._store.call(*self._last)
+        call = None if self._appends or self._last is None else self._store.call(*self._last)
         try:
-            answers = link.run([*self._later, ("COMMIT", ())], aside=call)
+            answers = connection.run([*self._later, ("COMMIT", ())], aside=call)
         except Failed as error:
             self._failed = translated(error, url)
-            if link.is_open and link.in_transaction:
-                link.run([("ROLLBACK", ())])
+            if connection.is_open and connection.in_transaction:
+                connection.run([("ROLLBACK", ())])
             if self._count and error.state == UNTOUCHED:
                 raise NeedsSlowPath from error
             raise self._failed from error
@@ -226,42 +226,42 @@ class Pipeline:
             raise unknown(f"the connection was lost at the commit ({error})", url) from error
         except BAD_VALUES as error:
             self._failed = bad_value(error)
-            link.run([("ROLLBACK", ())])
+            connection.run([("ROLLBACK", ())])
             raise self._failed from error
         if answers[-1].tag != b"COMMIT":
             raise Bug(f"{url}: COMMIT was answered with {answers[-1].tag!r}")
-        # The one thing that warns here: a wait for the synchronous standby was cut short, and the server says success.
-        warnings = [notice.message for notice in link.notices if notice.severity == "WARNING"]
+        # The only possible warning: the wait for the synchronous standby was interrupted, and the server reports
+        # success.
+        warnings = [notice.message for notice in connection.notices if notice.severity == "WARNING"]
         if warnings:
             raise unknown(f"committed on this server alone: {warnings[0]}", url)
         self._take_along(answers)
-        if self._tells:
-            self._note_last(answers)
+        self._note_last(answers)
         if call is None and self._last is not None:
-            self._store.notify(link, *self._last)
+            self._store.notify(connection, *self._last)
 
     def _floor(self) -> list[Statement]:
-        """What must be said before the first sequence is drawn: see `cursors`."""
+        """To be sent before the first sequence is drawn: see `log_cursor`."""
         is_first, self._has_floor = not self._has_floor, True
         return [(self._queries.floor, [self._store.floor_lock])] if is_first else []
 
     def _leave_to_commit(self, statements: Sequence[Statement], count: int) -> list[Answer]:
-        """The fused statement that is all the transaction does: it gives so many rows, or takes itself back."""
+        """The only statement of the transaction: it returns `count` rows, or aborts itself."""
         if self._wrote or self._later or len(statements) > 1:
-            raise Bug("there is more in this transaction than its last statement")
+            raise Bug("a statement that is left to the commit must be the only one")
         self._later += [*self._floor(), *statements]
         self._count = count
         return self._along
 
     def _take_along(self, answers: Sequence[Answer]) -> None:
-        """What came with the commit. A statement that found nothing at all has not kept it from being run."""
+        """The answer that came with the commit. A statement that found no row at all does not abort itself."""
         if self._count:
             self._along += answers[-2:-1]
             if self._along[0].count != self._count:
                 raise NeedsSlowPath
-            self._note_told(self._along)
+            self._note_events(self._along)
 
-    def _note_told(self, answers: Sequence[Answer]) -> None:
+    def _note_events(self, answers: Sequence[Answer]) -> None:
         for answer in answers:
             if answer.count:
                 *_, sequence, transaction = answer.first()
@@ -269,10 +269,10 @@ class Pipeline:
                     self._last = (int(sequence), int(transaction))
 
     def _note_last(self, answers: Sequence[Answer]) -> None:
-        if self._tells:
-            ((sequence, transaction),) = answers[self._tells - 1].rows()
+        if self._appends:
+            ((sequence, transaction),) = answers[self._appends - 1].rows()
             self._last = (sequence, int(transaction))
-            self._tells = 0
+            self._appends = 0
 
     # --- statements ---
 
@@ -296,11 +296,11 @@ class Pipeline:
     def _run(self, statements: Sequence[Statement]) -> list[Answer]:
         if self._failed is not None:
             raise self._failed
-        if self._link is None:
+        if self._connection is None:
             raise Bug("this transaction has ended")
         first, self._later = self._later, []
         try:
-            answers = self._link.run([*first, *statements] if first else statements)
+            answers = self._connection.run([*first, *statements] if first else statements)
         except (*BAD_VALUES, Failed, Lost) as error:
             self._refuse(error)
         if first:
@@ -310,7 +310,7 @@ class Pipeline:
 
     def _must_write(self) -> None:
         if not self._write:
-            raise Bug("a reading transaction cannot write")
+            raise Bug("a read transaction cannot write")
         self._ahead.clear()
 
     def _refuse(self, error: Exception) -> NoReturn:
@@ -322,7 +322,7 @@ class Pipeline:
         self._fail(bad_value(error), error)
 
     def _fail(self, error: TenureError, cause: BaseException | None = None) -> NoReturn:
-        """From here on the transaction can only end without a trace."""
+        """From here on the transaction can only roll back."""
         self._failed = error
         raise error from cause
 

@@ -1,9 +1,9 @@
-"""What the planner shall believe of tables that have no rows yet.
+"""Statistics for tables that are still empty.
 
-Without statistics PostgreSQL takes every index that begins with (tenant, project) for as good as any other, and finds
-one task by walking all of them: 656 µs instead of 78 at 3,000 tasks, and worse with each one more. So a new
-store fills its tables with made-up rows, has them analysed and empties them again: what was learned stays, until
-the server's own autovacuum has learned better from real ones.
+Without statistics PostgreSQL considers every index that begins with (tenant, project) as good as any other, and finds
+one task by reading all of them: 656 µs instead of 78 at 3,000 tasks, and more with every task. So a new store fills its
+tables with made-up rows, runs ANALYZE and empties them again. The statistics stay until autovacuum collects those of
+real rows.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tenure.stores.sql.codec import Column
-from tenure.stores.sql.columns import postgres_parts, tables
+from tenure.stores.postgres.tables import parts_of
+from tenure.stores.sql.codec import Column, tables
 
 ROWS = 500
 _PROJECTS = 5
 _UNIQUE = 1 << 40
 
-# How many different values, and every how manieth row has one. A column that is not here is unique if it is an `id`,
-# of ten values if it must have one, and missing otherwise.
+# (number of distinct values, n: every n-th row has one). A column that is not listed is unique if it is an `id`, has
+# ten distinct values if it is NOT NULL, and is NULL otherwise.
 _SPREAD: dict[str, dict[str, tuple[int, int]]] = {
     "task": {
         "ref": (_UNIQUE, 1), "key": (_UNIQUE, 1), "created_at": (_UNIQUE, 1), "dag": (300, 1), "state": (8, 1),
@@ -54,19 +54,19 @@ _SPREAD: dict[str, dict[str, tuple[int, int]]] = {
 }  # fmt: skip
 
 
-def beliefs() -> Iterator[str]:
-    """Statements for the transaction that made the tables; names are found by its search path."""
+def statements() -> Iterator[str]:
+    """For the transaction that creates the tables, which sets the search path."""
     for table, struct in tables():
         yield from made_up(table, struct, ROWS, _PROJECTS)
-        for part in postgres_parts(table, struct):
+        for part in parts_of(table, struct):
             yield f"ANALYZE {part}"
             yield f"TRUNCATE {part} RESTART IDENTITY"
 
 
 def made_up(table: str, struct: type[msgspec.Struct], rows: int, projects: int) -> Iterator[str]:
-    """The statements that fill what keeps a kind."""
+    """Statements that fill the tables of a kind."""
     spread = {"project": (projects, 1), "id": (_UNIQUE, 1), **_SPREAD.get(table, {})}
-    for part, all_columns in postgres_parts(table, struct).items():
+    for part, all_columns in parts_of(table, struct).items():
         columns = [c for c in all_columns if c.name != "sequence" or table != "event"]
         names = ", ".join(f'"{column.name}"' for column in columns)
         values = ", ".join(_value(column, spread) for column in columns)

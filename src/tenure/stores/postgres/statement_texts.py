@@ -1,4 +1,4 @@
-"""Every statement text that is not made from a struct. `{s}` stands for the schema, quoted and with its dot.
+"""The statement texts that are not made from a struct. `{s}` stands for the schema, quoted and with its dot.
 
 No text reads or leaves session state: settings and locks end with their transaction, so that a pooler may give each
 transaction another session.
@@ -9,30 +9,30 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from tenure.stores.sql.clauses import Dialect
-from tenure.stores.sql.columns import HOT
+from tenure.stores.postgres.tables import table_for
+from tenure.stores.sql.statements import Dialect
 
-# The text search throws out nearly all rows before any JSON is parsed; the items are compared as they are written,
-# since reading them as text would fail on an escaped NUL.
+# The text search excludes nearly all rows before any JSON is parsed; the items are compared as JSON, since decoding
+# them to text would fail on an escaped NUL.
 CONTAINS = (
     "({} <> '[]' AND strpos({}, ?) > 0 AND EXISTS"
     " (SELECT 1 FROM json_array_elements({}::json) AS item (value) WHERE item.value::text = ?))"
 )
 
-# READ COMMITTED, whatever the database's default: each statement sees what was committed before it, which, with the
-# project's lock in hand, is all that there will be.
+# READ COMMITTED, whatever the database's default: each statement sees everything that was committed before it, and with
+# the project's lock held no more can follow.
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-# Generic plans, and no walking through tables: what the statistics of a table say that was empty an hour ago must not
-# decide. A statement is planned once, and JIT would be started by the price that walking is given.
+# Generic plans, and no sequential scans: the statistics of a table that was empty an hour ago must not decide. A
+# statement is planned once. JIT would be triggered by the cost that disabled scans are given.
 _PLANS = """set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
     set_config('jit', 'off', true)"""
 
-# An answer promises that it lasts: a database or role that was set to lose commits, to answer before a synchronous
-# standby has them, or to keep warnings to itself (see `_commit`) must not break that. The locks come last, when the
-# settings are in force: those of the projects; then, shared, that of the epoch, since whoever puts a new one in force
-# holds projects and waits for it.
+# An answer promises durability. A database or role that is configured to lose commits, to answer before a synchronous
+# standby has them, or to suppress warnings (see `_commit`) must not break that. The locks come last, when the settings
+# apply: those of the projects; then, shared, that of the epoch, since a transaction that begins a new epoch holds
+# projects and waits for it.
 SETTINGS = f"""
 SELECT set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, true),
     set_config('idle_in_transaction_session_timeout', ?, true), {_PLANS},
@@ -44,23 +44,23 @@ SELECT set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, t
     pg_advisory_xact_lock_shared(?)
 """  # noqa: S608 - constants alone
 
-# In the order given, which must be the same for everybody.
+# In the given order, which must be the same for every transaction.
 LOCK = "SELECT count(pg_advisory_xact_lock(key)) FROM unnest(?::bigint[]) AS given (key)"
 NOTIFY = "SELECT pg_notify(?, ?)"
 
 _MICROSECONDS = "(extract(epoch FROM {}) * 1000000)::bigint"
-# After the locks, and with them: nothing that it reads can change before the commit. The clock is read last.
+# After the locks: nothing that it reads can change before the commit. The clock is read last.
 _HEAD = """
 SELECT m.breaking, coalesce(e.epoch, m.epoch), t.last, t.now, {due}
 FROM {{s}}meta AS m LEFT JOIN {{s}}epoch AS e ON e.tenant = {tenant}, LATERAL (SELECT {last} AS last, {now} AS now) AS t
 """
-# In which of the projects something is due. Behind `now` the index has many entries that died young, and are not met.
+# The projects with due tasks. The index has many dead entries behind `now`, which this does not read.
 _IS_DUE = "(SELECT true FROM {{s}}task_hot WHERE tenant = {tenant} AND project = {project} AND due_at <= {now} LIMIT 1)"
 _DUE_IN = f"""
 ARRAY(SELECT p.name FROM unnest($1::text[]) AS p (name)
       WHERE {_IS_DUE.format(tenant="$2", project="p.name", now="greatest(t.last, t.now)")})
 """  # noqa: S608 - constants alone
-# As in log.py: the bounds and the order are those of event_project, and of event_block_project, alone.
+# As in log_statements.py: only event_project and event_block_project have these bounds and this order.
 _LAST_IN = """
     SELECT e.tenant, e.project, e.time FROM {{s}}{table} AS e
     WHERE (e.tenant, e.project, e.{sequence}) <= ($2, p.name, 9223372036854775807)
@@ -77,8 +77,8 @@ greatest((SELECT time FROM {s}event ORDER BY sequence DESC LIMIT 1),
 """
 _LAST = "greatest((SELECT max(sequence) FROM {s}event), (SELECT max(last) FROM {s}event_block))"
 
-# A loose index scan: one step in task_ready from lane to lane, however many wait in it; then the first of each. Whoever
-# asks for many means to take four times as many from all lanes together: with few lanes that is more of each.
+# A loose index scan: one step in task_ready from lane to lane, however long a lane is; then the first of each. With a
+# depth of 32 or more the caller wants four times as many from all lanes together: with few lanes, more of each.
 _LANES = """
 WITH RECURSIVE found AS (
     (SELECT lane FROM {s}task_hot WHERE tenant = $1 AND project = $2 AND lane IS NOT NULL
@@ -94,7 +94,7 @@ SELECT first.lane, following.* FROM found AS first, LATERAL (
     WHERE tenant = $1 AND project = $2 AND lane = first.lane ORDER BY band, rank, sequence, id
     LIMIT CASE WHEN $3 < 32 THEN $3 ELSE greatest($3, $3 * 4 / (SELECT count(*) FROM found)) END) AS following
 """
-# Both are answered by task_ready alone.
+# Both read the index task_ready alone.
 _READY = """
 SELECT band, rank, sequence, id, plain FROM {s}task_hot
 WHERE tenant = ? AND project = ? AND lane = ? ORDER BY band, rank, sequence, id LIMIT ?
@@ -123,11 +123,11 @@ INSERT INTO {s}epoch (tenant, epoch, place) VALUES (?, ?, ?)
 ON CONFLICT (tenant) DO UPDATE SET epoch = excluded.epoch, place = excluded.place
 """
 _SETTLE_META = "UPDATE {s}meta SET epoch = ?, place = ? WHERE place <> ?"
-# Each tenant its own, or the receipts of one would be as good as another's.
+# A different epoch for each tenant: the receipts of one must not be valid for another.
 _SETTLE_TENANTS = "UPDATE {s}epoch SET epoch = substr(md5(tenant || ?), 1, 8), place = ? WHERE place <> ?"
-# What was last written, and who has finished writing: see cursors.py.
+# The last commit, and the transactions that have ended: see log_cursor.py.
 _MARK = f"SELECT coalesce({_LAST}, 0), pg_current_snapshot()::text"
-# Anything beyond the mark, or what its snapshot had not seen; the latter cannot lie far back.
+# Is there an event beyond the mark, or one that its snapshot did not include? The latter cannot lie far back.
 _NEWS = f"""
 SELECT coalesce({_LAST}, 0), EXISTS (
     SELECT 1 FROM {{s}}event WHERE sequence > $1 AND NOT pg_visible_in_snapshot(xid, $2::pg_snapshot)) OR EXISTS (
@@ -135,12 +135,12 @@ SELECT coalesce({_LAST}, 0), EXISTS (
 """  # noqa: S608 - constants alone
 FAR_BACK = 10_000
 
-# --- of the end of the log ---
-# The last sequence that anybody was given, of whatever transaction: no snapshot hides it.
+# --- the end of the log ---
+# The last sequence that any transaction has drawn: no snapshot hides it.
 _DRAWN = "(SELECT last_value - (NOT is_called)::integer FROM {s}event_sequence_seq)"
-# What a writer tells before it draws: see cursors.py. The second number of the lock is the floor.
+# A writer takes it before it draws: see log_cursor.py. The second number of the lock is the floor.
 _FLOOR = f"SELECT pg_advisory_xact_lock_shared(?, ({_DRAWN} & 2147483647)::integer)"
-# The second number of a lock on two, as pg_locks shows it.
+# `objid` is the second number of a lock with two numbers.
 FLOORS = """
 SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid::bigint = ?
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -171,12 +171,12 @@ class Queries(NamedTuple):
 
 @cache
 def queries_of(schema: str) -> Queries:
-    """`schema` must have been checked: it becomes part of every text."""
+    """The caller has checked `schema`: it becomes part of every text."""
     here = f'"{schema}".'
     written, read = (_MICROSECONDS.replace("{}", clock) for clock in ("clock_timestamp()", "now()"))
     head = _HEAD.format(last=_LAST_OF_ALL, now=written, tenant="?", due="NULL")
     of_projects = _HEAD.format(last=_LAST_OF_PROJECTS, now=written, tenant="$2", due=_DUE_IN)
-    # The start of the transaction, before its snapshot: no lease looks over that was renewed.
+    # The start of the transaction, before its snapshot: no lease that was renewed looks expired.
     reading = _HEAD.format(last=_LAST_OF_ALL, now=read, tenant="?", due="NULL")
     reading = reading.replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
     texts = (
@@ -185,7 +185,7 @@ def queries_of(schema: str) -> Queries:
         _SETTLE_TENANTS, _MARK, _NEWS,
     )  # fmt: skip
     dialect = Dialect(
-        contains=CONTAINS, contains_asks=("json", "json"), truths=("false", "true"), arrays=True, missing_last=True,
-        fails_untouched=True, schema=here, hot=tuple(HOT.items()),
+        contains=CONTAINS, contains_values=("json", "json"), truths=("false", "true"), arrays=True, nulls_last=True,
+        schema=here, tables=table_for,
     )  # fmt: skip
     return Queries(dialect, *(text.replace("{s}", here) for text in texts))

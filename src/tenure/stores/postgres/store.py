@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreUnavailable
@@ -18,7 +18,7 @@ from tenure.stores.postgres import address, event_blocks, schema, statement_text
 from tenure.stores.postgres.connection import Connection, Rows, Statement
 from tenure.stores.postgres.connection_pool import ConnectionPool
 from tenure.stores.postgres.errors import Failed, Lost, lost, translated
-from tenure.stores.postgres.hot_statements import told_reader
+from tenure.stores.postgres.hot_statements import grant_reader
 from tenure.stores.postgres.notifications import Listener, Notifier
 from tenure.stores.postgres.transaction import PostgresTransaction
 from tenure.stores.postgres.values import reader
@@ -26,9 +26,11 @@ from tenure.stores.sql.codec import Codec
 from tenure.stores.sql.orphans import orphans
 from tenure.stores.sql.statements import event_table
 
+T = TypeVar("T")
+
 STATEMENT = limits.STATEMENT_TIMEOUT
 IDLE = limits.WRITE_IDLE
-_AWAY = 0.5  # that the first waiter waits for the thread that listens
+_START = 0.5  # seconds that the first waiter waits for the listening thread
 
 BROKEN = """
 SELECT 'index ' || i.indexrelid::regclass || ' is not valid' FROM pg_index AS i
@@ -40,7 +42,7 @@ JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace(?
 
 
 class Postgres:
-    """Fulfils the port with a schema of a PostgreSQL database. Opening makes it unless `create` is False."""
+    """Implements the port with a schema of a PostgreSQL database. Opening creates it unless `create` is False."""
 
     features = frozenset({DURABLE, PROCESSES, WAKE_UPS, TENANTS, WRITERS, FAST_PATH})
 
@@ -57,7 +59,7 @@ class Postgres:
     ) -> None:
         """`clock`: the server's unless given. `patience`: seconds to wait for a connection, and for a project's lock.
 
-        `connections`: a pool that others use too, for the same database; it stays open when the store is closed.
+        `connections`: a pool that is shared with other stores in the same database; closing this store leaves it open.
         """
         where = address.parse(url)
         self.url = where.shown
@@ -70,13 +72,14 @@ class Postgres:
         self._process = os.getpid()
         self._closed = False
         self.epoch_lock = self.lock_key("epoch")
-        self.floor_lock = self.lock_key("floor") & 0x7FFFFFFF  # the first of two numbers: see `cursors`
+        self.floor_lock = self.lock_key("floor") & 0x7FFFFFFF  # the first of two numbers: see `log_cursor`
         self.channel = f"tenure_{self.lock_key('channel') & 0xFFFFFFFF:08x}"
         self._readers: dict[type[Any], Callable[[Sequence[Any]], Any]] = {}
-        self.board = Notifier()
+        self.notifier = Notifier()
         self._shares = connections is not None
         self.connections = connections or ConnectionPool(where.conninfo, where.pool, patience, STATEMENT, self.url)
-        self.listener = Listener(where.direct or where.conninfo, self.channel, self.queries.mark, self.board, STATEMENT)
+        direct = where.direct or where.conninfo
+        self.listener = Listener(direct, self.channel, self.queries.mark, self.notifier, STATEMENT)
         try:
             self.schema, self.is_copy, self.place = self._open(create)
         except BaseException:
@@ -84,49 +87,43 @@ class Postgres:
             raise
 
     def _open(self, create: bool) -> schema.FoundSchema:
-        link = self.connections.take()
         lock, epoch = self.lock_key("migrate"), self._random(4).hex()
-        try:
-            return schema.open_schema(link, self._schema_name, lock, epoch, create=create)
-        except Failed as error:
-            raise translated(error, self.url) from error
-        except Lost as error:
-            raise lost(error, self.url) from error
-        finally:
-            self.connections.give(link)
+        return self._use(
+            lambda connection: schema.open_schema(connection, self._schema_name, lock, epoch, create=create)
+        )
 
     def begin(self, tenant: str, *, write: bool) -> PostgresTransaction:
         if not tenant:
-            raise InvalidInput("a transaction is of one tenant: its name is missing")
+            raise InvalidInput("a transaction needs the name of a tenant")
         self._refuse_fork()
         return PostgresTransaction(self, tenant, write)
 
     def mark(self) -> int:
         if self.listener.hears:
-            return self.board.mark()
+            return self.notifier.mark()
         ((last, snapshot),) = self._read(self.queries.mark)
-        self.board.remember(last, snapshot)
+        self.notifier.remember(last, snapshot)
         return int(last)
 
     def wait(self, mark: int, timeout: float) -> bool:
-        """Told by the server at once, of this process's own commits even before; never later than a second."""
+        """The server's notification wakes it; commits of this process wake it earlier, a poll at the latest."""
         until = self.monotonic() + timeout
-        board = self.board
-        seen = board.seen(mark)
-        if timeout > 0 and board.last <= mark:
-            self.listener.start(min(timeout, _AWAY))
+        notifier = self.notifier
+        seen = notifier.seen(mark)
+        if timeout > 0 and notifier.last <= mark:
+            self.listener.start(min(timeout, _START))
         if (seen is None or seen.calls is None) and self._has_news(mark, seen.text if seen else None):
             return True
-        with board.changed:
-            while not board.has_news(mark, seen):
+        with notifier.changed:
+            while not notifier.has_news(mark, seen):
                 left = until - self.monotonic()
                 if left <= 0:
                     return False
-                board.changed.wait(left)
+                notifier.changed.wait(left)
         return True
 
     def _has_news(self, mark: int, snapshot: str | None) -> bool:
-        if self.board.last > mark:
+        if self.notifier.last > mark:
             return True
         if snapshot is None:
             ((last, _),) = self._read(self.queries.mark)
@@ -135,43 +132,34 @@ class Postgres:
         return bool(last > mark or unseen)
 
     def announce(self, sequence: int, transaction: int) -> None:
-        """Wake those in this process who wait."""
-        self.board.post(sequence, transaction)
+        """Wake the waiters of this process."""
+        self.notifier.post(sequence, transaction)
 
     def call(self, sequence: int, transaction: int) -> Statement:
-        """What wakes those in other processes."""
+        """The statement that wakes the waiters of other processes."""
         return statement_texts.NOTIFY, [self.channel, f"{sequence} {transaction}"]
 
-    def notify(self, link: Connection, sequence: int, transaction: int) -> None:
-        """Wake them. It is committed by now: whatever goes wrong here, they will look by themselves."""
+    def notify(self, connection: Connection, sequence: int, transaction: int) -> None:
+        """Wake them after the commit. If this fails, their next poll finds it."""
         with suppress(Lost):
-            link.post(self.call(sequence, transaction))
+            connection.post(self.call(sequence, transaction))
 
     def settled_here(self) -> None:
-        """Tenants other than the one whose epoch was just begun get a new one too: their receipts came along."""
-        link = self.connections.take()
-        try:
-            link.run(
-                [
-                    (statement_texts.BEGIN_WRITE, ()),
-                    (statement_texts.LOCK, [[self.epoch_lock]]),
-                    (self.queries.settle_meta, [self._random(4).hex(), self.place, self.place]),
-                    (self.queries.settle_tenants, [self._random(16).hex(), self.place, self.place]),
-                    ("COMMIT", ()),
-                ]
-            )
-        except Failed as error:
-            raise translated(error, self.url) from error
-        except Lost as error:
-            raise lost(error, self.url) from error
-        finally:
-            self.connections.give(link)
+        """Every tenant gets a new epoch, not only the one that has just begun one: the copy has receipts of all."""
+        settle: list[Statement] = [
+            (statement_texts.BEGIN_WRITE, ()),
+            (statement_texts.LOCK, [[self.epoch_lock]]),
+            (self.queries.settle_meta, [self._random(4).hex(), self.place, self.place]),
+            (self.queries.settle_tenants, [self._random(16).hex(), self.place, self.place]),
+            ("COMMIT", ()),
+        ]
+        self._use(lambda connection: connection.run(settle))
         self.is_copy = False
 
     def backup(self, target: str) -> None:
         raise InvalidInput(
             "a PostgreSQL store is backed up with PostgreSQL's own tools",
-            "pg_dump --schema copies one moment of it; see the how-to on PostgreSQL.",
+            "pg_dump --schema copies one snapshot of it; see the how-to on PostgreSQL.",
         )
 
     def check(self) -> list[str]:
@@ -179,7 +167,7 @@ class Postgres:
         for what, text in orphans(self.queries.dialect.schema).items():
             ((count,),) = self._read(text)
             if count:
-                found.append(f"{count} rows of {what} name a task that is not there")
+                found.append(f"{count} rows of {what} name a task that does not exist")
         return found
 
     def close(self) -> None:
@@ -191,12 +179,12 @@ class Postgres:
             self.connections.close()
 
     def lock_key(self, *names: str) -> int:
-        """A lock's number: 64 bits of a hash. Two names that meet would only wait for each other."""
-        told = "\x00".join(("tenure", self._schema_name, *names)).encode("utf-8", "surrogatepass")
-        return int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "big", signed=True)
+        """A lock's number: 64 bits of a hash. Two names that collide would only wait for each other."""
+        name = "\x00".join(("tenure", self._schema_name, *names)).encode("utf-8", "surrogatepass")
+        return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big", signed=True)
 
     def reader(self, kind: type[Any]) -> Callable[[Sequence[Any]], Any]:
-        """Makes a row of that kind from what the server gives."""
+        """Makes a row of this kind from a row of the server."""
         found = self._readers.get(kind)
         if found is None:
             dialect = self.queries.dialect
@@ -209,24 +197,30 @@ class Postgres:
         return event_blocks.reader()
 
     @cached_property
-    def told_reader(self) -> Callable[[Sequence[Any]], list[Any]]:
-        return told_reader()
+    def grant_reader(self) -> Callable[[Sequence[Any]], list[Any]]:
+        return grant_reader()
 
     def _read(self, text: str, values: Sequence[Any] = ()) -> Rows:
         self._refuse_fork()
-        link = self.connections.take()
+        return self._use(lambda connection: connection.all(text, values), again=True)
+
+    def _use(self, ask: Callable[[Connection], T], *, again: bool = False) -> T:
+        """The result of `ask` on a connection; on a second one where the first was lost and it may run `again`."""
+        connection = self.connections.take()
         try:
             try:
-                return link.all(text, values)
+                return ask(connection)
             except Lost:
-                link = self.connections.replaced(link)
-                return link.all(text, values)
+                if not again:
+                    raise
+                connection = self.connections.replaced(connection)
+                return ask(connection)
         except Failed as error:
             raise translated(error, self.url) from error
         except Lost as error:
             raise lost(error, self.url) from error
         finally:
-            self.connections.give(link)
+            self.connections.give(connection)
 
     def _refuse_fork(self) -> None:
         if self._process != os.getpid():

@@ -1,4 +1,4 @@
-"""The verbs of the port, each a question or a few."""
+"""The verbs of the port, each one query or a few."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from tenure.core.records import Agent, Claim, Row, Session, Task
 from tenure.stores.fast_path import Asking, Completed, Completion, Grant, Granted, Holders, Known, Renewal, Renewed
 from tenure.stores.port import Change, Head
 from tenure.stores.postgres import event_blocks, hot_statements, log_statements, statement_texts
-from tenure.stores.postgres.change_statements import writes
 from tenure.stores.postgres.connection import Answer, Rows
 from tenure.stores.postgres.pipeline import Pipeline
 from tenure.stores.postgres.values import shown
-from tenure.stores.sql.statements import event_table, table_of
+from tenure.stores.sql.statements import event_table, table_of, writes
 
 if TYPE_CHECKING:
     from tenure.stores.postgres.store import Postgres
@@ -25,12 +24,12 @@ R = TypeVar("R", bound=Row)
 
 
 class PostgresTransaction(Pipeline):
-    """Fulfils the port."""
+    """Implements the port and the fast path."""
 
     def __init__(self, store: Postgres, tenant: str, write: bool) -> None:
         super().__init__(store, tenant, write)
         self._hot = hot_statements.hot_of(self._dialect)
-        self._told_of: dict[tuple[str, str], set[int]] = {}  # project and task → events of claims that were deleted
+        self._deleted: dict[tuple[str, str], set[int]] = {}  # project and task → events of claims that were deleted
 
     # --- reading ---
 
@@ -55,27 +54,21 @@ class PostgresTransaction(Pipeline):
     ) -> list[R]:
         self._enter_asked(where)
         statement = table_of(kind, self._dialect).finding(self._tenant, where, order, after, limit)
-        return [] if statement is None else self._rows(statement, self._store.reader(kind))
+        return self._rows(statement, self._store.reader(kind))
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
         self._enter_asked(where)
-        statement = table_of(kind, self._dialect).counting(self._tenant, where, by)
-        return {} if statement is None else {_value(by): n for by, n in self._read(*statement)}
+        rows = self._read(*table_of(kind, self._dialect).counting(self._tenant, where, by))
+        return {_value(by): n for by, n in rows}
 
     def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
         self._enter_asked(where)
-        statement = table_of(kind, self._dialect).summing(self._tenant, where, by, fields)
-        if statement is None:
-            return {}
-        rows = self._read(*statement)
+        rows = self._read(*table_of(kind, self._dialect).summing(self._tenant, where, by, fields))
         return {_value(row[0]): tuple(None if n is None else int(n) for n in row[1:]) for row in rows}
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         self._enter_asked(where)
-        statement = table_of(kind, self._dialect).tallying(self._tenant, where, most)
-        if statement is None:
-            return 0
-        rows = self._read(*statement)
+        rows = self._read(*table_of(kind, self._dialect).tallying(self._tenant, where, most))
         return int(rows[0][0]) if rows else 0
 
     def lanes(self, project: str, depth: int = 1) -> dict[str, list[Head]]:
@@ -125,8 +118,6 @@ class PostgresTransaction(Pipeline):
         self._enter_asked(where)
         single = log_statements.finding(self._tenant, where, after, limit, last, self._dialect)
         packed = event_blocks.finding(self._tenant, where, after, limit, last, self._dialect)
-        if single is None or packed is None:
-            return []
         found = self._rows(single, self._store.reader(Event)) + self._rows(packed, self._store.block_reader)
         found.sort(key=lambda event: event.sequence)
         if self._settled is not None and not last:
@@ -143,9 +134,9 @@ class PostgresTransaction(Pipeline):
             self._fail(error)
         if not planned:
             return
-        self._enter({write.row.project for write in planned})
+        self._enter({row.project for *_, row in planned})
         self._note_events_of(change.before for change in changes if change.after is None)
-        statements = [(write.text, write.values) for write in planned]
+        statements = [(text, values) for text, values, _ in planned]
         if last:
             self._later += statements
         else:
@@ -160,7 +151,7 @@ class PostgresTransaction(Pipeline):
             text = f'{table.insert} RETURNING "sequence", "xid"::text'
             self._later += self._floor()
             self._later += [(text, table.values(self._tenant, event)) for event in events]
-            self._tells = len(self._later)
+            self._appends = len(self._later)
 
     def drop_events(self, project: str, tasks: Collection[str]) -> None:
         self._must_write()
@@ -173,23 +164,23 @@ class PostgresTransaction(Pipeline):
             self._wrote = True
 
     def _note_events_of(self, rows: Iterable[Row | None]) -> None:
-        """Where the events are that claims know of which are about to go: their log is dropped after them."""
+        """Keep the sequences that deleted claims have: their tasks' events are dropped after them."""
         tasks: dict[str, list[str]] = {}
         for row in rows:
             if isinstance(row, Claim):
                 tasks.setdefault(row.project, []).append(row.task)
         for project, some in tasks.items():
             for task, at in self._places(project, some):
-                self._told_of.setdefault((project, task), set()).add(at)
+                self._deleted.setdefault((project, task), set()).add(at)
 
     def _places(self, project: str, tasks: Collection[str]) -> Rows:
-        """Tasks, and the sequences of events of theirs that are in blocks."""
+        """Pairs of a task and the sequence of one of its events in blocks."""
         text = event_blocks.OF_TASKS.replace("{s}", self._dialect.schema)
         return self._run([(text, [self._tenant, project, list(dict.fromkeys(tasks))])])[0].rows()
 
     def _drop_from_blocks(self, project: str, tasks: Collection[str], last: int) -> None:
         gone = {at for _, at in self._places(project, tasks)}
-        gone |= {at for task in tasks for at in self._told_of.get((project, task), ())}
+        gone |= {at for task in tasks for at in self._deleted.get((project, task), ())}
         gone.discard(last)
         if not gone:
             return
@@ -201,7 +192,7 @@ class PostgresTransaction(Pipeline):
         if emptied:
             self._run([(delete, [emptied, self._tenant])])
 
-    # --- the hot three: see stores/fast_path.py ---
+    # --- the fast path: see stores/fast_path.py ---
 
     def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
         tasks = self.find(Task, {"project": project, "ref": tuple(ref for ref, _ in receipts)})
@@ -222,12 +213,12 @@ class PostgresTransaction(Pipeline):
         }
 
     def grant(self, grants: Sequence[Grant], *, last: bool) -> Granted:
-        answers = self._fused((self._hot.grant_each, self._hot.grant), grants, last)
-        read = self._store.told_reader
+        answers = self._write_fast((self._hot.grant_each, self._hot.grant), grants, last)
+        read = self._store.grant_reader
         if not last:
             missing = len(grants) - sum(answer.count for answer in answers)
             if missing:
-                self._fail(Conflict(f"{missing} of {len(grants)} tasks are not to be had"))
+                self._fail(Conflict(f"{missing} of {len(grants)} tasks were claimed by others"))
 
         def rows() -> list[list[Any]]:
             found = {row[0]: row for answer in answers for row in answer.rows_apart()}
@@ -237,24 +228,24 @@ class PostgresTransaction(Pipeline):
 
     def complete(self, completions: Sequence[Completion], heard: int, *, last: bool) -> Callable[[], list[Completed]]:
         texts = (self._hot.complete_each, self._hot.complete)
-        answers = self._checked(self._fused(texts, completions, last, behind=(heard,)), last)
+        answers = self._checked(self._write_fast(texts, completions, last, behind=(heard,)), last)
         return lambda: [Completed(*row[:-4]) for answer in answers for row in answer.rows_apart()]
 
     def renew(
         self, renewals: Sequence[Renewal], most_mail: int, heard: int, *, last: bool
     ) -> Callable[[], list[Renewed]]:
-        fused = self._fused((self._hot.renew,) * 2, renewals, last, before=(most_mail,), behind=(heard,))
-        answers = self._checked(fused, last)
+        found = self._write_fast((self._hot.renew,) * 2, renewals, last, before=(most_mail,), behind=(heard,))
+        answers = self._checked(found, last)
         return lambda: [Renewed(*row[:-4]) for answer in answers for row in answer.rows_apart()]
 
     def _checked(self, answers: list[Answer], last: bool) -> list[Answer]:
-        """Another who shares the project may have been at the same row first."""
+        """Another transaction that shares the project may have written the same row first."""
         for answer in answers if not last else ():
             if answer.count and int(answer.first()[-3] or 0) != answer.count:
-                self._fail(Conflict("another writer was there first"))
+                self._fail(Conflict("another transaction changed the same row first"))
         return answers
 
-    def _fused(
+    def _write_fast(
         self,
         texts: tuple[str, str],
         given: Sequence[Any],
@@ -263,44 +254,33 @@ class PostgresTransaction(Pipeline):
         before: Sequence[int] = (),
         behind: Sequence[int] = (),
     ) -> list[Answer]:
-        """Rows of which the last two columns are the last event's sequence, if any, and the transaction.
+        """Rows whose last two columns are the last event's sequence, if any, and the transaction.
 
-        A statement a project, all in one journey, which with `last` is that of the commit: the answers come with it.
-        The first text is for a few rows, the second for many. What all rows share stands before or behind whether this
-        is the last.
+        One statement per project, all in one round trip; with `last` in that of the commit, which brings the answers.
+        The first text is for a few rows, the second for many. `before` and `behind` are the values that all rows share,
+        around the parameter `last`.
         """
         self._must_write()
         by_project: dict[str, list[Any]] = {}
         for row in given:
             by_project.setdefault(row.project, []).append(row)
         self._enter(by_project)
-        statements = [
-            (
-                texts[len(rows) > hot_statements.FEW],
-                [
-                    self._tenant,
-                    self._now,
-                    self._epoch,
-                    project,
-                    *hot_statements.columns(rows)[1:],
-                    *before,
-                    last,
-                    *behind,
-                ],
-            )
-            for project, rows in by_project.items()
-        ]
+        shared = [self._tenant, self._now, self._epoch]
+        statements = []
+        for project, rows in by_project.items():
+            values = [*shared, project, *hot_statements.columns(rows)[1:], *before, last, *behind]
+            statements.append((texts[len(rows) > hot_statements.FEW], values))
         if last:
             return self._leave_to_commit(statements, len(given))
         answers = self._run([*self._floor(), *statements])[-len(statements) :]
         self._wrote |= any(answer.count for answer in answers)
-        self._note_told(answers)
+        self._note_events(answers)
         return answers
 
     def lock(self, name: str, projects: Collection[str]) -> None:
-        """One lock a project, whatever it is for, unless it is shared: see the package.
+        """One lock per project, whatever `name` is, unless it is shared: see the package.
 
-        Before the first question they are only noted.
+        Before the first query they are only noted.
         """
         self._follows |= name == "log" and not self._write
         self._shares |= name == "share"
@@ -312,21 +292,16 @@ class PostgresTransaction(Pipeline):
 
     def accept_clock(self) -> int:
         raise InvalidInput(
-            f"{self._store.url}: its time is the server's, and goes on when that has caught up with the last event",
-            "Have the server's clock set right.",
+            f"{self._store.url}: its time is the server's, and continues once that has reached the last event's time",
+            "Correct the server's clock.",
         )
 
     def set_epoch(self, epoch: str) -> None:
         """Waits for every writer of the store, since each of them has read the epoch that ends here."""
         self._must_write()
         self._begin()
-        place = self._store.place
-        self._run(
-            [
-                (statement_texts.LOCK, [[self._store.epoch_lock]]),
-                (self._queries.set_epoch, [self._tenant, epoch, place]),
-            ]
-        )
+        lock = (statement_texts.LOCK, [[self._store.epoch_lock]])
+        self._run([lock, (self._queries.set_epoch, [self._tenant, epoch, self._store.place])])
         self._wrote = True
         self._epoch = epoch
 
@@ -341,7 +316,7 @@ def _head(row: Sequence[Any]) -> Head:
 
 
 def _named(task: str) -> tuple[str, str]:
-    """Id and key of a task, which have no space in them."""
+    """Id and key of a task, which contain no space."""
     id, _, key = task.partition(" ")
     return id, key
 

@@ -1,8 +1,8 @@
 """Python's values as PostgreSQL's parameters, and back.
 
-Parameters go as text, and the server gives each the type of the column that it meets: one statement text is one
-prepared statement, whatever is None. PostgreSQL's text cannot hold NUL, which ours may; so NUL becomes `\\x01\\x01` and
-`\\x01` becomes `\\x01\\x02`. That keeps order, equality and beginnings, and costs nothing where neither occurs.
+Parameters are sent as text, and the server infers each one's type from its column: one statement text is one prepared
+statement, whatever is None. Our texts may contain NUL, PostgreSQL's may not; so NUL becomes `\\x01\\x01` and `\\x01`
+becomes `\\x01\\x02`. That keeps order, equality and prefixes, and costs nothing where neither occurs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def shown(text: str) -> str:
 
 
 def parameter(value: Any) -> bytes | None:
-    """Raises OverflowError, TypeError or UnicodeEncodeError for what no column can hold."""
+    """Raises OverflowError, TypeError or UnicodeEncodeError for a value that no column can hold."""
     if value is None:
         return None
     kind = type(value)
@@ -52,7 +52,7 @@ def parameter(value: Any) -> bytes | None:
         return repr(value).encode()
     if kind is list:
         return _array(value)
-    raise TypeError(f"{kind.__name__} is no column's type")
+    raise TypeError(f"no column has the type {kind.__name__}")
 
 
 def parameters(values: Sequence[Any]) -> list[bytes | None]:
@@ -63,7 +63,7 @@ _BETWEEN = "\x1f"
 
 
 def _array(items: list[Any]) -> bytes:
-    """An array's text; its items are quoted, so that nothing in them means anything, all at once: they are many."""
+    """An array's text, with its items quoted; all at once, since they are many."""
     kinds = set(map(type, items))
     if kinds == {str}:
         joined = _BETWEEN.join(items)
@@ -87,7 +87,7 @@ def _quoted(text: str) -> str:
 
 
 def reader(codec: Codec[S]) -> Callable[[Sequence[Any]], S]:
-    """As the codec's `decode`, for rows as this server gives them."""
+    """As the codec's `decode`, for rows of this server."""
     texts = [n for n, column in enumerate(codec.columns) if column.type == "str"]
     decode = codec.decode
 

@@ -1,15 +1,15 @@
-"""What the SQL stores share: how a struct becomes a row, which statement texts exist, how schemas grow.
+"""Shared by the SQL stores: how a struct becomes a row, the statement texts, migrations.
 
-Every kind in `records.KINDS` is a table of its own name; every field of its struct is a column of its own name, in the
+Every kind in `records.KINDS` is a table of that name; every field of its struct is a column of that name, in the
 struct's order, behind a leading `tenant`. Text, integers, floats and bytes are stored as they are, bools as 0 and 1,
-all else as JSON text. So a new field is one line in the struct and one in a migration, and no SQL is written for it.
+everything else as JSON text. So a new field is one line in the struct and one in a migration, and needs no SQL.
 
 Invariants:
-- Statement texts are made of names from the structs and of `?`, never of values: `clauses` checks each field that a
-  caller names against the struct before it appears in a text.
-- An update sets only the columns that changed. An index none of whose columns changed is not touched, which is
-  most of them on a claim.
-- A migration, once published, is never edited: its checksum is in every file that it made.
+- Statement texts consist of names from the structs and of `?`, never of values: `statements.conditions` checks each
+  field that a caller names against the struct.
+- An update sets only the columns that changed. It does not touch an index none of whose columns changed; on a claim
+  these are most of them.
+- A published migration is never edited: its checksum is in every store that applied it.
 
-To see the column lists that a migration must give: `python -m tenure.stores.sql.columns`.
+`python -m tests.stores.columns` prints the columns that the migrations must give.
 """

@@ -1,12 +1,12 @@
 """How a struct becomes a row of its table, and back.
 
-Made from the annotations as text: resolving them as types costs 1.4 ms for a task, more than opening the file.
+It uses the annotations as text: resolving them as types costs 1.4 ms for a task, more than opening the file.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import compress
 from operator import is_not
@@ -16,6 +16,8 @@ import msgspec
 from msgspec.structs import astuple
 
 from tenure.core.decoders import decoder_of
+from tenure.core.events import Event
+from tenure.core.records import KINDS
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -36,9 +38,15 @@ class Column(NamedTuple):
     annotation: str
 
 
+def tables() -> Iterator[tuple[str, type[msgspec.Struct]]]:
+    """Every table with its struct: the kinds of rows, and the log."""
+    yield from ((kind.table, struct) for struct, kind in KINDS.items())
+    yield "event", Event
+
+
 @cache
 def columns_of(struct: type[msgspec.Struct]) -> tuple[Column, ...]:
-    """The columns that a struct's fields ask for, in the struct's order."""
+    """The columns for a struct's fields, in the struct's order."""
     annotations: dict[str, str] = {}
     for part in reversed(struct.__mro__):
         annotations.update(vars(part).get("__annotations__", {}))
@@ -52,7 +60,7 @@ def _column(name: str, annotation: str) -> Column:
 
 
 class Codec(Generic[S]):
-    """Rows of one struct: `decode` what a SELECT of `columns` gave, `encode` what an INSERT of them takes."""
+    """Rows of one struct: `decode` the result of a SELECT of `columns`, `encode` the values for an INSERT."""
 
     def __init__(self, struct: type[S]) -> None:
         self.struct = struct
@@ -74,8 +82,8 @@ class Codec(Generic[S]):
     def changes(self, before: S, after: S) -> tuple[tuple[int, ...], list[Any]]:
         """Positions of the columns that differ, and their new values.
 
-        `replace` keeps the fields that it does not set, so identity finds nearly all that stayed the same; what is not
-        the same object is compared by value, except JSON, where `1 == True` would hide a change.
+        `replace` keeps the fields that it does not set, so identity finds nearly all equal ones. Other objects are
+        compared by value, except JSON, where `1 == True` would hide a change.
         """
         old, new = astuple(before), astuple(after)
         json, positions, values = self._json, [], []
@@ -103,7 +111,7 @@ def _decoder(struct: type[S], columns: Sequence[Column]) -> Callable[[Sequence[A
 
 
 def values_reader(struct: type[msgspec.Struct], columns: Sequence[Column]) -> Callable[[Sequence[Any]], list[Any]]:
-    """The fields' values from those of their columns; the struct is of the module that knows the types."""
+    """The fields' values from their columns' values; the struct's module defines the types."""
     flags = tuple(n for n, column in enumerate(columns) if column.type == "bool")
     json = [
         (n, "" if c.nullable else c.annotation.partition("[")[0], _reader(struct, c))
@@ -119,7 +127,7 @@ def values_reader(struct: type[msgspec.Struct], columns: Sequence[Column]) -> Ca
         for n in flags:
             if values[n] is not None:
                 values[n] = values[n] != 0
-        for n, read in lists:  # most are empty, and need no reading
+        for n, read in lists:  # most are empty
             values[n] = () if values[n] == "[]" else read(values[n])
         for n, read in objects:
             values[n] = {} if values[n] == "{}" else read(values[n])
@@ -132,9 +140,9 @@ def values_reader(struct: type[msgspec.Struct], columns: Sequence[Column]) -> Ca
 
 
 def _reader(struct: type[msgspec.Struct], column: Column) -> Callable[[str], Any]:
-    """Decodes JSON to the column's type; resolves the type when the first value comes.
+    """Decodes JSON to the column's type; resolves the type at the first value.
 
-    A struct cannot be changed, and that of one row is often the next one's too: the last is kept.
+    Structs are frozen, and consecutive rows often have equal ones: the last one is reused.
     """
     made: list[Callable[[str], Any]] = []
     last: tuple[str, Any] = ("", None)
@@ -143,7 +151,7 @@ def _reader(struct: type[msgspec.Struct], column: Column) -> Callable[[str], Any
         nonlocal last
         if not made:
             names = {**vars(sys.modules[struct.__module__])}
-            wanted = eval(column.annotation, names)  # noqa: S307 - text of our own struct's annotation
+            wanted = eval(column.annotation, names)  # noqa: S307 - the annotation of a struct in this package
             made.append(decoder_of(wanted).decode)
         known, value = last
         if text == known:
@@ -160,8 +168,8 @@ def _builder(struct: type[S], columns: Sequence[Column]) -> Callable[[Sequence[A
     """Makes a struct from its fields in order, the fastest way that works.
 
     Keyword arguments cost 4.3 µs for the 78 fields of a task (a linear search each), `msgspec.convert` 3.8 µs, but
-    positions 0.2 µs. The structs take keywords only; a subclass that adds nothing but positions has the same layout,
-    so what it makes can become the real thing. Python checks the layouts and refuses if that ever ends.
+    positions 0.2 µs. The structs take keywords only; a subclass that only adds positions has the same layout, so its
+    instances can be given the real class. Python checks the layouts and refuses if they ever differ.
     """
     names = struct.__struct_fields__
     by_position: Any = msgspec.defstruct(

@@ -1,8 +1,8 @@
 """Numbered, named, checksummed steps of a schema: `0001_initial.sql`, `0002_…`.
 
-The first lines of each file are its header: `-- breaking: no` (may older programs go on while it is applied?) and
-`-- since: 0.1.0` (the first version that knows it). What was applied is recorded in the table `migration`; a recorded
-step whose text has changed since, or that this program does not know, is refused.
+The first lines of each file are its header: `-- breaking: no` (older programs may continue while it is applied) and
+`-- since: 0.1.0` (the first version that has it). Applied steps are recorded in the table `migration`; a store with a
+recorded step whose text has changed since, or that this program does not have, is refused.
 """
 
 from __future__ import annotations

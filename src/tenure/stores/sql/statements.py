@@ -1,43 +1,197 @@
-"""The statement texts of one table, made once.
+"""Statement texts: conditions of a search, and the statements of one table.
 
-A row is known by (tenant, project, id). An update or removal of a task also names the version and generation that were
-loaded; it must touch exactly one row, or the row is not as it was loaded.
+A text consists of the names of a struct's fields and of `?`; a value never becomes part of it. Two searches of the same
+shape get the same text, so that a prepared statement is found again.
+
+A row's key is (tenant, project, id). An update or deletion of a task also names the version and generation that were
+loaded. It must touch exactly one row; otherwise another writer has changed the row since.
 """
-# ruff: noqa: S608 - texts are made of the structs' names and of what `clauses` has checked, never of values
+# ruff: noqa: S608 - texts consist of names that were checked against the structs, never of values
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+import msgspec
+
+from tenure.core import limits
 from tenure.core.errors import Bug, InvalidInput
 from tenure.core.events import Event
-from tenure.core.filters import Where
+from tenure.core.filters import Contains, Prefix, Present, Range, Where
 from tenure.core.records import KINDS, Row, Task
-from tenure.stores.port import UNIQUE
-from tenure.stores.sql.clauses import (
-    Dialect,
-    beyond,
-    column_of,
-    conditions,
-    marks,
-    order_by,
-    order_of,
-    padded,
-)
-from tenure.stores.sql.codec import Codec
+from tenure.stores.port import UNIQUE, Change
+from tenure.stores.sql.codec import JSON, Codec, Column, to_json
 
 R = TypeVar("R", bound=Row)
-_PLAIN = (str, int)  # and not bool, which is written into the text
 
 Statement = tuple[str, list[Any]]
 
+MOST_VALUES = limits.VALUES_PER_QUERY
 _LOAD_AT_ONCE = 256
+_PLAIN = (str, int)  # not bool, which is written into the text
+KEY = '"tenant" = ? AND "project" = ? AND "id" = ?'
+
+
+class Dialect(msgspec.Struct, frozen=True, cache_hash=True):
+    """Where SQL databases differ. `{}` stands for a column; the order and number of `?` are fixed."""
+
+    contains: str
+    contains_values: tuple[str, ...] = ("json", "item")  # what its `?` get: the item as JSON text, or as it is
+    truths: tuple[str, str] = ("0", "1")
+    arrays: bool = False  # one parameter may hold many values
+    nulls_last: bool = False  # the default of an ascending order
+    schema: str = ""  # stands before a table's name, quoted and with its dot
+    tables: Callable[[type[Row], Dialect], Table[Any]] | None = None  # makes a kind's Table, where it is special
+
+
+# --- conditions ---
+
+
+class Order(NamedTuple):
+    field: str
+    falling: bool
+    names_nulls: bool = False  # the text must say where NULL goes
+
+
+def conditions(codec: Codec[Any], where: Where, dialect: Dialect) -> tuple[list[str], list[Any]]:
+    """Clauses to join with AND, and their values."""
+    clauses: list[str] = []
+    values: list[Any] = []
+    for field, wanted in where.items():
+        column = column_of(codec, field)
+        name = f'"{field}"'
+        match wanted:
+            case Contains():
+                if column.type != JSON or not column.annotation.startswith("tuple["):
+                    raise InvalidInput(f"{field} is not a list, so it cannot be searched for an item")
+                clauses.append(dialect.contains.replace("{}", name))
+                spelt = {"json": to_json(wanted.item), "item": wanted.item}
+                values += [spelt[how] for how in dialect.contains_values]
+                continue
+            case Present():
+                clauses.append(f"{name} IS {'NOT ' if wanted.yes else ''}NULL")
+                continue
+            case None:
+                clauses.append(f"{name} IS NULL")
+                continue
+        _refuse_json(column)
+        match wanted:
+            case tuple():
+                clauses.append(_any_of(column, wanted, values, dialect))
+            case Range():
+                bounds = [(f"{name} {sign} ?", at) for sign, at in ((">=", wanted.low), ("<", wanted.high))]
+                clauses += [clause for clause, at in bounds if at is not None] or [f"{name} IS NOT NULL"]
+                values += [at for _, at in bounds if at is not None]
+            case Prefix():
+                if column.type != "str":
+                    raise InvalidInput(f"{field}: a prefix filter needs a text column")
+                # A range, because LIKE ignores case and has wildcards.
+                following = successor(wanted.text)
+                clauses += [f"{name} >= ?", *([f"{name} < ?"] if following is not None else [])]
+                values += [wanted.text, *([following] if following is not None else [])]
+            case bool():
+                # written out, so that the planner sees that a partial index fits
+                clauses.append(f"{name} = {dialect.truths[wanted]}")
+            case _:
+                clauses.append(f"{name} = ?")
+                values.append(wanted)
+    return clauses, values
+
+
+def _any_of(column: Column, wanted: Sequence[Any], values: list[Any], dialect: Dialect) -> str:
+    name, given = f'"{column.name}"', [value for value in wanted if value is not None]
+    if len(given) > MOST_VALUES:
+        raise InvalidInput(f"{column.name}: {len(given)} values, at most {MOST_VALUES} in one search")
+    if not given:
+        return f"{name} IS NULL" if wanted else "1 = 0"
+    if dialect.arrays and len(given) > 1:
+        values.append(given)
+        clause = f"{name} = ANY(?)"
+    else:
+        filled = filled_up(given)
+        values += filled
+        clause = f"{name} IN ({marks(len(filled))})" if len(filled) > 1 else f"{name} = ?"
+    return clause if len(given) == len(wanted) else f"({clause} OR {name} IS NULL)"
+
+
+def column_of(codec: Codec[Any], field: str) -> Column:
+    try:
+        return codec.by_name[field]
+    except KeyError:
+        raise InvalidInput(
+            f"{codec.struct.__name__} has no field {field!r}", f"It has: {', '.join(codec.by_name)}."
+        ) from None
+
+
+def _refuse_json(column: Column) -> None:
+    if column.type == JSON:
+        raise InvalidInput(f"{column.name} holds a structure: it can be neither compared nor sorted by")
+
+
+def order_of(codec: Codec[Any], order: str, dialect: Dialect) -> Order:
+    """The field to sort by, checked."""
+    field = order.removeprefix("-")
+    column = column_of(codec, field)
+    _refuse_json(column)
+    return Order(field, field != order, dialect.nulls_last and column.nullable)
+
+
+def order_by(order: Order) -> str:
+    """NULL comes first when rising and last when falling; the id turns with the field, as an index does."""
+    way = " DESC" if order.falling else ""
+    if order.field == "id":
+        return f'"id"{way}'
+    nulls = f" NULLS {'LAST' if order.falling else 'FIRST'}" if order.names_nulls else ""
+    return f'"{order.field}"{way}{nulls}, "id"{way}'
+
+
+def beyond(order: Order, after: tuple[Any, str]) -> tuple[str, list[Any]]:
+    """The condition for rows behind the pair (value of the order's field, id)."""
+    value, row_id = after
+    sign, field = "<" if order.falling else ">", f'"{order.field}"'
+    if order.field == "id":
+        return f'"id" {sign} ?', [row_id]
+    if value is None:
+        if order.falling:
+            return f'({field} IS NULL AND "id" < ?)', [row_id]
+        return f'({field} IS NOT NULL OR "id" > ?)', [row_id]
+    if order.falling:
+        return f'(({field}, "id") < (?, ?) OR {field} IS NULL)', [value, row_id]
+    return f'({field}, "id") > (?, ?)', [value, row_id]
+
+
+def successor(text: str) -> str | None:
+    """The first text, by code points, behind every text with this prefix; None where there is none."""
+    while text:
+        last = ord(text[-1])
+        if last == 0xD7FF:  # the next ones are surrogates, which no stored text has
+            return text[:-1] + "\ue000"
+        if last < 0x10FFFF:
+            return text[:-1] + chr(last + 1)
+        text = text[:-1]
+    return None
+
+
+def filled_up(values: list[Any]) -> list[Any]:
+    """The values, repeated up to a power of two: few texts, and a value given twice changes nothing."""
+    return values + values[-1:] * ((1 << (len(values) - 1).bit_length()) - len(values))
+
+
+def marks(count: int) -> str:
+    return ", ".join("?" * count)
+
+
+def joined(clauses: Sequence[str]) -> str:
+    return " AND ".join(('"tenant" = ?', *clauses))
+
+
+# --- tables ---
 
 
 class Table(Generic[R]):
-    """Texts and values for one kind of row."""
+    """The statements for one kind of row, their texts composed once."""
 
     def __init__(self, kind: type[R], dialect: Dialect) -> None:
         self.kind = kind
@@ -47,38 +201,31 @@ class Table(Generic[R]):
         names = ", ".join(f'"{column.name}"' for column in self.codec.columns)
         self.place = f'{dialect.schema}"{self.name}"'
         self.select = f"SELECT {names} FROM {self.place}"
-        self.select_one = f'{self.select} WHERE "tenant" = ? AND "project" = ? AND "id" = ?'
         self.insert = f'INSERT INTO {self.place} ("tenant", {names}) VALUES ({marks(len(self.codec.columns) + 1)})'
         self._uniques = [unique for unique in UNIQUE.get(kind, ()) if unique.only_if is None]
         self._guards = ("version", "generation") if issubclass(kind, Task) else ()
-        self._this_row = " AND ".join(f'"{name}" = ?' for name in ("tenant", "project", "id", *self._guards))
-        self.delete = self._touching(f"DELETE FROM {self.place} WHERE {self._this_row}")
+        self._this_row = " AND ".join((KEY, *(f'"{name}" = ?' for name in self._guards)))
+        self.delete = self._checked(f"DELETE FROM {self.place} WHERE {self._this_row}")
         self._updates: dict[tuple[int, ...], str] = {}
         self._finds: dict[tuple[Any, ...], str] = {}
+
+    def _checked(self, change: str) -> str:
+        """The statement of a change that must touch one row. Here the caller checks how many it touched."""
+        return change
 
     def inserting(self, tenant: str, row: R) -> Statement:
         return self.insert, [tenant, *self.codec.encode(row)]
 
     def updating(self, tenant: str, before: R, after: R) -> Statement | None:
-        """Sets only what changed, so that no other index is touched; None where nothing did."""
+        """Sets only the columns that changed, so that no other index is touched; None where none did."""
         positions, values = self.codec.changes(before, after)
         if not positions:
             return None
         text = self._updates.get(positions)
         if text is None:
-            text = self._touching(f"UPDATE {self.place} SET {self._sets(positions)} WHERE {self._this_row}")
-            self._updates[positions] = text
-        values += (tenant, before.project, before.id)
-        values += [getattr(before, name) for name in self._guards]
-        return text, values
-
-    def _touching(self, change: str, hot: str = "") -> str:
-        """The change, which must touch one row; after what `hot` says of the other table of the two."""
-        first = f"hot AS ({hot})" if hot else ""
-        if not self.dialect.fails_untouched:
-            return f"WITH {first} {change}" if first else change
-        steps = [step for step in (first, f"touched AS ({change} RETURNING 1)") if step]
-        return f"WITH {', '.join(steps)} SELECT 1 / count(*) FROM touched"
+            change = f"UPDATE {self.place} SET {self._sets(positions)} WHERE {self._this_row}"
+            text = self._updates[positions] = self._checked(change)
+        return text, [*values, *self._key_of(tenant, before)]
 
     def _sets(self, positions: Sequence[int]) -> str:
         names = [self.codec.columns[n].name for n in positions]
@@ -86,179 +233,85 @@ class Table(Generic[R]):
             raise Bug(f"{self.name}: a change cannot give a row another id or project")
         return ", ".join(f'"{name}" = ?' for name in names)
 
+    def _key_of(self, tenant: str, row: R) -> list[Any]:
+        return [tenant, row.project, row.id, *(getattr(row, name) for name in self._guards)]
+
     def deleting(self, tenant: str, row: R) -> Statement:
-        return self.delete, [tenant, row.project, row.id, *(getattr(row, name) for name in self._guards)]
+        return self.delete, self._key_of(tenant, row)
 
     def loading(self, tenant: str, keys: Collection[tuple[str, str]]) -> Iterator[Statement]:
-        """Statements that together give each row once."""
-        if len(keys) == 1:
-            for project, row_id in keys:
-                yield self.select_one, [tenant, project, row_id]
-            return
+        """Statements that together return each row once."""
         by_project: dict[str, dict[str, None]] = {}
         for project, row_id in keys:
             by_project.setdefault(project, {})[row_id] = None
         for project, wanted in by_project.items():
             ids = list(wanted)
-            if self.dialect.arrays:
-                yield f'{self.select} WHERE "tenant" = ? AND "project" = ? AND "id" = ANY(?)', [tenant, project, ids]
+            if len(ids) == 1:
+                yield f"{self.select} WHERE {KEY}", [tenant, project, *ids]
                 continue
-            for start in range(0, len(ids), _LOAD_AT_ONCE):
-                part = ids[start : start + _LOAD_AT_ONCE]
-                width = padded(len(part))
-                text = f'{self.select} WHERE "tenant" = ? AND "project" = ? AND "id" IN ({marks(width)})'
-                yield text, [tenant, project, *part, *([part[-1]] * (width - len(part)))]
+            yield from self._loading_many(tenant, project, ids)
+
+    def _loading_many(self, tenant: str, project: str, ids: list[str]) -> Iterator[Statement]:
+        for start in range(0, len(ids), _LOAD_AT_ONCE):
+            part = filled_up(ids[start : start + _LOAD_AT_ONCE])
+            text = f'{self.select} WHERE "tenant" = ? AND "project" = ? AND "id" IN ({marks(len(part))})'
+            yield text, [tenant, project, *part]
 
     def finding(
         self, tenant: str, where: Where, order: str, after: tuple[Any, str] | None, limit: int | None
-    ) -> Statement | None:
-        """None where nothing can match."""
-        if after is None and all(type(value) in _PLAIN for value in where.values()):
-            return self._finding_plain(tenant, where, order, limit)
-        by = order_of(self.codec, order, self.dialect)
-        found = conditions(self.codec, where, self.dialect)
-        if found is None:
-            return None
-        clauses, values = found
-        if after is not None:
-            clause, more = beyond(by, after)
-            clauses.append(clause)
-            values += more
-        text = f"{self.select} WHERE {_joined(clauses)} ORDER BY {order_by(by)}"
-        if limit is not None:
-            text += " LIMIT ?"
-            values.append(limit)
-        return text, [tenant, *values]
-
-    def _finding_plain(self, tenant: str, where: Where, order: str, limit: int | None) -> Statement:
-        """The hot shape, equality alone: its text is composed once."""
+    ) -> Statement:
+        """The text of the hot shape, equality alone, is composed once."""
+        is_plain = after is None and all(type(value) in _PLAIN for value in where.values())
         shape = (*where, order, limit is None)
-        text = self._finds.get(shape)
+        text = self._finds.get(shape) if is_plain else None
+        values = [*where.values()]
         if text is None:
             by = order_of(self.codec, order, self.dialect)
-            found = conditions(self.codec, where, self.dialect)
-            assert found is not None
-            text = f"{self.select} WHERE {_joined(found[0])}"
-            if not self._is_one(where):
-                text += f" ORDER BY {order_by(by)}"
+            clauses, values = conditions(self.codec, where, self.dialect)
+            if after is not None:
+                clause, more = beyond(by, after)
+                clauses.append(clause)
+                values += more
+            text = f"{self.select} WHERE {joined(clauses)}"
+            text += "" if is_plain and self._is_one(where) else f" ORDER BY {order_by(by)}"
             text += "" if limit is None else " LIMIT ?"
-            self._finds[shape] = text
-        values = [tenant, *where.values()]
-        if limit is not None:
-            values.append(limit)
-        return text, values
+            if is_plain:
+                self._finds[shape] = text
+        return text, [tenant, *values, *(() if limit is None else (limit,))]
 
     def _is_one(self, where: Where) -> bool:
-        """At most one row has these values. Asked for an order, a planner may walk all rows in it to find the one."""
+        """At most one row has these values. With an ORDER BY a planner may walk all rows in that order to find it."""
         return "project" in where and any(where.keys() >= set(unique.fields) for unique in self._uniques)
 
     def _place_of(self, *fields: str) -> str:
-        """Where these fields are kept."""
+        """The table that has these fields."""
         return self.place
 
-    def counting(self, tenant: str, where: Where, by: str) -> Statement | None:
-        """Gives pairs (value of `by`, number); None where nothing can match."""
-        order_of(self.codec, by, self.dialect)  # what can be sorted by can be counted by
-        found = conditions(self.codec, where, self.dialect)
-        if found is None:
-            return None
-        clauses, values = found
-        text = f'SELECT "{by}", count(*) FROM {self._place_of(by, *where)} WHERE {_joined(clauses)} GROUP BY "{by}"'
-        return text, [tenant, *values]
+    def counting(self, tenant: str, where: Where, by: str) -> Statement:
+        """Returns pairs (value of `by`, number)."""
+        return self._grouping(tenant, where, by, "count(*)")
 
-    def summing(self, tenant: str, where: Where, by: str, fields: Sequence[str]) -> Statement | None:
-        """Gives the value of `by`, then the sum of each field; None where nothing can match."""
-        order_of(self.codec, by, self.dialect)
+    def summing(self, tenant: str, where: Where, by: str, fields: Sequence[str]) -> Statement:
+        """Returns the value of `by`, then the sum of each field."""
         for field in fields:
             if column_of(self.codec, field).type != "int":
                 raise InvalidInput(f"{field} is not a whole number: it cannot be added up")
-        found = conditions(self.codec, where, self.dialect)
-        if found is None:
-            return None
-        clauses, values = found
-        sums = ", ".join(f'sum("{field}")' for field in fields)
+        return self._grouping(tenant, where, by, ", ".join(f'sum("{field}")' for field in fields), *fields)
+
+    def _grouping(self, tenant: str, where: Where, by: str, what: str, *fields: str) -> Statement:
+        order_of(self.codec, by, self.dialect)  # checks it
+        clauses, values = conditions(self.codec, where, self.dialect)
         place = self._place_of(by, *where, *fields)
-        text = f'SELECT "{by}", {sums} FROM {place} WHERE {_joined(clauses)} GROUP BY "{by}"'
-        return text, [tenant, *values]
+        return f'SELECT "{by}", {what} FROM {place} WHERE {joined(clauses)} GROUP BY "{by}"', [tenant, *values]
 
-    def tallying(self, tenant: str, where: Where, most: int) -> Statement | None:
-        found = conditions(self.codec, where, self.dialect)
-        if found is None:
-            return None
-        clauses, values = found
-        place = self._place_of(*where)
-        text = f"SELECT count(*) FROM (SELECT 1 FROM {place} WHERE {_joined(clauses)} LIMIT ?) AS matching"
-        return text, [tenant, *values, most]
-
-
-class SplitTable(Table[R]):
-    """A kind that is kept as two tables: what is written often, and the rest. A view of both is read.
-
-    A new version of a narrow row costs less than one of a wide row, and touches only the indexes of its own table.
-    """
-
-    def __init__(self, kind: type[R], dialect: Dialect, hot: Collection[str]) -> None:
-        super().__init__(kind, dialect)
-        self.hot = f'{dialect.schema}"{self.name}_hot"'
-        self.base = f'{dialect.schema}"{self.name}_base"'
-        names = [column.name for column in self.codec.columns]
-        self._hot = [n for n, name in enumerate(names) if name in hot or name in _KEY]
-        self._base = [n for n, name in enumerate(names) if name not in hot]
-        both = (self.hot, self._hot), (self.base, self._base)
-        into_hot, into_base = (
-            f'INSERT INTO {place} ("tenant", {", ".join(_quoted(names[n]) for n in part)})'
-            f" VALUES ({marks(len(part) + 1)})"
-            for place, part in both
-        )
-        self.insert = f"WITH hot AS ({into_hot}) {into_base}"
-        of_hot = f"DELETE FROM {self.hot} WHERE {self._this_row} RETURNING 1"
-        self.delete = self._touching(f"DELETE FROM {self.base} WHERE {_SAME} AND {_BOTH}", of_hot)
-
-    def _place_of(self, *fields: str) -> str:
-        """The one table that has them all, where there is one: counting need not join."""
-        positions = {self.codec.position[field] for field in fields}
-        if positions <= set(self._hot):
-            return self.hot
-        return self.base if positions <= set(self._base) else self.place
-
-    def inserting(self, tenant: str, row: R) -> Statement:
-        values = self.codec.encode(row)
-        return self.insert, [tenant, *(values[n] for n in self._hot), tenant, *(values[n] for n in self._base)]
-
-    def updating(self, tenant: str, before: R, after: R) -> Statement | None:
-        positions, values = self.codec.changes(before, after)
-        if not positions:
-            return None
-        text = self._updates.get(positions)
-        hot = [n for n in positions if n in self._hot]
-        if text is None:
-            text = self._updates[positions] = self._update(hot, [n for n in positions if n not in hot])
-        new = dict(zip(positions, values, strict=True))
-        key = [tenant, before.project, before.id]
-        guards = [getattr(before, name) for name in self._guards]
-        base = [new[n] for n in positions if n not in hot]
-        return text, [*(new[n] for n in hot), *key, *guards, *([*base, *key] if base else [])]
-
-    def _update(self, hot: Sequence[int], base: Sequence[int]) -> str:
-        """The hot row says whether the whole is as it was loaded, also where nothing in it changes."""
-        first = f"UPDATE {self.hot} SET {self._sets(hot)} WHERE {self._this_row}" if hot else ""
-        if not base:
-            return self._touching(first)
-        first = f"{first} RETURNING 1" if hot else f"SELECT 1 FROM {self.hot} WHERE {self._this_row}"
-        return self._touching(f"UPDATE {self.base} SET {self._sets(base)} WHERE {_SAME} AND {_BOTH}", first)
-
-    def deleting(self, tenant: str, row: R) -> Statement:
-        text, values = super().deleting(tenant, row)
-        return text, [*values, *values[:3]]
-
-
-_KEY = ("project", "id")
-_SAME = '"tenant" = ? AND "project" = ? AND "id" = ?'
-_BOTH = "EXISTS (SELECT 1 FROM hot)"
+    def tallying(self, tenant: str, where: Where, most: int) -> Statement:
+        clauses, values = conditions(self.codec, where, self.dialect)
+        inner = f"SELECT 1 FROM {self._place_of(*where)} WHERE {joined(clauses)} LIMIT ?"
+        return f"SELECT count(*) FROM ({inner}) AS matching", [tenant, *values, most]
 
 
 class EventTable:
-    """Texts and values for the log. The database gives the sequence."""
+    """The statements for the log. The database assigns the sequence."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -271,28 +324,25 @@ class EventTable:
         self.insert = f"INSERT INTO {self.place} ({', '.join(names)}) VALUES ({marks(len(names))})"
 
     def values(self, tenant: str, event: Event) -> list[Any]:
-        """For `insert`, whose tenant stands where the sequence would."""
+        """For `insert`: the tenant stands at the position of the sequence."""
         values = self.codec.encode(event)
         values[self._sequence] = tenant
         return values
 
     def finding(
         self, tenant: str, where: Where, after: int, limit: int, last: bool, by: str = '"sequence"'
-    ) -> Statement | None:
-        """`by`: the sequence, spelt so that a planner goes by the right index."""
-        found = conditions(self.codec, where, self.dialect)
-        if found is None:
-            return None
-        clauses, values = found
+    ) -> Statement:
+        """`by`: the sequence, written so that a planner takes the right index."""
+        clauses, values = conditions(self.codec, where, self.dialect)
         way = " DESC" if last else ""
-        text = f"{self.select} WHERE {_joined(clauses)} AND {by} > ? ORDER BY {by}{way} LIMIT ?"
+        text = f"{self.select} WHERE {joined(clauses)} AND {by} > ? ORDER BY {by}{way} LIMIT ?"
         return text, [tenant, *values, after, limit]
 
     def dropping(self, tenant: str, project: str, tasks: Collection[str]) -> Iterator[Statement]:
         """Statements that remove the events of these tasks, but not the project's last.
 
-        It is looked for from the end of the log, where whoever drops has just written it, and the others by their
-        tasks: `||` and `+` keep planners from any other way.
+        The last one is found from the end of the log, where the caller has just written it, and the others by their
+        tasks: `||` and `+` keep planners from any other index.
         """
         last = (
             f'(SELECT "sequence" FROM {self.place} WHERE "tenant" || \'\' = ? AND "project" || \'\' = ?'
@@ -300,18 +350,16 @@ class EventTable:
         )
         wanted = list(dict.fromkeys(tasks))
         for start in range(0, len(wanted), _LOAD_AT_ONCE):
-            part = wanted[start : start + _LOAD_AT_ONCE]
-            found = conditions(self.codec, {"project": project, "task": tuple(part)}, self.dialect)
-            assert found is not None
-            text = f'DELETE FROM {self.place} WHERE {_joined(found[0])} AND "sequence" + 0 < {last}'
-            yield text, [tenant, *found[1], tenant, project]
+            part = tuple(wanted[start : start + _LOAD_AT_ONCE])
+            clauses, values = conditions(self.codec, {"project": project, "task": part}, self.dialect)
+            text = f'DELETE FROM {self.place} WHERE {joined(clauses)} AND "sequence" + 0 < {last}'
+            yield text, [tenant, *values, tenant, project]
 
 
 @cache
 def table_of(kind: type[R], dialect: Dialect) -> Table[R]:
-    """The texts of a kind, made when it is first used: a command touches few kinds."""
-    hot = dict(dialect.hot).get(KINDS[kind].table)
-    return Table(kind, dialect) if hot is None else SplitTable(kind, dialect, hot)
+    """Made when a kind is first used: a command touches few kinds."""
+    return (dialect.tables or Table)(kind, dialect)
 
 
 @cache
@@ -319,9 +367,19 @@ def event_table(dialect: Dialect) -> EventTable:
     return EventTable(dialect)
 
 
-def _quoted(name: str) -> str:
-    return f'"{name}"'
-
-
-def _joined(clauses: Sequence[str]) -> str:
-    return " AND ".join(('"tenant" = ?', *clauses))
+def writes(changes: Sequence[Change], tenant: str, dialect: Dialect) -> Iterator[tuple[str, list[Any], Row]]:
+    """Changes as statements, each with its row, in the caller's order: a row may free a unique value for the next."""
+    for change in changes:
+        before, after = change.before, change.after
+        row = after if after is not None else before
+        if row is None:
+            raise Bug("a change has neither a row before nor one after")
+        table = table_of(type(row), dialect)
+        if before is None:
+            statement: Statement | None = table.inserting(tenant, row)
+        elif after is None:
+            statement = table.deleting(tenant, before)
+        else:
+            statement = table.updating(tenant, before, after)
+        if statement is not None:
+            yield *statement, row

@@ -1,4 +1,4 @@
-"""SQLite's errors as ours: each says whether anything may have been done."""
+"""SQLite's errors as ours: each states whether anything may have been written."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import apsw
 
 from tenure.core.errors import Bug, Conflict, InvalidInput, OutcomeUnknown, StoreCorrupt, StoreUnavailable, TenureError
 
-# What apsw raises for a value that no column can hold: a lone surrogate, an integer beyond 64 bits, an odd type.
+# apsw raises these for a value that no column can hold: a lone surrogate, an integer beyond 64 bits, an odd type.
 BAD_VALUES = (UnicodeEncodeError, OverflowError, TypeError)
 
 
 class Moved(StoreUnavailable):
-    """The store's file, or one beside it, is no longer what was opened. Nothing was written."""
+    """The store's file, or one beside it, was removed or replaced after it was opened. Nothing was written."""
 
-    change = ""  # which, and what happened to it
+    change = ""  # which file, and what happened to it
 
 
 def moved(change: str) -> Moved:
     error = Moved(
         f"{change} while this process had the store open; nothing was written",
-        "Put it back, or restore a backup with `tenure db restore`. What is finished is kept and sent then.",
+        "Put it back, or restore a backup with `tenure db restore`. Finished results are kept and sent then.",
     )
     error.change = change
     return error
@@ -33,7 +33,7 @@ def moved_at_commit(change: str) -> OutcomeUnknown:
 
 
 def translated(error: apsw.Error, path: str) -> TenureError:
-    """What a failed statement means. The transaction is rolled back, so nothing was done."""
+    """Our error for a failed statement. The transaction is rolled back, so nothing was written."""
     if isinstance(error, apsw.ConstraintError):
         return Conflict(f"{path}: {error}")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
@@ -52,13 +52,13 @@ def translated(error: apsw.Error, path: str) -> TenureError:
 
 
 def is_spent(error: BaseException | None) -> bool:
-    """Must the connection be dropped? One that met a fault may stay read-only, or fail, when that is over."""
+    """Must the connection be closed? After an I/O error it may stay read-only, or keep failing."""
     passing = apsw.BusyError | apsw.LockedError | apsw.ConstraintError | apsw.TooBigError
     return isinstance(error, apsw.Error) and not isinstance(error, passing)
 
 
 def _damaged(error: apsw.Error, path: str) -> TenureError:
-    """SQLite reports a read that the disk failed (EIO) as corruption too, so the file is asked once more."""
+    """SQLite also reports a failed read of the disk (EIO) as corruption, so the file is read once more."""
     try:
         for name in (path, f"{path}-wal"):
             _read_through(name)
@@ -77,9 +77,9 @@ _AGAIN = "Send it again once the disk works; `tenure doctor --verify` checks all
 
 
 def _read_through(name: str) -> None:
-    """Raises apsw.IOError where the disk cannot give some part.
+    """Raises apsw.IOError where a part cannot be read.
 
-    By SQLite's own file: to close another descriptor of the file here would let go of SQLite's locks on it.
+    Through SQLite's own file: closing another descriptor of the file here would release SQLite's locks on it.
     """
     try:
         file = apsw.VFSFile("", name, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
@@ -102,10 +102,10 @@ def _is_sound(path: str) -> bool:
 
 
 def at_commit(error: apsw.Error, path: str) -> TenureError:
-    """What a failed COMMIT means.
+    """Our error for a failed COMMIT.
 
-    A full disk cut the transaction off before its last frame, so no recovery will find it. After any other I/O error
-    (a failed sync, above all) the last frame may lie in the file, and recovery after a crash would believe it.
+    A full disk interrupted the transaction before its last frame, so no recovery will find it. After any other I/O
+    error (above all a failed sync) the last frame may be in the file, and recovery after a crash would accept it.
     """
     if isinstance(error, apsw.IOError):
         return OutcomeUnknown(

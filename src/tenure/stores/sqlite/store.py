@@ -1,5 +1,5 @@
 """The store: opening, waiting, backup, check."""
-# ruff: noqa: PTH104, PTH108, PTH110, PTH116 - pathlib costs every command 7 ms at its start
+# ruff: noqa: PTH104, PTH110, PTH116 - pathlib costs every command 7 ms at its start
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import apsw
@@ -18,27 +18,25 @@ from tenure.core.errors import InvalidInput, StoreCorrupt, StoreUnavailable
 from tenure.core.records import KINDS
 from tenure.stores.host_clock import reader_of
 from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, WAKE_UPS, Clock
-from tenure.stores.sqlite import schema, store_file
-from tenure.stores.sqlite.connections import Connections, SqliteConnection, connect
+from tenure.stores.sqlite import store_file
+from tenure.stores.sqlite.connections import Connections, SqliteConnection, TurnLock, connect
 from tenure.stores.sqlite.errors import moved, translated
-from tenure.stores.sqlite.lock import TurnLock
-from tenure.stores.sqlite.noted_sequence import EVERY, note, noted
+from tenure.stores.sqlite.store_file import FoundFile, note, noted
 from tenure.stores.sqlite.transaction import SqliteTransaction
 
 T = TypeVar("T")
 
 LAST = "SELECT max(sequence) FROM event"
-COPIED = "copy"  # stands in a backup where a store has its device and inode
-POLL = 0.02  # seconds between looks for what other processes wrote
-LONG_LOG = 128 * 4096  # bytes of log beyond which whoever closes clears it
+POLL = 0.02  # seconds between checks for commits of other processes
+LONG_LOG = 128 * 4096  # bytes of log beyond which `close` clears it
 
-# Open stores of (process, path). SQLite keeps track of its file locks in memory, which a fork copies and the kernel
-# does not: a child that goes on with them, or opens the same file, believes in locks that it hasn't got.
+# Open stores of (process, path). SQLite keeps its file locks in memory, which a fork copies; the kernel does not copy
+# the locks. A child that uses the store, or opens the same file, relies on locks that it does not hold.
 _opened: Counter[tuple[int, str]] = Counter()
 
 
 class Sqlite:
-    """Fulfils the port with one file. Opening makes it unless `create` is False."""
+    """Implements the port with one file. Opening creates it unless `create` is False."""
 
     features = frozenset({DURABLE, PROCESSES, WAKE_UPS, BACKUP, HOST_CLOCK})
 
@@ -54,8 +52,8 @@ class Sqlite:
         pause: Callable[[threading.Condition, float], object] = threading.Condition.wait,
         mounts: str | None = None,
     ) -> None:
-        """`patience`: seconds to wait for the turn to write. `mounts`: a table like /proc/self/mounts, for tests."""
-        self.path = os.path.realpath(path)  # one name for all, or links would lead to other lock files
+        """`patience`: seconds to wait for the write lock. `mounts`: a table like /proc/self/mounts, for tests."""
+        self.path = os.path.realpath(path)  # one name for all: symbolic links must not lead to other lock files
         self.url = f"sqlite://{self.path}"
         self.clock = reader_of(clock)
         self.patience = patience
@@ -63,11 +61,11 @@ class Sqlite:
         self.written = threading.Condition()
         self._pause = pause
         self._random = random
-        self._seen = 0  # the last sequence that this process has committed, and in which epoch
+        self._seen = 0  # the last sequence that this process has committed, and its epoch
         self._seen_epoch = ""
-        self._noted = 0  # of that, what the user's state folder says
+        self._noted = 0  # the last one in the user's state folder
         self._noted_at = monotonic()
-        self._lost: str | None = None  # what happened to the file, once it is not used any more
+        self._lost: str | None = None  # what happened to the file, once it is no longer used
         self._opening = threading.Lock()
         self._process = os.getpid()
         if any(path == self.path and process != self._process for process, path in _opened):
@@ -100,16 +98,16 @@ class Sqlite:
         return True
 
     def announce(self, sequence: int, epoch: str, ended: str | None = None) -> None:
-        """Wake those in this process who wait for events up to `sequence`, now committed; `ended` is the epoch before.
+        """Wake waiters of this process after a commit up to `sequence`; `ended` is the previous epoch, if it ended.
 
-        Nobody announces what was not committed, or committed to a file that is gone.
+        Not called for a commit that failed, or that went to a file that was removed.
         """
         with self.written:
             self._seen, self._seen_epoch = max(self._seen, sequence), epoch
             self.written.notify_all()
         if ended is not None:
             note(self._place, {ended: sequence, epoch: sequence}, os.environ)
-        elif self.monotonic() - self._noted_at >= EVERY:
+        elif self.monotonic() - self._noted_at >= store_file.NOTE_EVERY:
             self._note()
 
     def _note(self) -> None:
@@ -119,7 +117,7 @@ class Sqlite:
             note(self._place, {self._seen_epoch: self._seen}, os.environ)
 
     def lose(self, connections: Connections, change: str) -> None:
-        """The files are not those that were opened: these connections serve nobody any more."""
+        """The files are not those that were opened: these connections must not be used any more."""
         connections.close()
         if self.connections is connections:
             self._lost = change
@@ -132,23 +130,23 @@ class Sqlite:
         return self.connections
 
     def _open_again(self, change: str) -> None:
-        """Open what lies at the path now as any store is opened; raises Moved or StoreAway all the same.
+        """Open the file that lies at the path now, like any store. Always raises Moved or StoreUnavailable.
 
-        So whoever asks again meets a store that has said whether it is a copy, and an engine that has heard it.
+        The caller's next attempt then uses a store whose `is_copy` is known, and an engine that has read it.
         """
         with self._opening:
             if self._lost is None:
                 return  # another thread was first
             if not os.path.exists(self.path):
                 raise moved(change)
-            self.turn.close()  # its files may be gone too
+            self.turn.close()  # its files may have been removed too
             seen = {self._seen_epoch: self._seen}
             self._open(False, seen)
             self._seen = self._noted = 0
             self._lost = None
         raise StoreUnavailable(
             f"{change} while this process had the store open; nothing was written",
-            f"{self.path} was opened again: send it again.",
+            f"{self.path} was opened again. Send the command again.",
         )
 
     def settled_here(self) -> None:
@@ -157,17 +155,19 @@ class Sqlite:
         self.is_copy = False
 
     def backup(self, target: str) -> None:
-        """In one step, so that writers, who go on, cannot make it begin again. The copy says that it is one."""
+        """In one step, so that concurrent writers cannot make it start over. The copy is marked as one."""
+        from tenure.stores.sqlite.backup import copy_whole  # here: no other verb needs it
+
         path = os.path.realpath(target)
         taken = InvalidInput(f"{target} exists already; a backup goes to a new file")
         if os.path.lexists(path):
             raise taken
         try:
-            self._use(lambda link: copy_whole(link, path), path)
+            self._use(lambda connection: copy_whole(connection, path), path)
         except FileExistsError:
             raise taken from None
         except OSError as error:
-            raise StoreUnavailable(f"{target}: cannot be made: {error.strerror}") from error
+            raise StoreUnavailable(f"{target}: cannot be created: {error.strerror}") from error
 
     def check(self) -> list[str]:
         from tenure.stores.sql.orphans import orphans  # here: no other verb needs it
@@ -180,7 +180,7 @@ class Sqlite:
             for what, text in orphans().items():
                 ((count,),) = self._read(text)
                 if count:
-                    found.append(f"{count} rows of {what} name a task that is not there")
+                    found.append(f"{count} rows of {what} name a task that does not exist")
             for table in (*(kind.table for kind in KINDS.values()), "event"):
                 ((count,),) = self._read(f"SELECT count(*) FROM {table} WHERE tenant <> 'local'")  # noqa: S608 - our own names
                 if count:
@@ -199,22 +199,22 @@ class Sqlite:
         self.connections.close()
         self.turn.close()
         _opened[self._process, self.path] -= 1
-        _opened.__iadd__(Counter())  # forgets what is at nought
+        _opened.__iadd__(Counter())  # drops entries that are zero
 
     def _clear_log(self) -> None:
-        """Bring a long log into the database.
+        """Move a long log into the database.
 
-        SQLite would do so whenever the last connection closes, at three syncs a command. Never doing it is worse: after
-        the last close nobody remembers what was brought over, so a row of single commands lets the log grow for
-        ever and reads all of it each time (12 ms instead of 2).
+        SQLite would do so whenever the last connection closes, at three syncs per command. Never doing it is worse: no
+        process remembers how much was moved, so with single commands the log grows for ever, and each of them reads
+        all of it (12 ms instead of 2).
         """
         try:
             if os.stat(f"{self.path}-wal").st_size <= LONG_LOG:
                 return
-            link = self.connections.take()
-            link.connection.set_busy_timeout(0)  # where others are at work, they will see to it
-            link.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            link.close()
+            connection = self.connections.take()
+            connection.raw.set_busy_timeout(0)  # another process that is at work will do it
+            connection.raw.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            connection.close()
         except (OSError, apsw.Error, StoreUnavailable):
             pass
 
@@ -225,50 +225,52 @@ class Sqlite:
         )
 
     def _open(self, create: bool, seen: Mapping[str, int] | None = None) -> None:
-        """`seen`: the last sequence of an epoch that this process knows of, where it has had a store here before."""
-        try:
-            empty = os.stat(self.path).st_size == 0
-        except FileNotFoundError:
-            if not create:
-                raise StoreUnavailable(f"there is no store at {self.path}") from None
-            self._make()
-        except OSError as error:
-            raise StoreUnavailable(f"{self.path}: cannot be opened: {error.strerror}") from error
-        else:
-            if empty:  # we never leave one behind: it was cut off
-                raise StoreCorrupt(f"{self.path} is empty", "It was left as it is. Restore a backup.")
+        """`seen`: the last sequence of each epoch that this process has seen in a store at this path."""
+        with self._errors("opened"):
             try:
-                self._look_at_log()
-            except OSError as error:
-                raise StoreUnavailable(f"{self.path}: cannot be opened: {error.strerror}") from error
-        connections = Connections(self.path, self.patience)
-        link = None
-        try:
-            link = connections.take()
-            found = schema.look(link, self.path) or self._upgrade(link)
-            here = store_file.place_of(self.path)
-            known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))
-            ((last,),) = link.all(LAST)  # behind the note: others may commit, and note it, between the two
-        except BaseException as error:
-            if link is not None:
-                link.close()
-            connections.close()
-            if isinstance(error, apsw.Error):
-                raise translated(error, self.path) from error
-            if isinstance(error, OSError):
-                raise StoreUnavailable(f"{self.path}: cannot be opened: {error.strerror}") from error
-            raise
-        connections.give(link)
+                if os.stat(self.path).st_size == 0:  # we never leave an empty file behind: it was truncated
+                    raise StoreCorrupt(f"{self.path} is empty", "It was left as it is. Restore a backup.")
+            except FileNotFoundError:
+                if not create:
+                    raise StoreUnavailable(f"there is no store at {self.path}") from None
+                with self._errors("created"):
+                    self._make()
+            else:
+                self._check_log()
+            connections = Connections(self.path, self.patience)
+            connection = None
+            try:
+                connection = connections.take()
+                found = store_file.look(connection, self.path) or self._upgrade(connection)
+                here = store_file.place_of(self.path)
+                known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))
+                ((last,),) = connection.all(LAST)  # after the note: another process may commit, and note it, in between
+            except BaseException:
+                if connection is not None:
+                    connection.close()
+                connections.close()
+                raise
+        connections.give(connection)
         self.schema, self._place = found.schema, here
         self.is_copy = found.place != here or (last or 0) < known
         self.connections = connections
 
-    def _look_at_log(self) -> None:
-        """Before the file is opened: is the log beside it its own?
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        """Errors of SQLite and of the file system as ours; `what` could not be done with the file."""
+        try:
+            yield
+        except apsw.Error as error:
+            raise translated(error, self.path) from error
+        except OSError as error:
+            raise StoreUnavailable(f"{self.path}: cannot be {what}: {error.strerror}") from error
 
-        Removed while others have the store open: their shared index speaks of pages of the log that they have, and
-        with a new log these would be read as damage. Left of a file that a backup was copied over: it would be read
-        into the backup, so it goes aside.
+    def _check_log(self) -> None:
+        """Before the file is opened: does the log beside it belong to it?
+
+        If it was removed while other processes have the store open, their shared index refers to pages of the removed
+        log; a new log would be read as damage. If it remains from a file that a backup was copied over, SQLite would
+        read it into the backup, so it is renamed.
         """
         _, log, index = store_file.names_of(self.path)
         is_open_here = (self._process, self.path) in _opened
@@ -278,8 +280,8 @@ class Sqlite:
             if os.path.exists(index) and (is_open_here or store_file.is_shared(index)):
                 raise StoreUnavailable(
                     f"{log} was removed while a process had the store open",
-                    "End what uses it (tenure run, serve, daemon, mcp, workers), then open it again; what only the log "
-                    "had is lost. `tenure db restore` puts a backup in its place.",
+                    "Stop its users (tenure run, serve, daemon, mcp, workers), then open it again; changes that only "
+                    "the log had are lost. `tenure db restore` puts a backup in its place.",
                 ) from None
             return
         if not is_foreign:
@@ -289,14 +291,16 @@ class Sqlite:
             if os.path.exists(index) and store_file.is_shared(index):
                 raise StoreUnavailable(
                     f"a backup was copied over {self.path} while a process had the store open",
-                    "End what uses it (tenure run, serve, daemon, mcp, workers), then open it again.",
+                    "Stop its users (tenure run, serve, daemon, mcp, workers), then open it again.",
                 )
             store_file.put_aside(log)
         finally:
             self.turn.release()
 
     def _make(self) -> None:
-        """A whole new store under another name, then moved to its own: nobody ever meets half of one."""
+        """Create the store under another name, then rename it: no process ever opens half of one."""
+        from tenure.stores.sqlite import schema  # here: only a new or an older file needs it
+
         store_file.make_folder(self.path)
         self.turn.acquire(self.patience, self.monotonic)
         draft = f"{self.path}.new"
@@ -306,102 +310,67 @@ class Sqlite:
             for left in (f"{self.path}-wal", f"{self.path}-journal"):
                 if os.path.exists(left):
                     raise StoreCorrupt(
-                        f"{left} lies there without its database, which a new one must not be mixed with",
-                        "Put the database back, or move this file away.",
+                        f"{left} is a log without its database; a new database must not read it",
+                        "Put the database back, or move this file to another folder.",
                     )
-            store_file.make_private(draft, anew=True)
-            link = connect(draft, self.patience, wal=False)
+            store_file.make_private(draft, replace=True)
+            connection = connect(draft, self.patience, wal=False)
             try:
-                schema.make(link, self._random(4).hex(), store_file.place_of(draft), self.clock().wall)
-                link.all("PRAGMA journal_mode = WAL")
-                link.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+                schema.make(connection, self._random(4).hex(), store_file.place_of(draft), self.clock().wall)
+                connection.all("PRAGMA journal_mode = WAL")
+                connection.raw.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
             finally:
-                link.close()
+                connection.close()
             os.rename(draft, self.path)
             store_file.sync_new(self.path)
-        except OSError as error:
-            raise StoreUnavailable(f"{self.path}: cannot be made: {error.strerror}") from error
-        except apsw.Error as error:
-            raise translated(error, self.path) from error
         finally:
             self.turn.release()
 
-    def _upgrade(self, link: SqliteConnection) -> schema.FoundFile:
-        """Apply what is pending, under the write lock, after a backup beside the file."""
+    def _upgrade(self, connection: SqliteConnection) -> FoundFile:
+        """Apply pending migrations, under the write lock, after a backup beside the file."""
+        from tenure.stores.sqlite import schema
+
         self.turn.acquire(self.patience, self.monotonic)
         try:
-            found = schema.look(link, self.path)  # another process may have been first
+            found = store_file.look(connection, self.path)  # another process may have been first
             if found is None:
-                self._back_up_beside(link)
-                schema.upgrade(link, self.clock().wall)
-                found = schema.look(link, self.path)
+                self._back_up_beside(connection)
+                schema.upgrade(connection, self.clock().wall)
+                found = store_file.look(connection, self.path)
         finally:
             self.turn.release()
         if found is None:
             raise StoreCorrupt(f"{self.path}: migrations were applied and are still pending")
         return found
 
-    def _back_up_beside(self, link: SqliteConnection) -> None:
-        ((number,),) = link.all("SELECT schema FROM meta")
+    def _back_up_beside(self, connection: SqliteConnection) -> None:
+        from tenure.stores.sqlite.backup import copy_whole
+
+        ((number,),) = connection.all("SELECT schema FROM meta")
         target = f"{self.path}.schema-{number:04d}.backup"
         if os.path.exists(target):
-            return  # of an upgrade that was cut off later: the older one is the better one
+            return  # of an interrupted upgrade: the older backup is the better one
         try:
-            copy_whole(link, target)
+            copy_whole(connection, target)
         except OSError as error:
-            raise StoreUnavailable(f"{target}: cannot be made: {error.strerror}") from error
+            raise StoreUnavailable(f"{target}: cannot be created: {error.strerror}") from error
 
     def _read(self, text: str) -> list[tuple[Any, ...]]:
-        return self._use(lambda link: link.all(text))
+        return self._use(lambda connection: connection.all(text))
 
     def _use(self, ask: Callable[[SqliteConnection], T], path: str | None = None) -> T:
-        """What `ask` gives, of a link to the file that lies at the path. An error names `path`, if one is given."""
+        """The result of `ask` on a connection, once the files are known to be in place. An error names `path`."""
         connections = self._ready()
         if (change := connections.change()) is not None:
             self.lose(connections, change)
             raise moved(change)
-        link = connections.take()
+        connection = connections.take()
         try:
-            answer = ask(link)
+            answer = ask(connection)
         except BaseException as error:
-            link.close()  # one that met a fault may fail when that is over
+            connection.close()  # after an I/O error it may keep failing
             if isinstance(error, apsw.Error):
                 raise translated(error, path or self.path) from error
             raise
-        connections.give(link)
+        connections.give(connection)
         return answer
-
-
-def copy_whole(link: SqliteConnection, target: str) -> None:
-    """As `copy_into`, at a name that nothing has, which a copy that was cut off never gets."""
-    draft = f"{target}.new"
-    store_file.make_private(draft, anew=True)
-    try:
-        copy_into(link, draft)
-        try:
-            os.link(draft, target)  # and not renamed: what another process has put there meanwhile stays
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without links
-            os.rename(draft, target)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(draft)
-    store_file.sync_folder(target)
-
-
-def copy_into(link: SqliteConnection, path: str) -> None:
-    """One moment of the database, as a database without a log beside it, synced, at an empty file.
-
-    It says of itself that it is a copy, so that it begins a new epoch when it is opened as a store, wherever it lies.
-    """
-    target = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-    try:
-        with target.backup("main", link.connection, "main") as copying:
-            while not copying.done:
-                copying.step(-1)
-        target.execute("PRAGMA journal_mode = DELETE").fetchall()  # so that no log can be taken for its own
-        target.execute("UPDATE meta SET place = ?", (COPIED,)).fetchall()
-    finally:
-        target.close()
-    store_file.sync_folder(path)

@@ -1,20 +1,44 @@
-"""The file itself: what file system it lies on, who may read it, and whether it is still where it was."""
-# ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH112, PTH116, PTH120, PTH123 - pathlib costs every command 7 ms at its start
+"""The file of a store: where it lies, who may read it, whether it is a copy, and whether its schema is ours.
+
+**Schema.** `schema.sql` is the schema that the migrations create, as SQLite reports it, under their checksums (`./x
+docs schema.sql` writes it). Comparing a file with this text needs no hashing and no second database; every command
+opens the store first. Where the text differs, `schema.compare` decides by the migrations.
+
+**Notes.** `cp backup.db tenure.db` keeps device and inode, so the file itself cannot show that it was replaced. The
+user's state folder keeps, by device and inode, the last sequence seen in each epoch, as lines `EPOCH SEQUENCE`. A file
+with a lower one was restored. A note never exceeds the acknowledged commits, so no new epoch begins without a reason.
+It may be less: a process writes it about once a second and when it closes the store. A note that cannot be read or
+written is not an error.
+"""
+# ruff: noqa: PTH101, PTH102, PTH104, PTH105, PTH108, PTH112, PTH116, PTH118, PTH120, PTH123 - pathlib costs every command 7 ms at its start
 
 from __future__ import annotations
 
 import fcntl
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.core.errors import StoreUnavailable
+from tenure.core import limits
+from tenure.core.errors import SchemaMismatch, StoreCorrupt, StoreUnavailable
+from tenure.user_state import make_private_folder, user_states
+from tenure.user_state import sync_folder as _sync
 
-_IN_USE = 128  # the byte of `-shm` that SQLite has locked while a connection is open
+if TYPE_CHECKING:
+    from tenure.stores.sqlite.connections import SqliteConnection
 
+_IN_USE = 128  # the byte of `-shm` that SQLite locks while a connection is open
 MOUNTS = "/proc/self/mounts"
+SNAPSHOT = os.path.join(os.path.dirname(__file__), "schema.sql")
+MASTER = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY tbl_name, type DESC, name"
+STEPS = "SELECT number, name, checksum, since FROM migration ORDER BY number"
+META = "SELECT epoch, schema, place FROM meta"
+NOTE_EVERY = 1.0  # seconds between two notes of a process
 
-# WAL needs memory shared between all who have the file open, and locks that hold; none of these gives both.
+# WAL needs memory that is shared between processes, and reliable locks; none of these file systems has both.
 NETWORK = {
     *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs"),
     *("nfs", "nfs4", "ocfs2", "orangefs", "pvfs2", "smb", "smb2", "smb3", "smbfs"),
@@ -26,7 +50,7 @@ NETWORK_FUSE = {
 
 
 def refuse_network(path: str, mounts: str | None = None) -> None:
-    """Raises StoreAway where `path` lies on a network file system. `mounts` is read from the kernel unless given."""
+    """Raises StoreUnavailable where `path` lies on a network file system. `mounts`: the kernel's table unless given."""
     if mounts is None:
         if not sys.platform.startswith("linux"):
             return
@@ -55,13 +79,13 @@ def filesystem_of(path: str, mounts: str) -> str:
             for escape, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
                 point = point.replace(escape, plain)
         inside = point in ("/", path) or path.startswith(point + "/")
-        if inside and len(point) >= best:  # of two mounts on one point the later one is seen
+        if inside and len(point) >= best:  # of two mounts on one point the later one counts
             best, kind = len(point), parts[2]
     return kind
 
 
 def make_folder(path: str) -> None:
-    """The folder of `path`, private when we make it. Those above it survive a power cut; for itself see `sync_new`."""
+    """Create the folder of `path`, private. Its parents outlast a power cut; for the folder itself see `sync_new`."""
     folder = above = os.path.dirname(path)
     missing: list[str] = []
     while not os.path.isdir(above):
@@ -76,12 +100,12 @@ def make_folder(path: str) -> None:
             if new != folder:
                 sync_folder(new)
     except OSError as error:
-        raise StoreUnavailable(f"{folder}: cannot be made: {error.strerror}") from error
+        raise StoreUnavailable(f"{folder}: cannot be created: {error.strerror}") from error
 
 
-def make_private(path: str, *, anew: bool = False) -> None:
-    """A new empty file that only its owner may read. Raises FileExistsError where there is one, unless made `anew`."""
-    if anew:
+def make_private(path: str, *, replace: bool = False) -> None:
+    """A new empty file that only its owner may read. Raises FileExistsError where there is one, unless `replace`."""
+    if replace:
         with suppress(FileNotFoundError):
             os.unlink(path)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -108,27 +132,27 @@ def names_of(path: str) -> tuple[str, str, str]:
 
 
 def change_of(names: tuple[str, ...], files: tuple[tuple[int, int], ...]) -> str | None:
-    """Which of the files is no longer at its name, in words; None where each of them is."""
+    """Which of the files was removed or replaced, for a message; None where each is in place."""
     for name, known in zip(names, files, strict=True):
         try:
             found = os.stat(name)
         except FileNotFoundError:
             return f"{name} was removed"
         except OSError as error:
-            return f"{name} cannot be reached any more: {error.strerror}"
+            return f"{name} can no longer be reached: {error.strerror}"
         if (found.st_dev, found.st_ino) != known:
             return f"{name} was replaced by another file"
     return None
 
 
 def is_one_file(path: str) -> bool:
-    """Was it written without a log, as backups are? Our own process must not have it open: see `is_shared`."""
+    """Was it written without a log, as backups are? This process must not have it open: see `is_shared`."""
     with open(path, "rb") as file:
         return file.read(20)[18:] == b"\x01\x01"
 
 
 def put_aside(path: str) -> None:
-    """Give the file a name that nothing has."""
+    """Rename the file to a name that is free."""
     number = 1
     while os.path.lexists(f"{path}.{number}.aside"):
         number += 1
@@ -136,9 +160,9 @@ def put_aside(path: str) -> None:
 
 
 def is_shared(index: str) -> bool:
-    """Has another process the store open, by the lock it then holds on the index beside it (`-shm`)?
+    """Does another process have the store open? It then holds a lock on the index beside the file (`-shm`).
 
-    Our own process must not have it open: to close the file here would let go of its locks.
+    This process must not have it open: closing the file here would release its locks.
     """
     handle = os.open(index, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -152,15 +176,125 @@ def is_shared(index: str) -> bool:
 
 
 def sync_new(path: str) -> None:
-    """Make a new file last through a power cut, and its folder: another process may have made that without a sync."""
+    """Make a new file outlast a power cut, and its folder: another process may have created that without a sync."""
     sync_folder(path)
     sync_folder(os.path.dirname(path))
 
 
 def sync_folder(path: str) -> None:
-    """Make a new name in the folder last through a power cut."""
-    handle = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+    """Make a new name in the folder of `path` outlast a power cut."""
+    _sync(os.path.dirname(path))
+
+
+# --- the schema ---
+
+
+class FoundFile(NamedTuple):
+    """The row of `meta` of an opened file."""
+
+    epoch: str
+    schema: int
+    place: str
+
+
+def look(connection: SqliteConnection, path: str) -> FoundFile | None:
+    """The row of `meta` where the file's schema is ours; None where migrations are pending.
+
+    Raises SchemaMismatch where it is neither.
+    """
+    connection.execute("BEGIN")  # one snapshot, even while another process upgrades
     try:
-        os.fsync(handle)
+        objects = connection.all(MASTER)
+        names = {name for _, name, _, _ in objects}
+        if not {"meta", "migration"} <= names:
+            listed = ", ".join(sorted(names)[:5]) or "no tables"
+            raise SchemaMismatch(f"{path} is a database, but not a tenure store: it has {listed}", "Name another file.")
+        steps, meta = connection.all(STEPS), connection.all(META)
+    finally:
+        connection.execute("ROLLBACK")
+    if described(steps, objects) != snapshot():
+        from tenure.stores.sqlite.schema import compare
+
+        if not compare(steps, objects, path):
+            return None
+    if len(meta) != 1 or meta[0][1] != len(steps):
+        raise StoreCorrupt(f"{path}: its table meta does not match its migrations")
+    return FoundFile(*meta[0])
+
+
+@cache
+def snapshot() -> str:
+    try:
+        with open(SNAPSHOT, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def described(steps: list[tuple[Any, ...]], objects: list[tuple[Any, ...]]) -> str:
+    """Steps and schema as one text."""
+    lines = [f"-- {name} {checksum} since {since}" for _, name, checksum, since in steps]
+    for kind, name, table, text in objects:
+        lines.append(f"\n-- {kind} {name} of {table}")
+        if text is not None:
+            lines.append(f"{text};")
+    return "\n".join(lines) + "\n"
+
+
+# --- the note of the last sequence ---
+
+
+def noted(place: str, environ: Mapping[str, str]) -> dict[str, int]:
+    """The last sequence noted for each epoch of the file with this device and inode."""
+    found: dict[str, int] = {}
+    for base in user_states(environ):
+        for epoch, sequence in _read(os.path.join(base, "places", place)).items():
+            found[epoch] = max(sequence, found.get(epoch, 0))
+    return found
+
+
+def note(place: str, seen: Mapping[str, int], environ: Mapping[str, str]) -> None:
+    """Record the last sequence seen in each epoch, in the first state folder that can be written."""
+    for base in user_states(environ):
+        with suppress(OSError):
+            _write(os.path.join(base, "places"), place, seen)
+            return
+
+
+def _read(path: str) -> dict[str, int]:
+    try:
+        with open(path, encoding="ascii") as file:
+            lines = [line.split() for line in file]
+        return {epoch: int(sequence) for epoch, sequence in lines}
+    except (OSError, ValueError):
+        return {}
+
+
+def _write(folder: str, place: str, seen: Mapping[str, int]) -> None:
+    path = os.path.join(folder, place)
+    known = _read(path)
+    if not known:
+        make_private_folder(folder)
+        _make_room(folder)
+    for epoch, sequence in seen.items():
+        known[epoch] = max(sequence, known.pop(epoch, 0))  # now the last line
+    text = "".join(f"{epoch} {sequence}\n" for epoch, sequence in list(known.items())[-limits.STORE_NOTE_EPOCHS :])
+    draft = f"{path}.{os.getpid()}.new"
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(handle, text.encode())
     finally:
         os.close(handle)
+    os.replace(draft, path)
+
+
+def _make_room(folder: str) -> None:
+    """Delete the older half of the notes where there are too many."""
+    found = []
+    for entry in os.scandir(folder):
+        with suppress(OSError):
+            found.append((entry.stat().st_mtime, entry.path))
+    if len(found) >= limits.STORE_NOTES:
+        for _, path in sorted(found)[: len(found) // 2]:
+            with suppress(OSError):
+                os.unlink(path)

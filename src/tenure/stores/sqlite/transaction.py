@@ -1,4 +1,4 @@
-"""One transaction, and every query of it."""
+"""One transaction and its queries."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from tenure.core.events import Event
 from tenure.core.filters import Where
 from tenure.core.records import KINDS, Row, Task
 from tenure.stores.port import Change, Head
-from tenure.stores.sql.clauses import Dialect
-from tenure.stores.sql.statements import Statement, event_table, table_of
+from tenure.stores.sql.statements import Dialect, Statement, event_table, table_of, writes
 from tenure.stores.sqlite.connections import Connections, SqliteConnection
 from tenure.stores.sqlite.errors import (
     BAD_VALUES,
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Row)
 S = TypeVar("S", bound=msgspec.Struct)
 
-# The text search throws out nearly all rows before any JSON is parsed, and the first term lets the index of tagged
-# tasks be used; the last one is exact.
+# The text search excludes nearly all rows before any JSON is parsed, and the first term allows the index of tagged
+# tasks; the last one is exact.
 DIALECT = Dialect(
     contains="({} <> '[]' AND instr({}, ?) > 0 AND EXISTS (SELECT 1 FROM json_each({}) AS item WHERE item.value = ?))"
 )
@@ -47,7 +46,7 @@ SELECT epoch, schema, (SELECT time FROM event ORDER BY sequence DESC LIMIT 1),
     boot, clock_offset, ahead_at, ahead_uptime FROM meta
 """
 
-# A loose index scan: one step in task_ready from each lane's first task to the next lane's, however many wait behind.
+# A loose index scan: one step in task_ready from each lane's first task to the next lane's, however long a lane is.
 LANES = """
 WITH RECURSIVE found (row) AS (
     SELECT (SELECT rowid FROM task WHERE tenant = ?1 AND project = ?2 AND lane IS NOT NULL
@@ -61,7 +60,7 @@ WITH RECURSIVE found (row) AS (
 SELECT lane, band, rank, sequence, id, plain FROM found JOIN task ON task.rowid = found.row
 """
 
-# Both are answered by task_ready alone.
+# Both read the index task_ready alone.
 READY = """
 SELECT band, rank, sequence, id, plain FROM task
 WHERE tenant = ? AND project = ? AND lane = ? ORDER BY band, rank, sequence, id LIMIT ?
@@ -72,7 +71,7 @@ WHERE tenant = ? AND project = ? AND lane = ? AND (band, rank, sequence, id) > (
 ORDER BY band, rank, sequence, id LIMIT ?
 """
 DUE = "WHERE tenant = ? AND project = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?"
-# As LANES, over the projects in which anything is due at all: an index for all of them would cost every claim a page.
+# As LANES, over the projects with due tasks. An index across projects would cost every claim one more page.
 DUE_PROJECTS = """
 WITH RECURSIVE found (project) AS (
     SELECT min(project) FROM task WHERE tenant = ?1 AND due_at IS NOT NULL
@@ -89,14 +88,14 @@ SET_PLACE = "UPDATE meta SET place = ?"
 
 
 class SqliteTransaction:
-    """Fulfils the port. Once a save or append has failed it cannot commit, whatever the caller catches."""
+    """Implements the port. After a failed save or append it cannot commit, whatever the caller catches."""
 
     __slots__ = (
+        "_connection",
         "_connections",
         "_ended",
         "_failed",
         "_last",
-        "_link",
         "_store",
         "_tenant",
         "_write",
@@ -114,27 +113,27 @@ class SqliteTransaction:
     def __init__(self, store: Sqlite, connections: Connections, tenant: str, write: bool) -> None:
         self._store = store
         self._connections = connections
-        self._ended: str | None = None  # the epoch before, where this one begins another
+        self._ended: str | None = None  # the previous epoch, where this transaction begins another
         self._tenant = tenant
         self._write = write
-        self._link: SqliteConnection = _ENDED
+        self._connection: SqliteConnection = _ENDED
         self._failed: TenureError | None = None
-        self._last = 0  # the highest sequence that was appended
+        self._last = 0  # the highest appended sequence
 
     def __enter__(self) -> SqliteTransaction:
         store = self._store
         if self._write:
             store.turn.acquire(store.patience, store.monotonic)
-        link = None
+        connection = None
         try:
-            link = self._connections.take()
-            at = store.clock()  # a reader's snapshot is not older than its time: no lease looks over that was renewed
-            link.execute("BEGIN IMMEDIATE" if self._write else "BEGIN")
+            connection = self._connections.take()
+            at = store.clock()  # before a reader's snapshot: no lease that was renewed looks expired
+            connection.execute("BEGIN IMMEDIATE" if self._write else "BEGIN")
             if self._write:
-                at = store.clock()  # with the lock in hand, however long it took
+                at = store.clock()  # once the lock is held, however long that took
             if (change := self._connections.change()) is not None:
                 raise moved(change)
-            ((self.epoch, schema, last, *known),) = link.execute(HEAD).fetchall()
+            ((self.epoch, schema, last, *known),) = connection.execute(HEAD).fetchall()
             if schema != store.schema:
                 raise SchemaMismatch(
                     f"{store.path} was brought to schema {schema} while this process ran with {store.schema}",
@@ -144,10 +143,10 @@ class SqliteTransaction:
             self.now, after, self.jump = told(kept, at, last)
             self.behind = max(0, self.now - at.wall)
             if self._write and after != kept and not self.jump:
-                link.execute(SET_CLOCK, after)
+                connection.execute(SET_CLOCK, after)
         except BaseException as error:
-            if link is not None:
-                self._end(link, "ROLLBACK", error)
+            if connection is not None:
+                self._end(connection, "ROLLBACK", error)
             if self._write:
                 store.turn.release()
             if isinstance(error, Moved):
@@ -155,27 +154,27 @@ class SqliteTransaction:
             if isinstance(error, apsw.Error):
                 raise translated(error, store.path) from error
             raise
-        self._link = link
+        self._connection = connection
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        store, link = self._store, self._link
-        self._link = _ENDED
+        store, connection = self._store, self._connection
+        self._connection = _ENDED
         good = kind is None and self._failed is None
         try:
             if not self._write or not good:
-                self._end(link, "ROLLBACK", self._failed and self._failed.__cause__)
+                self._end(connection, "ROLLBACK", self._failed and self._failed.__cause__)
             else:
                 try:
-                    link.execute("COMMIT")
+                    connection.execute("COMMIT")
                 except BaseException as failure:
-                    self._end(link, "ROLLBACK", failure)
+                    self._end(connection, "ROLLBACK", failure)
                     if isinstance(failure, apsw.Error):
                         raise at_commit(failure, store.path) from failure
                     raise
-                self._connections.give(link)
+                self._connections.give(connection)
                 if (change := self._connections.change()) is not None:  # it may have gone to a file without a name
                     store.lose(self._connections, change)
                     raise moved_at_commit(change)
@@ -204,22 +203,17 @@ class SqliteTransaction:
         limit: int | None = None,
     ) -> list[R]:
         table = table_of(kind, DIALECT)
-        statement = table.finding(self._tenant, where, order, after, limit)
-        return [] if statement is None else self._rows(statement, table.codec.decode)
+        return self._rows(table.finding(self._tenant, where, order, after, limit), table.codec.decode)
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
-        statement = table_of(kind, DIALECT).counting(self._tenant, where, by)
-        return {} if statement is None else _grouped(kind, by, self._read(statement))
+        return _grouped(kind, by, self._read(table_of(kind, DIALECT).counting(self._tenant, where, by)))
 
     def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
-        statement = table_of(kind, DIALECT).summing(self._tenant, where, by, fields)
-        return {} if statement is None else _grouped(kind, by, ((row[0], row[1:]) for row in self._read(statement)))
+        rows = self._read(table_of(kind, DIALECT).summing(self._tenant, where, by, fields))
+        return _grouped(kind, by, ((row[0], row[1:]) for row in rows))
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
-        statement = table_of(kind, DIALECT).tallying(self._tenant, where, most)
-        if statement is None:
-            return 0
-        ((number,),) = self._read(statement)
+        ((number,),) = self._read(table_of(kind, DIALECT).tallying(self._tenant, where, most))
         return int(number)
 
     def lanes(self, project: str, depth: int = 1) -> dict[str, list[Head]]:
@@ -258,29 +252,16 @@ class SqliteTransaction:
 
     def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
         self._must_write()
-        tenant, execute, changed = self._tenant, self._link.execute, self._link.connection.changes
-        row: Row | None = None
+        execute, changed = self._connection.execute, self._connection.raw.changes
+        what = "a row"
         try:
-            for change in changes:
-                before, after = change.before, change.after
-                row = after if after is not None else before
-                if row is None:
-                    raise Bug("a change of nothing into nothing")
-                table = table_of(type(row), DIALECT)
-                if before is None:
-                    text, values = table.inserting(tenant, row)
-                elif after is None:
-                    text, values = table.deleting(tenant, before)
-                else:
-                    statement = table.updating(tenant, before, after)
-                    if statement is None:
-                        continue
-                    text, values = statement
+            for text, values, row in writes(changes, self._tenant, DIALECT):
+                what = f"{KINDS[type(row)].table} {row.id}"
                 execute(text, values)
                 if changed() != 1:
-                    raise Conflict(f"{table.name} {row.id} is not as it was loaded")
+                    raise Conflict(f"{what} is not as it was loaded")
         except apsw.ConstraintError as error:
-            self._fail(_taken(error, row), error)
+            self._fail(Conflict(f"{what}: {error}"), error)
         except (*BAD_VALUES, apsw.Error, TenureError) as error:
             self._refuse(error)
 
@@ -290,22 +271,19 @@ class SqliteTransaction:
         tenant, values = self._tenant, table.values
         try:
             if len(events) == 1:
-                self._link.execute(table.insert, values(tenant, events[0]))
+                self._connection.execute(table.insert, values(tenant, events[0]))
             else:
-                self._link.executemany(table.insert, [values(tenant, event) for event in events])
+                self._connection.executemany(table.insert, [values(tenant, event) for event in events])
         except apsw.ConstraintError as error:
             self._fail(Conflict(f"event: {error}"), error)
         except (*BAD_VALUES, apsw.Error) as error:
             self._refuse(error)
         if events:
-            self._last = self._link.connection.last_insert_rowid()
+            self._last = self._connection.raw.last_insert_rowid()
 
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
         table = event_table(DIALECT)
-        statement = table.finding(self._tenant, where, after, limit, last)
-        if statement is None:
-            return []
-        found = self._rows(statement, table.codec.decode)
+        found = self._rows(table.finding(self._tenant, where, after, limit, last), table.codec.decode)
         return found[::-1] if last else found
 
     def drop_events(self, project: str, tasks: Collection[str]) -> None:
@@ -314,7 +292,7 @@ class SqliteTransaction:
             self._read(statement)
 
     def expect(self, ask: Callable[[Self], object]) -> None:
-        """Questions are answered at once here."""
+        """Does nothing: a query needs no round trip."""
 
     def lock(self, name: str, projects: Collection[str]) -> None:
         pass  # there is one writer
@@ -334,7 +312,7 @@ class SqliteTransaction:
         return max(0, before - at.wall)
 
     def move_to(self, place: str) -> None:
-        """Record where the file lies."""
+        """Record the file's device and inode."""
         self._must_write()
         self._read((SET_PLACE, [place]))
 
@@ -347,17 +325,16 @@ class SqliteTransaction:
 
     def _read(self, statement: Statement) -> list[tuple[Any, ...]]:
         try:
-            rows: list[tuple[Any, ...]] = self._link.execute(*statement).fetchall()
+            rows: list[tuple[Any, ...]] = self._connection.execute(*statement).fetchall()
         except (*BAD_VALUES, apsw.Error) as error:
             self._refuse(error)
         return rows
 
     def _must_write(self) -> None:
         if not self._write:
-            raise Bug("a reading transaction cannot write")
+            raise Bug("a read transaction cannot write")
         if self.jump:
-            error = refusal(self.jump, self._store.path)
-            self._fail(error, None)
+            self._fail(refusal(self.jump, self._store.path), None)
 
     def _refuse(self, error: Exception) -> NoReturn:
         if isinstance(error, TenureError):
@@ -367,38 +344,33 @@ class SqliteTransaction:
         self._fail(bad_value(error), error)
 
     def _fail(self, error: TenureError, cause: BaseException | None) -> NoReturn:
-        """From here on the transaction can only end without a trace."""
+        """From here on the transaction can only roll back."""
         self._failed = error
         raise error from cause
 
-    def _end(self, link: SqliteConnection, how: str, why: BaseException | None) -> None:
-        """Give the connection back, or drop it where it met a fault, or cannot even roll back."""
+    def _end(self, connection: SqliteConnection, how: str, why: BaseException | None) -> None:
+        """Return the connection to the pool; close it after an I/O error, or where it cannot roll back."""
         if is_spent(why):
-            link.close()
+            connection.close()
             return
         try:
-            if link.connection.in_transaction:
-                link.execute(how)
+            if connection.raw.in_transaction:
+                connection.execute(how)
         except apsw.Error:
-            link.close()
+            connection.close()
         else:
-            self._connections.give(link)
+            self._connections.give(connection)
 
 
 def _grouped(kind: type[Row], by: str, pairs: Iterable[tuple[Any, ...]]) -> dict[Any, Any]:
-    """What was gathered for each value of a field, with truth as truth again."""
+    """The groups by value; SQLite stores a bool as an integer."""
     if table_of(kind, DIALECT).codec.by_name[by].type == "bool":
-        return {None if value is None else value != 0: gathered for value, gathered in pairs}
+        return {None if value is None else value != 0: group for value, group in pairs}
     return dict(pairs)
 
 
-def _taken(error: apsw.ConstraintError, row: Row | None) -> Conflict:
-    what = f"{KINDS[type(row)].table} {row.id}" if row is not None else "a row"
-    return Conflict(f"{what}: {error}")
-
-
 class _Ended(SqliteConnection):
-    """Stands where a connection was, so that nothing runs on one that others may use by now."""
+    """The connection of a transaction that has ended: others may use the real one by now."""
 
     __slots__ = ()
 
@@ -406,7 +378,7 @@ class _Ended(SqliteConnection):
         self.execute = self.executemany = self._refuse
 
     @property
-    def connection(self) -> apsw.Connection:  # type: ignore[override]  # there is none to give
+    def raw(self) -> apsw.Connection:  # type: ignore[override]  # there is none
         self._refuse()
 
     def _refuse(self, *_: Any) -> NoReturn:

@@ -15,7 +15,7 @@ from tenure.core.errors import RequestIdReused, TooLarge
 from tenure.core.inputs import LARGEST_CLAIM_METADATA
 from tenure.core.records import Request, Reservation, Task, replace
 from tenure.engine.reads.tasks import history
-from tenure.engine.runtime.repeats import LARGEST_ANSWERED, MOST_ANSWERED
+from tenure.engine.runtime.decision import LARGEST_ANSWERED, MOST_ANSWERED
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene, code_of
 

@@ -15,6 +15,7 @@ from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, LimitReached, NotAllowed, NotFound, Overloaded, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Artifact, Content, replace
+from tenure.engine import Context, Engine
 from tenure.engine.archive import mover
 from tenure.engine.artifacts import artifact_verbs, retention
 from tenure.engine.reads import tasks
@@ -32,8 +33,8 @@ def digest_of(content: bytes) -> str:
 def give(scene: Scene, receipt: str, name: str, content: bytes = b"content", **fields: Any) -> Outcome:
     """Put the bytes into the scene's place, if it has one, and give them a name."""
     since = fields.pop("since", scene.now)
-    if scene.engine.places is not None:
-        put(scene.engine.places(PROJECT), [content], largest=1 << 20)
+    if scene.engine.context.artifacts is not None:
+        put(scene.engine.context.artifacts(PROJECT), [content], largest=1 << 20)
     return scene.do(
         c.PutArtifact, by=AGENT, receipt=receipt, name=name, digest=digest_of(content), size=len(content),
         since=since, **fields,
@@ -50,7 +51,7 @@ def listed(scene: Scene, key: str, **filters: Any) -> list[tuple[str, int]]:
 
 def place_of(scene: Scene) -> MemoryArtifacts:
     place = MemoryArtifacts()
-    scene.engine.places = lambda _: place
+    scene.engine = Engine(scene.store, scene.dice, Context(artifacts=lambda _: place))
     return place
 
 

@@ -20,7 +20,7 @@ from tenure.core.commands import Command, NewTask, Principal, Totals
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Answered, Claim, Dag, Model, Result, Session, Task
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.engine.runtime.engine import checked_command
 from tenure.engine.runtime.optimistic import Attempt, Optimism
 from tenure.stores.port import FAST_PATH, Store
@@ -57,9 +57,10 @@ class Twice:
             clock = FakeClock()
             scenes.append(Scene(open_store(folder / name, clock), clock))
         self.short, self.long = scenes
-        self.long.engine = Engine(self.long.store, self.long.dice, fast_path=False)
+        self.long.engine = Engine(self.long.store, self.long.dice, Context(fast_path=False))
         if is_eager:
-            self.short.engine.trials = Eager(least=1, first=0)
+            eager = Context(optimism=Eager(least=1, first=0))
+            self.short.engine = Engine(self.short.store, self.short.dice, eager)
 
     def both(self, play: Callable[[Scene], Any]) -> None:
         assert play(self.short) == play(self.long)

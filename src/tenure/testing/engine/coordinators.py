@@ -19,13 +19,13 @@ from tenure.engine.duties.coordinator import GIVEN_UP, LEASE, RENEWED, Coordinat
 from tenure.engine.duties.election import DUTIES, SECOND, Duty, LeaderEngine, stand
 from tenure.engine.duties.sweep import settle, tidy
 from tenure.engine.reads.coordinator_status import logs, recover, status
-from tenure.engine.runtime.settle import PAGE, Report
+from tenure.engine.runtime.effects import PAGE, Report
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.stores.port import Transaction
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
-from tenure.testing.factories import PROJECT, Dice, Scene
+from tenure.testing.factories import PROJECT, SECRETS, Dice, Scene
 
 EVERY = 2 * SECOND
 THREADS = 4
@@ -50,7 +50,7 @@ class Office:
 
     def another(self, name: str, **settings: Any) -> Coordinator:
         watch = self.watches[name] = Watch()
-        return Coordinator(Engine(self.scene.store, Dice(len(self.watches))), name, watch, **settings)
+        return Coordinator(Engine(self.scene.store, Dice(len(self.watches)), SECRETS), name, watch, **settings)
 
     def pass_time(self, seconds: float) -> None:
         """For everybody: the store's clock, and all watches."""
@@ -374,7 +374,7 @@ class Coordinators(Stage):
         assert one.step() == 2.0
         assert scene.task(fine).state == "ready"
         assert scene.stored(Task, scene.task(key).id).state == "claimed"
-        assert "is held without its claim" in (one.cycles.error or "")
+        assert "no Claim" in (one.cycles.error or "")
 
     # --- troubles -------------------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ def spend(scene: Scene, tokens: int, *, before: bool = False, cost: str | None =
 
 def estimate(scene: Scene, key: str, agent: str | None = None) -> Estimate:
     from tenure.core.records import Agent
-    from tenure.engine.runtime.references import task_named
+    from tenure.engine.runtime.rows import task_named
 
     with scene.engine.reading((PROJECT,)) as work:
         task: Task = task_named(work, PROJECT, key)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tenure.core import commands as c
-from tenure.core.commands import NewTask, Principal
+from tenure.core.commands import NewTask
 from tenure.core.errors import InvalidInput, RequestIdReused
 from tenure.core.records import Brief, Claim, Validation, replace
 from tenure.core.validation import MOST_INVALID
@@ -151,12 +151,12 @@ class QuickChecks(Stage):
         changed = threading.Event()
 
         class Meddled(Engine):
-            def _decide_one(self, work: Any, item: Any, principal: Principal) -> Any:
-                answer = super()._decide_one(work, item, principal)
-                if isinstance(item.command, c.Submit) and not changed.is_set():
+            def _decide(self, work: Any, batch: Any, *more: Any, **how: Any) -> Any:
+                replies = super()._decide(work, batch, *more, **how)
+                if isinstance(batch[0].item.command, c.Submit) and not changed.is_set():
                     changed.set()
                     meddling.append(True)
-                return answer
+                return replies
 
         meddling: list[bool] = []
         meddled = Meddled(scene.store, scene.dice)

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from tenure.core import commands as c
-from tenure.core import roles
+from tenure.core import queries, roles
 from tenure.core.commands import Command, NewTask, Principal
 from tenure.core.errors import NotFound, RequestIdReused
 from tenure.core.records import Request, Session, Task, replace
+from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.operators import some_command
 from tenure.testing.engine.receipts import VERBS
 from tenure.testing.engine.stage import Stage
@@ -337,6 +338,15 @@ class Repeats(Stage):
                 assert isinstance(answer, NotFound), kind
                 assert "nowhere" in answer.message
         assert scene.tables() == before
+
+    def test_an_unknown_project_is_not_found_by_any_query(self, scene: Scene) -> None:
+        for kind in queries.ALL:
+            if kind in (queries.Projects, queries.Gauges, queries.Keys):  # about the whole store
+                continue
+            needed = [f for f in msgspec.structs.fields(kind) if f.required and f.name != "project"]
+            values = {f.name: msgspec.convert(["x"] if f.name == "tasks" else "x", f.type) for f in needed}
+            with pytest.raises(NotFound, match="no project 'nowhere'"):
+                read_query(scene.engine, kind(project="nowhere", **values))
 
     @pytest.mark.parametrize("since", ["nothing", "reset", "a later claim", "a new epoch", "a later result"])
     def test_an_accepted_result_sent_again_is_never_called_lost(self, scene: Scene, since: str) -> None:

@@ -16,8 +16,8 @@ from tenure.core.records import Brief, Cycles, Dag, Schedule, Task, replace
 from tenure.engine.duties.coordinator import LEASE
 from tenure.engine.duties.election import DUTIES, LeaderEngine, stand
 from tenure.engine.reads.query_table import read_query
+from tenure.engine.runtime.effects import Report
 from tenure.engine.runtime.engine import Engine
-from tenure.engine.runtime.settle import Report
 from tenure.engine.runtime.unit_of_work import Refused
 from tenure.engine.sources import schedules
 from tenure.testing.engine.coordinators import Office

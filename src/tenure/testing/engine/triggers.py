@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tenure.client.system_random import SystemRandom
+from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core import triggers as rule

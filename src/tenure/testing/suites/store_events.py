@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tenure.core.errors import Conflict
 from tenure.core.events import Event
@@ -14,12 +14,12 @@ from tenure.core.records import replace
 from tenure.stores.port import Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.samples import event_of, rows
-from tenure.testing.suites.store_setting import Setting, logged, trial, write
+from tenure.testing.suites.store_setting import Setting, examples, logged, trial, write
 
 
 class Events(Setting):
     def test_any_event_comes_back_with_a_sequence(self, store: Store) -> None:
-        @settings(max_examples=40)
+        @examples(40)
         @given(rows(Event))
         def comes_back(event: Event) -> None:
             with trial(store) as transaction:

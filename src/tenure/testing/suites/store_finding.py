@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.core.errors import InvalidInput
@@ -14,7 +14,7 @@ from tenure.core.filters import Contains, Prefix, Present, Range, matches
 from tenure.core.records import Agent, Row, Task
 from tenure.stores.port import Change, Store
 from tenure.testing.samples import integers, row_of, rows, texts
-from tenure.testing.suites.store_setting import Setting, add, trial
+from tenure.testing.suites.store_setting import Setting, add, examples, trial
 
 # Few values, so that many rows share them and many questions have answers.
 _few = st.sampled_from(["", "a", "ab", "A", "b", "\x00", "%", "🙂", "\U0010ffff"])
@@ -52,7 +52,7 @@ _orders = st.sampled_from(["id", "-id", "last_seen", "-last_seen", "region", "-r
 
 class Finding(Setting):
     def test_find_and_count_agree_with_the_plain_reading_of_any_question(self, store: Store) -> None:
-        @settings(max_examples=80)
+        @examples(80)
         @given(st.lists(_agents, max_size=12, unique_by=lambda a: (a.project, a.id)), _questions, _orders)
         def agree(agents: list[Agent], where: dict[str, Any], order: str) -> None:
             expected = _sorted([a for a in agents if matches(a, where)], order)
@@ -67,7 +67,7 @@ class Finding(Setting):
         agree()
 
     def test_pages_put_together_are_the_whole_list(self, store: Store) -> None:
-        @settings(max_examples=60)
+        @examples(60)
         @given(st.lists(_agents, max_size=12, unique_by=lambda a: a.id), _orders, st.integers(1, 5))
         def whole(agents: list[Agent], order: str, size: int) -> None:
             field = order.removeprefix("-")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.core.records import Task, replace
 from tenure.stores.port import Change, Head, Store
 from tenure.testing.samples import row_of
-from tenure.testing.suites.store_setting import Setting, add, trial, write
+from tenure.testing.suites.store_setting import Setting, add, examples, trial, write
 
 _small = st.integers(-2, 2)
 _tasks = st.lists(
@@ -64,7 +64,7 @@ class Queues(Setting):
             assert transaction.ready("p", "M") == transaction.ready("q", "L") == []
 
     def test_ready_goes_on_behind_any_place(self, store: Store) -> None:
-        @settings(max_examples=60)
+        @examples(60)
         @given(_tasks, st.integers(1, 4))
         def goes_on(tasks: list[Task], size: int) -> None:
             expected = sorted(_head(t) for t in tasks if t.project == "p" and t.lane == "L")
@@ -81,7 +81,7 @@ class Queues(Setting):
         goes_on()
 
     def test_due_gives_the_earliest_first_up_to_and_with_the_time(self, store: Store) -> None:
-        @settings(max_examples=60)
+        @examples(60)
         @given(_tasks, _small, st.integers(0, 20))
         def earliest_first(tasks: list[Task], until: int, limit: int) -> None:
             times = {t.id: t.due_at for t in tasks if t.due_at is not None}

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tenure.core.errors import Bug, Conflict, InvalidInput
 from tenure.core.records import KINDS, Agent, Brief, Claim, Project, Result, Row, Task, replace
 from tenure.stores.port import BACKUP, DURABLE, TENANTS, Change, Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.samples import BIGGEST, event_of, key_of, row_of, rows
-from tenure.testing.suites.store_setting import Setting, add, logged, needs, stored, trial, write
+from tenure.testing.suites.store_setting import Setting, add, examples, logged, needs, stored, trial, write
 
 every_kind = pytest.mark.parametrize("kind", list(KINDS), ids=lambda kind: kind.__name__)
 
@@ -22,7 +22,7 @@ every_kind = pytest.mark.parametrize("kind", list(KINDS), ids=lambda kind: kind.
 class Rows(Setting):
     @every_kind
     def test_any_row_comes_back_as_it_was_saved(self, store: Store, kind: type[Row]) -> None:
-        @settings(max_examples=25)
+        @examples(25)
         @given(rows(kind))
         def comes_back(row: Row) -> None:
             with trial(store) as transaction:
@@ -34,7 +34,7 @@ class Rows(Setting):
 
     @every_kind
     def test_any_row_can_become_any_other(self, store: Store, kind: type[Row]) -> None:
-        @settings(max_examples=25)
+        @examples(25)
         @given(rows(kind), rows(kind))
         def becomes(before: Row, after: Row) -> None:
             after = replace(after, project=before.project, id=before.id)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from hypothesis import settings
 
 from tenure.core.events import Event
 from tenure.core.records import Row
@@ -33,6 +34,11 @@ class Setting:
         store = self.open_store(tmp_path, clock)
         yield store
         store.close()
+
+
+def examples(number: int) -> settings:
+    """Run `number` examples with Hypothesis's default profile; another profile's `max_examples` scales it."""
+    return settings(max_examples=max(1, number * settings().max_examples // 100))
 
 
 def needs(store: Store, feature: str) -> None:

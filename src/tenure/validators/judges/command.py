@@ -10,8 +10,7 @@ import tempfile
 
 import msgspec
 
-from tenure.validators.command_run import run
-from tenure.validators.commands import PASSED
+from tenure.validators.commands import PASSED, run
 from tenure.validators.judges.judge_config import Answer, Judge
 from tenure.validators.port import Undecided, cut
 

@@ -10,8 +10,6 @@ import msgspec
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
 
-LONGEST = limits.JUDGE_TIMEOUT_MAX
-
 
 class Answer(NamedTuple):
     text: str
@@ -46,11 +44,11 @@ def read_judges(section: Mapping[str, Any]) -> dict[str, Judge]:
         except msgspec.ValidationError as error:
             raise InvalidInput(f"{where}: {error}") from None
         if judge.kind == "command" and not (judge.argv and judge.argv[0]):
-            raise InvalidInput(f"{where}.argv: a list of words, the program first")
+            raise InvalidInput(f"{where}.argv must be a list of words, the program first")
         if judge.kind != "command" and not judge.model:
-            raise InvalidInput(f"{where}.model: must name a model")
-        if not 0 < judge.timeout <= LONGEST:
-            raise InvalidInput(f"{where}.timeout: more than 0 and at most {LONGEST:.0f} seconds")
+            raise InvalidInput(f"{where}.model must name a model")
+        if not 0 < judge.timeout <= limits.JUDGE_TIMEOUT_MAX:
+            raise InvalidInput(f"{where}.timeout must be more than 0 and at most {limits.JUDGE_TIMEOUT_MAX:.0f} s")
         transport_for(judge)  # refuses an address that is not valid
         judges[name] = judge
     return judges
@@ -61,10 +59,6 @@ def transport_for(judge: Judge) -> JudgeTransport:
         from tenure.validators.judges.command import CommandJudge
 
         return CommandJudge(judge)
-    if judge.kind == "openai":
-        from tenure.validators.judges.openai import OpenAIJudge
+    from tenure.validators.judges.endpoints import AnthropicJudge, OpenAIJudge
 
-        return OpenAIJudge(judge)
-    from tenure.validators.judges.anthropic import AnthropicJudge
-
-    return AnthropicJudge(judge)
+    return OpenAIJudge(judge) if judge.kind == "openai" else AnthropicJudge(judge)

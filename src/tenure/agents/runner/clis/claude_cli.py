@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.agents.runner.agent_output import AgentOutput, Exit, Failure, Meter, count, event_of, failed, usd
+from tenure.agents.runner.agent_output import AgentOutput, EventReader, Exit, Failure, count, failed, usd
 from tenure.agents.runner.clis.cli import Cli, Start
-from tenure.core.commands import Totals
 
 TOOLS = "Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch,mcp__tenure"
 
@@ -36,18 +35,13 @@ class Claude(Cli):
         return ClaudeReader()
 
 
-class ClaudeReader:
+class ClaudeReader(EventReader):
     def __init__(self) -> None:
-        self._meter = Meter()
-        self._model: str | None = None
-        self._session: str | None = None
+        super().__init__()
         self._last = ""
         self._result: dict[str, Any] | None = None
 
-    def feed(self, line: str) -> None:
-        event = event_of(line)
-        if event is None:
-            return
+    def _event(self, event: dict[str, Any]) -> None:
         self._session = event.get("session_id") or self._session
         kind = (event.get("type"), event.get("subtype"))
         if kind == ("system", "init"):
@@ -68,9 +62,6 @@ class ClaudeReader:
                 )
             self._meter.took(event.get("duration_api_ms"))
 
-    def usage(self) -> tuple[Totals, ...]:
-        return self._meter.totals()
-
     def finish(self, exit: Exit) -> AgentOutput:
         result = self._result
         if result is None:
@@ -90,7 +81,7 @@ class ClaudeReader:
         status = result.get("api_error_status")
         if result.get("terminal_reason") != "api_error" and not isinstance(status, int):
             return Failure("task", message)  # free text of the agent
-        return failed(message, status=status if isinstance(status, int) else None, model=self._model)
+        return failed(message, status=status, model=self._model)
 
     def _without_result(self, exit: Exit) -> Failure:
         message = exit.errors.strip() or f"it ended with code {exit.code} and no result"

@@ -15,8 +15,6 @@ class NoProgram(TenureError):
 
 
 class Start(NamedTuple):
-    """One start of an agent."""
-
     prompt: str  # path of the file with the prompt, which is also its stdin
     folder: str  # where it works
     beside: str  # prefix of the paths of files that it writes, beside its transcript

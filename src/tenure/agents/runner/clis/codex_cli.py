@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tenure.agents.runner.agent_output import AgentOutput, Exit, Meter, count, event_of, failed
+from tenure.agents.runner.agent_output import AgentOutput, EventReader, Exit, count, failed
 from tenure.agents.runner.clis.cli import Cli, Start
-from tenure.core.commands import Totals
 
 
 class Codex(Cli):
@@ -36,20 +35,16 @@ class Codex(Cli):
         return CodexReader(start.model)
 
 
-class CodexReader:
+class CodexReader(EventReader):
     def __init__(self, model: str | None) -> None:
-        self._model = model or "codex"  # it does not report the model of its settings
-        self._meter = Meter()
-        self._session: str | None = None
+        super().__init__()
+        self._name = model or "codex"  # it does not report the model of its settings
         self._text = ""
         self._failure: str | None = None
         self._trouble: str | None = None
         self._is_whole = False
 
-    def feed(self, line: str) -> None:
-        event = event_of(line)
-        if event is None:
-            return
+    def _event(self, event: dict[str, Any]) -> None:
         kind = event.get("type")
         if kind == "thread.started":
             self._session = event.get("thread_id")
@@ -61,7 +56,7 @@ class CodexReader:
             used = event.get("usage") or {}
             cached, written = count(used, "cached_input_tokens"), count(used, "cache_write_input_tokens")
             self._meter.add(
-                self._model,
+                self._name,
                 fresh=max(0, count(used, "input_tokens") - cached - written),
                 cached=cached,
                 written=written,
@@ -74,13 +69,10 @@ class CodexReader:
         elif kind == "error":
             self._trouble = str(event.get("message") or "")
 
-    def usage(self) -> tuple[Totals, ...]:
-        return self._meter.totals()
-
     def finish(self, exit: Exit) -> AgentOutput:
         failure = None
         if self._failure is not None or exit.code:
             message = self._failure or self._trouble or exit.errors.strip() or f"it ended with code {exit.code}"
             default = "task" if self._session else "environment"  # it never started a session
-            failure = failed(message, default, model=self._model)
+            failure = failed(message, default, model=self._name)
         return AgentOutput(self._text, failure=failure, is_whole=self._is_whole, session=self._session)

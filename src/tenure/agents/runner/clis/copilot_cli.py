@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from tenure.agents.runner.agent_output import AgentOutput, Exit, Failure, Meter, count, event_of, failed
+from tenure.agents.runner.agent_output import AgentOutput, EventReader, Exit, Failure, count, failed
 from tenure.agents.runner.clis.cli import Cli, Start
-from tenure.core.commands import Totals
 
 
 class Copilot(Cli):
@@ -39,21 +38,16 @@ def usage_file(start: Start) -> str:
     return start.beside + "copilot-usage.json"
 
 
-class CopilotReader:
+class CopilotReader(EventReader):
     def __init__(self, usage_file: str) -> None:
+        super().__init__()
         self._usage_file = usage_file
-        self._meter = Meter()
-        self._model: str | None = None
-        self._session: str | None = None
         self._text = ""
         self._denied = 0
         self._error: dict[str, Any] | None = None
         self._code: int | None = None
 
-    def feed(self, line: str) -> None:
-        event = event_of(line)
-        if event is None:
-            return
+    def _event(self, event: dict[str, Any]) -> None:
         kind, data = event.get("type"), event.get("data") or {}
         if kind == "assistant.message":
             self._model = data.get("model") or self._model
@@ -65,9 +59,6 @@ class CopilotReader:
         elif kind == "result":
             self._session = event.get("sessionId")
             self._code = event.get("exitCode")
-
-    def usage(self) -> tuple[Totals, ...]:
-        return self._meter.totals()
 
     def finish(self, exit: Exit) -> AgentOutput:
         self._read_usage()
@@ -102,4 +93,4 @@ class CopilotReader:
         message = str(error.get("message") or exit.errors.strip() or f"it ended with code {exit.code}")
         status = error.get("statusCode")
         default = "task" if self._code is not None else "environment"
-        return failed(message, default, status=status if isinstance(status, int) else None, model=self._model)
+        return failed(message, default, status=status, model=self._model)

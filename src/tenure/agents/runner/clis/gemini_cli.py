@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.agents.runner.agent_output import AgentOutput, Exit, Failure, Meter, count, event_of, failed
+from tenure.agents.runner.agent_output import AgentOutput, EventReader, Exit, Failure, count, failed
 from tenure.agents.runner.clis.cli import Cli, Start
-from tenure.core.commands import Totals
 
 NO_AUTH, NOT_TRUSTED = 41, 55
 
@@ -37,18 +36,13 @@ class Gemini(Cli):
         return GeminiReader()
 
 
-class GeminiReader:
+class GeminiReader(EventReader):
     def __init__(self) -> None:
-        self._meter = Meter()
-        self._model: str | None = None
-        self._session: str | None = None
+        super().__init__()
         self._pieces: list[str] = []
         self._result: dict[str, Any] | None = None
 
-    def feed(self, line: str) -> None:
-        event = event_of(line)
-        if event is None:
-            return
+    def _event(self, event: dict[str, Any]) -> None:
         kind = event.get("type")
         if kind == "init":
             self._session, self._model = event.get("session_id"), event.get("model")
@@ -69,9 +63,6 @@ class GeminiReader:
                     output=count(used, "output_tokens"),
                 )
             self._meter.took((event.get("stats") or {}).get("duration_ms"))
-
-    def usage(self) -> tuple[Totals, ...]:
-        return self._meter.totals()
 
     def finish(self, exit: Exit) -> AgentOutput:
         text = "".join(self._pieces).strip()

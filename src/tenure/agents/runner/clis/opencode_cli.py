@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.agents.runner.agent_output import AgentOutput, Exit, Failure, Meter, count, event_of, failed
+from tenure.agents.runner.agent_output import AgentOutput, EventReader, Exit, Failure, count, failed
 from tenure.agents.runner.clis.cli import Cli, Start
-from tenure.core.commands import Totals
 
 
 class OpenCode(Cli):
@@ -27,19 +26,15 @@ class OpenCode(Cli):
         return OpenCodeReader(start.model)
 
 
-class OpenCodeReader:
+class OpenCodeReader(EventReader):
     def __init__(self, model: str | None) -> None:
-        self._model = model or "opencode"
-        self._meter = Meter()
-        self._session: str | None = None
+        super().__init__()
+        self._name = model or "opencode"
         self._pieces: list[str] = []
         self._error: dict[str, Any] | None = None
         self._is_whole = False
 
-    def feed(self, line: str) -> None:
-        event = event_of(line)
-        if event is None:
-            return
+    def _event(self, event: dict[str, Any]) -> None:
         self._session = event.get("sessionID") or self._session
         kind, part = event.get("type"), event.get("part") or {}
         if kind == "step_start":
@@ -51,7 +46,7 @@ class OpenCodeReader:
             self._is_whole = part.get("reason") == "stop"
             cache, cost = used.get("cache") or {}, part.get("cost")
             self._meter.add(
-                self._model,
+                self._name,
                 fresh=count(used, "input"),
                 cached=count(cache, "read"),
                 written=count(cache, "write"),
@@ -60,9 +55,6 @@ class OpenCodeReader:
             )
         elif kind == "error":
             self._error = event.get("error") or {}
-
-    def usage(self) -> tuple[Totals, ...]:
-        return self._meter.totals()
 
     def finish(self, exit: Exit) -> AgentOutput:
         text = "\n".join(piece for piece in self._pieces if piece).strip()
@@ -74,12 +66,7 @@ class OpenCodeReader:
         data = (self._error or {}).get("data") or {}
         message = str(data.get("message") or exit.errors.strip() or f"it ended with code {exit.code}")
         status = data.get("statusCode")
-        failure = failed(
-            message,
-            "task" if self._session else "environment",
-            status=status if isinstance(status, int) else None,
-            model=self._model,
-        )
+        failure = failed(message, "task" if self._session else "environment", status=status, model=self._name)
         after = str((data.get("responseHeaders") or {}).get("retry-after"))
         if failure.error_class == "rate_limit" and after.replace(".", "", 1).isdigit():
             failure = failure._replace(retry_after=float(after))

@@ -55,13 +55,13 @@ from typing import Any
 
 from tenure.core import commands
 from tenure.core.commands import Principal
-from tenure.engine.runtime.fast_path.command_run import Done, Run
+from tenure.engine.runtime.fast_path.command_run import Run
 from tenure.engine.runtime.fast_path.held_claims import complete, prepared, presented, renew
 from tenure.engine.runtime.fast_path.next_claims import claim
 from tenure.engine.runtime.fast_path.next_claims import ready as ready_to_claim
-from tenure.engine.runtime.unit_of_work import UnitOfWork
+from tenure.engine.runtime.unit_of_work import Reply, UnitOfWork
 
-_VERBS: dict[type[Any], tuple[Callable[[Any, Principal], Any], Callable[[UnitOfWork, Run, bool], list[Done]]]] = {
+_VERBS: dict[type[Any], tuple[Callable[[Any, Principal], Any], Callable[[UnitOfWork, Run, bool], list[Reply]]]] = {
     commands.ClaimNext: (ready_to_claim, claim),
     commands.Submit: (lambda command, _: prepared(command), complete),
     commands.Renew: (lambda command, _: presented(command), renew),
@@ -78,8 +78,8 @@ def ready(command: Any, principal: Principal) -> Any:
     return None if verb is None else verb[0](command, principal)
 
 
-def answers(work: UnitOfWork, batch: Run) -> list[Done]:
-    """The answers of the first commands; [] where the first must take the slow path."""
+def answers(work: UnitOfWork, batch: Run) -> list[Reply]:
+    """Replies to the first commands; [] where the first must take the slow path."""
     kind = type(batch[0][0])
     verb = _VERBS.get(kind)
     if verb is None or work.recalled or work.fast_path_tries.is_to_wait(kind):

@@ -12,7 +12,7 @@ from tenure.core.estimates import expected
 from tenure.core.model_choice import User, Wanted, route
 from tenure.core.records import Project
 from tenure.engine.models.model_choice import shown
-from tenure.engine.models.tiers import tier_table
+from tenure.engine.models.tables import tier_table
 
 Shown = dict[str, str | None]
 ModelFor = Callable[

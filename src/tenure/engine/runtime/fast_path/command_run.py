@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -10,17 +10,11 @@ import msgspec
 from tenure.core import roles
 from tenure.core.commands import Principal
 from tenure.core.errors import TenureError
-from tenure.core.outcomes import Outcome
 from tenure.core.records import Project
-from tenure.engine.runtime.unit_of_work import DeferredAnswer, UnitOfWork
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 # Commands of one kind, their principals, and the values computed for each before the transaction: see `ready`.
 Run = Sequence[tuple[Any, Principal, Any]]
-
-
-# The outcome, or a function that builds it later, or one that completes it in its turn among the others; None: the
-# slow path must decide it.
-Done = Outcome | DeferredAnswer | Callable[[], Outcome] | None
 
 
 class Allowed:

@@ -18,8 +18,8 @@ from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Claim, Project, Result, Session, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import end_agent, spread
-from tenure.engine.runtime.fast_path.command_run import Allowed, Done, Run, may_be_last, members
-from tenure.engine.runtime.unit_of_work import OUR_FAULTS, DeferredAnswer, UnitOfWork
+from tenure.engine.runtime.fast_path.command_run import Allowed, Run, may_be_last, members
+from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Deferred, Reply, RunAgain, UnitOfWork
 from tenure.engine.verbs.agents import MOST_MAIL, active, seen
 from tenure.stores.fast_path import Completed, Completion, FastPath, Renewal, Renewed
 
@@ -111,7 +111,7 @@ def _check_holders(asking: Iterable[Given], held: dict[TaskRef, Completed] | dic
             roles.check_mine(principal, row.agent, f"the claim of {row.ref}")
 
 
-def complete(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
+def complete(work: UnitOfWork, run: Run, is_rest: bool) -> list[Reply]:
     """`is_rest`: the batch has nothing after this run."""
     given: list[Completion] = []
     holders = _Holders(work)
@@ -129,22 +129,22 @@ def complete(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
     work.forget(Task, Claim, Result)
     if last:
         return [
-            DeferredAnswer(partial(_accepted_later, completed, place, one))
+            Deferred(partial(_accepted_later, completed, place, one))
             for (place, _), one in zip(asking, given, strict=True)
         ]
     done = completed.by_place
     _check_holders(asking, done)
     _signs_of_life(work, asking, done)
-    outcomes: list[Done] = []
+    outcomes: list[Reply] = []
     for (place, asked), completion in zip(asking, given, strict=True):
         d = done.get(place)
         if d is None:
-            outcomes.append(None)
+            outcomes.append(RunAgain())
             continue
         if d.dependents or d.children or d.dag != graph.lone_dag(d.task):
-            outcomes.append(partial(_followed, work, d, completion, asked))
+            outcomes.append(Deferred(partial(_followed, work, d, completion, asked), in_turn=True))
         else:
-            outcomes.append(DeferredAnswer(partial(_accepted, d, completion)))
+            outcomes.append(Deferred(partial(_accepted, d, completion)))
     return outcomes
 
 
@@ -154,10 +154,16 @@ def _accepted_later(completed: _Held[Completed], place: TaskRef, completion: Com
 
 def _accepted(done: Completed, completion: Completion) -> Outcome:
     return Outcome(
-        outcome="ACCEPTED", message=f"{done.key}: accepted as {done.work_product}", work_product=done.work_product,
-        result=completion.result, generation=completion.generation, current_generation=completion.generation,
-        work_lost=False, state=lifecycle.COMPLETED, version=done.version,
-    )  # fmt: skip
+        outcome="ACCEPTED",
+        message=f"{done.key}: accepted as {done.work_product}",
+        work_product=done.work_product,
+        result=completion.result,
+        generation=completion.generation,
+        current_generation=completion.generation,
+        work_lost=False,
+        state=lifecycle.COMPLETED,
+        version=done.version,
+    )
 
 
 def _completion(
@@ -170,11 +176,23 @@ def _completion(
     work.begin_command(principal, command.trace_id)
     result, event = work.new_id("result"), work.new_id("evt")
     return Completion(
-        command.project, receipt.name, receipt.generation, receipt.nonce, result,
-        None if command.data is None else encoded.decode(), command.summary, len(encoded), digest, command.request_id,
-        event, work.command_id, command.trace_id, principal.user, principal.address,
+        command.project,
+        receipt.name,
+        receipt.generation,
+        receipt.nonce,
+        result,
+        None if command.data is None else encoded.decode(),
+        command.summary,
+        len(encoded),
+        digest,
+        command.request_id,
+        event,
+        work.command_id,
+        command.trace_id,
+        principal.user,
+        principal.address,
         f'{{"id":"{result}"{row}}}',
-    )  # fmt: skip
+    )
 
 
 def _senders(run: Run, given: Sequence[Completion | Renewal]) -> list[Given]:
@@ -188,8 +206,7 @@ def _followed(work: UnitOfWork, done: Completed, completion: Completion, asked: 
     """The outcome, once the effects of the move on others are applied in its turn."""
     work.begin_command(*asked)
     try:
-        after = work.get(Task, done.project, done.task)
-        assert after is not None, done.key
+        after = work.require(Task, done.project, done.task)
         work.moved.append((replace(after, state=done.state_before), after))
         spread(work)
     except OUR_FAULTS as error:  # the result is already written: the whole batch must roll back
@@ -227,7 +244,7 @@ def _signs_of_life(
             active(work, session, held=True)
 
 
-def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
+def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Reply]:
     """`is_rest`: the batch has nothing after this run."""
     given: list[Renewal] = []
     holders = _Holders(work)
@@ -244,11 +261,20 @@ def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
         work.begin_command(principal, command.trace_id)
         given.append(
             Renewal(
-                command.project, receipt.name, receipt.generation, receipt.nonce, lease, work.new_id("evt"),
-                work.command_id, command.trace_id, principal.agent, principal.session, principal.user,
+                command.project,
+                receipt.name,
+                receipt.generation,
+                receipt.nonce,
+                lease,
+                work.new_id("evt"),
+                work.command_id,
+                command.trace_id,
+                principal.agent,
+                principal.session,
+                principal.user,
                 principal.address,
             )
-        )  # fmt: skip
+        )
     if not given:
         return []
     tx: FastPath = work.tx  # type: ignore[assignment]  # the store declares it
@@ -260,9 +286,9 @@ def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
         _check_holders(asking, renewed.by_place)
         _signs_of_life(work, asking, renewed.by_place)
     return [
-        DeferredAnswer(partial(_renewed, renewed, place, renewal, work.now))
+        Deferred(partial(_renewed, renewed, place, renewal, work.now))
         if last or place in renewed.by_place
-        else None
+        else RunAgain()
         for (place, _), renewal in zip(asking, given, strict=True)
     ]
 
@@ -270,6 +296,11 @@ def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
 def _renewed(held: _Held[Renewed], place: TaskRef, renewal: Renewal, now: int) -> Outcome:
     r = held.by_place[place]
     return Outcome(
-        outcome="RENEWED", lease_until=r.lease_until, lease=(r.lease_until - now) / inputs.SECOND,
-        generation=renewal.generation, state=lifecycle.RUNNING, directive="continue", mail=r.mail,
-    )  # fmt: skip
+        outcome="RENEWED",
+        lease_until=r.lease_until,
+        lease=(r.lease_until - now) / inputs.SECOND,
+        generation=renewal.generation,
+        state=lifecycle.RUNNING,
+        directive="continue",
+        mail=r.mail,
+    )

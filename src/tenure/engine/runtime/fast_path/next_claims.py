@@ -19,11 +19,11 @@ from tenure.core.priority import LanePosition, tier_of
 from tenure.core.receipts import NONCE_BYTES, Receipt
 from tenure.core.records import Agent, Brief, Claim, Project, Task, replace
 from tenure.engine.reads.task_view import SHOWN
+from tenure.engine.runtime.batch_reads import claimants_of, queues, read_claimers
+from tenure.engine.runtime.context import NO_RANDOM
 from tenure.engine.runtime.fast_path.claim_models import ModelFor, Models
-from tenure.engine.runtime.fast_path.command_run import Allowed, Done, Run, may_be_last
-from tenure.engine.runtime.lanes import queues
-from tenure.engine.runtime.prefetch import claimants_of, read_claimers
-from tenure.engine.runtime.unit_of_work import NO_RANDOM, DeferredAnswer, UnitOfWork
+from tenure.engine.runtime.fast_path.command_run import Allowed, Run, may_be_last
+from tenure.engine.runtime.unit_of_work import Deferred, Reply, UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.engine.verbs.claim import (
     MOST_AT_ONCE,
@@ -119,7 +119,7 @@ class _Claims:
         self._leases: dict[tuple[str, float | None], int] = {}
         self._requests: set[str] = set()  # a repeated request is answered from its stored row
         self._known: dict[int, Known] = {}
-        self._models = Models(work.own.tiers)
+        self._models = Models(work.tables.tiers)
         for command, _, _ in run:
             self._expected[command.project] = self._expected.get(command.project, 0) + command.n
         self._read_claimants([command for command, _, _ in run])
@@ -198,7 +198,7 @@ class _Claims:
         return self._leases[asked]
 
 
-def claim(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
+def claim(work: UnitOfWork, run: Run, is_rest: bool) -> list[Reply]:
     """`is_rest`: the batch has nothing after this run."""
     some = run[: work.fast_path_tries.claims_at_once]
     claims = _Claims(work, some)
@@ -222,7 +222,7 @@ def claim(work: UnitOfWork, run: Run, is_rest: bool) -> list[Done]:
     work.forget(Task, Claim)
     told = _Outcomes(work, claims.asked, grants, granted)
     if granted.is_usual:
-        return [DeferredAnswer(partial(told.outcome, n)) for n in range(len(claims.asked))]
+        return [Deferred(partial(told.outcome, n)) for n in range(len(claims.asked))]
     return [told.outcome(n) for n in range(len(claims.asked))]
 
 
@@ -238,13 +238,26 @@ def _grants(work: UnitOfWork, asked: _FastClaim) -> Iterable[Grant]:
     command, principal, user, lease, sent, _, tasks, _ = asked
     work.begin_command(principal, command.trace_id)
     for task in tasks:
-        nonce = work.chance.token(NONCE_BYTES)
+        nonce = work.random.token(NONCE_BYTES)
         event = work.new_id("evt")
         yield Grant(
-            command.project, task, command.agent, command.session, user, lease, nonce, sent.process,
-            sent.id, sent.digest, event, work.command_id, command.trace_id, principal.user,
-            principal.address, principal.key,
-        )  # fmt: skip
+            command.project,
+            task,
+            command.agent,
+            command.session,
+            user,
+            lease,
+            nonce,
+            sent.process,
+            sent.id,
+            sent.digest,
+            event,
+            work.command_id,
+            command.trace_id,
+            principal.user,
+            principal.address,
+            principal.key,
+        )
 
 
 # Fields with a fixed value in the view of a task before its first claim.
@@ -289,10 +302,8 @@ class _Outcomes:
 
     def _from_values(self) -> Iterator[Outcome]:
         now, epoch = self._work.now, self._work.epoch
-        same = {
-            **_BY_DEFAULT, "state": lifecycle.CLAIMED, "generation": 1, "attempts": 1, "claimed_at": now,
-            "updated_at": now,
-        }  # fmt: skip
+        same = _BY_DEFAULT | {"state": lifecycle.CLAIMED, "generation": 1, "attempts": 1}
+        same |= {"claimed_at": now, "updated_at": now}
         models = (asked.model for asked in self._asked for _ in asked.tasks)
         for grant, row, model in zip(self._grants, self._granted.rows(), models, strict=True):
             until = now + grant.lease
@@ -318,7 +329,6 @@ class _Outcomes:
             work.get_many(Brief, project, ids)
             work.get_many(Agent, project, [grant.agent for grant in self._grants if grant.project == project])
         for grant in self._grants:
-            task = work.get(Task, grant.project, grant.task)
-            assert task is not None
+            task = work.require(Task, grant.project, grant.task)
             receipt = str(Receipt(task.ref, task.generation, work.epoch, grant.nonce))
             yield granted_outcome(work, task, task.generation, task.attempts, receipt, grant.agent)

@@ -42,7 +42,7 @@ function Naming({ close }) {
     <div class="field">
       <label for="name">Name</label>
       <input id="name" ref=${field} defaultValue=${stored("name", "")} autocomplete="nickname" autofocus maxlength="80" />
-      <p class="hint">The log shows it with your actions. This server needs no key.</p>
+      <p class="hint">The log shows it with your actions.</p>
     </div>
     <div class="dialog-buttons">
       <button type="button" class="button" onClick=${close}>Cancel</button>

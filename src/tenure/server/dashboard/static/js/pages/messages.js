@@ -19,7 +19,7 @@ export function Messages({ project }) {
         ? html`<ol class="mail">${items.map((one) => html`<${Letter} key=${one.id} letter=${one} />`)}</ol>`
         : html`<${Empty} title="No messages">
             <p>Messages between agents and people appear here.</p>
-            <p>Each heartbeat tells an agent how many messages wait for it.</p>
+            <p>The answer to each heartbeat has the number of messages that wait for the agent.</p>
           <//>`}<//>
       <${Write} project=${project} to=${query.get("to") ?? "@all"} />
     </div>`;

@@ -1,10 +1,10 @@
-// Each cause that holds a task back: who or what it is, since when, until when, and what lifts it.
+// The causes of a pause: each with its author, its times, and the action that ends it.
 import { html } from "../html.js";
 import { address } from "../router.js";
 import { Time } from "../time.js";
 import { Actions } from "./task-actions.js";
 
-// `verbs`: ids of the actions that lift it.
+// `verbs`: ids of the actions that end it.
 const CAUSES = {
   person: { label: "A person", verbs: ["resume"] },
   drain: { label: "A drain", verbs: ["resume", "undrain"] },
@@ -14,12 +14,12 @@ const CAUSES = {
   review: { label: "A review", verbs: ["approve", "reject"] },
 };
 
-// What the causes of a task have buttons for.
+// The ids of the actions that the causes of a task have buttons for.
 export const verbsOf = (task) => (task.pauses ?? []).flatMap((pause) => CAUSES[pause.cause]?.verbs ?? []);
 
 export function Pauses({ project, task }) {
   if (!task.pauses?.length) return null;
-  return html`<ul class="causes" aria-label="What holds it back">
+  return html`<ul class="causes" aria-label="Causes of the pause">
     ${task.pauses.map((pause) => html`<${Cause} key=${`${pause.cause} ${pause.source ?? ""}`} project=${project}
       task=${task} pause=${pause} />`)}
   </ul>`;

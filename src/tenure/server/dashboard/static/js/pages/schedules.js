@@ -84,6 +84,6 @@ function Ticks({ project, listed }) {
 
 const MISFIRES = {
   skip: "Missed runs are skipped.",
-  once: "Of missed runs, the last is made up.",
-  all: "All missed runs are made up.",
+  once: "Of missed runs, only the last runs later.",
+  all: "All missed runs run later.",
 };

@@ -17,11 +17,11 @@ const TO_WHOM = [
   { name: "seconds", label: "For how many seconds", kind: "number", value: "60", required: true },
 ];
 
-// Lists may come without the causes: then the server says what holds a task back.
+// Lists may come without the causes: then the server decides whether the action applies.
 const has = (task, ...causes) => !task.pauses || task.pauses.some((pause) => causes.includes(pause.cause));
 
 // `verb` is the name of the route and the command, `id` distinguishes two actions of one verb, `states` where it applies,
-// `fields` the inputs, `values` what is always sent.
+// `fields` the inputs, `values` the fields that are always sent.
 const ACTIONS = [
   {
     verb: "approve", label: "Approve", said: "Approved", isFirst: true,
@@ -31,7 +31,7 @@ const ACTIONS = [
     verb: "reject", label: "Reject", said: "Rejected", danger: true,
     states: ["validating", "paused"], fits: isDecidable,
     text: "The attempt counts as failed. The next attempt gets your text.",
-    fields: [{ name: "reason", label: "What is wrong", kind: "text", required: true }],
+    fields: [{ name: "reason", label: "Reasons", kind: "text", required: true }],
   },
   {
     verb: "answer", label: "Answer", said: "Answered", isFirst: true,
@@ -49,14 +49,14 @@ const ACTIONS = [
     states: ["paused"], fits: (task) => has(task, "person", "drain", "lost"),
   },
   {
-    verb: "resume", id: "undrain", label: "Take it back", said: "The drain is taken back",
+    verb: "resume", id: "undrain", label: "Cancel the drain", said: "Drain cancelled",
     states: HELD, fits: (task) => task.pauses?.some((pause) => pause.cause === "drain"),
   },
   {
     verb: "resume", id: "override", label: "Resume despite the budget", said: "Resumed despite the budget",
     states: ["paused"], fits: (task) => task.pauses?.some((pause) => pause.cause === "budget"), values: { budget: true },
-    text: "The task may go on though the budget has nothing left for it; the log says who decided that. A person's \
-pause is lifted with it.",
+    text: "The task continues although its budget is used up; the log shows who decided that. A person's pause of the \
+task ends too.",
     fields: [],
   },
   {
@@ -109,7 +109,7 @@ pause is lifted with it.",
   },
 ];
 
-// A result waits for a verdict, also where nobody could decide on it and the task is paused for that alone.
+// A result waits for a verdict; the task may be paused only because no validator could decide.
 function isDecidable(task) {
   return task.state === "validating" || (task.pauses ?? []).every((pause) => pause.cause === "review");
 }

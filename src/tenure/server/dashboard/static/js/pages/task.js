@@ -66,7 +66,7 @@ function Head({ project, task, results }) {
 const TONES = { dead_lettered: "bad", paused: "odd" };
 
 function Reasons({ why, task }) {
-  // The causes of a pause stand above it, each with its own way on.
+  // The causes of a pause are shown above, each with its actions.
   const reasons = (why?.reasons ?? []).filter((reason) => !(task.pauses?.length && reason.startsWith("paused: ")));
   if (!reasons.length) return null;
   return html`<ul class=${`banner why ${TONES[task.state] ?? ""}`}>

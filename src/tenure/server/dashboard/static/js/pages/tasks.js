@@ -77,7 +77,7 @@ function DagFilter({ project, dag }) {
   </div>`;
 }
 
-// The table with what it takes to load it bit by bit, and to choose from it.
+// The table, loaded page by page, with its selection.
 function Listed({ project, query }) {
   const order = query.get("order") ?? "-created_at";
   const params = { ...asked(query), order };

@@ -1,0 +1,112 @@
+"""A caller: a project, an identity and a transport; runs any command or query. Both clients are callers."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from tenure.core.commands import ClaimNext, Command, Principal, Submit
+from tenure.core.errors import TenureError
+from tenure.core.inputs import LARGEST_RESULT
+from tenure.core.outcomes import Outcome
+from tenure.core.queries import Query
+from tenure.core.records import replace
+
+# Each is either the value or an awaitable of it: an outcome, a view, a list of views, a list of names.
+Out = TypeVar("Out")
+One = TypeVar("One")
+Dicts = TypeVar("Dicts")
+Names = TypeVar("Names")
+
+LARGE = "result.json"  # the artifact of a result that is too large for a row
+JSON = "application/json"
+
+
+class StoreOnly(TenureError):
+    code = "STORE_ONLY"
+
+
+class SystemRandom:
+    """The operating system's randomness, for the engine."""
+
+    def token(self, size: int) -> bytes:
+        return os.urandom(size)
+
+    def fraction(self) -> float:
+        return int.from_bytes(os.urandom(7), "big") / (1 << 56)
+
+
+class Caller(Generic[Out, One, Dicts, Names]):
+    project: str
+    agent: str
+    session: str
+    user: str | None
+    principal: Principal
+    transport: Any
+
+    def _identify(
+        self, project: str | None, agent: str | None, session: str | None, role: str, user: str | None
+    ) -> None:
+        self.project, self.agent, self.user = project or "default", agent or "me", user
+        # identity is per process, never per host or name
+        self.session = session or f"{self.agent}-{os.getpid()}"
+        self.principal = Principal(role=role, user=user, agent=agent, session=session)
+
+    def do(self, command: Command) -> Out:
+        """Run any command. A result that is too large for a row is stored as an artifact first."""
+        if isinstance(command, Submit) and (large := too_large(command.data)) is not None:
+            return self._submit_large(command, large)
+        outcome: Out = self.transport.do(command, self.principal)
+        return outcome
+
+    def _submit_large(self, command: Submit, encoded: bytes) -> Out:
+        raise NotImplementedError
+
+    def _do(self, kind: type[Command], **fields: Any) -> Out:
+        return self.do(kind(project=self.project, **fields))
+
+    def claim_or_wait(self, command: ClaimNext, seconds: float) -> Out:
+        """As `do`, but waits up to `seconds` for a claimable task."""
+        outcome: Out = self.transport.claim_or_wait(command, seconds, self.principal)
+        return outcome
+
+    def query(self, query: Query) -> Any:
+        """Run any query."""
+        return self.transport.query(query, self.principal)
+
+
+def is_server(url: str) -> bool:
+    """Whether the URL is a server's; all others are stores."""
+    return url.startswith(("http://", "https://"))
+
+
+def find_store(project: str | None, key: str | None, artifacts: str | None) -> tuple[str, str, str | None, str | None]:
+    """URL, project, key and artifacts of the working folder, found and trusted as by the command line.
+
+    Raises NoStore where there is none, Untrusted where a cloned file names it.
+    """
+    from tenure.config import artifacts_of, find_home, read_settings
+
+    here = os.getcwd()  # noqa: PTH109 - as the command line reads it
+    settings = read_settings(here, os.environ, {"project": project, "key": key, "artifacts": artifacts})
+    home = find_home(here, settings)
+    return home.url, str(settings["project"].value), settings["key"].value, artifacts_of(settings, home)
+
+
+def too_large(data: Any) -> bytes | None:
+    """The JSON of a result that does not fit into a row; None for one that fits, or is not valid JSON."""
+    try:
+        encoded = msgspec.json.encode(data)
+    except (TypeError, ValueError, RecursionError):  # the engine reports it better
+        return None
+    return encoded if len(encoded) > LARGEST_RESULT else None
+
+
+def referring(command: Submit, put: Outcome) -> Submit:
+    """The command with a reference instead of its data; the artifact is part of its result."""
+    artifact = put.artifact or {}
+    data = {"$artifact": LARGE, "size": artifact.get("size"), "digest": artifact.get("digest")}
+    names = None if command.artifacts is None else tuple(dict.fromkeys((*command.artifacts, LARGE)))
+    return replace(command, data=data, artifacts=names)

@@ -1,0 +1,237 @@
+"""What a batch reads: the rows of its commands at once, to save round trips, and the lanes page by page.
+
+A lane has ready tasks in the order of the claim. Lanes are read as far as needed, with what this batch has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from heapq import heapify, heappop, heapreplace, merge
+
+from tenure.core import commands, limits
+from tenure.core.claims import MOST_NAMED, claim_id
+from tenure.core.commands import Command
+from tenure.core.errors import InvalidInput
+from tenure.core.priority import Lane, LanePosition, parse_lane, place
+from tenure.core.receipts import Receipt, parse_receipt
+from tenure.core.records import Agent, Archived, Brief, Claim, Project, Session, Task
+from tenure.engine.runtime.context import NO_RANDOM
+from tenure.engine.runtime.unit_of_work import UnitOfWork
+from tenure.stores.fast_path import Asking
+from tenure.stores.port import Head, Transaction
+
+LARGEST_PAGE = limits.LANE_PAGE
+_FAST_PATH = (commands.Submit, commands.Renew)
+
+
+# --- rows ---------------------------------------------------------------------------------------------------
+
+
+def read_ahead(work: UnitOfWork, batch: Sequence[Command], *, uses_fast_path: bool = False) -> None:
+    """Everything below, for a batch of several; with `uses_fast_path` without what the fast path reads by itself."""
+    if uses_fast_path or len(batch) > 1:
+        read_claimers(
+            work, [command for command in batch if not (uses_fast_path and type(command) is commands.ClaimNext)]
+        )
+        read_makers(work, batch)
+    if uses_fast_path or len(batch) > 1:
+        read_holders(
+            work,
+            [command for command in batch if not (uses_fast_path and isinstance(command, _FAST_PATH))],
+            uses_fast_path=uses_fast_path,
+        )
+
+
+def expected(tx: Transaction, batch: Sequence[Command], *, uses_fast_path: bool) -> None:
+    """Announce the reads that the batch is sure to make: a rehearsal on a transaction that only records them."""
+    work = UnitOfWork(tx, NO_RANDOM)
+    claims: dict[str, int] = {}
+    for command in batch:
+        claims.setdefault(command.project, 0)
+        if isinstance(command, commands.ClaimNext):
+            claims[command.project] += command.n
+    for project, n in claims.items():
+        work.get(Project, project, project)
+        if n:
+            queues(work, project, n, ahead=False)
+    if uses_fast_path:
+        first = [command for command in batch if type(command) is commands.ClaimNext]
+        for project, numbers in claimants_of(first).items():
+            tx.known(project, list(numbers.values()), MOST_NAMED)  # type: ignore[attr-defined]  # the store declares it
+        read_holders(work, [command for command in batch if not isinstance(command, _FAST_PATH)], uses_fast_path=True)
+    read_claimers(work, [command for command in batch if not (uses_fast_path and type(command) is commands.ClaimNext)])
+    read_makers(work, batch)
+
+
+def claimants_of(run: Iterable[commands.ClaimNext]) -> dict[str, dict[int, Asking]]:
+    """The claimants, by project and by their number in the run."""
+    found: dict[str, dict[int, Asking]] = {}
+    for n, command in enumerate(run):
+        found.setdefault(command.project, {})[n] = Asking(command.agent, command.session, command.request_id)
+    return found
+
+
+def read_makers(work: UnitOfWork, batch: Iterable[Command]) -> None:
+    """Which of the tasks to create exist already."""
+    keys: dict[str, list[str]] = {}
+    for command in batch:
+        if isinstance(command, commands.Add) and command.task.idempotency_key is not None:
+            keys.setdefault(command.project, []).append(command.task.idempotency_key)
+    for project, wanted in keys.items():
+        work.learn_unique(Task, project, "idempotency_key", wanted)
+        work.learn_absent(Archived, project, "idempotency_key", wanted)
+
+
+def read_claimers(work: UnitOfWork, batch: Iterable[Command]) -> None:
+    """The agents and sessions that want to claim, and which of them hold nothing and have no offers."""
+    agents: dict[str, dict[str, None]] = {}
+    sessions: dict[str, dict[str, None]] = {}
+    requests: dict[str, list[str]] = {}
+    for command in batch:
+        if isinstance(command, (commands.ClaimTask, commands.ClaimNext)):
+            agents.setdefault(command.project, {})[command.agent] = None
+            sessions.setdefault(command.project, {})[command.session] = None
+            if command.request_id is not None:
+                requests.setdefault(command.project, []).append(command.request_id)
+    for project, ids in requests.items():
+        work.learn_absent(Claim, project, "request_id", ids)
+    for project, names in agents.items():
+        work.get_many(Agent, project, names)
+        work.learn_absent(Task, project, "offer_to", names.keys())
+    for project, names in sessions.items():
+        work.get_many(Session, project, names)
+        work.learn_absent(Task, project, "session", names.keys())
+
+
+def read_holders(work: UnitOfWork, batch: Iterable[Command], *, uses_fast_path: bool) -> None:
+    """The tasks, claims and holders of the presented receipts. Malformed receipts are skipped."""
+    presented: dict[str, dict[Receipt, None]] = {}
+    for command in batch:
+        text = getattr(command, "receipt", None)
+        if isinstance(text, str):
+            with suppress(InvalidInput):
+                receipt = parse_receipt(text)
+                presented.setdefault(command.project, {})[receipt] = None
+    for project, receipts in presented.items():
+        if uses_fast_path:
+            work.learn_holders(project, receipts)
+            continue
+        tasks = {t.ref: t.id for t in work.learn_unique(Task, project, "ref", {r.name for r in receipts})}
+        ids = [claim_id(tasks[r.name], r.generation) for r in receipts if r.name in tasks]
+        held = work.get_many(Claim, project, ids).values()
+        work.get_many(Agent, project, [claim.agent for claim in held])
+        work.get_many(Session, project, [claim.session for claim in held])
+
+
+# --- lanes --------------------------------------------------------------------------------------------------
+
+
+class LaneQueue:
+    """The stored part of one lane, read page by page; rows that the batch has changed are dropped for good."""
+
+    def __init__(
+        self, work: UnitOfWork, project: str, name: str, heads: Sequence[Head], page: int, *, ahead: bool
+    ) -> None:
+        """`heads` are the lane's first entries; with `ahead` the tasks of each page are read with it."""
+        self.work, self.project, self.name = work, project, name
+        self.lane = parse_lane(name)
+        self.places: list[LanePosition] = []
+        self._ahead = ahead
+        self._page = page
+        self._first = 0  # all before it are changed
+        self._is_drained = False
+        self._add(heads)
+
+    def first(self) -> int | None:
+        found = self.seek(self._first)
+        self._first = len(self.places) if found is None else found
+        return found
+
+    def seek(self, at: int) -> int | None:
+        """The index in `places` of the next unchanged entry, at or after `at`."""
+        while self.has_entry(at):
+            if not self.work.is_changed(Task, self.project, self.places[at].id):
+                return at
+            at += 1
+        return None
+
+    def has_entry(self, at: int) -> bool:
+        """Whether there is an entry with that index. Reads on as far as needed."""
+        while at >= len(self.places):
+            if self._is_drained:
+                return False
+            self._read_on()
+        return True
+
+    def _read_on(self) -> None:
+        found = self.work.tx.ready(self.project, self.name, after=self._last, limit=self._page)
+        self._is_drained = len(found) < self._page
+        self._page = min(LARGEST_PAGE, self._page * 8)
+        if found:
+            self._add(found)
+
+    def _add(self, found: Sequence[Head]) -> None:
+        self._last = found[-1]
+        if self._ahead:
+            _read_offered(self.work, self.project, [head.id for head in found])
+        aged = self.lane.boost * self.work.now
+        self.places += [LanePosition(h.band, h.rank - aged, h.sequence, h.id, h.plain) for h in found]
+
+
+def _read_offered(work: UnitOfWork, project: str, ids: list[str]) -> None:
+    """The next tasks in order, as many as the batch may take, with the rows that their claims return."""
+    if work.expected_claims > 1:
+        wanted = ids[: work.expected_claims]
+        work.get_many(Task, project, wanted)
+        work.get_many(Brief, project, wanted)
+
+
+def queues(work: UnitOfWork, project: str, expected: int, *, ahead: bool) -> list[LaneQueue]:
+    """The stored lanes of a project, of which about this many tasks will be taken."""
+    depth = max(1, min(LARGEST_PAGE, expected // 4))
+    heads = work.tx.lanes(project, depth)
+    page = max(8, min(LARGEST_PAGE, expected // max(1, len(heads))))
+    return [LaneQueue(work, project, name, first, page, ahead=ahead) for name, first in heads.items()]
+
+
+class Lanes:
+    """All lanes of one project, for the duration of one transaction."""
+
+    def __init__(self, work: UnitOfWork, project: str, expected: int = 1) -> None:
+        self.work, self.project = work, project
+        self.stored = queues(work, project, expected, ahead=True)
+
+    def offer(self, fits: Callable[[Lane], bool]) -> Iterator[Task]:
+        """Claimable tasks of the lanes that fit, best first."""
+        stored, entered = self._stored(fits), self._entered(fits)
+        for best in merge(stored, entered) if entered else stored:
+            task = self.work.get(Task, self.project, best.id)
+            if task is not None and task.lane is not None:
+                yield task
+
+    def _stored(self, fits: Callable[[Lane], bool]) -> Iterator[LanePosition]:
+        """One entry of each lane in a heap: a lane is read on only when its turn comes."""
+        heap = [
+            (queue.places[at], at, queue)
+            for queue in self.stored
+            if fits(queue.lane) and (at := queue.first()) is not None
+        ]
+        heapify(heap)
+        while heap:
+            best, at, queue = heap[0]
+            yield best
+            following = queue.seek(at + 1)
+            if following is None:
+                heappop(heap)
+            else:
+                heapreplace(heap, (queue.places[following], following, queue))
+
+    def _entered(self, fits: Callable[[Lane], bool]) -> list[LanePosition]:
+        """Tasks that the batch itself has made claimable."""
+        return sorted(
+            place(task, self.work.now)
+            for (project, name), tasks in self.work.lane_entries.items()
+            if tasks and project == self.project and fits(parse_lane(name))
+            for task in tasks.values()
+        )

@@ -1,0 +1,68 @@
+"""What an engine works with besides its store: fixed when the engine is made, the same in all its transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import msgspec
+
+from tenure.core.errors import Bug
+
+if TYPE_CHECKING:
+    from tenure.artifacts.port import Artifacts
+    from tenure.core.sealed import Sealer
+    from tenure.engine.runtime.optimistic import Optimism
+
+
+class Random(Protocol):
+    """The source of randomness; injected, so that a history can be replayed."""
+
+    def token(self, size: int) -> bytes:
+        """This many random bytes."""
+
+    def fraction(self) -> float:
+        """A number in [0, 1)."""
+
+
+class _NoRandom:
+    def token(self, size: int) -> bytes:
+        raise Bug("a rehearsal must not create anything")
+
+    def fraction(self) -> float:
+        raise Bug("a rehearsal must not create anything")
+
+
+NO_RANDOM = _NoRandom()
+
+
+class UserTables(NamedTuple):
+    """Paths of a user's price and tier tables, which override the shipped ones. None: only the shipped table."""
+
+    prices: str | None = None
+    tiers: str | None = None
+
+
+SHIPPED_TABLES = UserTables()
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """`pause` waits between attempts of a transaction; the clock is the store's.
+
+    `artifacts` gives a project its artifact store; None: none is configured. Without `fast_path` plain tasks take the
+    slow path too, even where the store has a fast one. `optimism` decides when the fast path is tried first; by default
+    each engine learns this for itself. `sealer` seals secrets; None: this process has no master key. `allow_http`:
+    webhooks may have URLs without TLS.
+    """
+
+    tenant: str = "local"
+    pause: Callable[[float], None] = lambda _: None
+    artifacts: Callable[[str], Artifacts] | None = None
+    tables: UserTables = SHIPPED_TABLES
+    sealer: Sealer | None = None
+    allow_http: bool = False
+    fast_path: bool = True
+    optimism: Optimism | None = None
+
+
+DEFAULT = Context()

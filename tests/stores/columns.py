@@ -1,0 +1,111 @@
+"""Prints the columns that each table must have: `python -m tests.stores.columns [--postgres] [table …]`.
+
+A published migration is never edited: compare this with the columns that the tables have, and write the next one.
+"""
+
+from __future__ import annotations
+
+import sys
+from textwrap import wrap
+
+import msgspec
+
+from tenure.core.events import Event
+from tenure.stores.postgres.tables import HOT, parts_of
+from tenure.stores.sql.codec import Column, columns_of, tables
+
+SQLITE_TYPES = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "REAL", "bytes": "BLOB", "json": "TEXT"}
+
+# Narrow rows live in the tree of their key: one page less to write each. Wide ones would make that tree deep.
+NARROW = {
+    "claim", "usage", "landing", "content", "edge", "dag", "track", "project", "agent", "session", "model",
+    "reservation", "leader", "api_key", "log_cursor", "budget",
+}  # fmt: skip
+
+
+POSTGRES_TYPES = {
+    "str": 'text COLLATE "C"', "int": "bigint", "bool": "boolean", "float": "double precision", "bytes": "bytea",
+    # Not jsonb, which forgets how a number was written and refuses NUL; the engine alone reads it.
+    "json": 'text COLLATE "C"',
+}  # fmt: skip
+
+# Rows that are written many times leave room on their pages for their next versions.
+FILL = {
+    "task_hot": 50, "claim": 50, "agent": 70, "session": 70, "dag": 70, "track": 70, "leader": 70, "usage": 85,
+    "budget": 50,
+}  # fmt: skip
+
+# Columns that no struct has: see the migration, `log_cursor` and `event_blocks`.
+OWN = {
+    "event": {"of_claim": "boolean NOT NULL DEFAULT false", "xid": "xid8 NOT NULL DEFAULT pg_current_xact_id()"},
+    "claim": {"grant_event": "bigint", "result_event": "bigint"},
+}
+
+
+def definition(column: Column) -> str:
+    """One line of a CREATE TABLE for SQLite."""
+    return f"{column.name} {SQLITE_TYPES[column.type]}{'' if column.nullable else ' NOT NULL'}"
+
+
+def postgres_definition(column: Column) -> str:
+    """The same for PostgreSQL, which reserves a few of our names."""
+    return f'"{column.name}" {POSTGRES_TYPES[column.type]}{"" if column.nullable else " NOT NULL"}'
+
+
+def create_table(table: str, struct: type[msgspec.Struct]) -> str:
+    """The statement for a migration. The key of an event is its sequence: see the note in the migration."""
+    lines = ["tenant TEXT NOT NULL"]
+    if struct is Event:
+        lines = ["sequence INTEGER PRIMARY KEY", "tenant TEXT NOT NULL"]
+    lines += [definition(c) for c in columns_of(struct) if not (struct is Event and c.name == "sequence")]
+    if struct is not Event:
+        lines.append("PRIMARY KEY (tenant, project, id)")
+    ending = "STRICT, WITHOUT ROWID" if table in NARROW else "STRICT"
+    return _table(table, lines, f") {ending};")
+
+
+def create_postgres_table(table: str, struct: type[msgspec.Struct]) -> str:
+    """As `create_table`. An event also has the transaction that wrote it, for readers across projects."""
+    parts = parts_of(table, struct)
+    made = [_postgres_part(name, columns, is_event=struct is Event) for name, columns in parts.items()]
+    if table in HOT:
+        made.append(_view(table, list(parts.values()), columns_of(struct)))
+    return "\n\n".join(made)
+
+
+def _postgres_part(name: str, columns: list[Column], *, is_event: bool) -> str:
+    # The id comes first: it differs at the first comparison, while tenant and project are mostly equal.
+    lines = ['tenant text COLLATE "C" NOT NULL']
+    if is_event:
+        lines = ["sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", *lines]
+    lines += [postgres_definition(c) for c in columns if not (is_event and c.name == "sequence")]
+    lines += [f"{own} {kind}" for own, kind in OWN.get(name, {}).items()]
+    lines += [] if is_event else ["PRIMARY KEY (id, project, tenant)"]
+    return _table(name, lines, f") WITH (fillfactor = {FILL[name]});" if name in FILL else ");")
+
+
+def _view(table: str, parts: list[list[Column]], columns: tuple[Column, ...]) -> str:
+    hot = {column.name for column in parts[0]}
+    names = ", ".join(f'{"h" if column.name in hot else "b"}."{column.name}"' for column in columns)
+    text = (
+        f"CREATE VIEW {table} AS SELECT h.tenant, {names} FROM {table}_hot AS h JOIN {table}_base AS b"
+        " ON b.tenant = h.tenant AND b.project = h.project AND b.id = h.id;"
+    )
+    return "\n".join(wrap(text, 118, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
+
+
+def _table(name: str, lines: list[str], ending: str) -> str:
+    return f"CREATE TABLE {name} (\n    " + ",\n    ".join(lines) + f"\n{ending}"
+
+
+def main(arguments: list[str]) -> None:
+    create = create_table
+    if arguments[:1] == ["--postgres"]:
+        create, arguments = create_postgres_table, arguments[1:]
+    for table, struct in tables():
+        if not arguments or table in arguments:
+            sys.stdout.write(create(table, struct) + "\n\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
