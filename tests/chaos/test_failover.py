@@ -20,7 +20,7 @@ raise SystemExit(main(["--sync", "1", "--async", "0", "--seed", "1"]))
 # Claims that have a number and nothing else.
 NO_NONCE = """
 from tenure.client.caller import SystemRandom
-from tenure.core.receipts import NONCE_BYTES
+from tenure.core.ids import NONCE_BYTES
 
 token = SystemRandom.token
 SystemRandom.token = lambda self, size: bytes(size) if size == NONCE_BYTES else token(self, size)

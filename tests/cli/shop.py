@@ -35,7 +35,7 @@ class Shop:
     def client(self, name: str) -> Client:
         if name not in self.clients:
             self.clients[name] = Client(
-                str(self.path), self.project, agent=name, session=f"{name}-1", clock=self.clock, chance=self.dice,
+                str(self.path), self.project, agent=name, session=f"{name}-1", clock=self.clock, random=self.dice,
                 user=name if name == "mia" else None,
             )  # fmt: skip
         return self.clients[name]

@@ -29,7 +29,7 @@ def opened(path: Path, seed: int = 0) -> Scene:
 
 
 def restored(backup: Path, store: Path) -> Restored:
-    return restore(str(backup), str(store), clock=CLOCK, chance=Dice(50), moment=lambda: MOMENT)
+    return restore(str(backup), str(store), clock=CLOCK, random=Dice(50), moment=lambda: MOMENT)
 
 
 @pytest.fixture

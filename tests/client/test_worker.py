@@ -14,8 +14,8 @@ import pytest
 from tenure import AsyncContext, Cancelled, Client, Context, Failure, NewTask, Permanent, RetryLater, Worker
 from tenure.core.commands import Command, Edit, Principal, Submit
 from tenure.core.errors import InvalidInput, StoreUnavailable
+from tenure.core.ids import parse_receipt
 from tenure.core.outcomes import Outcome
-from tenure.core.receipts import parse_receipt
 from tests.client.conftest import Place
 
 PATIENCE = 20.0

@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,8 @@ from tenure import AsyncContext, Client, Context, Worker
 from tenure.client.worker.failures import Cancelled
 from tenure.client.worker.held_claim import HeldClaim
 from tenure.core import commands as c
+from tenure.core.errors import StoreUnavailable
+from tenure.core.outcomes import Outcome
 from tenure.core.records import RetryPolicy
 from tenure.testing import FakeClock
 from tests.client.conftest import Place
@@ -158,3 +162,39 @@ def test_a_function_over_its_time_is_cancelled(tmp_path: Path) -> None:
         renew(claim)
         assert cancelled == ["cancelled"]
         assert len(client.history("A-001")) == 1
+
+
+def test_a_claim_whose_answer_was_lost_is_sent_again_unchanged(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a task has ended meanwhile, and the worker could take one more than it asked for."""
+    worker = Worker(place.url, "shop", concurrency=2)
+    first_may_end, has_lost = threading.Event(), threading.Event()
+    sent: list[c.ClaimNext] = []
+    claim_or_wait = worker.client.transport.claim_or_wait
+
+    def losing(command: c.ClaimNext, *more: Any) -> Outcome:
+        outcome = claim_or_wait(command, *more)
+        sent.append(command)
+        if command.n == 1 and outcome.ok and not has_lost.is_set():
+            first_may_end.set()
+            with worker._changed:
+                assert worker._changed.wait_for(lambda: not worker._attempts, PATIENCE)
+            has_lost.set()
+            raise StoreUnavailable("the connection was lost")
+        return outcome
+
+    monkeypatch.setattr(worker.client.transport, "claim_or_wait", losing)
+
+    @worker.task("t")
+    def work(ctx: Context) -> str:
+        assert ctx.task["title"] != "One" or first_may_end.wait(PATIENCE)
+        return str(ctx.task["title"])
+
+    with place.client() as mia:
+        mia.add("One", type="t")
+        with running(worker):
+            until(mia, lambda: mia.status()["tasks"].get("ready", 0) == 0)
+            mia.add("Two", type="t")
+            until(mia, lambda: mia.status()["tasks"] == {"completed": 2})
+        lost = next(number for number, command in enumerate(sent) if command.n == 1)
+        assert sent[lost + 1] == sent[lost]
+        assert [len(mia.history(task["key"])) for task in mia.tasks()] == [1, 1]

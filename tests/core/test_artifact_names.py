@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.core.artifact_names import DEVICES, LONGEST, LONGEST_SEGMENT, checked_name, folded
+from tenure.core.artifacts import DEVICES, LONGEST, LONGEST_SEGMENT, checked_name, folded
 from tenure.core.errors import InvalidInput
 
 GOOD = [

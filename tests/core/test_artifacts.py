@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.core import artifacts as rules
-from tenure.core.artifact_names import folded
+from tenure.core.artifacts import folded
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Artifact, Claim, Content, Task
 from tenure.testing.samples import row_of

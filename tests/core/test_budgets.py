@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tenure.core import budgets
 from tenure.core.budgets import DAY, HOUR, WEEK
-from tenure.core.efficiency import is_thin
 from tenure.core.errors import Bug, InvalidInput
 from tenure.core.records import Budget, replace
+from tenure.core.usage import is_thin
 
 NOW = 1_700_000_000_000_000
 AMOUNTS = st.integers(0, 10**12)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.core import claims, moves
+from tenure.core.ids import Receipt
 from tenure.core.lifecycle import ENDINGS, EXPIRED_BY, HELD, RELEASED_BY, STATES, Ending
-from tenure.core.receipts import Receipt
 from tenure.core.records import Claim, RetryPolicy, Task, replace
 from tenure.testing.samples import row_of
 

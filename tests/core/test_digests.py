@@ -11,9 +11,8 @@ import pytest
 from tenure.core import commands as c
 from tenure.core import roles
 from tenure.core.commands import NewTask
-from tenure.core.commands.command import Command
+from tenure.core.commands.command import FORM, Command, digest_of, is_same
 from tenure.core.commands.first_form import FIELDS
-from tenure.core.digests import FORM, digest_of, is_same
 from tenure.testing.engine.operators import some_command
 
 

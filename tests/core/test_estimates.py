@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.core import estimates
-from tenure.core.estimates import (
+from tenure.core import models
+from tenure.core.models import (
     COMPLEXITY,
     ENOUGH,
     KEPT,
@@ -133,4 +133,4 @@ def test_estimates_converge_to_what_tasks_take(seed: int, usual: int, spread: fl
             errors.append(abs(typical[0] - usual) / usual)
         row = learnt(row, finished(str(n), tokens))
     late = [round(error * 10**6) for error in errors[-90:]]
-    assert estimates.median(late) <= estimates.NEAR * 10**6
+    assert models.median(late) <= models.NEAR * 10**6

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.core import graph
+from tenure.core import graph, ids
 from tenure.core.errors import Cycle
 from tenure.core.lifecycle import STATES
 from tenure.core.records import Dag, Edge, Task, replace
@@ -142,8 +142,8 @@ def test_the_critical_path_is_a_longest_chain_of_open_tasks(pairs: set[tuple[str
 
 
 def test_a_lone_task_needs_no_dag_row() -> None:
-    task = replace(TASK, id="task_01ABC", dag=graph.lone_dag("task_01ABC"), children=0)
+    task = replace(TASK, id="task_01ABC", dag=ids.lone_dag("task_01ABC"), children=0)
     assert task.dag == "dag_01ABC"
-    assert not graph.has_dag_row(task)
-    assert graph.has_dag_row(replace(TASK, id="task_01ABC", dag=task.dag, children=1))
-    assert graph.has_dag_row(replace(TASK, id="task_01ABC", dag="dag_other"))
+    assert not ids.has_dag_row(task)
+    assert ids.has_dag_row(replace(TASK, id="task_01ABC", dag=task.dag, children=1))
+    assert ids.has_dag_row(replace(TASK, id="task_01ABC", dag="dag_other"))

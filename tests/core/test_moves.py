@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple
 
 import tenure
-from tenure.core import moves, plain_tasks
-from tenure.core.causes import Cancelled, PauseCause
-from tenure.core.lifecycle import HELD, STATES
+from tenure.core import moves, settle
+from tenure.core.lifecycle import HELD, STATES, Cancelled, PauseCause
 from tenure.core.records import LastError, Task, replace
 from tenure.stores.postgres import hot_statements
 from tenure.testing.samples import row_of
@@ -186,7 +185,7 @@ def plain_task(data: st.DataObject, state: str) -> Task:
     ):
         some = _SOME.get(name, 1)
         tried = replace(task, **{name: data.draw(st.sampled_from([getattr(task, name), some]))})
-        if plain_tasks.is_plain(tried) and (name in moves.KEPT[state] or name not in moves.BOUND):
+        if settle.is_plain(tried) and (name in moves.KEPT[state] or name not in moves.BOUND):
             task = tried
     return task
 
@@ -196,7 +195,7 @@ def test_the_fused_claim_writes_what_the_constructor_does(data: st.DataObject) -
     fresh = {"generation": 0, "attempts": 0, "late_submit_open": False, "percent": None, "step": None,
              "progress_at": None, "cool_offs": {}, "renewals": 0}  # fmt: skip
     before = replace(plain_task(data, "ready"), **fresh)
-    if not plain_tasks.is_plain(before) or {before.offer_to, before.set_aside_for, before.price} != {None}:
+    if not settle.is_plain(before) or {before.offer_to, before.set_aside_for, before.price} != {None}:
         return  # not in a lane
     after = CALLS["granted"][1](before)
     assert changed(before, after) <= written(hot_statements._GRANT) <= moves.FIELDS["granted"]

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tenure.core import claims
 from tenure.core.errors import InvalidInput
-from tenure.core.ids import CROCKFORD
-from tenure.core.receipts import Receipt, is_genuine, parse_receipt, receipt_of
+from tenure.core.ids import CROCKFORD, Receipt, is_genuine, parse_receipt, receipt_of
 from tenure.core.records import Claim, Task
 from tenure.testing.samples import row_of
 

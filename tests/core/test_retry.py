@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.core import retry
+from tenure.core import models, priority, retry
 from tenure.core.records import Agent, Claim, Model, RetryPolicy, Task, replace
 from tenure.core.retry import MINUTE
 from tenure.testing.samples import row_of
@@ -64,18 +64,18 @@ def test_the_third_trouble_in_a_row_cools_and_a_success_clears() -> None:
     for _ in range(5):
         agent = retry.agent_troubled(agent, 0)
         untils.append(agent.cool_until)
-        assert retry.is_half_open(agent) == (agent.troubles >= 3)
+        assert priority.is_half_open(agent) == (agent.troubles >= 3)
     assert untils == [None, None, MINUTE, 2 * MINUTE, 4 * MINUTE]
     fine = retry.agent_succeeded(agent)
     assert (fine.troubles, fine.cool_until) == (0, None)
 
 
 def test_a_model_cools_as_long_as_it_said_and_never_less_than_before() -> None:
-    model = retry.model_limited(MODEL, 0, 5 * MINUTE)
+    model = models.model_limited(MODEL, 0, 5 * MINUTE)
     assert model.cool_until == 5 * MINUTE
-    again = retry.model_limited(model, 0, MINUTE)
+    again = models.model_limited(model, 0, MINUTE)
     assert again.cool_until == 5 * MINUTE
-    assert retry.model_limited(MODEL, 0, None).cool_until == MINUTE
+    assert models.model_limited(MODEL, 0, None).cool_until == MINUTE
 
 
 def test_classes_fall_into_the_three_kinds_of_the_spec() -> None:
@@ -120,5 +120,5 @@ def test_three_failures_by_two_agents_are_poison() -> None:
 
 def test_the_fallbacks_take_over_after_two_attempts() -> None:
     task = replace(TASK, models=("opus",), fallback_models=("haiku",))
-    assert [retry.models_for(task, n) for n in (1, 2, 3, 4)] == [("opus",), ("opus",), ("haiku",), ("haiku",)]
-    assert retry.models_for(replace(TASK, models=("opus",), fallback_models=()), 3) == ("opus",)
+    assert [models.models_for(task, n) for n in (1, 2, 3, 4)] == [("opus",), ("opus",), ("haiku",), ("haiku",)]
+    assert models.models_for(replace(TASK, models=("opus",), fallback_models=()), 3) == ("opus",)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.core.model_choice import Route, User, Wanted, route, tier_for
-from tenure.core.tiers import TIERS, Tiers
+from tenure.core.models import TIERS, Route, Tiers, User, Wanted, route, tier_for
 from tenure.engine.models.tables import tier_table
 
 TABLE: Tiers = tier_table()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenure.core.models import TIERS
 from tenure.core.prices import Prices
 from tenure.core.savings import Used, savings
-from tenure.core.tiers import TIERS
 from tenure.engine.models.tables import read_shipped, tier_table
 
 # Dollars for a million tokens, round enough to be added up in one's head.

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tenure.agents.runner.clis import KNOWN, cli_for
 from tenure.core.errors import InvalidInput
+from tenure.core.models import TIERS, Tiers, known_as
 from tenure.core.prices import KINDS
-from tenure.core.tiers import TIERS, Tiers, known_as
 from tenure.core.tiers_shape import checked
 from tenure.engine.models.tables import price_table, read_shipped, tier_table
 

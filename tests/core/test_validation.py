@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from tenure.core import validation as v
 from tenure.core.errors import InvalidInput
+from tenure.core.ids import Receipt, parse_receipt
 from tenure.core.lifecycle import ALLOWED, STATES
-from tenure.core.plain_tasks import is_plain
-from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Claim, RetryPolicy, Task, Validation, replace
+from tenure.core.settle import is_plain
 
 TASK = "task_01HF7YAT00000000G000000001"
 

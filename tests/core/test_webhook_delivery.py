@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tenure.core import webhook_delivery as rule
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.events import Event
+from tenure.core.messaging_records import Delivery, Webhook
 from tenure.core.records import replace
 from tenure.core.webhook_delivery import Tried
-from tenure.core.webhook_rows import Delivery, Webhook
 
 SECOND, MINUTE, HOUR = 1_000_000, 60_000_000, 3_600_000_000
 START = 1_700_000_000 * SECOND

@@ -48,7 +48,7 @@ def _section(name: str, signature: str, kind: type) -> str:
 
 def _signed(kind: type) -> str:
     parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
-    hidden = {"clock", "chance", "monotonic", "pause", "tables"}  # for tests and for our own interfaces
+    hidden = {"clock", "random", "monotonic", "pause", "tables"}  # for tests and for our own interfaces
     shown = [str(one).replace("'", "") for one in parameters if one.name not in hidden]
     return f"tenure.{kind.__name__}(\n    {', '.join(shown)}\n)"
 

@@ -10,8 +10,8 @@ from tenure.core import commands as c
 from tenure.core import inputs
 from tenure.core.commands import ALL, Command, NewTask
 from tenure.core.errors import Bug, TenureError
+from tenure.core.ids import Receipt
 from tenure.core.outcomes import Outcome
-from tenure.core.receipts import Receipt
 from tenure.core.records import Claim, Project, RetryPolicy
 from tenure.testing.factories import PROJECT, Scene
 from tenure.testing.samples import texts, values

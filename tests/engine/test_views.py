@@ -16,7 +16,7 @@ from tenure.core import views
 from tenure.core.instants import is_instant
 from tenure.core.lifecycle import STATES
 from tenure.core.outcomes import Outcome
-from tenure.core.views.view_values import Instant
+from tenure.core.views.task_views import Instant
 from tenure.engine.reads.query_table import read_query
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock

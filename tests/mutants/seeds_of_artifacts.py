@@ -63,7 +63,7 @@ ARTIFACTS = (
     ),
     Mutant(
         "artifact: tasks with some are plain",
-        "core/plain_tasks.py",
+        "core/settle.py",
         " or task.artifacts:",
         ":",
         on("postgres", "test_the_next_task_gets_what_the_result_brought"),
@@ -154,6 +154,13 @@ ARTIFACTS = (
         '== "SUPERSEDED" and ending.get("error_class") == "timeout"',
         '== "NEVER"',
         "tests/runner/test_continuation.py::test_a_hung_agent_is_warned_then_ended_and_no_second_is_begun",
+    ),
+    Mutant(
+        "worker: an unanswered claim asks for more when it is sent again",
+        "client/worker/worker.py",
+        "                unanswered = command\n",
+        "                unanswered = self._next_claim(self.concurrency)\n",
+        f"{TEST_WORKER_GOES_ON}::test_a_claim_whose_answer_was_lost_is_sent_again_unchanged",
     ),
     Mutant(
         "hung: the worker takes it again",

@@ -57,7 +57,7 @@ BUDGETS = (
     Mutant(
         "a budget resumes what a person paused",
         "engine/budgets/budget_verbs.py",
-        "return pause.cause == causes.BUDGET and pause.source == id",
+        "return pause.cause == lifecycle.BUDGET and pause.source == id",
         "return True",
         "test_raising_the_budget_resumes_those_that_it_paused_and_no_others",
     ),

@@ -16,7 +16,7 @@ CLAIMS = (
     ),
     Mutant(
         "no nonce check",
-        "core/receipts.py",
+        "core/ids.py",
         "hmac.compare_digest(claim.nonce, receipt.nonce)",
         "True",
         "test_one_byte_of_the_nonce_is_enough_to_be_refused[submit]",

@@ -10,7 +10,7 @@ ESTIMATING = "engine/models/estimates.py"
 MODELS = (
     Mutant(
         "models: no cool-off",
-        "core/retry.py",
+        "core/models.py",
         "until = now + (retry_after if",
         "until = now + (0 if",
         "test_a_repeated_claim_tells_the_same_though_models_cool_down_meanwhile",
@@ -32,14 +32,14 @@ MODELS = (
     Mutant(
         "models: trouble is never forgiven",
         ROUTING,
-        "elif retry.is_forgiven(row, work.now):",
+        "elif models.is_forgiven(row, work.now):",
         "elif False:",
         "test_trouble_that_is_long_past_is_forgiven",
     ),
     Mutant(
         "models: fallbacks never take over",
-        "core/model_choice.py",
-        "wanted.failed >= retry.FALLBACK_AFTER",
+        "core/models.py",
+        "wanted.failed >= FALLBACK_AFTER",
         "False",
         "test_fallback_models_take_over_with_the_second_failure",
     ),
@@ -80,14 +80,14 @@ MODELS = (
     ),
     Mutant(
         "estimates: usage reported before the result is lost",
-        "core/plain_tasks.py",
+        "core/settle.py",
         " or task.metered",
         "",
         on("postgres", "test_the_median_of_like_tasks_counts_from_the_fifth_on"),
     ),
     Mutant(
         "estimates: a task is learnt from twice",
-        "core/estimates.py",
+        "core/models.py",
         "if f is not before",
         "if True",
         "test_a_task_counts_once_with_all_of_its_run",

@@ -32,15 +32,15 @@ MOVES = (
     Mutant(
         "moves: a pause of a paused task is dropped",
         "engine/verbs/operator_verbs.py",
-        "if any(one.cause == cause for one in task.pauses) and (task.state == PAUSED or cause == causes.DRAIN):",
+        "if any(one.cause == cause for one in task.pauses) and (task.state == PAUSED or cause == lifecycle.DRAIN):",
         "if task.state == PAUSED or any(one.cause == cause for one in task.pauses):",
         "test_a_person_s_pause_outlives_the_budget_s",
     ),
     Mutant(
         "moves: a person's resume lifts a budget's pause",
         "engine/verbs/operator_verbs.py",
-        "*((causes.BUDGET,) if cmd.budget else ())",
-        "causes.BUDGET",
+        "*((lifecycle.BUDGET,) if cmd.budget else ())",
+        "lifecycle.BUDGET",
         "test_a_person_s_resume_leaves_what_a_budget_has_paused",
     ),
     Mutant(
@@ -80,7 +80,7 @@ MOVES = (
     ),
     Mutant(
         "moves: the fast path completes an unseen description",
-        "core/plain_tasks.py",
+        "core/settle.py",
         " or task.unseen_since is not None",
         "",
         on("postgres", "test_a_result_for_the_old_text_is_refused_until_the_new_one_was_seen"),

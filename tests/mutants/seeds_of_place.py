@@ -110,7 +110,7 @@ PLACE = (
     Mutant(
         "clock: a jump ahead is accepted",
         CLOCK,
-        "if ahead > MOST_AHEAD:",
+        "if ahead > limits.CLOCK_AHEAD:",
         "if False:",
         on("sqlite", "test_a_writer_whose_clock_jumped_ahead_is_refused_and_nothing_is_written"),
     ),

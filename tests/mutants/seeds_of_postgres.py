@@ -114,6 +114,13 @@ POSTGRES = (
         f"{TEST_POSTGRES_BLOCKS}::test_what_only_some_of_a_batch_may_do_is_told_of_those",
     ),
     Mutant(
+        "several rows are loaded from every tenant",
+        "stores/postgres/tables.py",
+        r""""tenant" || \'\' = ?""",
+        r""""tenant" || \'\' >= ?""",
+        "tests/stores/test_postgres_server.py::test_tenants_with_the_same_names_share_nothing",
+    ),
+    Mutant(
         "a change that touches no row",
         "stores/postgres/tables.py",
         "1 / count(*)",
@@ -122,7 +129,7 @@ POSTGRES = (
     ),
     Mutant(
         "fast path: tasks that are not plain",
-        "core/plain_tasks.py",
+        "core/settle.py",
         "if task.guarded or task.models",
         "if task.models",
         on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-801]"),
@@ -137,7 +144,7 @@ POSTGRES = (
     Mutant(
         "fast path: effects on others forgotten",
         "engine/runtime/fast_path/held_claims.py",
-        "if d.dependents or d.children or d.dag != graph.lone_dag(d.task):",
+        "if d.dependents or d.children or d.dag != ids.lone_dag(d.task):",
         "if False:",
         on("postgres", "test_a_history_leaves_the_same_by_the_short_way_and_the_long[learning-701]"),
     ),

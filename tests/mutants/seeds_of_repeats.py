@@ -141,14 +141,14 @@ REPEATS = (
     ),
     Mutant(
         "digests of an earlier version never match",
-        "core/digests.py",
-        "kept == (digest_of(command, owner) if kept.startswith(FORM) else _first_form(command))",
+        "core/commands/command.py",
+        "kept == (digest_of(command, owner) if kept.startswith(FORM) else first_form(command))",
         "kept == digest_of(command, owner)",
         "test_a_claim_of_an_earlier_version_is_still_known_by_its_request",
     ),
     Mutant(
         "defaults count in a digest",
-        "core/digests.py",
+        "core/commands/command.py",
         "            if item is not default and item != default",
         "            if True",
         "tests/core/test_digests.py::test_a_field_that_has_its_default_does_not_count",

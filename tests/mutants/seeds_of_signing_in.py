@@ -258,7 +258,7 @@ SIGNING_IN = (
     ),
     Mutant(
         "gate: a session has no end",
-        "core/web_sessions.py",
+        "core/keys.py",
         "and now < session.expires_at ",
         "",
         f"{TEST_COOKIES}::test_a_cookie_ends_with_its_key_or_its_time[old]",

@@ -163,7 +163,7 @@ SOURCES = (
     Mutant(
         "webhook: a timestamp of any age",
         SIGNATURES,
-        " or abs(int(time) * 1_000_000 - now) > TOLERANCE",
+        " or abs(int(time) * 1_000_000 - now) > limits.WEBHOOK_TOLERANCE",
         "",
         "test_what_is_older_or_newer_than_five_minutes_is_refused[-301]",
     ),

@@ -17,7 +17,7 @@ TEST_REMOTE = "tests/client/test_remote.py"
 TEST_WAITING_ROOM = "tests/server/test_waiting_claims.py"
 
 ROLES = "core/roles.py"
-SESSIONS = "core/web_sessions.py"
+SESSIONS = "core/keys.py"
 AUTHENTICATOR = "server/auth/authenticator.py"
 
 THE_SERVER = (
@@ -95,7 +95,7 @@ THE_SERVER = (
     # --- repeats
     Mutant(
         "repeat: by anybody",
-        "core/digests.py",
+        "core/commands/command.py",
         " if owner else text",
         " if False else text",
         "test_a_keys_secret_is_not_shown_to_another_who_repeats_the_request",
@@ -111,7 +111,7 @@ THE_SERVER = (
     Mutant(
         "session: outlives its key",
         SESSIONS,
-        " and keys.is_live(key, now)",
+        " and is_live(key, now)",
         "",
         f"{TEST_COOKIES}::test_a_cookie_ends_with_its_key_or_its_time[revoked]",
     ),
@@ -185,7 +185,7 @@ THE_SERVER = (
         HTTP,
         "signed = request._replace(headers=request.headers | self._credentials.headers)",
         "signed = request._replace(headers=request.headers | self._credentials.headers"
-        ' | {"Idempotency-Key": self._chance.token(8).hex()})',
+        ' | {"Idempotency-Key": self._random.token(8).hex()})',
         f"{TEST_REMOTE}::test_a_lost_answer_is_asked_for_again_with_the_same_request_id",
     ),
     Mutant(
@@ -322,7 +322,7 @@ THE_SERVER = (
     Mutant(
         "json: endless integers",
         "core/decoders.py",
-        "if len(digits) > LONGEST_INTEGER or not -(2**63) <= int(digits) < 2**64:",
+        "if len(digits) > limits.INTEGER_DIGITS or not -(2**63) <= int(digits) < 2**64:",
         "if False:",
         f"{TEST_DECODING}::test_an_integer_beyond_64_bits_is_refused_before_it_is_read[111111111111111111111]",
     ),

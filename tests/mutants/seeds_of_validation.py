@@ -94,7 +94,7 @@ VALIDATION = (
     ),
     Mutant(
         "validation: checked tasks are plain",
-        "core/plain_tasks.py",
+        "core/settle.py",
         "task.checked or ",
         "",
         "test_only_tasks_with_a_contract_are_checked",

@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 from tenure import Client
 from tenure.core.errors import TenureError
+from tenure.core.ids import parse_receipt
 from tenure.core.outcomes import Outcome
-from tenure.core.receipts import parse_receipt
 from tenure.core.records import Claim, Result, Task
 from tests.servers.replication import Pair
 

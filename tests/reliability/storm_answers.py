@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tenure.core.events import Event
-from tenure.core.receipts import parse_receipt
+from tenure.core.ids import parse_receipt
 from tenure.core.records import Brief, Claim, Result, Task
 from tenure.engine import Engine
 from tests.reliability.storm_log import GAVE_UP, Asked, asked_in, lines_of

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, SecretsOff, SecretUnreadable, TooLarge
+from tenure.core.messaging_records import DataKey
 from tenure.core.sealed import (
     DIGEST_KEY,
     ProjectSeals,
@@ -29,7 +30,6 @@ from tenure.core.sealed import (
     is_sealed,
     refuse_sealed,
 )
-from tenure.core.secret_rows import DataKey
 from tenure.sealing.cipher import Cipher
 from tenure.sealing.master_key import VALUE, KeySource
 

@@ -56,7 +56,7 @@ class OverHttp:
         key = principal.key and principal.key + PROVES * principal.is_proven
         if key not in self._transports:
             self._transports[key] = HttpTransport(
-                self._url, key=key, chance=SystemRandom(), monotonic=lambda: 0.0, pause=lambda _: None
+                self._url, key=key, random=SystemRandom(), monotonic=lambda: 0.0, pause=lambda _: None
             )
         return self._transports[key]
 

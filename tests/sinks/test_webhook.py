@@ -17,8 +17,8 @@ from standardwebhooks.webhooks import Webhook as Judge
 from tenure.core import signatures
 from tenure.core import webhook_delivery as rule
 from tenure.core.events import Event
+from tenure.core.messaging_records import Delivery, Webhook
 from tenure.core.webhook_delivery import Tried
-from tenure.core.webhook_rows import Delivery, Webhook
 from tenure.sinks.addresses import networks_of
 from tenure.sinks.envelope import Facts, messages_of
 from tenure.sinks.http_sender import HttpSender

@@ -385,6 +385,8 @@ def test_tenants_with_the_same_names_share_nothing(postgres: PostgresServer, tmp
         assert [h.id for lane in tx.lanes("p") for h in tx.ready("p", lane, limit=9)] == [task.id]
     with store.begin("local", write=False) as tx:
         (held,) = tx.find(Task, {})
+        assert held.id == task.id
+        assert tx.load(Task, [("p", held.id), ("p", "unknown")]) == [held]
     with pytest.raises(Conflict):  # the row of one tenant is no row of the other's, whatever is said of it
         _remove(store, "other", replace(held, id="task_of_the_first"))
     assert mine.verify() == theirs.verify() == []

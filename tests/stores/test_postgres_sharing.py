@@ -15,7 +15,7 @@ from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.errors import Conflict, StoreUnavailable, TenureError
-from tenure.core.receipts import Receipt, parse_receipt
+from tenure.core.ids import Receipt, parse_receipt
 from tenure.core.records import Agent, Result, Task
 from tenure.engine import Context, Engine
 from tenure.engine.runtime.optimistic import FROM

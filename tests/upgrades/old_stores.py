@@ -18,7 +18,7 @@ import pytest
 from tenure.stores.port import Store
 from tenure.stores.postgres import Postgres
 from tenure.stores.postgres import schema as postgres_schema
-from tenure.stores.sqlite import Sqlite
+from tenure.stores.sqlite import Sqlite, store_file
 from tenure.stores.sqlite import schema as sqlite_schema
 from tenure.stores.sqlite.store_file import place_of
 from tenure.testing.clock import FakeClock
@@ -88,7 +88,7 @@ class OldSqlite:
     def knowing(self, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
         known = sqlite_schema.migrations()
         monkeypatch.setattr(sqlite_schema, "migrations", lambda: known[:steps])
-        monkeypatch.setattr(sqlite_schema, "snapshot", lambda: "")
+        monkeypatch.setattr(store_file, "snapshot", lambda: "")
 
     def opener(self) -> str:
         return f"""

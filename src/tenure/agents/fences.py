@@ -26,8 +26,8 @@ from typing import NamedTuple
 from tenure.agents import git
 from tenure.core import limits
 from tenure.core.errors import TenureError
+from tenure.core.ids import parse_receipt
 from tenure.core.outcomes import Outcome
-from tenure.core.receipts import parse_receipt
 
 PREFIX = "refs/tenure/land/"
 MOST_TRIES = limits.FENCE_TRIES

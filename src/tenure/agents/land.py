@@ -45,9 +45,9 @@ from tenure.agents import checkouts, fences, git, worktrees
 from tenure.client import Client
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotFound, TenureError
+from tenure.core.ids import parse_receipt
 from tenure.core.landings import check_branch
 from tenure.core.outcomes import Outcome
-from tenure.core.receipts import parse_receipt
 
 MOST_TRIES = limits.LAND_TRIES
 MOST_BUSY = limits.LAND_BUSY

@@ -24,8 +24,7 @@ from tenure.agents.checkouts import named
 from tenure.client import Client
 from tenure.config import upward
 from tenure.core.errors import InvalidInput, TenureError
-from tenure.core.ids import parse_key
-from tenure.core.receipts import parse_receipt
+from tenure.core.ids import parse_key, parse_receipt
 from tenure.user_state import read_record, write_private
 
 FOLDER = "worktrees"

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from tenure.core.artifact_names import checked_name
+from tenure.core.artifacts import checked_name
 from tenure.core.errors import InvalidInput, TenureError
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -47,7 +47,7 @@ def add(run: Run, given: Namespace) -> Answer:
     call prints its path.
     """
     from tenure.agents import fences, git, worktrees
-    from tenure.core.receipts import parse_receipt
+    from tenure.core.ids import parse_receipt
 
     receipt = _receipt(run, given)
     parsed = parse_receipt(receipt)

@@ -45,17 +45,17 @@ class AsyncClient(
         create: bool = True,
         artifacts: str | None = None,
         clock: Clock | None = None,
-        chance: Random | None = None,
+        random: Random | None = None,
     ) -> None:
         if url is None:
             url, project, key, artifacts = find_store(project, key, artifacts)
         self._identify(project, agent, session, role, user)
-        chance = chance or SystemRandom()
+        random = random or SystemRandom()
         self.transport: AsyncLocalTransport | AsyncHttpTransport
         if is_server(url):
-            self.transport = AsyncHttpTransport(url, key=key, chance=chance)
+            self.transport = AsyncHttpTransport(url, key=key, random=random)
         else:
-            self.transport = AsyncLocalTransport(url, chance=chance, create=create, clock=clock, artifacts=artifacts)
+            self.transport = AsyncLocalTransport(url, random=random, create=create, clock=clock, artifacts=artifacts)
 
     async def __aenter__(self) -> AsyncClient:
         return self

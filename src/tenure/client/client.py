@@ -56,7 +56,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         gather: bool = False,
         artifacts: str | None = None,
         clock: Clock | None = None,
-        chance: Random | None = None,
+        random: Random | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
         tables: UserTables | None = None,
@@ -64,12 +64,12 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         if url is None:
             url, project, key, artifacts = find_store(project, key, artifacts)
         self._identify(project, agent, session, role, user)
-        chance = chance or SystemRandom()
+        random = random or SystemRandom()
         self.transport: Transport
         if is_server(url):
             from tenure.client.transports.http import HttpTransport
 
-            self.transport = HttpTransport(url, key=key, chance=chance, monotonic=monotonic, pause=pause)
+            self.transport = HttpTransport(url, key=key, random=random, monotonic=monotonic, pause=pause)
         else:
             from tenure.client.transports.local import LocalTransport
 
@@ -80,7 +80,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
                 "artifacts": artifacts,
                 "tables": tables,
             }
-            self.transport = LocalTransport(url, chance=chance, create=create, gather=gather, **how)
+            self.transport = LocalTransport(url, random=random, create=create, gather=gather, **how)
 
     def __enter__(self) -> Client:
         return self

@@ -26,7 +26,7 @@ def copy(
     project: str | None = None,
     *,
     verified: bool = True,
-    chance: Random | None = None,
+    random: Random | None = None,
     artifacts: str | None = None,
     artifacts_to: str | None = None,
 ) -> Copies:
@@ -38,14 +38,14 @@ def copy(
     for url in (source, target):
         if is_server(url):
             raise StoreOnly(f"copy: {url} is a server, not a store", "copy on its host, with its store's URL")
-    chance = chance or SystemRandom()
-    old = Engine(open_store(source, create=False), chance, Context(artifacts=ProjectArtifacts(artifacts, source)))
+    random = random or SystemRandom()
+    old = Engine(open_store(source, create=False), random, Context(artifacts=ProjectArtifacts(artifacts, source)))
     try:
         names = [project] if project is not None else projects(old)
         if not names:
             raise NotFound(f"{old.store.url} has no project", "create one with `tenure init`")
         places = ProjectArtifacts(artifacts_to or artifacts, target)
-        new = Engine(open_store(target), chance, Context(artifacts=places))
+        new = Engine(open_store(target), random, Context(artifacts=places))
         try:
             if project is None:
                 _refuse_existing(new, names)

@@ -29,7 +29,7 @@ def restore(
     url: str,
     *,
     clock: Clock | None = None,
-    chance: Random | None = None,
+    random: Random | None = None,
     moment: Callable[[], time.struct_time] = time.gmtime,
 ) -> Restored:
     """Replace the store at `url` by a backup; the previous store is kept under another name.
@@ -55,7 +55,7 @@ def restore(
             if wrong:
                 raise StoreCorrupt(f"{backup} is damaged: {wrong[0]}", "Nothing was changed. Restore another backup.")
             store.is_copy = False  # so that the log has the reason of the new epoch
-            engine = Engine(store, chance or SystemRandom())
+            engine = Engine(store, random or SystemRandom())
             with store.begin(engine.tenant, write=False) as tx:
                 held = sorted(task.key for task in tx.find(Task, {"state": HELD}))
             epoch = engine.new_epoch(f"restored from {backup}")

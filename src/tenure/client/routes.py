@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tenure.core import commands as c
 from tenure.core import queries as q
-from tenure.core.declaration import PROJECT, TASK
+from tenure.core.commands.command import PROJECT, TASK
 
 PREFIX = "/api/v1"
 APART = frozenset({"project", "request_id", "trace_id"})  # of a command: in the path and the headers, not in the body

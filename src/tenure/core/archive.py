@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from tenure.core import former_names, graph, lifecycle, limits
+from tenure.core import former_names, ids, lifecycle, limits
 from tenure.core.archive_words import WORDS
 from tenure.core.decoders import converted, decoder_of
 from tenure.core.events import Event
@@ -42,7 +42,6 @@ from tenure.core.records import (
 DAY = 24 * 3600 * 1_000_000
 SECOND = 1_000_000
 AFTER = limits.ARCHIVE_AFTER
-LONGEST = limits.ARCHIVE_LONGEST
 
 # Rows that move with a task: kind → the field that names the task. An edge belongs to the dependent task.
 OWNED: dict[type[Row], str] = {
@@ -75,13 +74,13 @@ class Document(msgspec.Struct, frozen=True):
 def archive_after(project: Project) -> int:
     """How long after its end a task keeps its own rows."""
     seconds = project.limits.get("archive_after")
-    return AFTER if seconds is None else min(seconds * SECOND, LONGEST)
+    return AFTER if seconds is None else min(seconds * SECOND, limits.ARCHIVE_LONGEST)
 
 
 def kept_for(project: Project) -> int | None:
     """How long it is kept in the archive; None: for ever."""
     days = project.limits.get("history_retention")
-    return None if days is None else min(days * DAY, LONGEST)
+    return None if days is None else min(days * DAY, limits.ARCHIVE_LONGEST)
 
 
 def may_go(task: Task, until: int) -> bool:
@@ -95,7 +94,7 @@ def archived(
     """The one row that replaces all of them."""
     large = {body.id: msgspec.Raw(body.content) for body in bodies}  # JSON already
     document = msgspec.json.encode(Document(_written(rows), tuple(events), large))
-    has_dag = graph.has_dag_row(task)
+    has_dag = ids.has_dag_row(task)
     return Archived(
         project=task.project, id=task.id, key=task.key, ref=task.ref, track=task.track, type=task.type,
         dag=task.dag if has_dag else None, parent=task.parent,

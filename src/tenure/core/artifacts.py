@@ -8,17 +8,16 @@ bytes, and bytes of a superseded holder have no row. `Content` counts the rows t
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from tenure.core import limits
-from tenure.core.artifact_names import checked_name, folded
 from tenure.core.errors import InvalidInput, LimitReached, TooLarge
 from tenure.core.records import Artifact, Claim, Content, Project, Task, replace
 
 SECOND = 1_000_000
 LARGEST = limits.ARTIFACT_BYTES
-MOST = limits.ARTIFACTS
 TRANSCRIPT = "transcript.jsonl"  # an agent's transcript; passed on only on request
 RESULT = "result.json"  # the data of a result that is too large for a row
 KEPT_IDLE = limits.ARTIFACT_IDLE
@@ -67,8 +66,8 @@ def check_beside(task: Task, name: str, others: Collection[str]) -> None:
     """Refuse a name that some file system cannot keep beside the task's others, and one too many."""
     if name in others:
         return
-    if len(others) >= MOST:
-        raise LimitReached(f"{task.key} has {MOST} artifacts, the maximum", "put many files as one archive")
+    if len(others) >= limits.ARTIFACTS:
+        raise LimitReached(f"{task.key} has {limits.ARTIFACTS} artifacts, the maximum", "put many files as one archive")
     mine = folded(name)
     for other in others:
         theirs = folded(other)
@@ -168,3 +167,73 @@ def is_to_drop(content: Content, now: int) -> bool:
 def is_forgotten(content: Content, now: int) -> bool:
     """Whether they were deleted so long ago that no upload that began before can still arrive."""
     return content.gone and content.dropped_at is not None and content.dropped_at + GOING + KEPT_IDLE <= now
+
+
+# --- names: paths that cannot leave their folder, on any system ---------------------------------------------
+#
+# A name is one or more segments with `/` between them. The rules are the same on all systems: a shared store refuses a
+# name that Linux accepts and Windows reads as a device, or that looks like another in a terminal.
+
+LONGEST = limits.ARTIFACT_NAME
+LONGEST_SEGMENT = limits.ARTIFACT_NAME_PART
+# A backslash separates folders on Windows, a colon names a drive or a hidden stream; Windows refuses the others.
+RESERVED = frozenset('\\:*?"<>|')
+DEVICES = frozenset(
+    {
+        *("con", "prn", "aux", "nul", "clock$", "conin$", "conout$"),
+        *(f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789"),
+    }
+)
+
+
+def checked_name(text: str) -> str:
+    """The name in its canonical form (Unicode NFC); raises InvalidInput for an ambiguous one."""
+    if len(text) > LONGEST:  # before anything slow
+        raise TooLarge(f"an artifact's name may have at most {LONGEST} bytes (got {len(text)} characters)")
+    for character in text:
+        if not character.isprintable():  # control characters, direction marks, odd spaces, unassigned
+            raise _refused(text, f"has the character U+{ord(character):04X}, which is invisible or reorders text")
+    name = unicodedata.normalize("NFC", text)
+    if len(name.encode()) > LONGEST:
+        raise TooLarge(f"an artifact's name may have at most {LONGEST} bytes (got {len(name.encode())})")
+    segments = name.split("/")
+    if len(segments) > limits.ARTIFACT_NAME_PARTS:
+        raise _refused(text, f"has {len(segments)} path segments, more than {limits.ARTIFACT_NAME_PARTS}")
+    for segment in segments:
+        trouble = _trouble(segment)
+        if trouble is not None:
+            raise _refused(text, trouble)
+    return name
+
+
+def folded(name: str) -> str:
+    """The common form of names that some file systems treat as equal: `Report.md` and `report.md`."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def _trouble(segment: str) -> str | None:
+    """Why the segment is not allowed, or None."""
+    if not segment:
+        return "begins or ends with a slash, has two in a row, or is empty"
+    # Some systems and tools fold look-alikes: a full-width slash, or one character that stands for two dots.
+    plain = unicodedata.normalize("NFKC", segment)
+    if plain.startswith("."):
+        # `..` is only the worst of them: .git, .envrc and the like control the tools that read a folder.
+        return "has a segment that begins with a dot"
+    found = next((sign for sign in plain if sign in RESERVED or sign == "/"), None)
+    if found is not None:
+        return f"has {found!r}, or a character that some systems read as it"
+    if plain.rstrip(". ") != plain or plain.lstrip() != plain:
+        return "has a segment that begins with a space, or ends with a dot or a space"
+    if plain.partition(".")[0].rstrip().casefold() in DEVICES:  # with any extension, and COM¹ is COM1
+        return f"has {segment[:20]!r}, which is a device on Windows"
+    if len(segment.encode()) > LONGEST_SEGMENT:
+        return f"has a segment of {len(segment.encode())} bytes, more than {LONGEST_SEGMENT}"
+    return None
+
+
+def _refused(text: str, why: str) -> InvalidInput:
+    shown = text.encode("ascii", "backslashreplace").decode()[:80]
+    return InvalidInput(
+        f"artifact name {shown!r} {why}", "Use letters, digits, `-`, `_` and `.`, as in reports/summary.md"
+    )

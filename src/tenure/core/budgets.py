@@ -26,7 +26,6 @@ PERIODS = {"day": "0 0 * * *", "week": "0 0 * * 1", "month": "0 0 1 * *"}
 THRESHOLDS = (50, 90, 100)  # per cent of the allocation
 WARN = 90
 LEVELS = {50: "info", 90: "warning", 100: "error"}  # of the events
-MOST_USD = limits.BUDGET_USD
 MOST_TOKENS = limits.BUDGET_TOKENS
 # The default reservation of a task of unknown size, at most; and at most a tenth of the budget.
 USUAL = {USD: 1_000_000_000, TOKENS: 100_000}
@@ -58,7 +57,7 @@ def default_estimate(currency: str, allocated: int) -> int:
 def parse_amount(text: str, currency: str, what: str) -> int:
     """Nano-dollars from a decimal text, or whole tokens."""
     if currency == USD:
-        return parse_usd(text, what, most=MOST_USD)
+        return parse_usd(text, what, most=limits.BUDGET_USD)
     if not text.isascii() or not text.isdecimal() or int(text[:20]) > MOST_TOKENS:
         raise InvalidInput(f"{what} {text[:40]!r} must be a whole number of tokens, at most {MOST_TOKENS}")
     return int(text)
@@ -158,7 +157,7 @@ def short(budget: Budget, wanted: int, now: int) -> Short | None:
     return Short(budget, wanted, wanted - has, opens_at(budget, now))
 
 
-# --- reserve, spend, return --------- -------------------------------------------------------------------------
+# --- reserve, spend, return ------------------------------------------------------------------------------
 
 
 def reserved(budget: Budget, amount: int, now: int) -> Budget:
@@ -263,7 +262,7 @@ def projected(budget: Budget, now: int) -> Projection:
 def spacing(budget: Budget, amount: int, now: int) -> int:
     """How long the next claim waits after one that reserved `amount`; zero while the budget lasts.
 
-    As long as that amount must last, if the rest is to last until the next period, the budget's end, or for
+    As long as that amount must last, if the rest is to last until the next period, the budget's end, or
     for a week.
     """
     if projected(budget, now).advice == CONTINUE:

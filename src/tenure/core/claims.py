@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tenure.core import lifecycle, limits, moves
+from tenure.core.ids import Receipt, is_genuine
 from tenure.core.lifecycle import (
     CANCELLED,
     COMPLETED,
@@ -23,12 +24,10 @@ from tenure.core.lifecycle import (
     WITH_RESULT,
     Ending,
 )  # fmt: skip
-from tenure.core.receipts import Receipt, is_genuine
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
 from tenure.core.retry import MOST_FAILURES, delay, is_poison, is_retried
 
 MOST_NAMED = limits.UNFINISHED_NAMED
-LONGEST_UNATTENDED = limits.UNATTENDED
 
 
 def claim_id(task: str, generation: int) -> str:
@@ -37,7 +36,7 @@ def claim_id(task: str, generation: int) -> str:
 
 def work_product(task: Task, generation: int, result: str) -> str:
     """The reference of an accepted result; its last six digits come from the result's id."""
-    import hashlib  # as in receipts
+    import hashlib  # as in ids.is_genuine
 
     return f"wp-{task.key}-gen{generation}-{hashlib.sha256(result.encode()).hexdigest()[:6]}"
 
@@ -188,7 +187,7 @@ def renewed(task: Task, lease: int | None, now: int, *, background: bool = False
     length = lease or task.lease or 0
     until = now + length
     if background:
-        until = max(task.lease_until or 0, min(until, (task.presented_at or now) + LONGEST_UNATTENDED))
+        until = max(task.lease_until or 0, min(until, (task.presented_at or now) + limits.UNATTENDED))
     return replace(
         task,
         lease=length,

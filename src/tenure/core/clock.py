@@ -1,8 +1,8 @@
 """The store's time from a host's clock that may be wrong: `now` never goes back, and a jump ahead is refused.
 
 People and programs set a host's clock; nobody sets the machine's uptime. Their difference is kept with the store: if it
-has grown by more than `MOST_AHEAD` for a writer of the same boot, the clock jumped. So a store that was unused for a
-month does not count as a jump.
+has grown by more than `limits.CLOCK_AHEAD` for a writer of the same boot, the clock jumped. So a store that was unused
+for a month does not count as a jump.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from tenure.core.records import (
 )
 
 SECOND = 1_000_000
-MOST_AHEAD = limits.CLOCK_AHEAD
 DRIFT = 60 * SECOND  # a smaller step forward is accepted silently
 
 
@@ -59,7 +58,7 @@ class ClockReading(NamedTuple):
     jump: int = 0
 
 
-def told(kept: Kept, at: Reading, last: int | None) -> ClockReading:
+def store_time(kept: Kept, at: Reading, last: int | None) -> ClockReading:
     """The time for a transaction; `last` is the last event's. After a jump nothing may be written.
 
     A clock behind the last event is followed from there by the uptime since that was noticed.
@@ -69,7 +68,7 @@ def told(kept: Kept, at: Reading, last: int | None) -> ClockReading:
     if kept.boot != at.boot:
         kept = Kept(at.boot, at.offset)
     ahead = at.offset - kept.offset
-    if ahead > MOST_AHEAD:
+    if ahead > limits.CLOCK_AHEAD:
         now = kept.offset + at.uptime  # the time without the jump
         return ClockReading(now if last is None else max(now, last), kept, ahead)
     if ahead > DRIFT:
@@ -96,7 +95,7 @@ def refusal(jump: int, where: str) -> ClockJump:
     )
 
 
-# --- repair of rows written ahead ----- ---------------------------------------------------------------------
+# --- repair of rows written ahead ----------------------------------------------------------------------------
 
 _OF_TASKS = (
     "retry_at", "lease_until", "presented_at", "progress_at", "done_by", "warned_at", "offer_until",

@@ -15,7 +15,6 @@ from tenure.core import limits
 from tenure.core.errors import InvalidInput
 
 T = TypeVar("T")
-LONGEST_INTEGER = limits.INTEGER_DIGITS
 _LOCK = threading.Lock()
 _MADE: dict[Any, msgspec.json.Decoder[Any]] = {}
 
@@ -52,7 +51,7 @@ def check_json(text: bytes | str, what: str) -> None:
 
     def integer(digits: str) -> int:
         # By its length first: parsing a number of a million digits takes a second.
-        if len(digits) > LONGEST_INTEGER or not -(2**63) <= int(digits) < 2**64:
+        if len(digits) > limits.INTEGER_DIGITS or not -(2**63) <= int(digits) < 2**64:
             raise InvalidInput(
                 f"{what}: an integer of {len(digits.lstrip('-'))} digits does not fit 64 bits", "send it as text"
             )

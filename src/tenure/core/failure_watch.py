@@ -18,8 +18,6 @@ from tenure.core.records import Watch
 BY = ("tag", "type", "track")
 CREATED_BY = "watch:"
 SHORTEST, LONGEST = 60.0, 90 * 24 * 3600.0  # seconds of a window
-MOST_NAMED = limits.WATCH_NAMED
-LONGEST_ERROR = limits.WATCH_ERROR
 
 
 class Attempt(NamedTuple):
@@ -105,12 +103,12 @@ def task_of(subject: Subject, watch: Watch, key: str) -> NewTask:
     failed, total = len(subject.failed), len(subject.attempts)
     classes = Counter(attempt.error_class for attempt in subject.failed)
     last: dict[str, Attempt] = {attempt.key: attempt for attempt in subject.failed}
-    named = sorted(last.values(), key=lambda a: -a.at)[:MOST_NAMED]
+    named = sorted(last.values(), key=lambda a: -a.at)[: limits.WATCH_NAMED]
     title = f"Find out why {failed} of {total} attempts at {subject.name} failed"
     context: dict[str, Any] = {
         "subject": subject.name, "window_seconds": watch.window, "failed": failed, "attempts": total,
         "error_classes": dict(classes.most_common()),
-        "tasks": [{"key": a.key, "error_class": a.error_class, "error": a.error[:LONGEST_ERROR]} for a in named],
+        "tasks": [{"key": a.key, "error_class": a.error_class, "error": a.error[:limits.WATCH_ERROR]} for a in named],
     }  # fmt: skip
     return NewTask(
         title=title[: inputs.LONGEST_TITLE], type="research", track=watch.track, priority=watch.priority,

@@ -13,43 +13,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.core import causes
-from tenure.core.causes import Cancelled, PauseCause
-from tenure.core.lifecycle import CANCELLED, HELD, PAUSED
+from tenure.core import lifecycle
+from tenure.core.lifecycle import CANCELLED, HELD, PAUSED, Cancelled, PauseCause
 
 _RENAMED = {"answerable": "late_submit_open", "parked": "set_aside_for"}
 _FORMER = ("reason", "resume_at")
 _NOW = ("pauses", "cancelled")
 _UNDECIDED = " could not be decided, "
 _THIN = "review: "
-_BY_TENURE = {"undo": causes.UNDO, "pruned": causes.PRUNE}
+_BY_TENURE = {"undo": lifecycle.UNDO, "pruned": lifecycle.PRUNE}
 
 
 def pauses_of(reason: str, resume_at: int | None = None) -> tuple[PauseCause, ...]:
     """The pause causes in a reason of 0001; migration 0002 does the same in SQL."""
     if reason == "budget exceeded":
-        return (PauseCause(cause=causes.BUDGET, reason=reason),)
+        return (PauseCause(cause=lifecycle.BUDGET, reason=reason),)
     if reason.startswith("budget ") and ": " in reason:
         source = reason[len("budget ") : reason.index(": ")]
-        return (PauseCause(cause=causes.BUDGET, reason=reason, source=source, until=resume_at),)
+        return (PauseCause(cause=lifecycle.BUDGET, reason=reason, source=source, until=resume_at),)
     if reason.startswith("question: "):
-        return (PauseCause(cause=causes.QUESTION, reason=reason),)
+        return (PauseCause(cause=lifecycle.QUESTION, reason=reason),)
     if reason.startswith(_THIN) or _UNDECIDED in reason:
-        return (PauseCause(cause=causes.REVIEW, reason=reason),)
-    if reason == causes.DRAINED:
-        return (PauseCause(cause=causes.DRAIN, reason=reason),)
+        return (PauseCause(cause=lifecycle.REVIEW, reason=reason),)
+    if reason == lifecycle.DRAINED:
+        return (PauseCause(cause=lifecycle.DRAIN, reason=reason),)
     if reason.endswith("; on_lost = hold"):
-        return (PauseCause(cause=causes.LOST, reason=reason),)
-    return (PauseCause(cause=causes.PERSON, reason=reason),)
+        return (PauseCause(cause=lifecycle.LOST, reason=reason),)
+    return (PauseCause(cause=lifecycle.PERSON, reason=reason),)
 
 
 def cancelled_of(reason: str | None) -> Cancelled:
-    for cause in (causes.CASCADE, causes.PARENT):
+    for cause in (lifecycle.CASCADE, lifecycle.PARENT):
         if reason is not None and reason.startswith(f"{cause}:"):
             return Cancelled(cause=cause, source=reason[len(cause) + 1 :])
     if reason in _BY_TENURE:
         return Cancelled(cause=_BY_TENURE[reason])
-    return Cancelled(cause=causes.PERSON, reason=reason or "")
+    return Cancelled(cause=lifecycle.PERSON, reason=reason or "")
 
 
 class TaskFields:
@@ -75,7 +74,7 @@ class TaskFields:
             if reason is not None:  # else it was drained by a version that keeps causes
                 values["pauses"] = pauses_of(reason, self._former.get("resume_at"))
         elif state in HELD and values.get("wanted") == "pause":
-            values["pauses"] = (PauseCause(cause=causes.DRAIN, reason=causes.DRAINED),)
+            values["pauses"] = (PauseCause(cause=lifecycle.DRAIN, reason=lifecycle.DRAINED),)
         elif "pauses" in values:
             del values["pauses"]
         if state == CANCELLED:

@@ -37,12 +37,12 @@ def check_acyclic(needs: Mapping[str, Iterable[str]], name: Mapping[str, str]) -
     try:
         return tuple(graphlib.TopologicalSorter(needs).static_order())
     except graphlib.CycleError as error:
-        circle = list(reversed(error.args[1]))
-        shown = [name.get(node, node) for node in circle]
+        nodes = list(reversed(error.args[1]))
+        shown = [name.get(node, node) for node in nodes]
         if len(shown) > 12:
             shown = [*shown[:6], "…", *shown[-5:]]
         cycle = Cycle("the dependencies form a cycle: " + " → ".join(shown))
-        cycle.circle = tuple(circle)
+        cycle.circle = tuple(nodes)
         raise cycle from None
 
 
@@ -57,20 +57,6 @@ def heights(order: Sequence[str], needs: Mapping[str, Iterable[str]]) -> dict[st
 
 
 # --- dags ---------------------------------------------------------------------------------------------------
-
-
-def lone_dag(task_id: str) -> str:
-    """The dag id of a single task, which needs no row."""
-    return "dag_" + task_id.removeprefix("task_")
-
-
-def lone_task(dag_id: str) -> str:
-    """The task, if the dag is that of a single task."""
-    return "task_" + dag_id.removeprefix("dag_")
-
-
-def has_dag_row(task: Task) -> bool:
-    return task.children > 0 or task.dag != lone_dag(task.id)
 
 
 def part(task: Task) -> str:

@@ -1,4 +1,4 @@
-"""Names: time-sorted ids, task keys for people, and the base32 of receipts.
+"""Names: time-sorted ids, task keys for people, and receipts.
 
 Time and randomness are arguments; nothing here reads a clock or generates random numbers.
 """
@@ -6,9 +6,12 @@ Time and randomness are arguments; nothing here reads a clock or generates rando
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from tenure.core.records import Claim, Task
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 # From Crockford's digits to those that `int` reads; other characters that `int` accepts become invalid.
@@ -117,6 +120,20 @@ def parse_key(text: str) -> Key | None:
     return Key(track, int(sequence), slug or "", tuple(int(n) for n in path.split("::")[1:]))
 
 
+def lone_dag(task_id: str) -> str:
+    """The dag id of a single task, which needs no row."""
+    return "dag_" + task_id.removeprefix("task_")
+
+
+def lone_task(dag_id: str) -> str:
+    """The task, if the dag is that of a single task."""
+    return "task_" + dag_id.removeprefix("dag_")
+
+
+def has_dag_row(task: Task) -> bool:
+    return task.children > 0 or task.dag != lone_dag(task.id)
+
+
 def check_track_code(code: str) -> str:
     if not _TRACK.fullmatch(code):
         raise InvalidInput(f"track {code[:40]!r} must be 1 to 32 capital letters, as in B or CORE")
@@ -128,3 +145,70 @@ def check_name(name: str, what: str) -> str:
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{what} {name[:140]!r} must be 1 to 128 characters without spaces, '/', '@' or '|'")
     return name
+
+
+# --- ranges of sequences: compact, ordered, from and to --------------------------------------------
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+def with_number(ranges: Ranges, number: int) -> Ranges:
+    """The ranges with one number more, neighbours joined."""
+    low = high = number
+    others = []
+    for first, last in ranges:
+        if first - 1 <= high and low <= last + 1:
+            low, high = min(low, first), max(high, last)
+        else:
+            others.append((first, last))
+    return tuple(sorted([*others, (low, high)]))
+
+
+def has_number(ranges: Ranges, number: int) -> bool:
+    """Whether it is in one of them."""
+    return any(first <= number <= last for first, last in ranges)
+
+
+# --- receipts -----------------------------------------------------------------------------------------------
+
+EPOCH_BYTES = 4
+NONCE_BYTES = 16
+_RECEIPT = re.compile(r"([A-Za-z0-9_:-]{1,400}?)@([0-9]{1,18}):([0-9A-Za-z]+)")
+
+
+class Receipt(NamedTuple):
+    """What a claim returns to its holder, and the only proof of the claim.
+
+    Text `B-003@7:TOKEN`; TOKEN is Crockford base32 of the store epoch and the claim's nonce. Standalone reservations
+    have receipts of the same shape, named by the reservation's id.
+    """
+
+    name: str  # short key of the task, or id of the reservation
+    generation: int
+    epoch: str
+    nonce: bytes
+
+    def __str__(self) -> str:
+        token = encode_base32(bytes.fromhex(self.epoch) + self.nonce)
+        return f"{self.name}@{self.generation}:{token}"
+
+
+def parse_receipt(text: str) -> Receipt:
+    match = _RECEIPT.fullmatch(text)
+    token = decode_base32(match.group(3), EPOCH_BYTES + NONCE_BYTES) if match else None
+    if match is None or token is None:
+        raise InvalidInput(
+            "malformed receipt; expected B-003@7:TOKEN", "pass the text that `claim` returned, unchanged"
+        )
+    return Receipt(match.group(1), int(match.group(2)), token[:EPOCH_BYTES].hex(), token[EPOCH_BYTES:])
+
+
+def receipt_of(task: Task, claim: Claim) -> str:
+    return str(Receipt(task.ref, claim.generation, claim.epoch, claim.nonce))
+
+
+def is_genuine(receipt: Receipt, claim: Claim | None) -> bool:
+    """Whether the receipt was issued for this claim, whatever has happened to the claim since."""
+    import hmac  # imports hashlib, a fifth of the startup time: only for presented receipts
+
+    return claim is not None and claim.epoch == receipt.epoch and hmac.compare_digest(claim.nonce, receipt.nonce)

@@ -30,7 +30,6 @@ LARGEST_RESULT = limits.RESULT_BYTES
 LARGEST_CHECKPOINT = limits.CHECKPOINT_BYTES
 LARGEST_CLAIM_METADATA = limits.CLAIM_METADATA_BYTES
 LARGEST_DESCRIPTION = limits.DESCRIPTION_BYTES
-LARGEST_SPEC = limits.SPEC_BYTES
 LARGEST_TEXT = limits.TEXT_BYTES
 LONGEST_TITLE = limits.TITLE
 LONGEST_NAME = limits.NAME
@@ -39,9 +38,7 @@ DEEPEST = limits.NESTING
 MOST_LISTED = limits.LIST
 MOST_ATTEMPTS = limits.ATTEMPTS
 MOST_DEPENDENCIES = limits.DEPENDENCIES
-MOST_COMPLEXITY = limits.COMPLEXITY
 MOST_TOKENS = limits.ESTIMATED_TOKENS
-DEFAULT_LEASE = limits.LEASE
 LONGEST_LEASE = limits.LEASE_MAX
 MIN_LEASE = limits.LEASE_MIN
 
@@ -179,7 +176,7 @@ def _has_nul(value: Any) -> bool:
 # --- single values ------------------------------------------------------------------------------------------
 
 
-def lease_of(seconds: float | None, project: Project, default: float = DEFAULT_LEASE) -> int:
+def lease_of(seconds: float | None, project: Project, default: float = limits.LEASE) -> int:
     """The lease in microseconds, within the project's limits."""
     wanted = default if seconds is None else seconds
     low = max(MIN_LEASE, project.limits.get("min_lease", 0))
@@ -369,7 +366,7 @@ def check_brief(
     constraints: Mapping[str, Any],
 ) -> None:  # fmt: skip
     check_text(description, "description", LARGEST_DESCRIPTION)
-    check_size(spec, "spec", LARGEST_SPEC)
+    check_size(spec, "spec", limits.SPEC_BYTES)
     for what, value in (("metadata", metadata), ("output", output), ("constraints", constraints)):
         check_size(value, what, LARGEST_DESCRIPTION)
     check_keys(output, OUTPUT, "output")
@@ -394,7 +391,7 @@ def check_brief(
 
 
 def _check_expected(constraints: Mapping[str, Any]) -> None:
-    for name, most in (("complexity", MOST_COMPLEXITY), ("estimated_tokens", MOST_TOKENS)):
+    for name, most in (("complexity", limits.COMPLEXITY), ("estimated_tokens", MOST_TOKENS)):
         value = constraints.get(name)
         if value is not None and not 0 < value <= most:
             raise InvalidInput(f"constraints.{name} must be above 0 and at most {most:,} (got {value:g})")

@@ -1,4 +1,4 @@
-"""API keys: their format, and what a key allows.
+"""API keys: their format, and what a key allows; sessions of the dashboard that a key opened.
 
 `tnr_<id>_<secret>`: the id is public and names the row; the secret is 32 random bytes, shown once. It is kept as a
 plain SHA-256: 256 random bits cannot be guessed, so a slow hash would only slow down every request.
@@ -11,9 +11,9 @@ import hmac
 import re
 from typing import NamedTuple
 
-from tenure.core import ids
+from tenure.core import ids, limits
 from tenure.core.errors import NotAllowed
-from tenure.core.records import ApiKey
+from tenure.core.records import ApiKey, WebSession
 from tenure.core.roles import level_of
 
 ID_BYTES = 8
@@ -92,3 +92,32 @@ def check_project(role: str, projects: tuple[str, ...], wanted: str, where: tupl
 def is_within(projects: tuple[str, ...], where: tuple[str, ...]) -> bool:
     """Whether a key for `where` is valid in nothing beyond `projects`; an empty list is everywhere."""
     return not projects or (bool(where) and set(where) <= set(projects))
+
+
+# --- sign-ins to the dashboard: random tokens of which the store keeps a digest, each with a limited lifetime
+
+
+LIFETIME = limits.SIGN_IN_LIFETIME
+TOKEN_BYTES = 32
+_TOKEN = re.compile(r"[0-9a-f]{64}")
+
+
+def session_id(token: str) -> str | None:
+    """The id of a token's row; None for a malformed token."""
+    return hashlib.sha256(token.encode()).hexdigest() if _TOKEN.fullmatch(token) else None
+
+
+def session_begun(token: str, key: ApiKey, now: int) -> WebSession:
+    """A session for the bearer of this key; it ends with the key at the latest."""
+    id = session_id(token)
+    assert id is not None
+    until = now + LIFETIME if key.expires_at is None else min(now + LIFETIME, key.expires_at)
+    return WebSession(
+        project="", id=id, key=key.id, key_digest=key.digest, created_at=now, expires_at=until,
+    )  # fmt: skip
+
+
+def is_good_session(session: WebSession, key: ApiKey, now: int) -> bool:
+    """Whether the session and its key are valid, and the key's secret is the one used at sign-in."""
+    is_same = session.key == key.id and hmac.compare_digest(session.key_digest, key.digest)
+    return is_same and now < session.expires_at and is_live(key, now)

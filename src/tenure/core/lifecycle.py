@@ -1,4 +1,4 @@
-"""The states of a task, the one table of moves between them, and how claims end.
+"""The states of a task, the one table of moves between them, how claims end, and why a task is paused or cancelled.
 
 Everything else uses this module; no other place compares states to decide whether a move is allowed. The docs page
 and the diagram are generated from `MOVES` and `ENDINGS`.
@@ -11,7 +11,11 @@ Invariants:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import asdict
 
 from tenure.core import limits
 from tenure.core.errors import Bug
@@ -122,3 +126,64 @@ ENDINGS = (
 WITH_RESULT = (COMPLETED_BY, SUBMITTED_BY)  # these end with a result: none of them uses up the last attempt
 MOVED_ON = (*WITH_RESULT, FAILED_COUNTING, ABORTED_BY, PAUSED_BY, CANCELLED_BY)  # the task does not wait after these
 MOST_GIVEN_BACK = limits.GIVEN_BACK
+
+
+# --- causes: typed, so that no text has to be parsed --------------------------------------------------------
+
+PERSON = "person"  # a person paused or cancelled it
+BUDGET = "budget"  # a budget is overspent; `source` names it
+QUESTION = "question"  # its holder asked a person
+REVIEW = "review"  # a person must review the result, or why no verdict was reached
+DRAIN = "drain"  # paused once its holder releases it
+LOST = "lost"  # its holder was lost and `on_lost` is hold
+RESUMABLE = (PERSON, DRAIN, LOST)  # what a person's `resume` lifts
+
+# What lifts each, in words for people.
+REMEDIES = {
+    PERSON: "resume it", DRAIN: "resume it", LOST: "resume it", BUDGET: "raise the budget, or resume with --budget",
+    QUESTION: "answer the question", REVIEW: "approve or reject the result, or resume once more",
+}  # fmt: skip
+
+CASCADE = "cascade"  # a task that it depends on failed; `source` is its id
+PARENT = "parent"  # its parent was cancelled; `source` is its id
+UNDO = "undo"  # the command that created it was undone
+PRUNE = "prune"  # its plan no longer names it
+DRAINED = "drained: paused when its holder let go"
+
+
+class PauseCause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One cause of a pause; a task resumes when the last is gone."""
+
+    cause: str
+    reason: str = ""
+    at: int | None = None  # None: from a version without causes
+    by: str | None = None
+    source: str | None = None
+    until: int | None = None  # when it ends without a command
+
+
+class Cancelled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a task was cancelled, and which pauses it had then."""
+
+    cause: str
+    reason: str = ""
+    by: str | None = None
+    source: str | None = None
+    pauses: tuple[PauseCause, ...] = ()
+
+
+def with_pause(pauses: Iterable[PauseCause], new: PauseCause) -> tuple[PauseCause, ...]:
+    """Add a cause; the same cause of the same source is replaced."""
+    return (*(p for p in pauses if (p.cause, p.source) != (new.cause, new.source)), new)
+
+
+def reason_of(pauses: Iterable[PauseCause], cancelled: Cancelled | None) -> str | None:
+    """In one text for people."""
+    if cancelled is not None:
+        return cancelled.reason or cancelled.cause
+    return "; ".join(p.reason or p.cause for p in pauses) or None
+
+
+def cause_view(cause: PauseCause | Cancelled) -> dict[str, Any]:
+    """For a view: the set fields, without what a cancellation keeps for its undo."""
+    return {name: value for name, value in asdict(cause).items() if value is not None and name != "pauses"}

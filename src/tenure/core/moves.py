@@ -10,20 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tenure.core.causes import DRAIN, PERSON, Cancelled, PauseCause, with_pause
 from tenure.core.lifecycle import (
     CANCELLED,
     CLAIMED,
     COMPLETED,
     CREATED,
     DEAD_LETTERED,
+    DRAIN,
     PAUSED,
     PENDING,
+    PERSON,
     READY,
     RETRYING,
     RUNNING,
     STATES,
     VALIDATING,
+    Cancelled,
+    PauseCause,
+    with_pause,
 )  # fmt: skip
 from tenure.core.records import LastError, Task, replace
 

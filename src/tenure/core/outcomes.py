@@ -19,7 +19,7 @@ class Code(NamedTuple):
 
 CODES: dict[str, Code] = {
     "OK": Code("ok", "done"),
-    "CREATED": Code("ok", "made"),
+    "CREATED": Code("ok", "created"),
     "EXISTS": Code("ok", "it already exists"),
     "UPDATED": Code("ok", "changed"),
     "UNCHANGED": Code("ok", "nothing had to change"),

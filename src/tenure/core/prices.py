@@ -20,7 +20,6 @@ from tenure.core.errors import InvalidInput
 from tenure.core.money import parse_usd
 
 MILLION = 1_000_000
-LONGEST_NAME = limits.MODEL_NAME
 KINDS = ("fresh", "cached", "written", "output")
 # Makers of models: a bare name is searched there.
 BARE = (
@@ -102,7 +101,7 @@ class Prices:
     def find(self, model: str, at: int) -> Priced | None:
         """The price of a model at an instant (microseconds UTC), by an agent's name for it; None: unknown."""
         name = _REMARK.sub("", model.strip().lower())
-        if not name or len(name) > LONGEST_NAME:
+        if not name or len(name) > limits.MODEL_NAME:
             return None
         own = self._find_own(name)
         if own is not None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from tenure.core.declaration import PROJECT, TASK, Declaration
+from tenure.core.commands.command import PROJECT, TASK, Declaration
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, tag_field="query", tag=str.lower, forbid_unknown_fields=True):

@@ -1,7 +1,4 @@
-"""The rows that a store keeps, one frozen struct per kind.
-
-Each field is a column: scalars as they are, everything else as JSON. The rules make new versions of rows with
-`replace`; they never change one in place. Times are integer microseconds UTC, durations integer microseconds.
+"""The rows that a store keeps, one frozen struct per kind; those of a task are in `task_records.py`.
 
 `KINDS` is what stores read: the table's name, and the fields that are left out of events (`unlogged`: presence,
 renewals and derived fields). A row is identified by (tenant, project, id); the tenant is the transaction's.
@@ -15,375 +12,29 @@ import msgspec
 from msgspec.structs import replace
 
 from tenure.core import limits
-from tenure.core.artifact_rows import Artifact, Content
-from tenure.core.budget_rows import COUNTED, Budget
-from tenure.core.causes import Cancelled, PauseCause, reason_of
-from tenure.core.key_rows import ApiKey, WebSession
-from tenure.core.model_rows import Finished, LikeTasks, Model
-from tenure.core.relay_rows import Sink
-from tenure.core.row import Row
-from tenure.core.secret_rows import DataKey
-from tenure.core.source_rows import Cursor, Schedule, Trigger, Watch
-from tenure.core.webhook_rows import Delivery, Webhook
-
-__all__ = [
-    "KINDS", "ApiKey", "Artifact", "Budget", "Cancelled", "Content", "Cursor", "DataKey", "Delivery", "Finished",
-    "Kind", "LikeTasks", "Model",
-    "PauseCause", "Row", "Schedule", "Sink", "Trigger", "Watch", "WebSession", "Webhook", "replace",
-]  # fmt: skip
-
-
-class LastError(msgspec.Struct, frozen=True, kw_only=True):
-    error_class: str
-    message: str
-    generation: int
-    at: int
-
-
-class Task(Row, frozen=True, kw_only=True):
-    """The hot row: a task's state and holder. Its content is in its Brief."""
-
-    key: str
-    ref: str
-    track: str
-    sequence: int
-    type: str = "code"
-    dag: str
-    parent: str | None = None
-    local_name: str | None = None  # of a spawned subtask: (parent, run, name) is its key
-    parent_run: int = 0
-    depth: int = 0
-    root: str | None = None  # the first ancestor, for the limit on a lineage
-    lineage: int = 1  # on a root: tasks in its lineage, itself included
-    children: int = 0
-    idempotency_key: str | None = None
-
-    state: str
-    state_before: str | None = None  # of a paused or cancelled task
-    pauses: tuple[PauseCause, ...] = ()  # causes of its pause; while held or validating: applied when that ends
-    cancelled: Cancelled | None = None
-    answers: tuple[dict[str, Any], ...] = ()  # people's answers to its holders' questions
-    run: int = 1
-    generation: int = 0
-    attempts: int = 0
-    given_back: int = 0
-    max_attempts: int = 3
-    retry_at: int | None = None
-    last_error: LastError | None = None
-    troubled: tuple[str, ...] = ()  # agents that failed for their own reasons in this run
-    failures: tuple[str, ...] = ()  # agents of the counted failures of this run, oldest first
-    cool_offs: dict[str, int] = {}  # agent → until when it is not offered this task
-
-    priority: int = 50
-    boost: int = 10  # hundredths of a point per minute
-    deadline: int | None = None
-    not_before: int | None = None
-    missed: bool = False  # the deadline's event has been written
-    height: int = 0  # longest path of dependents below, at most priority.DEEPEST
-    waits_on: int = 0  # dependencies in all
-    unmet: int = 0  # unmet dependencies
-    dependents: int = 0
-    requires: tuple[str, ...] = ()  # capabilities, sorted
-    region: str | None = None
-    tags: tuple[str, ...] = ()
-    guarded: bool = False  # has touches or needs: a claim takes reservations
-    capped: bool = False  # it, or a task above it, has a cost cap
-    checked: bool = False  # its output contract names a validator
-    brief_number: int = 1  # grows by one with each new description
-    models: tuple[str, ...] = ()
-    fallback_models: tuple[str, ...] = ()
-    metered: bool = False  # a holder has reported usage: estimates learn from its end
-
-    agent: str | None = None  # the holder, while held
-    session: str | None = None
-    claimed_at: int | None = None
-    lease: int | None = None
-    lease_until: int | None = None
-    renewals: int = 0
-    presented_at: int | None = None  # when a command last presented the receipt
-    claim_epoch: str | None = None
-    late_submit_open: bool = False  # the last claim expired or was paused while held; its holder may still submit
-    wanted: str | None = None  # a directive for the holder: pause, or warn
-    percent: int | None = None
-    step: str | None = None
-    progress_at: int | None = None
-    done_by: int | None = None  # completion estimated by the holder
-    warned_at: int | None = None  # hung: when it was warned
-    funded: bool = False  # its claim has reserved money in budgets
-    reserved: bool = False  # its claim has reservations
-    unseen_since: int | None = None  # the brief number that its holder last read, while there is a newer one
-    max_duration: int | None = None
-    artifacts: int = 0  # number put by its claims: saves a query for the many tasks without
-
-    offer_to: str | None = None
-    offer_until: int | None = None
-    set_aside_for: str | None = (
-        None  # claims skip it: the task whose reservations it overlaps, or `$` and a budget's key
-    )
-    price: int | None = None  # set aside for a budget: the price it could not cover
-
-    work_product: str | None = None
-    created_by: str = "human:"
-    trace_id: str | None = None
-    created_at: int
-    updated_at: int
-    ready_at: int | None = None
-    started_at: int | None = None
-    completed_at: int | None = None
-    failed_at: int | None = None
-    dead_lettered_at: int | None = None
-    archived_at: int | None = None
-    version: int = 0
-
-    # derived by settle.stamp whenever the row is written
-    lane: str | None = None  # set while it can be claimed
-    band: int = 1
-    rank: int = 0
-    due_at: int | None = None  # when settle next has something to do
-    plain: bool = False  # it may take the fast path: see core/plain_tasks.py
-
-    @property
-    def reason(self) -> str | None:
-        """Why it is paused or cancelled, in one text for people."""
-        return reason_of(self.pauses, self.cancelled)
-
-
-class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """As given, its delays in seconds."""
-
-    strategy: str = "exponential"  # exponential, fixed, immediate
-    initial_delay: float = 10.0
-    multiplier: float = 2.0
-    cap: float = 300.0
-    jitter: float = 0.5
-    retry_on: tuple[str, ...] = ()  # empty: every class
-    no_retry_on: tuple[str, ...] = ()
-    poison: int = 3  # this many counted failures by at least two agents dead-letter it; 0: never
-
-
-class RetryWords(RetryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A policy as input: also in the terms of other queues. It is kept and shown as a RetryPolicy."""
-
-    jitter: float | bool = 0.5  # true: the default; false: none
-    initial_delay_sec: float | None = None
-    backoff_multiplier: float | None = None
-    max_delay_sec: float | None = None
-
-
-class Brief(Row, frozen=True, kw_only=True):
-    """The wide row: the content of a task. Its id is the task's."""
-
-    title: str
-    description: str | dict[str, str] = ""
-    seen: str | dict[str, str] | None = None  # the description last read by the holder, while Task.unseen_since is set
-    metadata: dict[str, Any] = {}
-    spec: dict[str, Any] = {}  # prompt, context_refs, context
-    constraints: dict[str, Any] = {}
-    output: dict[str, Any] = {}
-    retry: RetryPolicy = RetryPolicy()
-    touches: tuple[str, ...] = ()
-    on_lost: str = "retry"
-
-
-class Answered(msgspec.Struct, frozen=True, kw_only=True):
-    """A request sent by the holder of a claim, and its answer."""
-
-    id: str
-    verb: str
-    digest: str
-    outcome: dict[str, Any]
-
-
-class Claim(Row, frozen=True, kw_only=True):
-    """One row per generation: the lineage. Its id is `TASK_ID@GENERATION`."""
-
-    task: str
-    generation: int
-    run: int
-    attempt: int
-    nonce: bytes
-    epoch: str
-    agent: str
-    session: str
-    user: str | None = None
-    acquired_at: int
-    lease: int
-    state: str = "active"  # active, released, expired, superseded, error
-    reason: str | None = None
-    released_at: int | None = None
-    renewals: int = 0
-    counted: bool = True  # False when its attempt was given back
-    continues: bool = False  # continues its own session's expired claim: the same attempt
-    result_accepted: bool | None = None
-    work_product: str | None = None
-    error_class: str | None = None
-    error: str | None = None
-    model: str | None = None
-    refused: int = 0  # refused results kept under this generation
-    invalid: int = 0  # outputs that did not meet the contract
-    metadata: dict[str, Any] = {}  # about the claimant
-    process: str | None = None  # while live: the process whose end proves the holder gone
-    funds: dict[str, int] | None = None  # while live: budget → the rest of its reservation
-    request_id: str | None = None
-    request_hash: str | None = None
-    requests: tuple[Answered, ...] = ()  # the holder's last requests with an id, oldest first
-    key: str | None = None  # the API key or token of the claimant, over HTTP: it may not judge the result
-
-
-class Result(Row, frozen=True, kw_only=True):
-    task: str
-    run: int
-    generation: int
-    session: str
-    agent: str
-    user: str | None = None
-    submitted_at: int
-    accepted: bool
-    reason: str
-    data: Any = None
-    summary: str = ""
-    size: int = 0
-    digest: str = ""
-    processing: int | None = None
-    work_product: str | None = None
-    work_lost: bool = False
-    late: bool = False
-    request_id: str | None = None
-    artifacts: tuple[str, ...] = ()  # ids of those passed on with it
-
-
-class Validation(Row, frozen=True, kw_only=True):
-    """The validation of one submitted result: one per (task, generation); its id is the claim's.
-
-    It has its own generation, nonce and lease, which fence the verdicts of its takers.
-    """
-
-    task: str
-    claimed: int  # the task's generation
-    run: int
-    result: str
-    validator: str
-    state: str = "open"  # open, passed, refused, withdrawn
-    generation: int = 0  # grows by one with each taker
-    nonce: bytes = b""
-    epoch: str = ""
-    holder: str | None = None  # its taker
-    agent: str | None = None  # of the taker's principal: a proven agent may not touch another's
-    taken_at: int | None = None
-    lease: int = 0
-    until: int = 0
-    tries: int = 0  # takers since a person last restarted it
-    retry_at: int | None = None  # undecided: not before then
-    note: str | None = None  # why it is undecided
-    held_back: str | None = None  # of rows from before 0.2: why the task is paused if the output is refused
-    reasons: tuple[str, ...] = ()  # of the verdict
-    details: dict[str, Any] = {}
-    created_at: int
-    decided_at: int | None = None
-    decided_by: str | None = None
-    request_id: str | None = None
-
-
-class Checkpoint(Row, frozen=True, kw_only=True):
-    """The last checkpoint of a task; its id is the task's."""
-
-    data: dict[str, Any]
-    generation: int
-    agent: str
-    session: str
-    at: int
-
-
-class Usage(Row, frozen=True, kw_only=True):
-    """Usage of one model under one claim: running totals. Its id is `CLAIM_ID:MODEL`, then `|late`.
-
-    Usage reported with a stale receipt is a separate row: it was paid, but does not count against the task.
-    """
-
-    task: str
-    generation: int
-    agent: str
-    session: str
-    model: str
-    late: bool = False
-    fresh: int = 0  # uncached input tokens
-    cached: int = 0
-    written: int = 0  # input tokens written to a cache
-    output: int = 0
-    cost: int | None = None  # nano-dollars; None: not reported
-    computed: bool = False  # the cost comes from the price table
-    duration: int = 0
-    at: int  # when it last grew
-    pairs: int = 1  # number of claim-model pairs: more where archived usage is summed
-
-
-class Landing(Row, frozen=True, kw_only=True):
-    """A commit that a claim was about to put on a branch; git knows whether it did.
-
-    The id of a claim's first landing is the claim's; later ones have `#0002` and so on after it.
-    """
-
-    task: str
-    generation: int
-    run: int
-    agent: str
-    branch: str
-    old: str
-    new: str
-    at: int
-
-
-class Body(Row, frozen=True, kw_only=True):
-    """A large value, named by the hash of its content; rows refer to it as `{"$body": id}`."""
-
-    content: bytes
-    uses: int = 1  # at least the number of tasks that refer to it; an archived one takes a copy
-
-
-class Edge(Row, frozen=True, kw_only=True):
-    """`task` waits for `needs`. Its id is `TASK>NEEDS`."""
-
-    task: str
-    needs: str
-    on_failure: str = "block"  # block, cancel, ignore
-    subtask: bool = False
-
-
-class Dag(Row, frozen=True, kw_only=True):
-    """A group of tasks with counts by state. A single task's dag has no row."""
-
-    title: str = ""
-    plan: str | None = None  # name of the plan it came from
-    run: int = 1
-    status: str = "open"
-    total: int = 0
-    live: int = 0  # can run, or waits for a time or a person
-    blocked: int = 0  # pending on others, or a draft
-    completed: int = 0
-    cancelled: int = 0
-    dead: int = 0
-    fired: tuple[str, ...] = ()  # "run:status" whose end was announced
-    created_by: str = "human:"
-    created_at: int
-    ended_at: int | None = None
-    on_end: dict[str, Any] = {}  # status → template created at its end
-
-
-class DeadLetter(Row, frozen=True, kw_only=True):
-    """One per (task, run); its id is `TASK_ID#RUN`."""
-
-    task: str
-    run: int
-    dag: str
-    error_class: str
-    error: str
-    history: tuple[dict[str, Any], ...] = ()
-    poison_pill: bool = False
-    dead_lettered_at: int
-    reviewed_by: str | None = None
-    reviewed_at: int | None = None
-    resolution: str | None = None
-    note: str | None = None
+from tenure.core.lifecycle import Cancelled, PauseCause
+from tenure.core.messaging_records import DataKey, Delivery, Sink, Webhook
+from tenure.core.task_records import (
+    Answered,
+    Artifact,
+    Body,
+    Brief,
+    Checkpoint,
+    Claim,
+    Content,
+    Dag,
+    DeadLetter,
+    Edge,
+    Landing,
+    LastError,
+    Result,
+    RetryPolicy,
+    RetryWords,
+    Row,
+    Task,
+    Usage,
+    Validation,
+)
 
 
 class Track(Row, frozen=True, kw_only=True):
@@ -542,6 +193,169 @@ class Archived(Row, frozen=True, kw_only=True):
     events: int  # number of the task's events in the document
     size: int  # of the uncompressed document
     document: bytes
+
+
+class Budget(Row, frozen=True, kw_only=True):
+    """What a scope may spend. Its id is `project`, `dag:ID`, `task:ID` or `agent:NAME`; the tenant's is `tenant`, in
+    the project "".
+
+    Amounts are nano-dollars or tokens. The last fields are counted in the transaction that books, reserves or returns,
+    and have no events.
+    """
+
+    scope: str  # tenant, project, dag, task, agent
+    currency: str  # usd, tokens
+    allocated: int
+    default_estimate: int  # what a task of unknown size reserves
+    task: str | None = None  # of a task's budget
+    period: str | None = None  # day, week, month: it starts over with each; None: once
+    zone: str = "UTC"
+    begins_at: int | None = None  # without a period: nothing is reserved before or after
+    ends_at: int | None = None
+    throttle: bool = False  # space claims out while it would be used up within a week
+    created_at: int
+    created_by: str
+    priced_at: int = 0  # when `default_estimate` was last set
+
+    consumed: int = 0  # in this period
+    reserved: int = 0  # by live claims
+    earlier: int = 0  # spent in the scope before this period
+    since: int = 0  # when this period began
+    until: int | None = None  # when the next one begins
+    alerts: dict[str, int] = msgspec.field(default_factory=dict)  # crossed thresholds → since when
+    burn: tuple[tuple[int, int], ...] = ()  # (hour, spent in it) of the last week, oldest first
+    next_claim_at: int | None = None  # throttled: nothing is reserved before this time
+
+
+# Fields that follow from claims, usage and time.
+COUNTED = frozenset({"consumed", "reserved", "earlier", "since", "until", "alerts", "burn", "next_claim_at"})
+
+
+class Model(Row, frozen=True, kw_only=True):
+    """A rate-limited model, by name; deleted at its next success."""
+
+    troubles: int = 0
+    cool_until: int | None = None
+    tried_by: str | None = None  # half-open: the claim that tries it; while it is live no other does
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished task and its usage."""
+
+    task: str
+    estimate: int | None  # expected tokens; None: no estimate
+    tokens: int
+    cost: int | None  # nano-dollars; None: not known
+
+
+class LikeTasks(Row, frozen=True, kw_only=True):
+    """Usage of the last tasks of one type and size; its id is `TYPE|SIZE`. Rows of both are bounded."""
+
+    type: str
+    size: str  # as in core/models.py
+    finished: tuple[Finished, ...] = ()  # oldest first
+
+
+class ApiKey(Row, frozen=True, kw_only=True):
+    """An API key, with project ""; its id is the public part. Only a digest of the secret is kept."""
+
+    name: str
+    role: str
+    user: str | None = None
+    agent: str | None = None  # of an agent's key: the one agent that it may act for
+    projects: tuple[str, ...] = ()  # empty: all
+    digest: bytes = b""
+    previous: bytes = b""  # the digest before the last rotation
+    previous_until: int | None = None
+    created_at: int
+    created_by: str
+    rotated_at: int | None = None
+    expires_at: int | None = None
+    revoked_at: int | None = None
+    request_id: str | None = None  # of its creation or last rotation
+    request_hash: str | None = None
+    capabilities: tuple[str, ...] = ()  # beyond its role, as in `checker`
+    used_at: int | None = None  # when it was last used, to the minute
+
+
+class WebSession(Row, frozen=True, kw_only=True):
+    """A sign-in to the dashboard, with project "". Its id is the digest of the browser's token."""
+
+    key: str  # the API key used; the session ends with it
+    key_digest: bytes  # the digest of its secret at sign-in: a rotation ends the session
+    created_at: int
+    expires_at: int
+
+
+class Schedule(Row, frozen=True, kw_only=True):
+    """A schedule; its id is its name."""
+
+    cron: str
+    zone: str = "UTC"
+    misfire: str = "once"  # policy for missed ticks: skip, once, all
+    template: dict[str, Any]
+    enabled: bool = True
+    reason: str | None = None  # why it is paused
+    next_at: int | None = None  # the next tick; None while it is paused
+    last_at: int | None = None  # the last handled tick
+    last_made: str | None = None  # the key of the last task, or the id of the last dag
+    last_error: str | None = None
+    fired: int = 0
+    missed: int = 0  # how often ticks were skipped
+    failed: int = 0  # ticks whose tasks could not be created
+    created_by: str = "human:"
+    created_at: int
+    changed_at: int
+
+
+class Trigger(Row, frozen=True, kw_only=True):
+    """A trigger, on an event or a signed delivery from outside; its id is its name."""
+
+    kind: str  # of event, a pattern of kinds, or `webhook`
+    filter: dict[str, Any]  # path → required value
+    template: dict[str, Any]
+    enabled: bool = True
+    behind: int = 0  # only events after this sequence concern it
+    most: int = 100  # firings per hour
+    hour_at: int | None = None  # when the hour began that `hour` counts in
+    hour: int = 0
+    fired: int = 0
+    failed: int = 0
+    held_back: int = 0  # suppressed by the hourly limit or the chain depth
+    reported_at: int | None = None  # when that was last reported
+    last_at: int | None = None
+    last_made: str | None = None
+    last_error: str | None = None
+    signature: str | None = None  # of a webhook: standard, github
+    secret: bytes = b""
+    previous: bytes = b""  # the secret before the last rotation
+    previous_until: int | None = None
+    request_id: str | None = None  # that created the secret
+    request_hash: str | None = None
+    created_by: str = "human:"
+    created_at: int
+    changed_at: int
+
+
+class Cursor(Row, frozen=True, kw_only=True):
+    """How far a reader of the log has come in a project; its id is the reader's name.
+
+    Within a project sequences follow the order of commits, so nothing can appear behind a cursor that moves over the
+    events of one project. It is created with the first trigger or end template.
+    """
+
+    sequence: int
+
+
+class Watch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a project investigates failures: for any tag, type or track of which enough recent attempts failed."""
+
+    window: float = 24 * 3600.0  # seconds
+    threshold: float = 0.5  # of attempts
+    least: int = 10  # attempts before the rate counts
+    by: tuple[str, ...] = ("tag", "type", "track")
+    track: str | None = None  # where its tasks go; None: the project's default
+    priority: int = 20
 
 
 class Kind(msgspec.Struct, frozen=True):

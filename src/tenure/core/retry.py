@@ -7,7 +7,7 @@ from typing import Any
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
-from tenure.core.records import Agent, Claim, Model, RetryPolicy, Task, replace
+from tenure.core.records import Agent, Claim, RetryPolicy, Task, replace
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -30,7 +30,6 @@ RELEASE_COOL_OFF = limits.COOL_OFF_AFTER_RELEASE
 LONGEST_COOL_OFF = limits.COOL_OFF_MAX
 RATE_LIMIT_DELAY = MINUTE
 MOST_FAILURES = limits.FAILURES_KEPT
-FALLBACK_AFTER = 2  # failed attempts until the fallback models take over
 
 
 # Terms of other queues, and ours.
@@ -92,29 +91,6 @@ def agent_troubled(agent: Agent, now: int) -> Agent:
 
 def agent_succeeded(agent: Agent) -> Agent:
     return replace(agent, troubles=0, cool_until=None)
-
-
-def is_half_open(agent: Agent) -> bool:
-    """After its cool-off an agent in trouble may hold one task, until one succeeds."""
-    return agent.troubles >= TROUBLES_IN_A_ROW
-
-
-def model_limited(model: Model, now: int, retry_after: int | None) -> Model:
-    troubles = model.troubles + 1
-    until = now + (retry_after if retry_after is not None else cool_off(troubles))
-    return replace(model, troubles=troubles, cool_until=max(until, model.cool_until or 0))
-
-
-def is_forgiven(model: Model, now: int) -> bool:
-    """Whether its failures are so old that they no longer matter."""
-    return (model.cool_until or 0) + LONGEST_COOL_OFF < now
-
-
-def models_for(task: Task, attempt: int) -> tuple[str, ...]:
-    """Which models the attempt should use: the fallbacks once two attempts have failed."""
-    if attempt > FALLBACK_AFTER and task.fallback_models:
-        return task.fallback_models
-    return task.models
 
 
 def cooled(task: Task, agent: str, now: int, seconds: int) -> dict[str, int]:

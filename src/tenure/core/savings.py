@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from tenure.core.models import MIDDLE, TIERS, Tiers
 from tenure.core.prices import Prices, Rate
-from tenure.core.tiers import MIDDLE, TIERS, Tiers
 
 
 class Used(NamedTuple):

@@ -26,7 +26,6 @@ SKIP, ONCE, ALL = "skip", "once", "all"
 MISFIRES = (SKIP, ONCE, ALL)
 MOST_AT_ONCE = limits.MISSED_TICKS
 GRACE = limits.SCHEDULE_GRACE
-LONGEST = limits.CRON
 NICKNAMES = {
     "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
     "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
@@ -113,7 +112,7 @@ def _between(cron: str, zone: str, start: int, end: int) -> list[int]:
 
 
 def _simulated(cron: str, start: datetime) -> CronSim:
-    expression = NICKNAMES.get(cron.strip().lower(), cron) if len(cron) <= LONGEST else ""
+    expression = NICKNAMES.get(cron.strip().lower(), cron) if len(cron) <= limits.CRON else ""
     if len(expression.split()) != 5:
         raise InvalidInput(
             f"schedule {cron[:60]!r} must have five fields (minute, hour, day of month, month, day of week)",

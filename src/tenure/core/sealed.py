@@ -21,7 +21,7 @@ import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, SecretUnreadable, TooLarge
-from tenure.core.secret_rows import DataKey
+from tenure.core.messaging_records import DataKey
 
 SEALED = "$sealed"
 DIGEST_KEY = "digest"  # the id of a project's digest key

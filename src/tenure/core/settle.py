@@ -9,14 +9,21 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tenure.core import claims, lifecycle, limits, moves, priority
-from tenure.core.causes import LOST, PauseCause
-from tenure.core.lifecycle import ABORTED_BY, DEAD_LETTERED, ERROR_BY, EXPIRED_BY, PAUSED, PENDING, READY, RETRYING
-from tenure.core.plain_tasks import is_plain
+from tenure.core.lifecycle import (
+    ABORTED_BY,
+    DEAD_LETTERED,
+    ERROR_BY,
+    EXPIRED_BY,
+    LOST,
+    PAUSED,
+    PENDING,
+    READY,
+    RETRYING,
+    PauseCause,
+)
 from tenure.core.records import Brief, Claim, Task, replace
 
 MINUTE = 60_000_000
-HUNG_AFTER = limits.HUNG_AFTER
-ABORT_AFTER = limits.ABORT_AFTER
 RAISE_PRIORITY = 10  # points by which an aborted task moves ahead
 PROCESS_GONE = "its process is gone"
 
@@ -51,7 +58,7 @@ def due_at(task: Task, now: int) -> int | None:
 def warn_at(task: Task) -> int | None:
     if task.done_by is None or task.warned_at is not None:
         return None
-    return max(task.done_by, task.progress_at or 0) + HUNG_AFTER
+    return max(task.done_by, task.progress_at or 0) + limits.HUNG_AFTER
 
 
 def abort_at(task: Task) -> int | None:
@@ -60,7 +67,7 @@ def abort_at(task: Task) -> int | None:
     if task.max_duration is not None and task.claimed_at is not None:
         times.append(task.claimed_at + task.max_duration)
     if task.warned_at is not None:
-        times.append(task.warned_at + ABORT_AFTER)
+        times.append(task.warned_at + limits.ABORT_AFTER)
     return min(times, default=None)
 
 
@@ -176,3 +183,43 @@ def stamp(task: Task, now: int) -> Task:
     return replace(
         task, lane=lane, band=priority.band(task.priority), rank=rank, due_at=due_at(task, now), plain=is_plain(task)
     )  # fmt: skip
+
+
+# --- plain tasks: rows that the fast path may take ----------------------------------------------------------
+
+
+def is_plain(task: Task) -> bool:
+    """Whether a claim, a renewal or an accepted result concerns only the row itself and its claim.
+
+    A store may do these three for plain rows in one statement, guard and stamp only; every other row takes the slow
+    path through `claims`. `stamp` sets the mark at every write of the row, so only this function defines a plain task.
+    """
+    if task.checked or task.metered or task.artifacts:  # validated, learnt from, or with artifacts to pass on
+        return False
+    if task.capped or task.funded or task.reserved or task.pauses or task.unseen_since is not None:
+        return False
+    if task.guarded or task.models or task.fallback_models or task.waits_on or task.wanted is not None:
+        return False
+    if not (task.deadline is None is task.max_duration is task.done_by is task.warned_at):
+        return False
+    if task.state in lifecycle.HELD:
+        return True
+    return task.state == READY and _is_fresh(task)
+
+
+def _is_fresh(task: Task) -> bool:
+    """Never claimed, and without traces of earlier events: a claim has nothing to undo."""
+    return (
+        task.generation == 0
+        and task.attempts == 0
+        and task.renewals == 0
+        and not task.late_submit_open
+        and not task.cool_offs
+        and task.retry_at is None
+        and task.offer_until is None
+        and task.percent is None
+        and task.step is None
+        and task.progress_at is None
+        and task.cancelled is None
+        and task.state_before is None
+    )

@@ -24,9 +24,7 @@ from tenure.core.errors import InvalidInput
 STANDARD, GITHUB = "standard", "github"
 FORMS = (STANDARD, GITHUB)
 SECRET_BYTES = 32
-TOLERANCE = limits.WEBHOOK_TOLERANCE
 PREFIX = "whsec_"
-MOST_SIGNATURES = limits.WEBHOOK_SIGNATURES
 LARGEST_BODY = limits.WEBHOOK_BYTES
 # The request headers that are read; all others are dropped.
 HEADERS = (
@@ -108,9 +106,13 @@ def verified(form: str, keys: Iterable[bytes], headers: Mapping[str, str], body:
 
 def _by_standard(keys: Iterable[bytes], headers: Mapping[str, str], body: bytes, now: int) -> Delivery | None:
     id, time = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
-    if not _ID.fullmatch(id) or not _TIME.fullmatch(time) or abs(int(time) * 1_000_000 - now) > TOLERANCE:
+    if (
+        not _ID.fullmatch(id)
+        or not _TIME.fullmatch(time)
+        or abs(int(time) * 1_000_000 - now) > limits.WEBHOOK_TOLERANCE
+    ):
         return None
-    given = headers.get("webhook-signature", "").split()[:MOST_SIGNATURES]
+    given = headers.get("webhook-signature", "").split()[: limits.WEBHOOK_SIGNATURES]
     wanted = _standard(keys, id, time, body)
     return Delivery(id) if _any_equal(wanted, [one.encode("utf-8", "replace") for one in given]) else None
 

@@ -24,11 +24,6 @@ WEBHOOK = "webhook"
 DAG_ENDS = {"dag.completed": "completed", "dag.failed": "failed", "dag.cancelled": "cancelled"}
 DEEPEST = limits.TRIGGER_CHAIN
 HOUR = 3600 * inputs.SECOND
-MOST_AN_HOUR = limits.TRIGGER_FIRINGS
-MOST_CONDITIONS = limits.TRIGGER_CONDITIONS
-MOST_CHOICES = limits.TRIGGER_CHOICES
-LONGEST = limits.TRIGGER_VALUE
-LONGEST_MATCHED = limits.TRIGGER_TEXT
 
 _NEVER_HEARD = "trigger."  # events about triggers fire none
 
@@ -55,8 +50,8 @@ def check_kind(pattern: str) -> str:
 
 
 def check_filter(where: Mapping[str, Any]) -> dict[str, Any]:
-    if len(where) > MOST_CONDITIONS:
-        raise TooLarge(f"where may have at most {MOST_CONDITIONS} conditions (got {len(where)})")
+    if len(where) > limits.TRIGGER_CONDITIONS:
+        raise TooLarge(f"where may have at most {limits.TRIGGER_CONDITIONS} conditions (got {len(where)})")
     for path, wanted in where.items():
         check_path(path, "where")
         _check_condition(path, wanted)
@@ -73,8 +68,8 @@ def _check_condition(path: str, wanted: Any) -> None:
                 raise InvalidInput(f"where.{path}: `not` cannot be nested")
             return _check_condition(path, value)
         if operator == "in":
-            if not isinstance(value, (list, tuple)) or len(value) > MOST_CHOICES:
-                raise InvalidInput(f"where.{path}.in must be a list of at most {MOST_CHOICES} values")
+            if not isinstance(value, (list, tuple)) or len(value) > limits.TRIGGER_CHOICES:
+                raise InvalidInput(f"where.{path}.in must be a list of at most {limits.TRIGGER_CHOICES} values")
             for one in value:
                 _check_plain(path, one)
             return None
@@ -87,8 +82,8 @@ def _check_condition(path: str, wanted: Any) -> None:
 def _check_plain(path: str, wanted: Any) -> None:
     if wanted is not None and not isinstance(wanted, (str, int, float, bool)):
         raise InvalidInput(f"where.{path} must be a text, number, true, false or null (got {str(wanted)[:60]})")
-    if isinstance(wanted, str) and len(wanted) > LONGEST:
-        raise TooLarge(f"where.{path} may have at most {LONGEST} characters (got {len(wanted)})")
+    if isinstance(wanted, str) and len(wanted) > limits.TRIGGER_VALUE:
+        raise TooLarge(f"where.{path} may have at most {limits.TRIGGER_VALUE} characters (got {len(wanted)})")
 
 
 def fits(where: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
@@ -111,7 +106,7 @@ def _holds(wanted: Any, value: Any) -> bool:
     ((operator, given),) = wanted.items()
     if operator == "in":
         return any(_equals(one, value) for one in given)
-    return isinstance(value, str) and _OPERATORS[operator](value[:LONGEST_MATCHED], given)
+    return isinstance(value, str) and _OPERATORS[operator](value[: limits.TRIGGER_TEXT], given)
 
 
 def _equals(wanted: Any, value: Any) -> bool:
@@ -125,8 +120,8 @@ _OPERATORS: dict[str, Any] = {"prefix": str.startswith, "glob": fnmatchcase, "in
 
 
 def check_most(most: int) -> int:
-    if not 1 <= most <= MOST_AN_HOUR:
-        raise InvalidInput(f"most must be from 1 to {MOST_AN_HOUR} firings per hour (got {most})")
+    if not 1 <= most <= limits.TRIGGER_FIRINGS:
+        raise InvalidInput(f"most must be from 1 to {limits.TRIGGER_FIRINGS} firings per hour (got {most})")
     return most
 
 

@@ -17,7 +17,6 @@ from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.records import Claim, Usage, replace
 
 MOST_TOKENS = limits.USAGE_TOKENS
-MOST_MODELS = limits.USAGE_MODELS
 LONGEST = limits.USAGE_DURATION
 TOKENS = ("fresh", "cached", "written", "output")
 COUNTED = ("fresh", "written", "output")  # by budgets in tokens: cached tokens were counted when first read
@@ -54,8 +53,8 @@ def check_all(said: Iterable[Totals]) -> tuple[Spent, ...]:
 
 
 def check_models(models: set[str]) -> None:
-    if len(models) > MOST_MODELS:
-        raise TooLarge(f"a claim may report at most {MOST_MODELS} models (got {len(models)})")
+    if len(models) > limits.USAGE_MODELS:
+        raise TooLarge(f"a claim may report at most {limits.USAGE_MODELS} models (got {len(models)})")
 
 
 def usage_id(claim: str, model: str, late: bool) -> str:
@@ -92,3 +91,21 @@ def booked(
     elif (row.cost is None or row.computed) and (found := price(grown)) is not None:
         grown = replace(grown, cost=found, computed=True)
     return grown if grown == row else replace(grown, at=now)
+
+
+# --- whether a result is worth its tokens -------------------------------------------------------------------
+#
+# Lines are as the submitter counts them; a test file counts for as many lines as a small test has.
+
+BASELINE = 150  # tokens per changed line
+TEST_FILE = 40  # lines
+
+
+def is_thin(tokens: int, lines: int, test_files: int, baseline: int = BASELINE) -> bool:
+    """Whether fewer than half of the expected lines were changed."""
+    return tokens >= limits.EFFICIENCY_MIN and 2 * (lines + TEST_FILE * test_files) * baseline < tokens
+
+
+def thin_text(tokens: int, lines: int, test_files: int, baseline: int = BASELINE) -> str:
+    tests = f" and {test_files} test files" if test_files else ""
+    return f"review: {lines} changed lines{tests} for {tokens:,} tokens, {tokens // baseline} lines expected"

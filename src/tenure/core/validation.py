@@ -14,10 +14,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.core import causes, claims, former_names, lifecycle, limits, moves
+from tenure.core import claims, former_names, lifecycle, limits, moves
 from tenure.core.errors import InvalidInput
+from tenure.core.ids import Receipt
 from tenure.core.lifecycle import VALIDATING
-from tenure.core.receipts import Receipt
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, Validation, replace
 
 NONE = "none"
@@ -166,7 +166,7 @@ def is_given_up(row: Validation) -> bool:
 def paused(task: Task, row: Validation, at: int) -> Task:
     """No verdict was reached: a person must see why. No attempt is used up."""
     why = f"{row.validator} could not be decided, {row.tries} times: {row.note or 'no reason was given'}"
-    return moves.paused(task, causes.PauseCause(cause=causes.REVIEW, reason=why[:1000], at=at))
+    return moves.paused(task, lifecycle.PauseCause(cause=lifecycle.REVIEW, reason=why[:1000], at=at))
 
 
 def gone_on(row: Validation) -> Validation:
@@ -181,7 +181,7 @@ def refused(
     error = LastError(error_class=INVALID_OUTPUT, message=text, generation=claim.generation, at=at)
     if row.held_back is not None and not task.pauses:
         task = replace(task, pauses=former_names.pauses_of(row.held_back))
-    task = replace(task, pauses=tuple(pause for pause in task.pauses if pause.cause != causes.REVIEW))
+    task = replace(task, pauses=tuple(pause for pause in task.pauses if pause.cause != lifecycle.REVIEW))
     free = moves.refused(task, at, error)
     free = claims.counted(free, claim, policy, at, INVALID_OUTPUT)
     free = claims.tried_again(free, policy, at, fraction)

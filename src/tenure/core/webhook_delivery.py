@@ -23,9 +23,8 @@ from typing import Any, NamedTuple
 from tenure.core import inputs, limits, triggers
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.events import KINDS, Event
+from tenure.core.messaging_records import WEEK, Delivery, Webhook
 from tenure.core.records import replace
-from tenure.core.relay_rows import WEEK
-from tenure.core.webhook_rows import Delivery, Webhook
 
 STATUS_CHANGED = "task.status_changed"
 SECRET_PATH = "secret"  # noqa: S105 where its secret and the one before are sealed

@@ -10,10 +10,10 @@ from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import NewTask
 from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.ids import parse_receipt
 from tenure.core.inputs import check_choice
 from tenure.core.lifecycle import HELD
 from tenure.core.outcomes import Outcome
-from tenure.core.receipts import parse_receipt
 from tenure.mcp import arguments as a
 from tenure.mcp.callers import Caller
 from tenure.mcp.replies import Reply, listed, outcome_reply, value_reply, view_value

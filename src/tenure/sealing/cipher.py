@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tenure.core.errors import SecretUnreadable
+from tenure.core.messaging_records import DataKey
 from tenure.core.sealed import HINT, KEY_BYTES, NONCE_BYTES, TAG_BYTES, Place, Sealed
-from tenure.core.secret_rows import DataKey
 
 if TYPE_CHECKING:
     from tenure.sealing.master_key import KeySource, MasterKey

@@ -21,8 +21,7 @@ from tenure.client.routes import ARTIFACT, PREFIX
 from tenure.client.transports.http_messages import header_safe, header_text
 from tenure.client.wire import plain
 from tenure.core import limits
-from tenure.core.artifact_names import checked_name
-from tenure.core.artifacts import check_type
+from tenure.core.artifacts import check_type, checked_name
 from tenure.core.commands import PutArtifact
 from tenure.core.errors import InvalidInput, Overloaded, TenureError, TooLarge
 from tenure.core.outcomes import Outcome

@@ -17,9 +17,9 @@ import msgspec
 from tenure.core.errors import InvalidInput
 from tenure.core.events import Event
 from tenure.core.instants import format_instant
+from tenure.core.messaging_records import Delivery
 from tenure.core.signatures import standard_headers
 from tenure.core.webhook_delivery import IN_FLIGHT, STATUS_CHANGED, Lanes, Tried, message_id, retry_after
-from tenure.core.webhook_rows import Delivery
 from tenure.sinks.http_sender import SECONDS, HttpSender, SendFailed
 from tenure.sinks.port import Message
 

@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from tenure.core import limits
-from tenure.core.clock import Kept, accepted, refusal, told
+from tenure.core.clock import Kept, accepted, refusal, store_time
 from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, StoreUnavailable
 from tenure.core.events import Event
 from tenure.core.filters import Contains, Prefix, Present, Where, matches, sums_of
@@ -110,7 +110,7 @@ class MemoryTransaction:
             raise StoreUnavailable(f"another transaction has held the store for {_PATIENCE:.0f} s")
         last = self._store.log[-1].time if self._store.log else None
         at = self._store.clock()
-        self.now, kept, self.jump = told(self._store.kept, at, last)
+        self.now, kept, self.jump = store_time(self._store.kept, at, last)
         self.behind = max(0, self.now - at.wall)
         if self._write and not self.jump:
             self._keep(kept)

@@ -21,8 +21,8 @@ from tenure.core.claims import claim_id
 from tenure.core.commands import Command, NewTask, Principal
 from tenure.core.errors import TenureError
 from tenure.core.events import Event
+from tenure.core.ids import Receipt, parse_receipt
 from tenure.core.outcomes import Outcome
-from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import KINDS, Claim, Result, Row, Task
 from tenure.engine import Answer, Context, Engine
 from tenure.engine.runtime.rows import task_named

@@ -14,7 +14,7 @@ import pytest
 from tenure.core import keys
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput
-from tenure.core.receipts import Receipt
+from tenure.core.ids import Receipt
 from tenure.server.logs import LEVELS, ServerLog
 
 AGENT = Principal(role="agent", agent="ann", session="s-1", address="10.1.2.3")

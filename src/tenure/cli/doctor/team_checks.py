@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.cli.doctor.findings import MOST, Finding, error, first_of, note, ok, warning
 from tenure.cli.text_format import SECOND, counted, lasting, shorten
-from tenure.core import eligibility, graph, lifecycle, limits, team
-from tenure.core.causes import OWN, QUESTION
+from tenure.core import graph, lifecycle, limits, priority, team
 from tenure.core.filters import Present, Range
+from tenure.core.lifecycle import QUESTION, RESUMABLE
 from tenure.core.priority import parse_lane
 from tenure.core.records import Agent, Edge, Leader, Project, Reservation, Schedule, Task, Trigger
 from tenure.engine.archive.log_readers import holding_back
@@ -153,7 +153,7 @@ def _stuck(rows: UnitOfWork, project: str) -> Iterator[Finding]:
 def _untakeable(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     """Ready tasks, lane by lane, that no agent here may claim; stops are reported separately."""
     here = [
-        eligibility.profile_of(agent, {})
+        priority.profile_of(agent, {})
         for agent in rows.find(Agent, {"project": project, "left_at": Present(False)})
         if rows.now - agent.last_seen < DAY
     ]
@@ -161,7 +161,7 @@ def _untakeable(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         return
     for name, (head,) in rows.tx.lanes(project).items():
         lane = parse_lane(name)
-        obstacles = [next(eligibility.lane_obstacles(profile, lane), None) for profile in here]
+        obstacles = [next(priority.lane_obstacles(profile, lane), None) for profile in here]
         if any(obstacle is None for obstacle in obstacles):
             continue
         task = rows.get(Task, project, head.id)
@@ -232,7 +232,7 @@ def _paused(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     others = [task for task in paused if task not in asking]
     if others:
         names = [f"{task.key} ({shorten(task.reason or '', 40)})" for task in others]
-        ref, is_own = others[0].ref, all(pause.cause in OWN for pause in others[0].pauses)
+        ref, is_own = others[0].ref, all(pause.cause in RESUMABLE for pause in others[0].pauses)
         fix = f"`tenure resume {ref}` resumes it" if is_own else f"`tenure why {ref}` explains it"
         yield note("stuck", f"paused: {first_of(names)}", fix)
 

@@ -34,14 +34,14 @@ UNAVAILABLE = 1.0  # seconds between tries while the store is unavailable
 
 class AsyncLocalTransport:
     def __init__(
-        self, url: str, *, chance: Random, create: bool, clock: Clock | None, artifacts: str | None = None
+        self, url: str, *, random: Random, create: bool, clock: Clock | None, artifacts: str | None = None
     ) -> None:
         # Here, not above: a client of a server does not load the engine.
         from tenure.client.transports.local import LocalTransport
         from tenure.engine.runtime.work_wait import POLL_WITH_WAKE_UPS, POLL_WITHOUT, SHORTEST
         from tenure.stores.port import WAKE_UPS
 
-        self._local = LocalTransport(url, chance=chance, create=create, gather=True, clock=clock, artifacts=artifacts)
+        self._local = LocalTransport(url, random=random, create=create, gather=True, clock=clock, artifacts=artifacts)
         self.url = self._local.url
         self._waker = Waker(self._local.store)
         self._poll = POLL_WITH_WAKE_UPS if WAKE_UPS in self._local.store.features else POLL_WITHOUT
@@ -165,9 +165,9 @@ def _resolve(future: asyncio.Future[None]) -> None:
 
 class AsyncHttpTransport(Calls):
     def __init__(
-        self, url: str, *, key: str | None, chance: Random, monotonic: Callable[[], float] = time.monotonic
+        self, url: str, *, key: str | None, random: Random, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        super().__init__(url, key=key, chance=chance, monotonic=monotonic)
+        super().__init__(url, key=key, random=random, monotonic=monotonic)
         try:
             import httpx2
         except ImportError as error:

@@ -57,12 +57,12 @@ NOT_SIGNED_IN = 401
 class Calls:
     """One coroutine for each call of a transport."""
 
-    def __init__(self, url: str, *, key: str | None, chance: Random, monotonic: Monotonic) -> None:
+    def __init__(self, url: str, *, key: str | None, random: Random, monotonic: Monotonic) -> None:
         key = key or os.environ.get("TENURE_KEY") or None
         self.address = address_of(url, key)
         self.url = self.address.url
         self._credentials = Credentials(self.address, key)
-        self._chance, self._monotonic = chance, monotonic
+        self._random, self._monotonic = random, monotonic
 
     async def _exchange(self, request: Request, wait: float, is_wanted: IsWanted) -> Reply:
         """Send a request once; raise Failed where no reply came, Unwanted once `is_wanted` returns False."""
@@ -156,7 +156,7 @@ class Calls:
         """The command with a request id, so that it can be sent again."""
         if command.request_id is not None:
             return command
-        return replace(command, request_id=self._chance.token(16).hex())
+        return replace(command, request_id=self._random.token(16).hex())
 
     def _polls(self, seconds: float) -> Iterator[tuple[float, bool]]:
         """The seconds of each long poll, and whether it is the last."""
@@ -169,7 +169,7 @@ class Calls:
             yield poll, is_last
 
     async def _send(self, request: Request, wait: float = 0.0, is_wanted: IsWanted = None) -> Reply:
-        tries = Tries(request, self._monotonic, self._chance.fraction)
+        tries = Tries(request, self._monotonic, self._random.fraction)
         while True:
             signed = request._replace(headers=request.headers | self._credentials.headers)
             try:
@@ -191,8 +191,8 @@ class Calls:
 
 
 class _BlockingCalls(Calls):
-    def __init__(self, url: str, key: str | None, chance: Random, monotonic: Monotonic, pause: Pause) -> None:
-        super().__init__(url, key=key, chance=chance, monotonic=monotonic)
+    def __init__(self, url: str, key: str | None, random: Random, monotonic: Monotonic, pause: Pause) -> None:
+        super().__init__(url, key=key, random=random, monotonic=monotonic)
         self.connections = Connections(self.address)
         self._sleep = pause
 
@@ -230,8 +230,8 @@ def _blocking(
 class HttpTransport:
     """Blocks the calling thread; threads share its connections."""
 
-    def __init__(self, url: str, *, key: str | None, chance: Random, monotonic: Monotonic, pause: Pause) -> None:
-        self._calls = _BlockingCalls(url, key, chance, monotonic, pause)
+    def __init__(self, url: str, *, key: str | None, random: Random, monotonic: Monotonic, pause: Pause) -> None:
+        self._calls = _BlockingCalls(url, key, random, monotonic, pause)
         self.url = self._calls.url
 
     do = _blocking(Calls.do)

@@ -28,10 +28,10 @@ from tenure.client.transports.http_messages import (
 )
 from tenure.client.transports.server_address import Failed, lost
 from tenure.client.wire import from_plain
-from tenure.core.artifact_names import checked_name
+from tenure.core.artifacts import checked_name
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, StoreUnavailable
-from tenure.core.receipts import parse_receipt
+from tenure.core.ids import parse_receipt
 
 if TYPE_CHECKING:
     from tenure.artifacts.port import Checking

@@ -16,9 +16,9 @@ from tenure.core import errors, inputs, limits
 from tenure.core.commands import Command, Principal
 from tenure.core.decoders import converted
 from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
+from tenure.core.ids import parse_receipt
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Log, Query, States, Tasks
-from tenure.core.receipts import parse_receipt
 from tenure.core.records import replace
 
 if TYPE_CHECKING:

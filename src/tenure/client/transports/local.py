@@ -30,7 +30,7 @@ class LocalTransport:
         self,
         url: str,
         *,
-        chance: Random,
+        random: Random,
         create: bool,
         gather: bool,
         clock: Clock | None = None,
@@ -44,7 +44,7 @@ class LocalTransport:
         self.url = self.store.url
         self._artifacts = ProjectArtifacts(artifacts, url)
         context = Context(pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES)
-        self.engine = Engine(self.store, chance, context)
+        self.engine = Engine(self.store, random, context)
         self._monotonic = monotonic
         self.gatherer: Batcher | None = None
         if gather:

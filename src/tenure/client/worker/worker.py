@@ -63,9 +63,9 @@ class Worker:
     ) -> None:
         if concurrency < 1:
             raise InvalidInput(f"concurrency must be at least 1 (got {concurrency})")
-        self._chance = SystemRandom()
+        self._random = SystemRandom()
         # Identity is per process and worker, never per name: two of one name may work at once.
-        session = f"{agent}-{os.getpid()}-{self._chance.token(4).hex()}"
+        session = f"{agent}-{os.getpid()}-{self._random.token(4).hex()}"
         gather = concurrency >= GATHERED
         self.client = Client(
             url, project, key=key, agent=agent, session=session, role="agent", user=user, gather=gather
@@ -202,14 +202,10 @@ class Worker:
 
     def _claim_on(self, until_empty: bool, renewer: Renewer, loop: asyncio.AbstractEventLoop | None) -> None:
         pause = 0.0
-        request_id = self._chance.token(16).hex()
+        unanswered: ClaimNext | None = None  # sent again unchanged, also for its `n`: its id stands for its content
         while (free := self._free()) is not None:
             is_idle = free == self.concurrency
-            filters = self._filters | {
-                "types": () if self._anything else tuple(self._handlers),
-                "capabilities": self._capabilities or None,
-            }
-            command = ClaimNext(project=self.client.project, **self._who, n=free, request_id=request_id, **filters)
+            command = unanswered or self._next_claim(free)
             try:
                 wait = 0.0 if until_empty and is_idle else limits.WORKER_POLL
                 outcome = self.client.claim_or_wait(command, wait, is_wanted=self._is_wanted(free, until_empty))
@@ -219,9 +215,10 @@ class Worker:
                     raise
                 pause = min(SLOWEST, pause * 2 or 0.5)
                 log.warning("no task can be claimed now: %s", error.message)
+                unanswered = command
                 self._draining.wait(pause)
                 continue
-            request_id = self._chance.token(16).hex()
+            unanswered = None
             if outcome.outcome == "DENIED_AGENT":
                 log.warning("%s: this worker ends", outcome.message)
                 self.stop()
@@ -232,6 +229,12 @@ class Worker:
                 self._begin(granted, renewer, loop)
             if until_empty and is_idle and not outcome.ok:
                 return
+
+    def _next_claim(self, n: int) -> ClaimNext:
+        types = () if self._anything else tuple(self._handlers)
+        filters = self._filters | {"types": types, "capabilities": self._capabilities or None}
+        request_id = self._random.token(16).hex()
+        return ClaimNext(project=self.client.project, **self._who, n=n, request_id=request_id, **filters)
 
     def _is_wanted(self, free: int, until_empty: bool) -> Callable[[], bool]:
         """A waiting claim ends when the worker stops, or when it could claim more tasks than it asked for."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tenure.core.commands.command import Command
-from tenure.core.declaration import PROJECT, Declaration
+from tenure.core.commands.command import PROJECT, Command, Declaration
 
 
 class SetBudget(Command, frozen=True, kw_only=True, tag="set_budget"):

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from tenure.core.commands.command import Command
-from tenure.core.declaration import PROJECT, TASK, Declaration
+from tenure.core.commands.command import PROJECT, TASK, Command, Declaration
 from tenure.core.records import RetryWords
 
 if TYPE_CHECKING:  # either may be given; JSON may use the names of both

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from tenure.core.commands.command import Command
+from tenure.core.commands.command import PROJECT, TASK, Command, Declaration
 from tenure.core.commands.graph_commands import NewTask
-from tenure.core.declaration import PROJECT, TASK, Declaration
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

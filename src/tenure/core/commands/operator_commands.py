@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tenure.core import limits
-from tenure.core.commands.command import Command
-from tenure.core.declaration import PROJECT, TASK, Declaration
+from tenure.core.commands.command import PROJECT, TASK, Command, Declaration
 
 
 class Pause(Command, frozen=True, kw_only=True, tag="pause"):

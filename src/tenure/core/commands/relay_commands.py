@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tenure.core.commands.command import Command
-from tenure.core.declaration import Declaration
+from tenure.core.commands.command import Command, Declaration
 
 
 class PauseRelay(Command, frozen=True, kw_only=True, tag="pause_relay"):

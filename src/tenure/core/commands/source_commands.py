@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tenure.core.commands.command import Command
+from tenure.core.commands.command import PROJECT, Command, Declaration
 from tenure.core.commands.graph_commands import Template
-from tenure.core.declaration import PROJECT, Declaration
 from tenure.core.records import Watch
 
 

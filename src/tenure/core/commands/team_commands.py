@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tenure.core import limits
-from tenure.core.commands.command import Command
+from tenure.core.commands.command import PROJECT, Command, Declaration
 from tenure.core.commands.holder_commands import Process
-from tenure.core.declaration import PROJECT, Declaration
 
 
 class Register(Command, frozen=True, kw_only=True, tag="register"):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tenure.core.commands.command import Command
-from tenure.core.declaration import PROJECT, TASK, Declaration
+from tenure.core.commands.command import PROJECT, TASK, Command, Declaration
 
 
 class TakeValidation(Command, frozen=True, kw_only=True, tag="take_validation"):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tenure.core.commands.command import Command
-from tenure.core.declaration import PROJECT, Declaration
+from tenure.core.commands.command import PROJECT, Command, Declaration
 
 WEBHOOK = PROJECT + "/webhooks/{webhook}"
 

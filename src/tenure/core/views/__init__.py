@@ -23,7 +23,6 @@ from tenure.core.views.budget_views import (
     ShortfallView,
 )
 from tenure.core.views.dag_views import DagEntry, DagView, DeadLetterView, PlanView
-from tenure.core.views.flow_views import GaugesView, OverviewView
 from tenure.core.views.model_views import (
     EstimatesView,
     LimitedView,
@@ -33,18 +32,25 @@ from tenure.core.views.model_views import (
     SavingsView,
     SizeView,
 )
-from tenure.core.views.project_views import EventView, LeaderView, StatusView, TrackView
+from tenure.core.views.project_views import EventView, GaugesView, LeaderView, OverviewView, StatusView, TrackView
 from tenure.core.views.relay_views import DeliveryView, RelayView, WebhookView
 from tenure.core.views.source_views import ScheduleInFull, ScheduleView, TriggerInFull, TriggerView, WatchedView
 from tenure.core.views.task_views import (
     ArtifactView,
     CheckpointView,
+    CheckView,
     HistoryEntry,
     LandingView,
     ResultView,
+    SpentView,
     StateLine,
     TaskInFull,
     TaskView,
+    TotalsView,
+    UsageView,
+    ValidationView,
+    WaitingView,
+    WhyView,
 )
 from tenure.core.views.team_views import (
     AgentView,
@@ -59,72 +65,6 @@ from tenure.core.views.team_views import (
     SessionView,
     TrackProgress,
 )
-from tenure.core.views.usage_views import SpentView, TotalsView, UsageView
-from tenure.core.views.validation_views import CheckView, ValidationView, WaitingView
-from tenure.core.views.why_view import WhyView
-
-__all__ = [
-    "IN_OUTCOME",
-    "OF",
-    "AgentView",
-    "AlertView",
-    "ArtifactView",
-    "BudgetInFull",
-    "BudgetView",
-    "CheckView",
-    "CheckpointView",
-    "DagEntry",
-    "DagView",
-    "DeadLetterView",
-    "DeliveryView",
-    "EstimatesView",
-    "EventView",
-    "GaugesView",
-    "HeadroomView",
-    "HistoryEntry",
-    "KeyView",
-    "LandingView",
-    "LeaderView",
-    "LimitedView",
-    "MessageEntry",
-    "MessageView",
-    "ModelsView",
-    "OfferedView",
-    "OverviewView",
-    "OwnClaim",
-    "PlanView",
-    "ProcessView",
-    "ProjectionView",
-    "RelayView",
-    "Remembered",
-    "ReservationView",
-    "ResultView",
-    "SavedView",
-    "SavingsView",
-    "ScheduleInFull",
-    "ScheduleView",
-    "SessionEntry",
-    "SessionView",
-    "ShortageView",
-    "ShortfallView",
-    "SizeView",
-    "SpentView",
-    "StateLine",
-    "StatusView",
-    "TaskInFull",
-    "TaskView",
-    "TotalsView",
-    "TrackProgress",
-    "TrackView",
-    "TriggerInFull",
-    "TriggerView",
-    "UsageView",
-    "ValidationView",
-    "WaitingView",
-    "WatchedView",
-    "WebhookView",
-    "WhyView",
-]  # fmt: skip
 
 OF: dict[type[q.Query], Any] = {
     q.Projects: list[str],

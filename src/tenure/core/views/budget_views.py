@@ -8,7 +8,7 @@ from typing import Annotated, NotRequired, TypedDict
 from msgspec import Meta
 
 from tenure.core.budgets import CONTINUE, CURRENCIES, PERIODS, SCOPES, THROTTLE
-from tenure.core.views.view_values import Instant
+from tenure.core.views.task_views import Instant
 
 Amount = Annotated[str | int, Meta(description="dollars as a decimal text, or tokens as a number")]
 Currency = Annotated[str, Meta(extra_json_schema={"enum": list(CURRENCIES)})]

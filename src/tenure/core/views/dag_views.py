@@ -7,8 +7,7 @@ from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta
 
-from tenure.core.views.usage_views import UsageView
-from tenure.core.views.view_values import Instant, OnFailure, State
+from tenure.core.views.task_views import Instant, OnFailure, State, UsageView
 
 
 class DagEntry(TypedDict):

@@ -7,10 +7,10 @@ from typing import Annotated, TypedDict
 
 from msgspec import Meta
 
-from tenure.core import tiers
-from tenure.core.views.view_values import Instant, Usd
+from tenure.core import models
+from tenure.core.views.task_views import Instant, Usd
 
-ModelTier = Annotated[str, Meta(extra_json_schema={"enum": list(tiers.TIERS)})]
+ModelTier = Annotated[str, Meta(extra_json_schema={"enum": list(models.TIERS)})]
 Share = Annotated[float, Meta(description="of one: 0.2 is 20 %")]
 Tokens = Annotated[int, Meta(description="fresh, written and output: each token once")]
 

@@ -1,4 +1,4 @@
-"""The project as a whole: tracks, status, log."""
+"""The project as a whole: tracks, status, log, the flow of work; the coordinator's status."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from msgspec import Meta
 
 from tenure.core.events import KINDS, LEVELS
 from tenure.core.views.budget_views import BudgetView
+from tenure.core.views.task_views import Instant, State, TotalsView, ValidationCounts
 from tenure.core.views.team_views import AgentView, TrackProgress
-from tenure.core.views.usage_views import TotalsView
-from tenure.core.views.validation_views import ValidationCounts
-from tenure.core.views.view_values import Instant
 
 
 class TrackView(TypedDict):
@@ -79,3 +77,175 @@ class EventView(TypedDict):
     details: NotRequired[dict[str, Any]]
     trace_id: NotRequired[str]
     causation_id: NotRequired[str]
+
+
+class DepthView(TypedDict):
+    """Tasks by state."""
+
+    waiting: int
+    ready: int
+    held: int
+    paused: int
+    dead: int
+
+
+class StepView(TypedDict):
+    """What happened in one step, and the tasks by state at its end."""
+
+    at: Instant
+    depth: DepthView
+    created: int
+    claimed: int
+    completed: int
+    failed: int
+    dead_lettered: int
+    lost: int
+
+
+class SpreadView(TypedDict):
+    """Seconds: median, 95th percentile and maximum."""
+
+    count: int
+    median: float
+    p95: float
+    longest: float
+
+
+class OldestView(TypedDict):
+    """The task that has been in a state for longest."""
+
+    state: State
+    key: str
+    created_at: Instant
+    since: Instant
+
+
+class BusyView(TypedDict):
+    """What an agent did; `busy` is the average number of tasks held."""
+
+    agent: str
+    busy: float
+    claimed: int
+    completed: int
+    failed: int
+    lost: int
+
+
+class OverviewView(TypedDict):
+    """The flow of work. Where the log is too long to be read as far back as requested, `is_whole` is false."""
+
+    project: str
+    now: Instant
+    since: Instant
+    is_whole: bool
+    step: Annotated[float, Meta(description="seconds of each step")]
+    steps: Sequence[StepView]
+    waits: SpreadView | None
+    durations: SpreadView | None
+    oldest: Sequence[OldestView]
+    agents: Sequence[BusyView]
+
+
+class MoneyView(TypedDict):
+    """A project's budget, in whole dollars or tokens and their parts."""
+
+    currency: str
+    allocated: float
+    spent: float
+    reserved: float
+
+
+class GaugesView(TypedDict):
+    """Tasks by state in one project, or in all others together."""
+
+    project: str
+    depth: Annotated[dict[str, dict[str, int]], Meta(description="state → tier → how many tasks")]
+    completed: int
+    overdue: int
+    overdue_retries: int
+    oldest_ready: Annotated[float, Meta(description="seconds")]
+    clock_behind: Annotated[float, Meta(description="seconds by which the clock is behind the store's time")]
+    agents: Annotated[dict[str, int], Meta(description="status → how many agents")]
+    budget: Annotated[MoneyView | None, Meta(description="the project's own; None where it has none")]
+    readers: Annotated[
+        dict[str, float],
+        Meta(
+            description="reader of the log → seconds since the first event that it has not passed; 0: it has passed all"
+        ),
+    ]
+
+
+class CycleError(TypedDict):
+    """The last error of a cycle."""
+
+    message: str
+    at: Instant | None
+
+
+class Here(TypedDict):
+    """The server that was asked."""
+
+    instance: str
+    leads: bool
+
+
+class CoordinatorView(TypedDict):
+    """Who leads, how its cycles go, and how much waits and runs."""
+
+    active: bool
+    instance: str | None
+    term: int
+    since: Instant | None
+    leads_for: Annotated[float, Meta(description="seconds")] | None
+    last_heartbeat_at: Instant | None
+    lease: Annotated[float, Meta(description="seconds left")] | None
+    cycles: int
+    last_cycle_at: Instant | None
+    last_error: CycleError | None
+    projects: Sequence[str]
+    pending_tasks: int
+    running_tasks: int
+    healthy_agents: int
+    stale_agents: int
+    overdue_tasks: int
+    here: Here | None
+    now: Instant
+
+
+class CoordinatorHealth(TypedDict):
+    """Whether a process leads, on any server."""
+
+    active: bool
+    term: int
+    since: Instant | None
+    last_heartbeat_at: Instant | None
+    last_cycle_at: Instant | None
+    cycles: int
+    lease: float | None
+    store: str
+    here: bool
+
+
+class RecoveredProject(TypedDict):
+    """The result in one project."""
+
+    project: str
+    settled: int
+    events: Annotated[dict[str, int], Meta(description="kind of event → how many")]
+    failed: Annotated[dict[str, str], Meta(description="row → error")]
+
+
+class RecoveredView(TypedDict):
+    """What `recover` has done."""
+
+    settled: int
+    projects: Sequence[RecoveredProject]
+
+
+class NoteView(TypedDict):
+    """A note of a server's own cycles; kept only by that server, between the events."""
+
+    time: Instant
+    kind: Annotated[str, Meta(extra_json_schema={"enum": ["coordinator.note"]})]
+    level: Annotated[str, Meta(extra_json_schema={"enum": list(LEVELS)})]
+    message: str

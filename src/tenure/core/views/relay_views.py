@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta
 
-from tenure.core.views.view_values import Instant
+from tenure.core.views.task_views import Instant
 
 WEBHOOK_STATES = ("ok", "failing", "down", "paused")
 STATES = ("up to date", "behind", "failing", "paused", "cut off")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypedDict
 from msgspec import Meta
 
 from tenure.core import failure_watch, schedules, signatures
-from tenure.core.views.view_values import Instant
+from tenure.core.views.task_views import Instant
 
 Template = Annotated[dict[str, Any], Meta(description="tasks with placeholders in their texts, as given")]
 

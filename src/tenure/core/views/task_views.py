@@ -1,4 +1,4 @@
-"""Tasks, their results and their lineage."""
+"""Tasks: results, lineage, usage, validations, and why a task is in its state."""
 
 from __future__ import annotations
 
@@ -7,9 +7,99 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from tenure.core.views.usage_views import UsageView
-from tenure.core.views.validation_views import ValidationView
-from tenure.core.views.view_values import Instant, OnFailure, State, Tier
+from tenure.core import graph, lifecycle, priority
+
+Instant = int  # microseconds in rows and views; the wire spells them, by the rule of client/wire.py
+State = Annotated[str, Meta(extra_json_schema={"enum": list(lifecycle.STATES)})]
+Tier = Annotated[str, Meta(extra_json_schema={"enum": list(priority.TIERS)})]
+OnFailure = Annotated[str, Meta(extra_json_schema={"enum": list(graph.ON_FAILURE)})]
+Usd = Annotated[str, Meta(description="dollars, exact, as a decimal text")]
+
+
+class SumsView(TypedDict):
+    """Tokens, money and time. `cost_usd` is the known part of the cost; `unpriced` reports came without one."""
+
+    fresh: int
+    cached: int
+    written: int
+    output: int
+    cost_usd: Usd | None
+    unpriced: int
+    computed_usd: NotRequired[Annotated[Usd, Meta(description="the part computed from the price table")]]
+    duration: Annotated[float, Meta(description="seconds of compute")]
+
+
+class UsageView(SumsView):
+    """Usage of claims; `late` is the part that does not count against the task."""
+
+    models: Sequence[str]
+    reported_at: Instant
+    late: NotRequired[SumsView]
+
+
+class TotalsView(SumsView):
+    """A project's total usage."""
+
+    late: NotRequired[SumsView]
+
+
+class SpentView(TotalsView):
+    """Spending of one task, agent, model or session, under the requested name."""
+
+    task: NotRequired[str]
+    agent: NotRequired[str]
+    model: NotRequired[str]
+    session: NotRequired[str]
+
+
+States = Annotated[
+    str, Meta(extra_json_schema={"enum": ["waiting", "review", "running", "passed", "refused", "withdrawn"]})
+]
+
+
+class ValidationView(TypedDict):
+    """The validation of one result: by which validator, who runs it, the verdict."""
+
+    id: str
+    key: str
+    generation: Annotated[int, Meta(description="the task's, of the submitted result")]
+    run: int
+    validator: str
+    state: States
+    since: Instant
+    holder: Annotated[str | None, Meta(description="who validates it now")]
+    taken_at: Instant | None
+    until: Instant | None
+    tries: Annotated[int, Meta(description="how often it was taken without a verdict, this time included")]
+    retry_at: Instant | None
+    note: Annotated[str | None, Meta(description="why it is undecided")]
+    result: str
+    reasons: Sequence[str]
+    details: dict[str, Any]
+    decided_at: Instant | None
+    decided_by: str | None
+
+
+class WaitingView(ValidationView):
+    """An open one, with its contract."""
+
+    task: str
+    settings: dict[str, Any]
+
+
+class CheckView(ValidationView):
+    """One that was taken: with its contract and output."""
+
+    settings: NotRequired[dict[str, Any]]
+    data: NotRequired[Any]
+    summary: NotRequired[str]
+
+
+class ValidationCounts(TypedDict):
+    """How many results wait for a validator, and how many are being validated."""
+
+    waiting: int
+    running: int
 
 
 class LastErrorView(TypedDict):
@@ -227,3 +317,33 @@ class HistoryEntry(TypedDict):
     landing: LandingView | None  # the last of them
     validation: ValidationView | None
     artifacts: Sequence[ArtifactView]
+
+
+class PriorityView(TypedDict):
+    """The parts of the effective priority; the smallest goes first."""
+
+    base: int
+    tier: Tier
+    age_minutes: float
+    boost: float
+    urgency: int
+    weight: int
+    effective: float
+
+
+class CouldTake(TypedDict):
+    """Why an agent cannot claim the task; empty means that it can."""
+
+    agent: str
+    why_not: Sequence[str]
+
+
+class WhyView(TypedDict):
+    """Why a task is in its state, in sentences."""
+
+    key: str
+    state: State
+    priority: PriorityView
+    waits_for: NotRequired[Sequence[str]]
+    agents: NotRequired[Sequence[CouldTake]]
+    reasons: Sequence[str]

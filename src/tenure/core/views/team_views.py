@@ -8,7 +8,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from msgspec import Meta
 
 from tenure.core import reservations, roles, team
-from tenure.core.views.view_values import Instant
+from tenure.core.views.task_views import Instant
 
 
 class PrincipalView(TypedDict):

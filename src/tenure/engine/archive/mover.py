@@ -16,8 +16,7 @@ from tenure.core import archive, graph, ids, lifecycle
 from tenure.core.budgets import TASK, budget_id
 from tenure.core.events import Event
 from tenure.core.filters import Range
-from tenure.core.large_values import referred
-from tenure.core.ranges import with_number
+from tenure.core.ids import with_number
 from tenure.core.records import (
     KINDS,
     Archived,
@@ -34,6 +33,7 @@ from tenure.core.records import (
     Usage,
     replace,
 )
+from tenure.core.task_records import referred
 from tenure.engine.archive.log_readers import unread_by_some
 from tenure.engine.archive.totals import count, fold, stated, use_less
 from tenure.engine.runtime.effects import dead_letter_id, descendants
@@ -187,7 +187,7 @@ def _stays(work: UnitOfWork, lineage: Sequence[Task], until: int) -> bool:
         return True
     project = lineage[0].project
     ids_ = tuple(task.id for task in lineage)
-    if graph.has_dag_row(lineage[0]):
+    if ids.has_dag_row(lineage[0]):
         dag = work.get(Dag, project, lineage[0].dag)
         if dag is None or dag.completed + dag.cancelled != dag.total:
             return True

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from tenure.core import archive, graph, limits
+from tenure.core import archive, graph, ids, limits
 from tenure.core.priority import DEEPEST
 from tenure.core.records import KINDS, Archived, Body, Edge, Row, Task, Track, Usage, replace
 from tenure.engine.archive.totals import count, fold, stated
@@ -39,7 +39,7 @@ def recall_by(work: Rows, project: str, *, most: int | None = None, **where: Any
 def recall_dag(work: Rows, project: str, dag: str) -> None:
     """The archived tasks of a dag, or of a single task."""
     recall_by(work, project, dag=dag)
-    work.get(Task, project, graph.lone_task(dag))
+    work.get(Task, project, ids.lone_task(dag))
 
 
 def remember(work: Rows, rows: Iterable[Archived]) -> None:

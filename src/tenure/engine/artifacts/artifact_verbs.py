@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tenure.core import artifacts as rules
 from tenure.core import claims, commands, queries, roles
 from tenure.core import queries as q
-from tenure.core.artifact_names import checked_name
+from tenure.core.artifacts import checked_name
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, NotFound, Overloaded
 from tenure.core.outcomes import Outcome

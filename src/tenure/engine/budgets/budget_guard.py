@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tenure.core import budgets, claims, lifecycle, moves, retry
 from tenure.core.budgets import AGENT, DAG, PROJECT, TASK, TENANT, TOKENS, USD, Short, amount_text, budget_id
-from tenure.core.causes import BUDGET, PauseCause
+from tenure.core.lifecycle import BUDGET, PauseCause
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Budget, Claim, Project, Task, replace
 from tenure.engine.models.estimates import estimate_of

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.core import budgets, causes, commands, graph, ids, inputs, lifecycle, limits, roles
+from tenure.core import budgets, commands, ids, inputs, lifecycle, limits, roles
 from tenure.core.budgets import AGENT, DAG, PERIODS, TASK, TENANT, TOKENS, USD, budget_id, place, split_scope
-from tenure.core.causes import PauseCause
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.filters import Prefix
+from tenure.core.lifecycle import PauseCause
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Budget, Dag, Project, Task, replace
 from tenure.engine.budgets import task_caps
@@ -131,7 +131,7 @@ def named(work: UnitOfWork, project: str, text: str) -> tuple[str, str]:
 def _has_dag(work: UnitOfWork, project: str, dag: str) -> bool:
     if work.get(Dag, project, dag) is not None:
         return True
-    task = graph.lone_task(dag)
+    task = ids.lone_task(dag)
     return work.get(Task, project, task) is not None if task else False
 
 
@@ -279,7 +279,7 @@ def resumed(work: UnitOfWork, project: str, id: str, *, but: str | None = None) 
     from tenure.engine.verbs.operator_verbs import lift
 
     def is_over(pause: PauseCause) -> bool:
-        return pause.cause == causes.BUDGET and pause.source == id
+        return pause.cause == lifecycle.BUDGET and pause.source == id
 
     where: dict[str, Any] = {"state": lifecycle.PAUSED} | ({"project": project} if project else {})
     paused = [task for task in work.find(Task, where) if task.id != but and any(map(is_over, task.pauses))]

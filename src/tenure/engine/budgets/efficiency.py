@@ -5,13 +5,12 @@ Off unless the project has the limit `tokens_per_line`. The result is kept; a pe
 
 from __future__ import annotations
 
-from tenure.core import causes, claims, commands, lifecycle, moves
-from tenure.core.efficiency import is_thin, told
+from tenure.core import claims, commands, lifecycle, moves
 from tenure.core.errors import InvalidInput
-from tenure.core.estimates import tokens_of
+from tenure.core.models import tokens_of
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Result, Usage, replace
-from tenure.core.usage import check_all
+from tenure.core.usage import check_all, is_thin, thin_text
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
@@ -32,7 +31,7 @@ def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes,
     tokens = _tokens(work, hold, cmd)
     if not is_thin(tokens, cmd.lines, cmd.test_files, baseline):
         return None
-    why = told(tokens, cmd.lines, cmd.test_files, baseline)
+    why = thin_text(tokens, cmd.lines, cmd.test_files, baseline)
     result = new_result(work, hold, cmd, encoded, digest, accepted=False, reason="REVIEW", late=hold.is_late)
     over, free = hold.claim, hold.task
     if not hold.is_late:
@@ -40,7 +39,7 @@ def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes,
         over = replace(over, error_class=REVIEW, error=why)
     over = replace(over, refused=over.refused + 1)
     # It was submitted: nothing more is expected under this claim.
-    pause = causes.PauseCause(cause=causes.REVIEW, reason=why, at=work.now, by=f"agent:{over.agent}")
+    pause = lifecycle.PauseCause(cause=lifecycle.REVIEW, reason=why, at=work.now, by=f"agent:{over.agent}")
     free = replace(moves.paused(free, pause), late_submit_open=False)
     details = {"result": result.id, "tokens": tokens, "lines": cmd.lines}
     kept = work.record(

@@ -12,7 +12,7 @@ from tenure.engine.runtime.rows import brief_of, fields_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
-    from tenure.core.views.validation_views import ValidationCounts, ValidationView, WaitingView
+    from tenure.core.views.task_views import ValidationCounts, ValidationView, WaitingView
 
 MOST_LISTED = limits.LISTED
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tenure.core import causes, commands, inputs, limits, roles, validation
-from tenure.core.digests import bound
+from tenure.core import commands, inputs, lifecycle, limits, roles, validation
+from tenure.core.commands.command import bound
 from tenure.core.errors import InvalidInput, NotAllowed
+from tenure.core.ids import NONCE_BYTES, Receipt, parse_receipt
 from tenure.core.lifecycle import PAUSED, VALIDATING
 from tenure.core.outcomes import CODES, Outcome
-from tenure.core.receipts import NONCE_BYTES, Receipt, parse_receipt
 from tenure.core.records import Claim, Project, Result, Task, Validation, replace
 from tenure.core.validation import MOST_REASONS, PASSED, REFUSED, REVIEW
 from tenure.engine.checks.submission_checks import text_of
@@ -347,7 +347,7 @@ def _reviewed(work: UnitOfWork, project_name: str, name: str, verb: str) -> tupl
 
 def _may_be_judged(task: Task) -> bool:
     """Whether it waits for a verdict, or is paused because none was reached: a verdict lifts that cause."""
-    is_undecided = task.state == PAUSED and {pause.cause for pause in task.pauses} == {causes.REVIEW}
+    is_undecided = task.state == PAUSED and {pause.cause for pause in task.pauses} == {lifecycle.REVIEW}
     return task.state == VALIDATING or is_undecided
 
 

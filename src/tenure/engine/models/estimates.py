@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tenure.core import estimates
+from tenure.core import models
 from tenure.core.lifecycle import COMPLETED
 from tenure.core.records import Agent, Brief, Claim, Finished, LikeTasks, Project, Task, Usage, replace
 from tenure.engine.models.model_choice import route_for, tiers_of, user_of, works
@@ -33,7 +33,7 @@ def estimate_of(work: UnitOfWork, task: Task, brief: Brief, agent: Agent | None 
     guessed. The same before and after the claim, so that exactly the checked amount is reserved.
     """
     project = work.require(Project, task.project, task.project)
-    found = estimates.expected(task.type, brief.constraints, project.typical)
+    found = models.expected(task.type, brief.constraints, project.typical)
     if found.tokens is None:
         return Estimate(None, None, None, found.source)
     route = route_for(work, project, task, brief, user_of(agent), 1)
@@ -49,7 +49,7 @@ def cost_of(work: UnitOfWork, model: str, tokens: int) -> int | None:
 
     tiers = tiers_of(work)
     rate = rate_of(model, tiers, price_table(work.tables.prices), work.now)
-    return None if rate is None else rate.cost(**estimates.split(tokens, tiers.split))
+    return None if rate is None else rate.cost(**models.split(tokens, tiers.split))
 
 
 # --- learning -----------------------------------------------------------------------------------------------
@@ -70,23 +70,23 @@ def metered(work: UnitOfWork, hold: Hold) -> None:
 def learn(work: UnitOfWork, task: Task) -> None:
     """The task has ended: record its usage once, whatever is reported later."""
     spent = _spent(work, task)
-    tokens = sum(estimates.tokens_of(row) for row in spent)
+    tokens = sum(models.tokens_of(row) for row in spent)
     if not tokens:
         return
     project = work.require(Project, task.project, task.project)
     brief = brief_of(work, task)
-    size = estimates.size_of(brief.constraints)
-    id = estimates.like(task.type, size)
+    size = models.size_of(brief.constraints)
+    id = models.like(task.type, size)
     row = work.get(LikeTasks, task.project, id)
     if row is None:
-        if work.tally(LikeTasks, {"project": task.project}, estimates.MOST_SIZES) >= estimates.MOST_SIZES:
+        if work.tally(LikeTasks, {"project": task.project}, models.MOST_SIZES) >= models.MOST_SIZES:
             return
         row = LikeTasks(project=task.project, id=id, type=task.type, size=size)
-    expected = estimates.expected(task.type, brief.constraints, project.typical).tokens
+    expected = models.expected(task.type, brief.constraints, project.typical).tokens
     costs = [used.cost for used in spent]
     cost = None if None in costs else sum(cost or 0 for cost in costs)
-    row = work.put(estimates.learnt(row, Finished(task=task.id, estimate=expected, tokens=tokens, cost=cost)))
-    typical = estimates.typical_of(row)
+    row = work.put(models.learnt(row, Finished(task=task.id, estimate=expected, tokens=tokens, cost=cost)))
+    typical = models.typical_of(row)
     if typical is not None and project.typical.get(id) != typical:
         work.put(replace(project, typical={**project.typical, id: typical}))
 

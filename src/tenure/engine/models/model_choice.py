@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenure.core import model_choice, retry
+from tenure.core import models
 from tenure.core.errors import InvalidInput
-from tenure.core.estimates import expected
-from tenure.core.model_choice import Route, User
+from tenure.core.models import Route, Tiers, User, expected, known_as
 from tenure.core.records import Agent, Brief, Claim, Model, Project, Task, Usage, replace
-from tenure.core.tiers import Tiers, known_as
 from tenure.engine.models.tables import tier_table
 from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
@@ -47,8 +45,8 @@ def route_for(
     if not (project.routing or task.models or task.fallback_models):
         return None
     tokens = expected(task.type, brief.constraints, project.typical).tokens
-    wanted = model_choice.wanted_of(task, brief.constraints, attempt, tokens)
-    found = model_choice.route(tiers_of(work), wanted, user, is_limited)
+    wanted = models.wanted_of(task, brief.constraints, attempt, tokens)
+    found = models.route(tiers_of(work), wanted, user, is_limited)
     return found if project.routing or not found.by_rule else None
 
 
@@ -111,8 +109,8 @@ class Cooling:
         """Whether every model that this agent could use for the task is cooling off. Independent of the task's size."""
         if not self._project.limited or not (self._project.routing or task.models or task.fallback_models):
             return False
-        wanted = model_choice.wanted_of(task, {}, task.attempts + 1, None)
-        found = model_choice.route(tiers_of(self._work), wanted, user, self.is_limited)
+        wanted = models.wanted_of(task, {}, task.attempts + 1, None)
+        found = models.route(tiers_of(self._work), wanted, user, self.is_limited)
         return found.waits and (self._project.routing or not found.by_rule)
 
 
@@ -123,7 +121,7 @@ def limited(work: UnitOfWork, project: str, name: str, retry_after: int | None) 
     """A holder met a rate limit: the model cools off for all agents, as long as the limit said or longer each time."""
     name = known_as(name)
     model = work.get(Model, project, name) or Model(project=project, id=name)
-    work.put(replace(retry.model_limited(model, work.now, retry_after), tried_by=None))
+    work.put(replace(models.model_limited(model, work.now, retry_after), tried_by=None))
     _name(work, project, added=name)
 
 
@@ -135,7 +133,7 @@ def tried(work: UnitOfWork, project: Project, claim: Claim, model: str) -> None:
     for row in work.get_many(Model, project.id, project.limited).values():
         if tiers_of(work).is_same(row.id, model):
             work.put(replace(row, tried_by=claim.id))
-        elif retry.is_forgiven(row, work.now):
+        elif models.is_forgiven(row, work.now):
             work.remove(row)
             _name(work, project.id, dropped=row.id)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import estimates, money
+from tenure.core import money
 from tenure.core import queries as q
+from tenure.core.models import goodness, median, typical_of
 from tenure.core.records import Claim, Finished, LikeTasks, Model, Task, Usage
 from tenure.core.savings import Saved, Used, savings
 from tenure.core.usage import TOKENS
@@ -70,7 +71,7 @@ def read_estimates(work: UnitOfWork, project: str) -> v.EstimatesView:
 
 
 def _goodness(finished: Sequence[Finished]) -> dict[str, Any]:
-    found = estimates.goodness(finished)
+    found = goodness(finished)
     return {
         "tasks": len(finished),
         "estimated": found.tasks,
@@ -89,9 +90,9 @@ def _size(row: LikeTasks) -> v.SizeView:
     return {
         "size": row.size,
         "tasks": len(row.finished),
-        "tokens": estimates.median([f.tokens for f in row.finished]),
-        "cost_usd": money.usd_text(estimates.median(costs)) if costs else None,
-        "is_used": estimates.typical_of(row) is not None,
+        "tokens": median([f.tokens for f in row.finished]),
+        "cost_usd": money.usd_text(median(costs)) if costs else None,
+        "is_used": typical_of(row) is not None,
     }
 
 

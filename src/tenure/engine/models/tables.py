@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
-from tenure.core.tiers import Tiers
+from tenure.core.models import Tiers
 
 if TYPE_CHECKING:
     from tenure.core.prices import Prices

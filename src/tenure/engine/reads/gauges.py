@@ -20,7 +20,7 @@ from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.core.views import GaugesView
-    from tenure.core.views.flow_views import MoneyView
+    from tenure.core.views.project_views import MoneyView
 
 OTHER = "other"  # all projects beyond the first ones; not a project's name
 ANY = "any"  # the tier of tasks that are too many to be classified

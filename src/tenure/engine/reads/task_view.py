@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from tenure.core import lifecycle, limits
-from tenure.core.causes import told
 from tenure.core.errors import Ambiguous
 from tenure.core.graph import is_met
-from tenure.core.large_values import REF, is_reference
+from tenure.core.lifecycle import cause_view
 from tenure.core.priority import tier_of
 from tenure.core.records import Artifact, Body, Brief, Checkpoint, Edge, LastError, Result, Task, replace
+from tenure.core.task_records import REF, is_reference
 from tenure.engine.runtime.rows import fields_of, find_task
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
@@ -79,9 +79,9 @@ def view_of(shown: Iterable[Any], wanted: Iterable[Any], last_error: LastError |
     view: Any = {"title": title}
     view |= {name: value for name, value in zip(SHOWN, shown, strict=True) if value is not None and value != ()}
     if "pauses" in view:
-        view["pauses"] = tuple(told(pause) for pause in view["pauses"])
+        view["pauses"] = tuple(cause_view(pause) for pause in view["pauses"])
     if "cancelled" in view:
-        view["cancelled"] = told(view["cancelled"])
+        view["cancelled"] = cause_view(view["cancelled"])
     view["tier"] = tier_of(view["priority"])
     if description:
         view["description"] = description

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tenure.core import causes, claims, eligibility, lifecycle, priority
+from tenure.core import claims, lifecycle, priority
 from tenure.core import queries as q
 from tenure.core.filters import Present
 from tenure.core.records import Agent, Project, Task
@@ -16,7 +16,7 @@ from tenure.engine.runtime.rows import project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
-    from tenure.core.views.why_view import CouldTake, WhyView
+    from tenure.core.views.task_views import CouldTake, WhyView
 
 
 def why(work: UnitOfWork, project: str, name: str) -> WhyView:
@@ -38,7 +38,7 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
         if at is not None and at > work.now:
             reasons.append(f"{text.format(at)}, in {(at - work.now) / 1e6:.0f} s")
     if task.state == lifecycle.PAUSED:
-        reasons += [f"paused: {one.reason or one.cause} ({causes.WAYS[one.cause]})" for one in task.pauses]
+        reasons += [f"paused: {one.reason or one.cause} ({lifecycle.REMEDIES[one.cause]})" for one in task.pauses]
     if task.state == lifecycle.CANCELLED and task.reason:
         reasons.append(f"{task.state}: {task.reason}")
     if task.state == lifecycle.DEAD_LETTERED and task.last_error:
@@ -54,7 +54,7 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
         reasons.append(f"would overlap the claim of {other.key if other else task.set_aside_for}")
     reasons += _by_reservation(work, task)
     reasons += [
-        f"claiming is stopped for {s}: {r}" for s, r in settings.stopped.items() if s in eligibility.scopes_of(task, "")
+        f"claiming is stopped for {s}: {r}" for s, r in settings.stopped.items() if s in priority.scopes_of(task, "")
     ]
     if task.state == lifecycle.READY:
         said["agents"] = _who_could(work, settings, task)
@@ -92,10 +92,10 @@ def _who_could(work: UnitOfWork, settings: Project, task: Task) -> list[CouldTak
     out: list[CouldTake] = []
     cooling = Cooling(work, settings)
     for agent in work.find(Agent, {"project": task.project, "left_at": Present(False)}):
-        profile = eligibility.profile_of(agent, settings.stopped)
+        profile = priority.profile_of(agent, settings.stopped)
         obstacles = [
-            *eligibility.lane_obstacles(profile, eligibility.lane_of_task(task)),
-            *eligibility.task_obstacles(profile, task, work.now, partial(cooling.waits, user=user_of(agent))),
+            *priority.lane_obstacles(profile, priority.lane_of_task(task)),
+            *priority.task_obstacles(profile, task, work.now, partial(cooling.waits, user=user_of(agent))),
         ]
         why_not = [o.sentence for o in obstacles]
         if agent.terminated_at is not None:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from tenure.core.errors import StoreError, TenureError
 from tenure.core.events import Event
+from tenure.core.messaging_records import WEEK
 from tenure.core.records import Sink as SinkRow
 from tenure.core.records import replace
-from tenure.core.relay_rows import WEEK
 from tenure.engine.archive.log_readers import end_of_log
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.announce import Announcer

@@ -13,8 +13,8 @@ from tenure.core import commands, limits
 from tenure.core.claims import MOST_NAMED, claim_id
 from tenure.core.commands import Command
 from tenure.core.errors import InvalidInput
+from tenure.core.ids import Receipt, parse_receipt
 from tenure.core.priority import Lane, LanePosition, parse_lane, place
-from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Archived, Brief, Claim, Project, Session, Task
 from tenure.engine.runtime.context import NO_RANDOM
 from tenure.engine.runtime.unit_of_work import UnitOfWork

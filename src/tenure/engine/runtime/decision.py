@@ -17,12 +17,12 @@ import msgspec
 from tenure.core import claims, limits, roles
 from tenure.core import commands as c
 from tenure.core.commands import Principal
+from tenure.core.commands.command import digest_of, is_same
 from tenure.core.decoders import converted
-from tenure.core.digests import digest_of, is_same
 from tenure.core.errors import Bug, InvalidInput, RequestIdReused, StoreError, TenureError
+from tenure.core.ids import is_genuine, parse_receipt
 from tenure.core.inputs import Checked
 from tenure.core.outcomes import Outcome
-from tenure.core.receipts import is_genuine, parse_receipt
 from tenure.core.records import Answered, Claim, Project, Request, replace
 from tenure.engine.checks.evidence import NeedsEvidence
 from tenure.engine.runtime.rows import no_project, task_by_ref

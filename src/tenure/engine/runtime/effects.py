@@ -50,11 +50,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tenure.core import causes, claims, graph, lifecycle, moves, retry, settle
-from tenure.core.causes import Cancelled
+from tenure.core import claims, graph, ids, lifecycle, moves, retry, settle
 from tenure.core.commands import Principal
 from tenure.core.events import Event
-from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING
+from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING, Cancelled
 from tenure.core.records import Agent, Dag, DeadLetter, Edge, Row, Task, replace
 from tenure.engine.runtime.rows import brief_of, current, current_claim, lineage
 from tenure.engine.runtime.unit_of_work import OUR_FAULTS, UnitOfWork
@@ -195,7 +194,7 @@ def spread(work: UnitOfWork) -> None:
     counted: dict[tuple[str, str], None] = {}
     while work.moved:
         before, after = work.moved.popleft()
-        if graph.has_dag_row(after):
+        if ids.has_dag_row(after):
             _count_in_dag(work, before, after)
             counted.setdefault((after.project, after.dag))
         if before is None or before.state == after.state:
@@ -293,7 +292,7 @@ def unmet_changed(work: UnitOfWork, task: Task, change: int, because: Task) -> T
 
 def cascade_of(source: Task) -> Cancelled:
     """Why a dependent was cancelled; a retry of the source finds the tasks it cancelled by this."""
-    return Cancelled(cause=causes.CASCADE, source=source.id, reason=f"{source.key} is {source.state}")
+    return Cancelled(cause=lifecycle.CASCADE, source=source.id, reason=f"{source.key} is {source.state}")
 
 
 def was_cancelled_by(task: Task, cause: str, source: Task) -> bool:
@@ -315,7 +314,7 @@ def cancel_task(work: UnitOfWork, task: Task, why: Cancelled, message: str) -> T
     for child in list(descendants(work, task)):
         if child.state not in lifecycle.FINISHED:
             text = f"its parent {task.key} was cancelled"
-            _cancel_one(work, child, Cancelled(cause=causes.PARENT, source=task.id, reason=text), text)
+            _cancel_one(work, child, Cancelled(cause=lifecycle.PARENT, source=task.id, reason=text), text)
     return kept
 
 

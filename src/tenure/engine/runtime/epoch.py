@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tenure.core import lifecycle
-from tenure.core.receipts import EPOCH_BYTES
+from tenure.core.ids import EPOCH_BYTES
 from tenure.core.records import Reservation, Task
 from tenure.engine.duties.sweep import projects
 from tenure.engine.runtime.effects import settle_once, spread

@@ -15,7 +15,7 @@ from tenure.core import claims, ids, limits
 from tenure.core.errors import Ambiguous, NotFound
 from tenure.core.events import Event
 from tenure.core.filters import Prefix, Where, matches, sums_of
-from tenure.core.receipts import Receipt
+from tenure.core.ids import Receipt
 from tenure.core.records import Brief, Claim, Dag, Project, Row, Task
 from tenure.stores.fast_path import FastPath
 from tenure.stores.port import Transaction

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.core import commands, inputs, limits, signatures, templates
 from tenure.core import queries as q
 from tenure.core import triggers as rule
-from tenure.core.digests import digest_of
+from tenure.core.commands.command import digest_of
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tenure.core import commands, ids, inputs, keys, limits, roles
 from tenure.core import queries as q
-from tenure.core.digests import digest_of
+from tenure.core.commands.command import digest_of
 from tenure.core.errors import Ambiguous, InvalidInput, NotFound
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.core import claims, commands, eligibility, inputs, lifecycle, limits, moves, priority, reservations, retry
-from tenure.core.digests import digest_of
-from tenure.core.eligibility import Profile
+from tenure.core import claims, commands, inputs, lifecycle, limits, models, moves, priority, reservations
+from tenure.core.commands.command import digest_of
 from tenure.core.errors import InvalidInput
+from tenure.core.ids import NONCE_BYTES, receipt_of
 from tenure.core.outcomes import Outcome
-from tenure.core.priority import Lane
+from tenure.core.priority import Lane, Profile
 from tenure.core.processes import check_process, text_of
-from tenure.core.receipts import NONCE_BYTES, receipt_of
 from tenure.core.records import Agent, Brief, Claim, LastError, Project, Reservation, Task, replace
 from tenure.engine.models.model_choice import Cooling, recommended, route_for, tried, user_of
 from tenure.engine.reads import task_view
@@ -62,7 +61,7 @@ class Claimant:
     @cached_property
     def profile(self) -> Profile:
         """What it declares that it can do."""
-        return eligibility.profile_of(self.agent, self.project.stopped)
+        return priority.profile_of(self.agent, self.project.stopped)
 
     @cached_property
     def cooling(self) -> Cooling:
@@ -198,7 +197,7 @@ def _denied_by_state(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcom
 
 
 def _denied_by_line(task: Task, claimant: Claimant) -> Outcome | None:
-    stop = eligibility.stop_of(claimant.profile, *eligibility.scopes_of(task, claimant.agent.id))
+    stop = priority.stop_of(claimant.profile, *priority.scopes_of(task, claimant.agent.id))
     return stop and Outcome(outcome="DENIED_PAUSED", state=task.state, message=stop.sentence)
 
 
@@ -212,7 +211,7 @@ def _denied_by_offer(task: Task, claimant: Claimant) -> Outcome | None:
 
 
 def _denied_by_skill(task: Task, claimant: Claimant) -> Outcome | None:
-    lack = eligibility.lacks_skill(claimant.profile, eligibility.lane_of_task(task))
+    lack = priority.lacks_skill(claimant.profile, priority.lane_of_task(task))
     message = f"{task.key} is not for agent {claimant.agent.id}, which {lack.sentence}" if lack else ""
     return lack and Outcome(outcome="DENIED_CAPABILITY", state=task.state, message=message)
 
@@ -230,7 +229,7 @@ def _denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
     if agent.draining:
         return Outcome(outcome="DENIED_LIMIT", message=f"agent {agent.id} is draining and claims no more tasks")
     allowed = agent.max_concurrent_tasks
-    if retry.is_half_open(agent):
+    if priority.is_half_open(agent):
         allowed = 1
     if allowed is not None:
         holds = len(work.find(Task, {"project": agent.project, "agent": agent.id}, limit=allowed))
@@ -336,7 +335,7 @@ class Search:
     def __iter__(self) -> Iterator[Task]:
         where = {"project": self.cmd.project, "offer_to": self.claimant.agent.id, "state": lifecycle.READY}
         offers = sorted(self.work.find(Task, where), key=lambda t: priority.place(t, self.work.now))
-        yield from (t for t in offers if self.fits(eligibility.lane_of_task(t)) and self._may_take(t))
+        yield from (t for t in offers if self.fits(priority.lane_of_task(t)) and self._may_take(t))
         for task in self._lanes().offer(self.fits):
             if self._may_take(task):
                 yield task
@@ -353,7 +352,7 @@ class Search:
         return fits(self.profile, lane)
 
     def _may_take(self, task: Task) -> bool:
-        obstacle = next(eligibility.task_obstacles(self.profile, task, self.work.now, self.claimant.waits), None)
+        obstacle = next(priority.task_obstacles(self.profile, task, self.work.now, self.claimant.waits), None)
         if obstacle is not None:
             self._note_end(task, obstacle.word)
         why = obstacle.word if obstacle else self._taken_back(task)
@@ -414,7 +413,7 @@ def profile_for(own: Profile, cmd: commands.ClaimNext) -> Profile:
 
 
 def fits(profile: Profile, lane: Lane) -> bool:
-    return next(eligibility.lane_obstacles(profile, lane), None) is None
+    return next(priority.lane_obstacles(profile, lane), None) is None
 
 
 def nothing(
@@ -518,7 +517,7 @@ def granted_outcome(
         receipt,
         until,
         work.now,
-        models=retry.models_for(task, attempt) or None,
+        models=models.models_for(task, attempt) or None,
         **recommended(work, task, brief, attempt, agent, model),
         inputs=handed.outputs or None,
         missing=handed.missing or None,

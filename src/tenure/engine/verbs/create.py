@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from tenure.core import claims, graph, ids, inputs, lifecycle, moves, priority
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import Cycle, InvalidInput, LimitReached, TooLarge
+from tenure.core.ids import has_number
 from tenure.core.outcomes import Outcome
-from tenure.core.ranges import has_number
 from tenure.core.records import Brief, Dag, Edge, Project, Row, Task, Track, replace
 from tenure.engine.checks import evidence
 from tenure.engine.reads import task_view
@@ -139,7 +139,7 @@ class Builder:
                 raise InvalidInput(f"key {new.key}: a subtask's key follows from its parent's ({key})")
         else:
             track, sequence, key, ref = self._next_key(new)
-        family: dict[str, Any] = {"dag": dag.id if dag else graph.lone_dag(task_id)}
+        family: dict[str, Any] = {"dag": dag.id if dag else ids.lone_dag(task_id)}
         if parent is not None:
             family = {"dag": parent.dag, "parent": parent.id, "root": parent.root or parent.id}
             family |= {"depth": parent.depth + 1, "capped": parent.capped}
@@ -216,7 +216,7 @@ class Builder:
 
     def _ensure_dag(self, parent: Task) -> None:
         """A single task that gets subtasks becomes a dag with counts."""
-        if graph.has_dag_row(parent) or self.work.get(Dag, parent.project, parent.dag) is not None:
+        if ids.has_dag_row(parent) or self.work.get(Dag, parent.project, parent.dag) is not None:
             return
         dag = Dag(project=parent.project, id=parent.dag, created_by=self.created_by, created_at=self.work.now)
         dag = graph.counted(dag, None, graph.part(parent))

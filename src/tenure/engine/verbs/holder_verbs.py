@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tenure.core import causes, claims, commands, inputs, lifecycle, moves, retry, roles
+from tenure.core import claims, commands, inputs, lifecycle, moves, retry, roles
 from tenure.core.claims import Verdict
 from tenure.core.errors import InvalidInput
+from tenure.core.ids import Receipt, parse_receipt
 from tenure.core.outcomes import CODES, Outcome
-from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Checkpoint, Claim, Project, Session, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import spread
@@ -233,7 +233,7 @@ def fail(work: UnitOfWork, cmd: commands.Fail) -> Outcome:
             ending = lifecycle.FAILED_GIVEN_BACK
             free, over = claims.ended(hold.task, hold.claim, ending, work.now, retry=policy, **error)
             return _gave_up(work, hold, "task.failed", free, over, cmd.message, error_class=retry.BUDGET)
-        return _pause_held(work, hold, causes.BUDGET, "budget exceeded", cmd.message, "task.paused", retry.BUDGET)
+        return _pause_held(work, hold, lifecycle.BUDGET, "budget exceeded", cmd.message, "task.paused", retry.BUDGET)
     if hold.refusal is not None:
         return done_before(hold, "FAILED") or hold.refusal
     task, claim = hold.task, hold.claim
@@ -303,7 +303,7 @@ def ask(work: UnitOfWork, cmd: commands.Ask) -> Outcome:
     if hold.refusal is not None:
         return done_before(hold, "PAUSED", QUESTION) or hold.refusal
     reason = f"question: {cmd.question[:200]}"
-    return _pause_held(work, hold, causes.QUESTION, reason, cmd.question, "task.question", QUESTION)
+    return _pause_held(work, hold, lifecycle.QUESTION, reason, cmd.question, "task.question", QUESTION)
 
 
 def _pause_held(
@@ -311,7 +311,7 @@ def _pause_held(
 ) -> Outcome:
     free, over = claims.ended(hold.task, hold.claim, lifecycle.PAUSED_BY, work.now)
     over = replace(over, error_class=error_class, error=message)
-    pause = causes.PauseCause(cause=cause, reason=reason, at=work.now, by=f"agent:{hold.claim.agent}")
+    pause = lifecycle.PauseCause(cause=cause, reason=reason, at=work.now, by=f"agent:{hold.claim.agent}")
     free = moves.paused(free, pause)
     return _gave_up(work, hold, kind, free, over, message)
 

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenure.core import causes, claims, commands, inputs, lifecycle, limits, moves, settle
-from tenure.core.causes import Cancelled, PauseCause
+from tenure.core import claims, commands, inputs, lifecycle, limits, moves, settle
 from tenure.core.errors import NotFound
-from tenure.core.lifecycle import CANCELLED, COMPLETED, DEAD_LETTERED, FINISHED, PAUSED, READY, RETRYING, Ending
+from tenure.core.lifecycle import (
+    CANCELLED,
+    COMPLETED,
+    DEAD_LETTERED,
+    FINISHED,
+    PAUSED,
+    READY,
+    RETRYING,
+    Cancelled,
+    Ending,
+    PauseCause,
+)
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Claim, Edge, Result, Row, Task, replace
 from tenure.engine.runtime.effects import cancel_task, descendants, reopened, resolved, spread, was_cancelled_by
@@ -61,13 +71,13 @@ def pause(work: UnitOfWork, cmd: commands.Pause) -> Outcome:
     if task.state in (lifecycle.CREATED, *lifecycle.ENDED):
         return denied(task, "pause")
     is_held = claims.is_held(task)
-    cause = causes.DRAIN if is_held and cmd.drain else causes.PERSON
-    if any(one.cause == cause for one in task.pauses) and (task.state == PAUSED or cause == causes.DRAIN):
+    cause = lifecycle.DRAIN if is_held and cmd.drain else lifecycle.PERSON
+    if any(one.cause == cause for one in task.pauses) and (task.state == PAUSED or cause == lifecycle.DRAIN):
         return unchanged(task)
     reason = cmd.reason or f"paused by {work.principal.name}"
     new = PauseCause(cause=cause, reason=reason, at=work.now, by=work.principal.name)
-    if cause == causes.DRAIN:
-        draining = replace(task, wanted="pause", pauses=causes.with_pause(task.pauses, new))
+    if cause == lifecycle.DRAIN:
+        draining = replace(task, wanted="pause", pauses=lifecycle.with_pause(task.pauses, new))
         work.record("task.drain_requested", task=draining, message=reason)
     elif is_held:
         task = end_held(work, task, lifecycle.PAUSED_BY, "task.paused", reason, new)
@@ -83,8 +93,8 @@ def resume(work: UnitOfWork, cmd: commands.Resume) -> Outcome:
     if task.state != PAUSED and not task.pauses:
         return denied(task, "resume")
     found = {one.cause for one in task.pauses}
-    over = found & {*causes.OWN, *((causes.BUDGET,) if cmd.budget else ())}
-    if not over and found == {causes.REVIEW}:
+    over = found & {*lifecycle.RESUMABLE, *((lifecycle.BUDGET,) if cmd.budget else ())}
+    if not over and found == {lifecycle.REVIEW}:
         over = found
     if not over:
         return replace(unchanged(task), **_remaining(task))
@@ -96,23 +106,23 @@ def _remaining(task: Task) -> dict[str, Any]:
     """What still pauses the task, for the answer of a verb that lifted another cause."""
     if task.state != PAUSED:
         return {}
-    ways = dict.fromkeys(causes.WAYS[one.cause] for one in task.pauses)
+    ways = dict.fromkeys(lifecycle.REMEDIES[one.cause] for one in task.pauses)
     return {
         "message": f"{task.key} is still paused: {task.reason}",
         "hint": "; ".join(ways) or None,
-        "pauses": tuple(causes.told(one) for one in task.pauses),
+        "pauses": tuple(lifecycle.cause_view(one) for one in task.pauses),
     }
 
 
 def answer(work: UnitOfWork, cmd: commands.Answer) -> Outcome:
     inputs.check_text(cmd.text, "answer", required=True)
     task = named(work, cmd)
-    asked = next((one for one in task.pauses if one.cause == causes.QUESTION), None)
+    asked = next((one for one in task.pauses if one.cause == lifecycle.QUESTION), None)
     if task.state != PAUSED or asked is None:
         return replace(denied(task, "answer"), message=f"{task.key} is {task.state} and has no open question")
     said = {"question": asked.reason, "answer": cmd.text, "by": work.principal.name, "at": work.now}
     task = replace(task, answers=(*task.answers[-MOST_ANSWERS + 1 :], said))
-    kept = lift(work, task, lambda one: one.cause == causes.QUESTION, "task.answered", cmd.text)
+    kept = lift(work, task, lambda one: one.cause == lifecycle.QUESTION, "task.answered", cmd.text)
     return replace(updated(work, kept), **_remaining(kept))
 
 
@@ -150,7 +160,7 @@ def cancel(work: UnitOfWork, cmd: commands.Cancel) -> Outcome:
         return unchanged(task)
     if task.state == COMPLETED:
         return denied(task, "cancel")
-    why = Cancelled(cause=causes.PERSON, reason=cmd.reason or f"cancelled by {work.principal.name}")
+    why = Cancelled(cause=lifecycle.PERSON, reason=cmd.reason or f"cancelled by {work.principal.name}")
     task = cancel_task(work, task, why, cmd.reason)
     spread(work)
     return updated(work, task)
@@ -189,11 +199,11 @@ def bring_back(work: UnitOfWork, source: Task) -> None:
         cause = todo.pop()
         for edge in work.find(Edge, {"project": cause.project, "needs": cause.id}):
             victim = work.get(Task, cause.project, edge.task)
-            if victim is not None and was_cancelled_by(victim, causes.CASCADE, cause):
+            if victim is not None and was_cancelled_by(victim, lifecycle.CASCADE, cause):
                 uncancel(work, victim)
                 todo.append(victim)
                 for child in list(descendants(work, victim)):
-                    if was_cancelled_by(child, causes.PARENT, victim):
+                    if was_cancelled_by(child, lifecycle.PARENT, victim):
                         uncancel(work, child)
                         todo.append(child)
 

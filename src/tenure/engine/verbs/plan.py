@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tenure.core import commands, ids, inputs, lifecycle, priority, roles
-from tenure.core.causes import PRUNE, Cancelled
 from tenure.core.commands import Dependency, NewTask, Template
 from tenure.core.errors import InvalidInput
 from tenure.core.filters import Prefix
+from tenure.core.lifecycle import PRUNE, Cancelled
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Budget, Dag, Edge, Project, Task, Track, replace
 from tenure.engine.reads import task_view

@@ -9,8 +9,8 @@ from typing import Any
 from tenure.core import claims, commands, inputs, limits, reservations, roles
 from tenure.core.errors import InvalidInput
 from tenure.core.filters import Prefix
+from tenure.core.ids import NONCE_BYTES, Receipt, parse_receipt
 from tenure.core.outcomes import CODES, Outcome
-from tenure.core.receipts import NONCE_BYTES, Receipt, parse_receipt
 from tenure.core.records import Reservation, Task, replace
 from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork

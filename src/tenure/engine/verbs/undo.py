@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tenure.core import commands, graph, inputs, lifecycle, limits, moves
-from tenure.core.causes import UNDO, Cancelled
 from tenure.core.errors import NotAllowed, NotFound
 from tenure.core.events import Event
+from tenure.core.lifecycle import UNDO, Cancelled
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Edge, Task, replace
 from tenure.engine.reads import task_view

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tenure.core import commands, inputs, limits, money
 from tenure.core.commands import Totals
 from tenure.core.errors import TenureError
-from tenure.core.estimates import tokens_of
 from tenure.core.filters import Present
+from tenure.core.models import tokens_of
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task, Usage, replace
 from tenure.core.usage import TOKENS, Spent, booked, check_all, check_models, usage_id

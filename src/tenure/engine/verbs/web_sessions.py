@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenure.core import keys, limits, web_sessions
+from tenure.core import keys, limits
 from tenure.core.errors import NotSignedIn
 from tenure.core.filters import Range
 from tenure.core.records import ApiKey, WebSession, replace
@@ -25,7 +25,7 @@ def begin(engine: Engine, token: str, key_id: str, secret: str) -> WebSession:
         mine = work.find(WebSession, {"project": "", "key": key_id}, order="created_at")
         for old in mine[: max(0, len(mine) - MOST_OF_A_KEY + 1)]:
             work.remove(old)
-        return work.put(web_sessions.begun(token, key, work.now))
+        return work.put(keys.session_begun(token, key, work.now))
 
     return engine.transact(("",), decide)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tenure.core import claims, estimates, graph, lifecycle, schedules, settle, validation
+from tenure.core import claims, graph, lifecycle, models, schedules, settle, validation
 from tenure.core.errors import Cycle, TenureError
 from tenure.core.events import Event
 from tenure.core.records import (
@@ -232,11 +232,11 @@ def _models_and_sizes(rows: Tables) -> Iterator[str]:
         if sorted(m.id for m in troubled) != list(project.limited):
             yield f"project {project.id}: models in trouble are {[m.id for m in troubled]}, not {list(project.limited)}"
         likes = [r for r in rows[LikeTasks].values() if r.project == project.id]
-        typical = {r.id: known for r in likes if (known := estimates.typical_of(r)) is not None}
+        typical = {r.id: known for r in likes if (known := models.typical_of(r)) is not None}
         if typical != {id: tuple(known) for id, known in project.typical.items()}:
             yield f"project {project.id}: its typical usage does not follow from its tasks"
         for row in likes:
-            if len({f.task for f in row.finished}) != len(row.finished) or len(row.finished) > estimates.KEPT:
+            if len({f.task for f in row.finished}) != len(row.finished) or len(row.finished) > models.KEPT:
                 yield f"{row.id}: {len(row.finished)} finished tasks, some of them twice or too many"
 
 

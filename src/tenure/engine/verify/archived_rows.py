@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tenure.core import archive, graph, lifecycle
-from tenure.core.large_values import HOLDERS, referred
+from tenure.core import archive, ids, lifecycle
 from tenure.core.records import Archived, Body, Claim, Result, Row, Task, Track, Usage
+from tenure.core.task_records import HOLDERS, referred
 from tenure.engine.archive.totals import ARCHIVED
 from tenure.engine.verify.replay import Tables
 
@@ -56,7 +56,7 @@ def _inside(archived: Archived, rows: list[Row]) -> Iterator[str]:
     (task,) = tasks
     if task.state not in lifecycle.FINISHED or task.version != archived.events:
         yield f"{task.key}: {task.state} with version {task.version} and {archived.events} events, but archived"
-    if archived.dag != (task.dag if graph.has_dag_row(task) else None):
+    if archived.dag != (task.dag if ids.has_dag_row(task) else None):
         yield f"{task.key}: archived under another dag"
     generations = sorted(row.generation for row in rows if isinstance(row, Claim))
     if generations != list(range(1, task.generation + 1)):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tenure.core import claims
 from tenure.core.budgets import AGENT, DAG, PROJECT, TASK, TENANT, USD, place
-from tenure.core.estimates import tokens_of
+from tenure.core.models import tokens_of
 from tenure.core.records import Archived, Budget, Claim, Project, Task, Usage
 from tenure.engine.budgets.unaffordable import MARK
 from tenure.engine.verify.replay import Tables

@@ -161,10 +161,9 @@ class _Reader:
         try:
             tree = next(iter(read_trees("\n" + quoted, findings)), None)
         except Unreadable as error:
-            self.report.bad(self.path, error.place, error.code, error.message, error.hint)
+            self.report.put(self.path, [error])
             return None
-        for found in findings.found:
-            self.report.bad(self.path, SourcePosition(found.line, found.column), found.code, found.message, found.hint)
+        self.report.put(self.path, findings.found)
         if not isinstance(tree, Mapping):
             self.report.bad(self.path, SourcePosition(2, 1), "WRONG_TYPE", "the front matter is not a mapping")
             return None

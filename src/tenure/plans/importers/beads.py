@@ -12,7 +12,7 @@ from typing import Any
 
 from tenure.core.commands import Dependency
 from tenure.core.errors import InvalidInput
-from tenure.plans.importers.port import DONE, DROPPED, OPEN, Importer, Item, Items, Report, read_source
+from tenure.plans.importers.port import DONE, DROPPED, OPEN, Importer, Item, Items, Report, find_source, read_source
 from tenure.plans.nodes import SourcePosition
 from tenure.plans.times import parse_instant
 
@@ -27,7 +27,7 @@ _KEPT = ("assignee", "external_ref", "created_at", "created_by", "source_repo")
 
 def read(path: Path, report: Report, tag: str | None = None) -> Items:
     """The open issues under a folder, a `.beads` folder, or of a JSONL file."""
-    file = find(path)
+    file = find_source(path, PLACES, "name the repository or the file; `bd export` writes one")
     items = []
     for number, line in enumerate(read_source(file).split(b"\n"), 1):
         if line.strip():
@@ -36,17 +36,6 @@ def read(path: Path, report: Report, tag: str | None = None) -> Items:
                 items.append(item)
     _wait_for_a_person(items)
     return Items(str(file), items)
-
-
-def find(path: Path) -> Path:
-    if path.is_file():
-        return path
-    for name in PLACES:
-        if (path / name).is_file():
-            return path / name
-    raise InvalidInput(
-        f"{path}: no .beads/issues.jsonl here", "name the repository or the file; `bd export` writes one"
-    )
 
 
 class _Bad(Exception):

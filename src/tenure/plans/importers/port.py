@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import msgspec
 from tenure.core import limits
 from tenure.core.commands import Dependency
 from tenure.core.errors import InvalidInput
-from tenure.plans.nodes import Finding, SourcePosition
+from tenure.plans.nodes import Fault, Finding, SourcePosition
 
 OPEN, DONE, DROPPED = "open", "done", "dropped"
 LARGEST_SOURCE = limits.IMPORT_BYTES
@@ -65,6 +65,11 @@ class Report:
             Finding(line=place.line, column=place.column, code=code, message=message, hint=hint, path=path, level=level)
         )
 
+    def put(self, path: str, faults: Iterable[Fault | Finding]) -> None:
+        for fault in faults:
+            place = fault.place if isinstance(fault, Fault) else SourcePosition(fault.line, fault.column)
+            self.bad(path, place, fault.code, fault.message, fault.hint)
+
     def note(self, item: Item, what: str, message: str) -> None:
         if len(self.notes) < MOST_NOTES:
             self.notes.append(Note(what=what, id=item.id, message=message, path=item.path, line=item.place.line))
@@ -83,6 +88,16 @@ class Importer(NamedTuple):
 
     read: Callable[[Path, Report, str | None], Items]
     has_tags: bool = False
+
+
+def find_source(path: Path, names: Sequence[str], hint: str) -> Path:
+    """The file itself, or the first of these names below a folder; InvalidInput where there is none."""
+    if path.is_file():
+        return path
+    for name in names:
+        if (path / name).is_file():
+            return path / name
+    raise InvalidInput(f"{path}: no {names[0]} here", hint)
 
 
 def read_source(path: Path) -> bytes:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tenure.core.commands import Dependency
 from tenure.core.errors import InvalidInput
-from tenure.plans.importers.port import DONE, DROPPED, Importer, Item, Items, Report, read_source
+from tenure.plans.importers.port import DONE, DROPPED, Importer, Item, Items, Report, find_source, read_source
 from tenure.plans.json_trees import read_tree
-from tenure.plans.nodes import Findings, Mapping, Node, Scalar, Sequence, SourcePosition, Unreadable, is_unset
+from tenure.plans.nodes import Findings, Mapping, Node, Scalar, Sequence, SourcePosition, Unreadable, Wrong, is_unset
 
 PLACES = (".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json")
 MASTER = "master"
@@ -25,32 +25,22 @@ _SECTIONS = (("details", "Details"), ("testStrategy", "Test strategy"), ("accept
 
 def read(path: Path, report: Report, tag: str | None = None) -> Items:
     """The open tasks of all tags, or of one."""
-    file = find(path)
+    file = find_source(path, PLACES, "name the repository, or the file itself")
     findings = Findings(str(file))
     items: list[Item] = []
     try:
         tree = read_tree(read_source(file).decode("utf-8").removeprefix("\ufeff"), findings)
     except Unreadable as error:
         report.skip_bad = False  # the rest of the file cannot be read, so nothing can be skipped
-        report.bad(str(file), error.place, error.code, error.message, error.hint)
+        report.put(str(file), [error])
     except UnicodeDecodeError:
         report.skip_bad = False
         report.bad(str(file), SourcePosition(1, 1), "SYNTAX", "not UTF-8")
     else:
         for name, tasks in _lists(tree, tag, str(file)):
             _Reader(str(file), name, report, items).read(tasks)
-    for found in findings.found:
-        report.bad(str(file), SourcePosition(found.line, found.column), found.code, found.message, found.hint)
+    report.put(str(file), findings.found)
     return Items(str(file), items)
-
-
-def find(path: Path) -> Path:
-    if path.is_file():
-        return path
-    for name in PLACES:
-        if (path / name).is_file():
-            return path / name
-    raise InvalidInput(f"{path}: no .taskmaster/tasks/tasks.json here", "name the repository, or the file itself")
 
 
 def _lists(tree: Node, tag: str | None, path: str) -> list[tuple[str, Sequence]]:
@@ -76,12 +66,6 @@ def _lists(tree: Node, tag: str | None, path: str) -> list[tuple[str, Sequence]]
     return chosen
 
 
-class _Bad(Exception):
-    def __init__(self, place: SourcePosition, message: str) -> None:
-        super().__init__(message)
-        self.place, self.message = place, message
-
-
 class _Reader:
     """Reads the tasks of one tag."""
 
@@ -96,16 +80,16 @@ class _Reader:
     def _try(self, node: Node, parent: Item | None, siblings: tuple[str, ...]) -> None:
         try:
             self._task(node, parent, siblings)
-        except _Bad as bad:
-            self.report.bad(self.path, bad.place, "WRONG_TYPE", bad.message)
+        except Wrong as wrong:
+            self.report.put(self.path, [wrong])
 
     def _task(self, node: Node, parent: Item | None, siblings: tuple[str, ...]) -> None:
         if not isinstance(node, Mapping):
-            raise _Bad(node.place, "a task is expected, as an object")
+            raise Wrong(node.place, "WRONG_TYPE", "a task is expected, as an object")
         own = _text(node, "id")
         title = _text(node, "title")
         if not own or not title.strip():
-            raise _Bad(node.place, "a task without an id or a title")
+            raise Wrong(node.place, "WRONG_TYPE", "a task without an id or a title")
         above = parent.metadata["id"] if parent else None
         number = own if above is None or own.startswith(f"{above}.") else f"{above}.{own}"
         item = Item(
@@ -158,7 +142,7 @@ def _text(node: Mapping, name: str) -> str:
     if value is None or is_unset(value):
         return ""
     if not isinstance(value, Scalar):
-        raise _Bad(value.place, f"{name}: a text is expected")
+        raise Wrong(value.place, "WRONG_TYPE", f"{name}: a text is expected")
     return value.text
 
 
@@ -167,11 +151,11 @@ def _names(node: Mapping, name: str) -> list[str]:
     if value is None or is_unset(value):
         return []
     if not isinstance(value, Sequence):
-        raise _Bad(value.place, f"{name}: a list is expected")
+        raise Wrong(value.place, "WRONG_TYPE", f"{name}: a list is expected")
     names = []
     for part in value.items:
         if not isinstance(part, Scalar) or part.value is None:
-            raise _Bad(part.place, f"{name}: ids of tasks are expected")
+            raise Wrong(part.place, "WRONG_TYPE", f"{name}: ids of tasks are expected")
         names.append(part.text)
     return names
 

@@ -18,8 +18,8 @@ from tenure.core import ids, inputs, keys, limits, roles
 from tenure.core.commands import Command, Principal, RevokeKey, RotateKey
 from tenure.core.errors import NotAllowed, NotSignedIn, Overloaded, TenureError
 from tenure.core.events import Event
+from tenure.core.keys import TOKEN_BYTES, is_good_session, session_id
 from tenure.core.records import ApiKey
-from tenure.core.web_sessions import TOKEN_BYTES, is_good, session_id
 from tenure.engine import Engine
 from tenure.engine.verbs import web_sessions
 from tenure.server.auth.policy import Policy
@@ -279,7 +279,7 @@ class Authenticator:
             key, _ = self.key_cache.find(session.key)
         except NotSignedIn:
             return None
-        return key if is_good(session, key, now) else None
+        return key if is_good_session(session, key, now) else None
 
     # Sessions of the token's owner are kept in memory: they end with the token, which ends with this process.
 

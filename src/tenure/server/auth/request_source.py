@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tenure.core.errors import InvalidInput, NotAllowed
-from tenure.core.web_sessions import LIFETIME
+from tenure.core.keys import LIFETIME
 
 if TYPE_CHECKING:
     from tenure.server.auth.policy import Policy

@@ -19,14 +19,14 @@ from tenure.core import inputs, views
 from tenure.core import queries as q
 from tenure.core.instants import is_instant
 from tenure.core.outcomes import CODES, Outcome
-from tenure.core.views import coordinator_views, team_views
+from tenure.core.views import project_views, team_views
 from tenure.server.openapi.bounds import Schema, bounded
 from tenure.server.requests import LoginBody, RecoverBody, body_type
 
 # Views of endpoints outside of the route table.
 OTHER_VIEWS = (
-    coordinator_views.CoordinatorView, coordinator_views.CoordinatorHealth, coordinator_views.RecoveredView,
-    coordinator_views.NoteView, team_views.PrincipalView,
+    project_views.CoordinatorView, project_views.CoordinatorHealth, project_views.RecoveredView,
+    project_views.NoteView, team_views.PrincipalView,
 )  # fmt: skip
 MODULES = [module for module in vars(views).values() if isinstance(module, ModuleType)]
 REF = "#/components/schemas/{name}"

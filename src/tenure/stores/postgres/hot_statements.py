@@ -285,7 +285,7 @@ FROM found AS f
 
 
 # With the commit right behind it, the statement aborts itself (division by zero) unless every row was written and is as
-# usual: no effect that `fast_path/held_claims.py` would add is due. The name of a lone task's dag is `graph.lone_dag`.
+# usual: no effect that `fast_path/held_claims.py` would add is due. The name of a lone task's dag is `ids.lone_dag`.
 _GUARD = """CASE WHEN {is_last} THEN 1 / ((SELECT count(*) FROM {written}) = cardinality($5::text[])
         AND (SELECT bool_and({usual}) FROM {rows}))::integer END"""
 _IS_HEARD = (

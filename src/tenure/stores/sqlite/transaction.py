@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 import apsw
 import msgspec
 
-from tenure.core.clock import Kept, accepted, refusal, told
+from tenure.core.clock import Kept, accepted, refusal, store_time
 from tenure.core.errors import Bug, Conflict, SchemaMismatch, StoreCorrupt, TenureError
 from tenure.core.events import Event
 from tenure.core.filters import Where
@@ -140,7 +140,7 @@ class SqliteTransaction:
                     "Start it again with the newer version.",
                 )
             kept = Kept(*known)
-            self.now, after, self.jump = told(kept, at, last)
+            self.now, after, self.jump = store_time(kept, at, last)
             self.behind = max(0, self.now - at.wall)
             if self._write and after != kept and not self.jump:
                 connection.execute(SET_CLOCK, after)

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from tenure.core import commands as c
-from tenure.core import digests
 from tenure.core.commands import Command, NewTask, Principal
+from tenure.core.commands.command import first_form
 from tenure.core.errors import RequestIdReused, TooLarge
 from tenure.core.inputs import LARGEST_CLAIM_METADATA
 from tenure.core.records import Request, Reservation, Task, replace
@@ -263,7 +263,7 @@ class AnsweredRequests(Stage):
         command = c.ClaimTask(project=PROJECT, task=key, agent="ann", session="s-ann", request_id="r1", lease=60.0)
         claim = scene.last_claim(key)
         scene.broken = True  # the log has the digest of today
-        scene.put(claim, replace(claim, request_hash=digests._first_form(command)))
+        scene.put(claim, replace(claim, request_hash=first_form(command)))
         assert scene.claim(key, request_id="r1", lease=60).receipt == first.receipt
         with pytest.raises(RequestIdReused):
             scene.claim(key, request_id="r1", lease=61)
@@ -273,7 +273,7 @@ class AnsweredRequests(Stage):
         scene.do(c.Note, task=key, text="one", request_id="r1")
         (row,) = scene.rows(Request)
         command = c.Note(project=PROJECT, task=key, text="one", request_id="r1")
-        scene.put(row, replace(row, digest=digests._first_form(command)))
+        scene.put(row, replace(row, digest=first_form(command)))
         assert scene.do(c.Note, task=key, text="one", request_id="r1").again
         with pytest.raises(RequestIdReused):
             scene.do(c.Note, task=key, text="two", request_id="r1")

@@ -11,6 +11,7 @@ from tenure.artifacts.memory import MemoryArtifacts
 from tenure.artifacts.port import put
 from tenure.core import artifacts as rules
 from tenure.core import commands as c
+from tenure.core import limits
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, LimitReached, NotAllowed, NotFound, Overloaded, TooLarge
 from tenure.core.outcomes import Outcome
@@ -204,7 +205,7 @@ class Artifacts(Stage):
         assert give(scene, receipt, "a", b"ten bytes!").ok
 
     def test_a_task_has_a_bounded_number_of_them(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(rules, "MOST", 3)
+        monkeypatch.setattr(limits, "ARTIFACTS", 3)
         receipt = scene.take(scene.add())
         for n in range(3):
             give(scene, receipt, f"{n}")

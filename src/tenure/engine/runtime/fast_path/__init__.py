@@ -16,7 +16,7 @@ Who may give a command, which task is next, which model is recommended, and what
 (dags, dependents, dead letters) are not restated: this package calls the same functions as the slow path.
 
 Why it is safe.
-- Only plain tasks qualify. `core/plain_tasks.py` defines them in one place, and `settle.stamp` sets the mark at every
+- Only plain tasks qualify. `core/settle.py` defines them in one place, and `settle.stamp` sets the mark at every
   write of the row. A task with a budget, a reservation, a contract, an artifact or a pause is not plain.
 - The guard is in the statement that writes. A row that does not pass is left out of the answer, and its command takes
   the slow path, which gives the refusal. The fast path never refuses anything itself.
@@ -42,7 +42,7 @@ Which tests prove it.
 
 What a new field must do. A field of Task, Claim or Result that a hot verb changes goes into the constructor in
 `core/moves.py` or `core/claims.py`, into the statement, and into the patch in `event_blocks.py`. A field that makes one
-of the three verbs do more than guard and stamp makes the task not plain: add it to `core/plain_tasks.py` instead. A
+of the three verbs do more than guard and stamp makes the task not plain: add it to `core/settle.py` instead. A
 field of the view that a new holder gets goes into `TOLD` or `TOLD_OF_BRIEF` of `stores/fast_path.py`. A new option of
 the command is refused in `ready`, `prepared` or `presented` until the statement supports it.
 """

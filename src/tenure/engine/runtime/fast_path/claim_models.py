@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.core.estimates import expected
-from tenure.core.model_choice import User, Wanted, route
+from tenure.core.models import User, Wanted, expected, route
 from tenure.core.records import Project
 from tenure.engine.models.model_choice import shown
 from tenure.engine.models.tables import tier_table

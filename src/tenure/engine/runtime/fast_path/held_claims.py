@@ -9,13 +9,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from tenure.core import commands, graph, inputs, lifecycle, retry, roles, team
+from tenure.core import commands, ids, inputs, lifecycle, retry, roles, team
 from tenure.core.commands import Principal
 from tenure.core.errors import Bug, TenureError
-from tenure.core.large_values import is_reference
+from tenure.core.ids import Receipt, parse_receipt
 from tenure.core.outcomes import Outcome
-from tenure.core.receipts import Receipt, parse_receipt
 from tenure.core.records import Agent, Claim, Project, Result, Session, Task, replace
+from tenure.core.task_records import is_reference
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import end_agent, spread
 from tenure.engine.runtime.fast_path.command_run import Allowed, Run, may_be_last, members
@@ -141,7 +141,7 @@ def complete(work: UnitOfWork, run: Run, is_rest: bool) -> list[Reply]:
         if d is None:
             outcomes.append(RunAgain())
             continue
-        if d.dependents or d.children or d.dag != graph.lone_dag(d.task):
+        if d.dependents or d.children or d.dag != ids.lone_dag(d.task):
             outcomes.append(Deferred(partial(_followed, work, d, completion, asked), in_turn=True))
         else:
             outcomes.append(Deferred(partial(_accepted, d, completion)))

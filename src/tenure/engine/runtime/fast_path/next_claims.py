@@ -12,11 +12,10 @@ import msgspec
 from tenure.core import commands, inputs, lifecycle, team
 from tenure.core.claims import MOST_NAMED
 from tenure.core.commands import Principal
-from tenure.core.eligibility import Profile
 from tenure.core.errors import TenureError
+from tenure.core.ids import NONCE_BYTES, Receipt
 from tenure.core.outcomes import Outcome
-from tenure.core.priority import LanePosition, tier_of
-from tenure.core.receipts import NONCE_BYTES, Receipt
+from tenure.core.priority import LanePosition, Profile, tier_of
 from tenure.core.records import Agent, Brief, Claim, Project, Task, replace
 from tenure.engine.reads.task_view import SHOWN
 from tenure.engine.runtime.batch_reads import claimants_of, queues, read_claimers
