@@ -28,7 +28,7 @@ FORM = b"\x01"
 _ID_END = 1 + 8
 _NONCE_END = _ID_END + NONCE_BYTES
 _WRAPPED_BYTES = _NONCE_END + KEY_BYTES + TAG_BYTES
-_KEPT = 1000  # unwrapped data keys in memory; a project has a few
+_REMEMBERED = 1000  # unwrapped data keys in memory; a project has a few
 
 
 class Cipher:
@@ -69,7 +69,7 @@ class Cipher:
         key = self._unwrapped.get(found)
         if key is None:
             key = self._unwrap(tenant, row)
-            if len(self._unwrapped) >= _KEPT:
+            if len(self._unwrapped) >= _REMEMBERED:
                 self._unwrapped.clear()
             self._unwrapped[found] = key
         return key

@@ -36,7 +36,7 @@ from tenure.user_state import make_private_folder, sync_folder, user_state
 VALUE, FILE, COMMAND = VARIABLES = ("TENURE_MASTER_KEY", "TENURE_MASTER_KEY_FILE", "TENURE_MASTER_KEY_COMMAND")
 EMBEDDED = "master.key"  # in the user's state folder
 MOST = limits.MASTER_KEYS
-LARGEST_FILE = MOST * 100
+FILE_BYTES = MOST * 100
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
 _HOW = f"set {VALUE}, {FILE} or {COMMAND} to a key of {KEY_BYTES} bytes, as `openssl rand -base64 {KEY_BYTES}` prints"
 
@@ -156,7 +156,7 @@ def _from_file(path: str) -> MasterKeys:
             )
         if found.st_uid not in (os.getuid(), 0):
             raise BadConfig(f"the master key {path} belongs to another user", "use a file of your own")
-        content = os.read(handle, LARGEST_FILE)
+        content = os.read(handle, FILE_BYTES)
     finally:
         os.close(handle)
     return _parsed(content.decode("ascii", "replace"), path)
