@@ -69,7 +69,7 @@ WEBHOOKS = (
     ),
     Mutant(
         "webhooks: http needs no permission",
-        "sinks/http_sender.py",
+        "core/target_urls.py",
         'if parts.scheme == "http" and not allow_http:',
         "if False:",
         f"{TEST_HTTP_SENDER}::test_a_url_that_may_not_be_sent_to_is_refused_with_its_reason",
@@ -154,7 +154,7 @@ WEBHOOKS = (
     Mutant(
         "notices: every notice is a message",
         "core/notices.py",
-        "after_last = kind.sent[-1] + GATHERED",
+        "after_last = kind.sent[-1] + WINDOW",
         "after_last = kind.sent[-1]",
         f"{TEST_NOTICES}::test_500_dead_letters_in_a_minute_make_at_most_two_messages",
     ),

@@ -47,7 +47,7 @@ def http() -> Iterator[HttpSender]:
 
 def test_slack_gets_a_text(http: HttpSender) -> None:
     with Receiver() as receiver:
-        SlackChannel(receiver.url, http, allow_http=True).tell(summary("A-001 failed", "A-002 failed"))
+        SlackChannel(receiver.url, http, allow_http=True).send(summary("A-001 failed", "A-002 failed"))
         (request,) = receiver.requests
         assert request.headers["content-type"] == "application/json"
         assert json.loads(request.body) == {
@@ -73,10 +73,10 @@ def test_a_refusal_of_slack_is_named_without_its_url(http: HttpSender) -> None:
     with Receiver(answer(404, b"no_service")) as receiver:
         channel = SlackChannel(f"http://receiver.test:{receiver.port}/services/SECRET", http, allow_http=True)
         with pytest.raises(SinkUnavailable, match="answered 404") as found:
-            channel.tell(summary("x"))
+            channel.send(summary("x"))
         assert "SECRET" not in f"{found.value.message} {found.value.hint}"
     with pytest.raises(SinkUnavailable, match="cannot be reached"):
-        channel.tell(summary("x"))
+        channel.send(summary("x"))
 
 
 def test_slack_needs_https(http: HttpSender) -> None:
@@ -147,7 +147,7 @@ def mails(tls: tuple[str, ssl.SSLContext]) -> Iterator[Mails]:
 
 def test_a_mail_goes_out_over_starttls_with_the_user_signed_in(mails: Mails) -> None:
     port = mails.starttls(authenticator=signed_in, auth_required=True)
-    mails.channel(f"smtp://ann:p%40ss%2Fword@localhost:{port}/").tell(summary("A-001 failed", "A-002 failed"))
+    mails.channel(f"smtp://ann:p%40ss%2Fword@localhost:{port}/").send(summary("A-001 failed", "A-002 failed"))
     ((sender, to, content),) = mails.inbox.mails
     assert (sender, to) == ("tenure@example.org", ["ann@example.org", "bob@example.org"])
     mail = message_from_bytes(content, policy=policy.default)
@@ -158,7 +158,7 @@ def test_a_mail_goes_out_over_starttls_with_the_user_signed_in(mails: Mails) -> 
 
 def test_a_mail_goes_out_over_smtps(mails: Mails) -> None:
     port = mails.start(ssl_context=mails.context)
-    mails.channel(f"smtps://localhost:{port}/").tell(summary("A-001 failed"))
+    mails.channel(f"smtps://localhost:{port}/").send(summary("A-001 failed"))
     assert len(mails.inbox.mails) == 1
 
 
@@ -174,21 +174,21 @@ def test_a_certificate_of_another_name_or_authority_is_refused_and_nothing_is_se
         mails.channel(f"smtps://localhost:{smtps}/", authorities=None),
     ):
         with pytest.raises(SinkUnavailable, match="certificate is not valid"):
-            channel.tell(summary("x"))
+            channel.send(summary("x"))
     assert mails.inbox.mails == []
 
 
 def test_a_server_without_tls_gets_nothing(mails: Mails) -> None:
     port = mails.start()
     with pytest.raises(SinkUnavailable, match="does not offer TLS"):
-        mails.channel(f"smtp://ann:secret@localhost:{port}/").tell(summary("x"))
+        mails.channel(f"smtp://ann:secret@localhost:{port}/").send(summary("x"))
     assert mails.inbox.mails == []
 
 
 def test_a_wrong_password_is_named_and_not_repeated(mails: Mails) -> None:
     port = mails.starttls(authenticator=signed_in, auth_required=True)
     with pytest.raises(SinkUnavailable, match="refused the user name and password") as found:
-        mails.channel(f"smtp://ann:wrong@localhost:{port}/").tell(summary("x"))
+        mails.channel(f"smtp://ann:wrong@localhost:{port}/").send(summary("x"))
     assert "wrong" not in f"{found.value.message} {found.value.hint}"
 
 
@@ -196,15 +196,15 @@ def test_refused_recipients_are_counted(mails: Mails) -> None:
     port = mails.starttls()
     mails.inbox.refuses = {"bob@example.org"}
     with pytest.raises(SinkUnavailable, match="refused 1 of 2 recipients"):
-        mails.channel(f"smtp://localhost:{port}/").tell(summary("x"))
+        mails.channel(f"smtp://localhost:{port}/").send(summary("x"))
     mails.inbox.refuses |= {"ann@example.org"}
     with pytest.raises(SinkUnavailable, match="refused every recipient"):
-        mails.channel(f"smtp://localhost:{port}/").tell(summary("x"))
+        mails.channel(f"smtp://localhost:{port}/").send(summary("x"))
 
 
 def test_a_line_break_in_a_title_makes_no_header(mails: Mails) -> None:
     port = mails.starttls()
-    mails.channel(f"smtp://localhost:{port}/").tell(summary("x Bcc: evil@example.org " + "y" * 1000))
+    mails.channel(f"smtp://localhost:{port}/").send(summary("x Bcc: evil@example.org " + "y" * 1000))
     ((_, to, content),) = mails.inbox.mails
     mail = message_from_bytes(content, policy=policy.default)
     assert mail["Bcc"] is None
@@ -216,7 +216,7 @@ def test_a_server_that_is_down_is_named(mails: Mails) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(SinkUnavailable, match=f"mail server smtp://localhost:{port}: Connection refused"):
-        mails.channel(f"smtp://localhost:{port}/").tell(summary("x"))
+        mails.channel(f"smtp://localhost:{port}/").send(summary("x"))
 
 
 def test_a_server_that_greets_without_end_is_cut_off_in_time(mails: Mails) -> None:
@@ -239,7 +239,7 @@ def test_a_server_that_greets_without_end_is_cut_off_in_time(mails: Mails) -> No
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         with pytest.raises(SinkUnavailable, match="mail server"):
-            mails.channel(f"smtp://localhost:{server.getsockname()[1]}/", seconds=0.5).tell(summary("x"))
+            mails.channel(f"smtp://localhost:{server.getsockname()[1]}/", seconds=0.5).send(summary("x"))
         ended.set()
         thread.join()
 
@@ -288,7 +288,8 @@ class Ends:
 def test_a_hook_gets_the_event_on_stdin_and_no_shell_reads_it(tmp_path: Path) -> None:
     ends = Ends()
     runner = CommandRunner(str(tmp_path), dict(os.environ) | {"TENURE_MASTER_KEY": "k"}, ended=ends)
-    code = "import os, sys; open('out', 'w').write(sys.stdin.read() + sys.argv[1] + str('TENURE_MASTER_KEY' in os.environ))"
+    code = "import os, sys; key = 'TENURE_MASTER_KEY' in os.environ\n"
+    code += "open('out', 'w').write(f'{sys.stdin.read()}{sys.argv[1]}{key}')"
     runner.start([*python(code), "$HOME; x"], b'{"kind":"evt.task.completed"}')
     assert runner.wait(30)
     assert (tmp_path / "out").read_text() == '{"kind":"evt.task.completed"}$HOME; xFalse'
@@ -364,14 +365,14 @@ def test_closing_ends_what_runs_and_starts_nothing_more(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_command_notice_is_told_and_its_failure_is_named(tmp_path: Path) -> None:
+def test_a_command_gets_the_notice_and_its_failure_is_named(tmp_path: Path) -> None:
     runner = CommandRunner(str(tmp_path), {})
-    CommandChannel(python("import sys; open('out', 'w').write(sys.stdin.read())"), runner).tell(summary("a", "b"))
+    CommandChannel(python("import sys; open('out', 'w').write(sys.stdin.read())"), runner).send(summary("a", "b"))
     assert json.loads((tmp_path / "out").read_text())["lines"] == ["web: a", "web: b"]
     with pytest.raises(SinkUnavailable, match="ended with 3"):
-        CommandChannel(python("raise SystemExit(3)"), runner).tell(summary("a"))
+        CommandChannel(python("raise SystemExit(3)"), runner).send(summary("a"))
     with pytest.raises(SinkUnavailable, match="did not run"):
-        CommandChannel(["/no/such/program"], runner).tell(summary("a"))
+        CommandChannel(["/no/such/program"], runner).send(summary("a"))
     slow = CommandRunner(str(tmp_path), {}, seconds=0.2)
     with pytest.raises(SinkUnavailable, match="did not end in time"):
-        CommandChannel(python("import time; time.sleep(60)"), slow).tell(summary("a"))
+        CommandChannel(python("import time; time.sleep(60)"), slow).send(summary("a"))

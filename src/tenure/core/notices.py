@@ -1,11 +1,11 @@
-"""Notices to people: which events are one, and how many messages a channel gets. Pure; the time is handed in.
+"""Notices to people: which events are one, and how many messages a channel gets. Pure; the time is an argument.
 
-The first notice of a kind goes out at once. What comes within the next 60 s is gathered into one message. A channel
+The first notice of a kind goes out at once. What comes within the next 60 s goes into one message. A channel
 gets at most 20 messages of a kind in any hour; then notices are counted, and go out as one digest as soon as the hour
 allows. So five hundred dead letters in a minute make two messages.
 
 A channel's state is small, and may be kept in a row or in the memory of the process that leads: a new leader may send
-one message more, and loses at most what was being gathered.
+one message more, and loses at most what waits.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tenure.core.records import replace
 from tenure.core.safe_text import one_line
 
 SECOND = 1_000_000
-GATHERED = limits.NOTICE_GATHERED
+WINDOW = limits.NOTICE_WINDOW
 HOUR = 3600 * SECOND
 MOST_AN_HOUR = limits.NOTICES_AN_HOUR
-MOST_SHOWN = limits.NOTICES_SHOWN
+MOST_NAMED = limits.NOTICES_NAMED
 LONGEST_TEXT = limits.NOTICE_TEXT
-STORE_AWAY = limits.NOTICE_STORE_AWAY
+UNAVAILABLE_FOR = limits.NOTICE_STORE_UNAVAILABLE
 
 DEAD_LETTER, BUDGET_PAUSE, REVIEW = "dead letter", "budget pause", "review wanted"
 AGENT_DIED, AGENTS_STALE = "agent died", "most agents stale"
@@ -53,7 +53,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     task: str | None = None  # its key
 
 
-# --- what is a notice ---------------------------------------------------------------------------------------
+# --- which events ---------------------------------------------------------------------------------------
 
 
 def notice_of(event: Event) -> Notice | None:
@@ -96,17 +96,17 @@ def _pauses(event: Event) -> set[str]:
     return found
 
 
-def agents_stale(stale: int, living: int, was_told: bool, now: int, project: str) -> Notice | None:
-    """Where more than half of a project's agents are stale, and at least two; once, until `was_told` is False again."""
-    if was_told or stale < 2 or stale * 2 <= living:
+def agents_stale(stale: int, living: int, was_sent: bool, now: int, project: str) -> Notice | None:
+    """Where more than half of a project's agents are stale, and at least two; once, until `was_sent` is False again."""
+    if was_sent or stale < 2 or stale * 2 <= living:
         return None
     text = f"{stale} of {living} agents of {project} give no sign of life"
     return Notice(kind=AGENTS_STALE, at=now, text=text, project=project)
 
 
-def store_unavailable(since: int | None, was_told: bool, now: int) -> Notice | None:
+def store_unavailable(since: int | None, was_sent: bool, now: int) -> Notice | None:
     """Where no write has succeeded for five minutes; `since` is the first failure after the last success."""
-    if was_told or since is None or now - since < STORE_AWAY:
+    if was_sent or since is None or now - since < UNAVAILABLE_FOR:
         return None
     minutes = (now - since) // (60 * SECOND)
     return Notice(kind=STORE_UNAVAILABLE, at=now, text=f"the store has been unavailable for {minutes} minutes")
@@ -115,7 +115,7 @@ def store_unavailable(since: int | None, was_told: bool, now: int) -> Notice | N
 # --- how many messages --------------------------------------------------------------------------------------
 
 
-class Gathered(msgspec.Struct, frozen=True, kw_only=True):
+class Pending(msgspec.Struct, frozen=True, kw_only=True):
     """The notices of one kind for one channel."""
 
     sent: tuple[int, ...] = ()  # when messages went out, within the last hour
@@ -148,18 +148,18 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return [*shown, f"and {left} more"] if left else shown
 
 
-Channel = dict[str, Gathered]  # kind → its notices
+Channel = dict[str, Pending]  # kind → its notices
 
 
 def added(channel: Channel, notices: Iterable[Notice]) -> Channel:
     """The channel with notices that have come."""
     after = dict(channel)
     for notice in notices:
-        kind = after.get(notice.kind, Gathered())
+        kind = after.get(notice.kind, Pending())
         after[notice.kind] = replace(
             kind,
             count=kind.count + 1,
-            first=kind.first if len(kind.first) >= MOST_SHOWN else (*kind.first, notice),
+            first=kind.first if len(kind.first) >= MOST_NAMED else (*kind.first, notice),
             since=notice.at if kind.since is None else min(kind.since, notice.at),
         )
     return after
@@ -170,12 +170,12 @@ def due_at(channel: Channel) -> int | None:
     return min((at for kind in channel.values() if (at := _due_at(kind)) is not None), default=None)
 
 
-def _due_at(kind: Gathered) -> int | None:
+def _due_at(kind: Pending) -> int | None:
     if kind.since is None:
         return None
     if not kind.sent:
         return kind.since
-    after_last = kind.sent[-1] + GATHERED
+    after_last = kind.sent[-1] + WINDOW
     full = kind.sent[-MOST_AN_HOUR] + HOUR if len(kind.sent) >= MOST_AN_HOUR else 0
     return max(kind.since, after_last, full)
 
@@ -187,20 +187,20 @@ def taken(channel: Channel, now: int) -> tuple[Channel, list[Summary]]:
         at = _due_at(kind)
         if at is None or at > now or kind.since is None:
             continue
-        is_digest = len(kind.sent) >= MOST_AN_HOUR and at > kind.sent[-1] + GATHERED
+        is_digest = len(kind.sent) >= MOST_AN_HOUR and at > kind.sent[-1] + WINDOW
         summaries.append(Summary(kind=name, count=kind.count, first=kind.first, since=kind.since, is_digest=is_digest))
         sent = tuple(one for one in (*kind.sent, now) if one > now - HOUR)
-        after[name] = Gathered(sent=sent)
+        after[name] = Pending(sent=sent)
     return after, summaries
 
 
 def put_back(channel: Channel, summary: Summary) -> Channel:
     """The channel after a message could not be sent: its notices wait again, and that message counts."""
-    kind = channel.get(summary.kind, Gathered())
+    kind = channel.get(summary.kind, Pending())
     merged = replace(
         kind,
         count=kind.count + summary.count,
-        first=(*summary.first, *kind.first)[:MOST_SHOWN],
+        first=(*summary.first, *kind.first)[:MOST_NAMED],
         since=summary.since if kind.since is None else min(kind.since, summary.since),
     )
     return channel | {summary.kind: merged}
@@ -212,4 +212,4 @@ def to_plain(channel: Channel) -> dict[str, Any]:
 
 
 def from_plain(stored: Mapping[str, Any]) -> Channel:
-    return {name: msgspec.convert(kind, Gathered) for name, kind in stored.items()}
+    return {name: msgspec.convert(kind, Pending) for name, kind in stored.items()}

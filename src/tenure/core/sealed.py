@@ -1,4 +1,4 @@
-"""Sealed values: their form, and which key seals. Pure; the cipher is handed in (`tenure.sealing`).
+"""Sealed values: their form, and which key seals. Pure; the cipher is an argument (`tenure.sealing`).
 
 A secret is sealed before a command reaches its handler, so that rows, events, archive, exports and sinks only ever have
 the sealed form: `{"$sealed": {key, nonce, text, digest}}`, in a column of bytes the same as JSON. `digest` is an HMAC
@@ -72,7 +72,7 @@ class Sealer(Protocol):
 class ProjectSeals:
     """Seals and opens the values of one project with the data keys that a transaction has read.
 
-    `made` collects the rows that the caller must save with what was sealed: the first secret of a project makes its
+    `made` collects the rows that the caller must save with the sealed value: the first secret of a project makes its
     keys. `token` gives random bytes.
     """
 

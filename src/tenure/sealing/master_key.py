@@ -1,4 +1,4 @@
-"""The master key: where it comes from, and what is said where there is none.
+"""The master key: where it comes from, and the error where there is none.
 
 | source | |
 | --- | --- |
@@ -60,7 +60,7 @@ class MasterKeys(NamedTuple):
 class KeySource:
     """Reads the master keys when they are first needed, and keeps them. Safe to share between threads.
 
-    `is_embedded`: the store is this user's own file, so that a key file may be made for it; `say` is told so.
+    `is_embedded`: the store is this user's own file, so a key file may be made for it; `say` gets a sentence about it.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class KeySource:
         self._keys: MasterKeys | None = None
 
     def keys(self, *, make: bool = False) -> MasterKeys:
-        """Raises SecretsOff where there is no key, BadConfig where what is configured is not one.
+        """Raises SecretsOff where there is no key, BadConfig where the configured value is not one.
 
         `make`: an embedded store's missing key is made. Never to open something: a new key opens nothing.
         """
@@ -155,7 +155,7 @@ def _from_file(path: str) -> MasterKeys:
                 f"`chmod 600 {path}`, and replace the key if others may have read it",
             )
         if found.st_uid not in (os.getuid(), 0):
-            raise BadConfig(f"the master key {path} belongs to another user", "use a file of your own")
+            raise BadConfig(f"the master key {path} belongs to another user", "use your own file")
         content = os.read(handle, FILE_BYTES)
     finally:
         os.close(handle)

@@ -103,7 +103,7 @@ class CommandChannel:
     def __init__(self, argv: Sequence[str], runner: CommandRunner) -> None:
         self._argv, self._runner = argv, runner
 
-    def tell(self, summary: Summary) -> None:
+    def send(self, summary: Summary) -> None:
         said = {
             "kind": summary.kind, "count": summary.count, "title": summary.title, "lines": summary.lines,
             "is_digest": summary.is_digest,

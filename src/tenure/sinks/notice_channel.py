@@ -8,7 +8,7 @@ from tenure.core.notices import Summary
 
 
 class NoticeChannel(Protocol):
-    def tell(self, summary: Summary) -> None:
+    def send(self, summary: Summary) -> None:
         """Send one message; returns once the other side has taken it. Raises SinkUnavailable.
 
         The texts of a summary are data from agents and tasks: a channel shows them, and lets them do nothing.

@@ -7,7 +7,8 @@ import msgspec
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.notices import Summary
-from tenure.sinks.http_sender import HttpSender, SendFailed, checked_url
+from tenure.core.target_urls import checked_url
+from tenure.sinks.http_sender import HttpSender, SendFailed
 from tenure.sinks.port import SinkUnavailable
 
 LONGEST = limits.SLACK_TEXT
@@ -21,7 +22,7 @@ class SlackChannel:
         self._url, self._http = url, http
         self._shown = checked_url(url, allow_http=allow_http, what="the Slack webhook").shown
 
-    def tell(self, summary: Summary) -> None:
+    def send(self, summary: Summary) -> None:
         body = msgspec.json.encode({"text": text_of(summary)})
         try:
             answer = self._http.post(self._url, {"Content-Type": "application/json", "User-Agent": "tenure"}, body)
@@ -35,7 +36,7 @@ class SlackChannel:
 
 
 def text_of(summary: Summary) -> str:
-    """The message: a line in bold, then the notices. Nothing of a notice is markup or a mention."""
+    """The message: a strong line, then the notices. Nothing of a notice is markup or a mention."""
     lines = [f"*{quoted(summary.title)}*"]
     if summary.count > 1:
         lines += [f"• {quoted(line)}" for line in summary.lines]

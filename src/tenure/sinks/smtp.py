@@ -69,12 +69,12 @@ class MailChannel:
         """`authorities`: a file of CA certificates instead of the system's."""
         self._server, self._authorities, self._seconds = mail_server(url), authorities, seconds
 
-    def tell(self, summary: Summary) -> None:
+    def send(self, summary: Summary) -> None:
         import smtplib
         import ssl
 
         try:
-            self._send(mail_of(summary, self._server))
+            self._deliver(mail_of(summary, self._server))
         except ssl.SSLCertVerificationError as error:
             raise self._failed(f"its certificate is not valid: {error.verify_message}") from error
         except smtplib.SMTPAuthenticationError as error:
@@ -90,12 +90,12 @@ class MailChannel:
             raise self._failed(said if isinstance(said, str) else type(error).__name__) from error
 
     def close(self) -> None:
-        """Every message has a connection of its own."""
+        """Every message has its own connection."""
 
     def _failed(self, why: str) -> SinkUnavailable:
         return SinkUnavailable(f"mail server {self._server.shown}: {why}", "check the channel's URL")
 
-    def _send(self, mail: EmailMessage) -> None:
+    def _deliver(self, mail: EmailMessage) -> None:
         import smtplib
         import ssl
 
