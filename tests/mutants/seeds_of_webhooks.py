@@ -128,7 +128,7 @@ WEBHOOKS = (
         "core/webhook_delivery.py",
         "return webhook.up_at is not None and (delivery.tried_at or delivery.at) < webhook.up_at",
         "return False",
-        f"{TEST_RULES}::test_with_the_first_success_everything_parked_is_due_with_a_new_schedule",
+        f"{TEST_RULES}::test_what_fails_after_a_return_is_not_given_up_for_failures_before_it",
     ),
     Mutant(
         "webhooks: the secret before a rotation does not sign",
@@ -147,8 +147,8 @@ WEBHOOKS = (
     Mutant(
         "webhooks: a hanging receiver costs a timeout for each task",
         "sinks/webhook.py",
-        "return self._left.popleft() if self._left and self._failures < IN_FLIGHT else None",
-        "return self._left.popleft() if self._left else None",
+        "self._failures = 0 if tried.is_delivered else self._failures + 1",
+        "self._failures = 0",
         f"{TEST_WEBHOOK}::test_a_receiver_that_hangs_costs_one_timeout_and_not_one_for_each_task",
     ),
     Mutant(
@@ -196,8 +196,8 @@ WEBHOOKS = (
     Mutant(
         "hooks: a command sees the master key",
         "sinks/command.py",
-        "if not name.startswith(_SECRET)}",
-        "}",
+        "without_master_key(environ)",
+        "dict(environ)",
         f"{TEST_CHANNELS}::test_a_hook_gets_the_event_on_stdin_and_no_shell_reads_it",
     ),
     Mutant(

@@ -147,6 +147,7 @@ _DETAILS = {
     "agent": "?", "branch": "a branch", "budget": "?", "by": "somebody", "from": "?", "holder": "a validator",
     "key": "?", "name": "?", "needs": "another task", "paths": "?", "patterns": "?", "schedule": "?", "scope": "?",
     "sink": "?", "term": "?", "threshold": "?", "to": "?", "track": "?", "trigger": "?", "webhook": "?",
+    "why": "?",
 }  # fmt: skip
 _SHOWN = 3
 

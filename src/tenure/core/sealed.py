@@ -24,6 +24,7 @@ from tenure.core.errors import InvalidInput, SecretUnreadable, TooLarge
 from tenure.core.secret_rows import DataKey
 
 SEALED = "$sealed"
+MASTER_KEY = "TENURE_MASTER_KEY"  # the variables that begin so give the master key
 DIGEST_KEY = "digest"  # the id of a project's digest key
 KEY_BYTES = 32
 NONCE_BYTES = 12
@@ -155,6 +156,11 @@ def current_key(rows: Iterable[DataKey]) -> DataKey | None:
     """The data key that seals: the newest that is not retired."""
     live = [row for row in rows if row.id != DIGEST_KEY and row.retired_at is None]
     return max(live, key=lambda row: (row.created_at, row.id), default=None)
+
+
+def without_master_key(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a process that works for somebody else: agents, hooks, key services."""
+    return {name: value for name, value in environ.items() if not name.startswith(MASTER_KEY)}
 
 
 # --- the form -----------------------------------------------------------------------------------------------

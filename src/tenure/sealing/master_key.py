@@ -30,10 +30,10 @@ from typing import NamedTuple
 from tenure.config import BadConfig
 from tenure.core import limits
 from tenure.core.errors import SecretsOff
-from tenure.core.sealed import KEY_BYTES
+from tenure.core.sealed import KEY_BYTES, MASTER_KEY, without_master_key
 from tenure.user_state import make_private_folder, sync_folder, user_state
 
-VALUE, FILE, COMMAND = VARIABLES = ("TENURE_MASTER_KEY", "TENURE_MASTER_KEY_FILE", "TENURE_MASTER_KEY_COMMAND")
+VALUE, FILE, COMMAND = VARIABLES = (MASTER_KEY, f"{MASTER_KEY}_FILE", f"{MASTER_KEY}_COMMAND")
 EMBEDDED = "master.key"  # in the user's state folder
 MOST = limits.MASTER_KEYS
 FILE_BYTES = MOST * 100
@@ -171,9 +171,8 @@ def _from_command(text: str, environ: Mapping[str, str]) -> MasterKeys:
         raise BadConfig(f"{COMMAND} is not a command: {error}", "quote its arguments as a shell wants them") from None
     if not argv:
         raise BadConfig(f"{COMMAND} is empty", _HOW)
-    without = {name: value for name, value in environ.items() if name not in VARIABLES}
     try:
-        done = run(argv, cwd="/", env=without, seconds=limits.MASTER_KEY_TIMEOUT, keep_stderr=False)
+        done = run(argv, cwd="/", env=without_master_key(environ), seconds=limits.MASTER_KEY_TIMEOUT, keep_stderr=False)
     except NotRun as error:
         raise SecretsOff(f"the master key's command did not run: {error.message}", f"check {COMMAND}") from None
     if done.limit is not None or done.exit != 0:

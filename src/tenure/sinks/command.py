@@ -16,13 +16,13 @@ import msgspec
 
 from tenure.core import limits
 from tenure.core.notices import Summary
+from tenure.core.sealed import without_master_key
 from tenure.processes.bounded_run import CommandRun, NotRun, run
 from tenure.sinks.port import SinkUnavailable
 
 AT_ONCE = limits.COMMANDS_AT_ONCE
 MOST_WAITING = limits.COMMANDS_WAITING
 SECONDS = limits.COMMAND_SECONDS
-_SECRET = "TENURE_MASTER_KEY"  # noqa: S105 the variables that begin so
 
 
 class Job(NamedTuple):
@@ -40,7 +40,7 @@ class CommandRunner:
         self, cwd: str, environ: Mapping[str, str], *, ended: Ended = lambda *_: None, seconds: float = SECONDS
     ) -> None:
         """`ended` hears what became of each job, in one of the threads."""
-        self._cwd, self._env, self._ended, self._seconds = cwd, environment(environ), ended, seconds
+        self._cwd, self._env, self._ended, self._seconds = cwd, without_master_key(environ), ended, seconds
         self._waiting: deque[Job] = deque()
         self._running = 0
         self._changed = threading.Condition()
@@ -118,8 +118,3 @@ class CommandChannel:
 
     def close(self) -> None:
         """The runner belongs to the caller."""
-
-
-def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What a command gets of ours: all but the master key."""
-    return {name: value for name, value in environ.items() if not name.startswith(_SECRET)}
