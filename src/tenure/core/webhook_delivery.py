@@ -137,7 +137,11 @@ def readings(webhooks: Iterable[Webhook], shared: int, now: int) -> dict[int, li
 
 
 def moved(webhook: Webhook, read: int, shared: int, now: int) -> Webhook:
-    """The webhook after the log was read for it up to `read`; one that stopped keeps its own place."""
+    """The webhook after the log was read for it up to `read`; one that stopped keeps its own place.
+
+    `shared` is where the others stand after this step. With their place before it, a webhook that catches up in this
+    step would join them too early, and miss the events between.
+    """
     stays = read >= shared and is_reading(webhook, now)
     return replace(webhook, sequence=None if stays else read)
 
@@ -238,6 +242,18 @@ class Round(NamedTuple):
     disabled: str | None = None  # it was disabled now, for this reason
     is_down: bool = False  # it went down now
     is_back: bool = False  # it was down, and answers again
+
+
+def on_stored(
+    tried: Iterable[tuple[Delivery, Tried | None]], stored: Mapping[str, Delivery]
+) -> list[tuple[Delivery, Tried | None]]:
+    """The tries on the rows as the transaction reads them, for `after_round`.
+
+    While a round was under way its deliveries may have been parked, or delivered by the relay of another leader: those
+    are left out.
+    """
+    found = [(stored.get(delivery.id, delivery), result) for delivery, result in tried]
+    return [(delivery, result) for delivery, result in found if delivery.state == PARKED]
 
 
 def after_round(webhook: Webhook, tried: Sequence[tuple[Delivery, Tried | None]], now: int) -> Round:
