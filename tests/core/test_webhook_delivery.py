@@ -386,6 +386,9 @@ def test_a_paused_webhook_sends_nothing_and_keeps_what_is_parked() -> None:
     assert rule.lanes(row, [delivery(1)], START) == []
     assert not rule.is_reading(row, START)
     assert rule.resumed(row, START).disabled_for is None
+    kept = rule.resumed(rule.paused(webhook(), "paused by ann", START, 40), START + HOUR)
+    assert rule.readings([kept], 90, START + HOUR) == {40: [kept]}
+    assert rule.paused(webhook(sequence=7), "", START, 40).sequence == 7
 
 
 def test_a_delivery_is_replayed_under_the_same_message_id() -> None:

@@ -352,8 +352,10 @@ def surplus(log: Iterable[Delivery]) -> list[Delivery]:
 # --- what people do -----------------------------------------------------------------------------------------
 
 
-def paused(webhook: Webhook, why: str, now: int) -> Webhook:
-    return replace(webhook, enabled=False, disabled_for=why, disabled_at=now, changed_at=now)
+def paused(webhook: Webhook, why: str, now: int, place: int | None = None) -> Webhook:
+    """`place`: where the others stand in the log: a resume reads on from there. None: it misses the events of the pause."""
+    sequence = place if webhook.sequence is None else webhook.sequence
+    return replace(webhook, enabled=False, disabled_for=why, disabled_at=now, sequence=sequence, changed_at=now)
 
 
 def resumed(webhook: Webhook, now: int) -> Webhook:
