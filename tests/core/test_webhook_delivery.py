@@ -262,6 +262,19 @@ def test_whatever_the_receiver_does_each_task_is_delivered_in_order_and_nothing_
     assert endpoint.row.delivered == len(sent)
 
 
+def test_a_round_counts_on_the_rows_as_they_are_stored_now() -> None:
+    """Its deliveries were parked, and one was delivered by another leader, while the round was under way."""
+    first, second = delivery(1), delivery(2, "t2")
+    parked = rule.after_round(webhook(), [(first, None), (second, None)], START)
+    stored = {one.id: one for one in parked.deliveries}
+    stored[second.id] = replace(stored[second.id], state="delivered")
+    tried = rule.on_stored([(first, OK), (second, OK)], stored)
+    after = rule.after_round(replace(parked.webhook, parked=1, delivered=1), tried, START + SECOND)
+    assert (after.webhook.parked, after.webhook.delivered) == (0, 2)
+    assert [(one.id, one.parked_at) for one in after.deliveries] == [(first.id, START)]
+    assert rule.on_stored([(first, OK)], {}) == [(first, OK)]
+
+
 # --- down, back, disabled -----------------------------------------------------------------------------------
 
 
@@ -373,6 +386,9 @@ def test_a_paused_webhook_sends_nothing_and_keeps_what_is_parked() -> None:
     assert rule.lanes(row, [delivery(1)], START) == []
     assert not rule.is_reading(row, START)
     assert rule.resumed(row, START).disabled_for is None
+    kept = rule.resumed(rule.paused(webhook(), "paused by ann", START, 40), START + HOUR)
+    assert rule.readings([kept], 90, START + HOUR) == {40: [kept]}
+    assert rule.paused(webhook(sequence=7), "", START, 40).sequence == 7
 
 
 def test_a_delivery_is_replayed_under_the_same_message_id() -> None:
@@ -401,6 +417,7 @@ def test_webhooks_share_one_reading_and_one_that_was_down_has_its_own_until_it_h
     found = rule.readings([a, b, late, down], 50, START)
     assert {place: len(rows) for place, rows in found.items()} == {50: 2, 10: 1}
     assert rule.moved(late, 30, 50, START).sequence == 30
+    assert rule.moved(late, 55, 60, START).sequence == 55  # the others went on to 60 in the same step
     assert rule.moved(late, 50, 50, START).sequence is None
     assert rule.moved(replace(a, down_since=START), 50, 50, START).sequence == 50
     assert rule.moved(a, 60, 60, START).sequence is None

@@ -85,4 +85,11 @@ SECRETS = (
         "        if False:\n",
         f"{TEST_MASTER_KEY}::test_a_server_makes_no_key",
     ),
+    Mutant(
+        "secrets: an agent of `run` sees the master key",
+        "agents/runner/attempt.py",
+        "in without_master_key(options.environ).items()",
+        "in options.environ.items()",
+        "tests/runner/test_attempts.py::test_an_agent_knows_its_task_and_may_speak_of_it",
+    ),
 )

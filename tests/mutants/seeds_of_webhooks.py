@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+TEST_CHANNELS = "tests/sinks/test_channels.py"
 TEST_HTTP_SENDER = "tests/sinks/test_http_sender.py"
+TEST_NOTICES = "tests/core/test_notices.py"
 TEST_RULES = "tests/core/test_webhook_delivery.py"
 TEST_WEBHOOK = "tests/sinks/test_webhook.py"
 
@@ -67,7 +69,7 @@ WEBHOOKS = (
     ),
     Mutant(
         "webhooks: http needs no permission",
-        "sinks/http_sender.py",
+        "core/target_urls.py",
         'if parts.scheme == "http" and not allow_http:',
         "if False:",
         f"{TEST_HTTP_SENDER}::test_a_url_that_may_not_be_sent_to_is_refused_with_its_reason",
@@ -126,7 +128,7 @@ WEBHOOKS = (
         "core/webhook_delivery.py",
         "return webhook.up_at is not None and (delivery.tried_at or delivery.at) < webhook.up_at",
         "return False",
-        f"{TEST_RULES}::test_with_the_first_success_everything_parked_is_due_with_a_new_schedule",
+        f"{TEST_RULES}::test_what_fails_after_a_return_is_not_given_up_for_failures_before_it",
     ),
     Mutant(
         "webhooks: the secret before a rotation does not sign",
@@ -145,8 +147,64 @@ WEBHOOKS = (
     Mutant(
         "webhooks: a hanging receiver costs a timeout for each task",
         "sinks/webhook.py",
-        "return self._left.popleft() if self._left and self._failures < IN_FLIGHT else None",
-        "return self._left.popleft() if self._left else None",
+        "self._failures = 0 if tried.is_delivered else self._failures + 1",
+        "self._failures = 0",
         f"{TEST_WEBHOOK}::test_a_receiver_that_hangs_costs_one_timeout_and_not_one_for_each_task",
+    ),
+    Mutant(
+        "notices: every notice is a message",
+        "core/notices.py",
+        "after_last = kind.sent[-1] + WINDOW",
+        "after_last = kind.sent[-1]",
+        f"{TEST_NOTICES}::test_500_dead_letters_in_a_minute_make_at_most_two_messages",
+    ),
+    Mutant(
+        "notices: an hour has no limit",
+        "core/notices.py",
+        "full = kind.sent[-MOST_AN_HOUR] + HOUR if len(kind.sent) >= MOST_AN_HOUR else 0",
+        "full = 0",
+        f"{TEST_NOTICES}::test_a_channel_gets_at_most_20_messages_of_a_kind_in_any_hour_and_every_notice_is_counted",
+    ),
+    Mutant(
+        "notices: a message that failed is forgotten",
+        "core/notices.py",
+        "count=kind.count + summary.count,",
+        "count=kind.count,",
+        f"{TEST_NOTICES}::test_a_message_that_cannot_be_sent_waits_with_what_came_meanwhile",
+    ),
+    Mutant(
+        "notices: an agent's text mentions everybody",
+        "sinks/slack.py",
+        'text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")',
+        "text",
+        f"{TEST_CHANNELS}::test_no_text_of_an_agent_mentions_anybody_or_is_markup",
+    ),
+    Mutant(
+        "notices: mail goes out without TLS",
+        "sinks/smtp.py",
+        "                smtp.starttls(context=context)  # raises where the server does not offer it\n",
+        "                pass\n",
+        f"{TEST_CHANNELS}::test_a_server_without_tls_gets_nothing",
+    ),
+    Mutant(
+        "notices: the mail server's certificate is not checked",
+        "sinks/smtp.py",
+        "ssl.create_default_context(cafile=self._authorities)",
+        "ssl._create_unverified_context()",
+        f"{TEST_CHANNELS}::test_a_certificate_of_another_name_or_authority_is_refused_and_nothing_is_sent",
+    ),
+    Mutant(
+        "hooks: a command sees the master key",
+        "sinks/command.py",
+        "without_master_key(environ)",
+        "dict(environ)",
+        f"{TEST_CHANNELS}::test_a_hook_gets_the_event_on_stdin_and_no_shell_reads_it",
+    ),
+    Mutant(
+        "hooks: one command at a time",
+        "sinks/command.py",
+        "if self._running < AT_ONCE:",
+        "if self._running < 1:",
+        f"{TEST_CHANNELS}::test_four_hooks_run_at_once_and_the_others_wait",
     ),
 )

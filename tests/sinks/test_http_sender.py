@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.core.errors import InvalidInput
+from tenure.core.target_urls import checked_url
 from tenure.sinks.addresses import is_allowed, is_public, judged, networks_of, parsed
-from tenure.sinks.http_sender import LARGEST_ANSWER, HttpSender, SendFailed, checked_url
+from tenure.sinks.http_sender import LARGEST_ANSWER, HttpSender, SendFailed
 from tests.sinks.receivers import Behave, Receiver, Request, answer, authority, in_turn
 
 LOOPBACK = networks_of(["127.0.0.0/8"])

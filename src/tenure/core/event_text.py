@@ -145,8 +145,9 @@ TEXTS: dict[str, str] = {
 # Fields of `details` that a sentence names, and what stands there in an event without them.
 _DETAILS = {
     "agent": "?", "branch": "a branch", "budget": "?", "by": "somebody", "from": "?", "holder": "a validator",
-    "key": "?", "needs": "another task", "patterns": "?", "schedule": "?", "scope": "?", "term": "?",
-    "threshold": "?", "to": "?", "track": "?", "trigger": "?",
+    "key": "?", "name": "?", "needs": "another task", "paths": "?", "patterns": "?", "schedule": "?", "scope": "?",
+    "sink": "?", "term": "?", "threshold": "?", "to": "?", "track": "?", "trigger": "?", "webhook": "?",
+    "why": "?",
 }  # fmt: skip
 _SHOWN = 3
 

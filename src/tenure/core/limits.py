@@ -296,6 +296,20 @@ WEBHOOK_DOWN = limit(10 * _MINUTES * _US, "us", "an endpoint without a successfu
 WEBHOOK_PARKED = limit(1000, "deliveries", "parked deliveries of a webhook", _FIXED, "it is down until there are fewer")
 WEBHOOK_LOG = limit(1000, "deliveries", "the delivery log of a webhook", _FIXED, "the oldest are dropped")
 WEBHOOK_RETRY_AFTER = limit(_DAYS * _US, "us", "`Retry-After` of a receiver", _FIXED, "a longer one counts as this")
+NOTICE_WINDOW = limit(60 * _US, "us", "notices of one kind after a message", _FIXED,
+    "they go out in one message")
+NOTICES_AN_HOUR = limit(20, "messages", "one channel and kind of notice, in an hour", _FIXED,
+    "the rest goes out as one digest")
+NOTICES_NAMED = limit(10, "notices", "notices named in one message", _FIXED, "the rest is counted")
+NOTICE_TEXT = limit(500, "characters", "one notice", _FIXED, _CUT)
+NOTICE_STORE_UNAVAILABLE = limit(5 * _MINUTES * _US, "us", "a store that is unavailable", _FIXED, "people get a notice")
+COMMANDS_AT_ONCE = limit(4, "commands", "local hooks and command notices at the same time", _FIXED, "the rest waits")
+COMMANDS_WAITING = limit(1000, "events", "events that wait for a local hook", _FIXED, "the oldest are dropped")
+COMMAND_SECONDS = limit(10.0, "s", "one local hook or command notice", _FIXED, "its process group is killed")
+HOOK_COMMANDS = limit(10, "commands", "one local hook", _FIXED, _INVALID)
+SLACK_TEXT = limit(3000, "characters", "a message to Slack", _FIXED, _CUT)
+MAIL_SUBJECT = limit(200, "characters", "the subject of a mail", _FIXED, _CUT)
+MAIL_RECIPIENTS = limit(20, "addresses", "a mail", _FIXED, _INVALID)
 
 _sections.append("Secrets")
 SECRET_BYTES = limit(64 * _KIB, "bytes", "a secret", _FIXED, _TOO_LARGE)

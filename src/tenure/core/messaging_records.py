@@ -93,7 +93,7 @@ class Delivery(Row, frozen=True, kw_only=True):
     status: int | None = None
     error: str | None = None
     duration: int | None = None  # of the last try
-    body: bytes = b""  # while it is not delivered: what is sent, byte by byte the same
+    body: bytes = b""  # until it is delivered: every try sends these bytes
 
 
 class DataKey(Row, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Sealed values: their form, and which key seals. Pure; the cipher is handed in (`tenure.sealing`).
+"""Sealed values: their form, and which key seals. Pure; the cipher is an argument (`tenure.sealing`).
 
 A secret is sealed before a command reaches its handler, so that rows, events, archive, exports and sinks only ever have
 the sealed form: `{"$sealed": {key, nonce, text, digest}}`, in a column of bytes the same as JSON. `digest` is an HMAC
@@ -24,6 +24,7 @@ from tenure.core.errors import InvalidInput, SecretUnreadable, TooLarge
 from tenure.core.messaging_records import DataKey
 
 SEALED = "$sealed"
+MASTER_KEY = "TENURE_MASTER_KEY"  # the variables that begin so give the master key
 DIGEST_KEY = "digest"  # the id of a project's digest key
 KEY_BYTES = 32
 NONCE_BYTES = 12
@@ -72,7 +73,7 @@ class Sealer(Protocol):
 class ProjectSeals:
     """Seals and opens the values of one project with the data keys that a transaction has read.
 
-    `made` collects the rows that the caller must save with what was sealed: the first secret of a project makes its
+    `made` collects the rows that the caller must save with the sealed value: the first secret of a project makes its
     keys. `token` gives random bytes.
     """
 
@@ -155,6 +156,11 @@ def current_key(rows: Iterable[DataKey]) -> DataKey | None:
     """The data key that seals: the newest that is not retired."""
     live = [row for row in rows if row.id != DIGEST_KEY and row.retired_at is None]
     return max(live, key=lambda row: (row.created_at, row.id), default=None)
+
+
+def without_master_key(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a process that works for somebody else: agents, hooks, key services."""
+    return {name: value for name, value in environ.items() if not name.startswith(MASTER_KEY)}
 
 
 # --- the form -----------------------------------------------------------------------------------------------

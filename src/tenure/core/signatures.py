@@ -136,7 +136,7 @@ def _any_equal(wanted: Iterable[bytes], given: Iterable[bytes]) -> bool:
 
 
 def _standard(keys: Iterable[bytes], id: str, time: str, body: bytes) -> list[bytes]:
-    """The one rule of Standard Webhooks, for what is verified and what is sent."""
+    """The one rule of Standard Webhooks, to verify and to send."""
     signed = b"%b.%b.%b" % (id.encode(), time.encode(), body)
     return [b"v1," + b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in keys]
 

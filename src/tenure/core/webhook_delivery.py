@@ -1,7 +1,7 @@
 """Webhooks: which events one gets, when a delivery is tried again, when its endpoint is down or disabled. Pure.
 
 A delivery that fails is tried again 5 s, 30 s, 2 min, 10 min and 1 h later, then every 6 h for 3 days. Meanwhile it is
-parked in a row of its own: later deliveries of the same task wait behind it, and the reading of the log goes on.
+parked in its own row: later deliveries of the same task wait behind it, and the reading of the log goes on.
 
 An endpoint without any success for ten minutes, or with more than a thousand parked deliveries, is *down*: nothing more
 is read for it, and one delivery at a time is tried, at the times that a delivery of the first failure would have. With
@@ -25,6 +25,7 @@ from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.events import KINDS, Event
 from tenure.core.messaging_records import WEEK, Delivery, Webhook
 from tenure.core.records import replace
+from tenure.core.target_urls import checked_url
 
 STATUS_CHANGED = "task.status_changed"
 SECRET_PATH = "secret"  # noqa: S105 where its secret and the one before are sealed
@@ -55,6 +56,12 @@ _SECONDS = re.compile(r"[0-9]{1,9}")
 def owner_of(webhook: str) -> str:
     """The owner text under which its secrets are sealed."""
     return f"webhook:{webhook}"
+
+
+def check_url(url: str, *, allow_http: bool = False) -> str:
+    """The URL of a webhook, as far as its text says. `allow_http`: the deployment's owner allows it."""
+    checked_url(url, allow_http=allow_http)
+    return url
 
 
 def check_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
@@ -109,7 +116,7 @@ def new_delivery(webhook: Webhook, event: Event, kind: str, body: bytes, now: in
     )  # fmt: skip
 
 
-# --- what is read and tried ---------------------------------------------------------------------------------
+# --- reading and trying ---------------------------------------------------------------------------------
 
 
 def is_reading(webhook: Webhook, now: int) -> bool:
@@ -136,7 +143,11 @@ def holds_back(webhook: Webhook, now: int) -> bool:
 
 
 def moved(webhook: Webhook, read: int, shared: int, now: int) -> Webhook:
-    """The webhook after the log was read for it up to `read`; one that stopped keeps its own place."""
+    """The webhook after the log was read for it up to `read`; one that stopped keeps its own place.
+
+    `shared` is where the others stand after this step. With their place before it, a webhook that catches up in this
+    step would join them too early, and miss the events between.
+    """
     stays = read >= shared and is_reading(webhook, now)
     return replace(webhook, sequence=None if stays else read)
 
@@ -147,7 +158,7 @@ Lanes = list[list[Delivery]]
 def lanes(webhook: Webhook, deliveries: Iterable[Delivery], now: int) -> Lanes:
     """What may be tried now: in each lane the deliveries of one task, in order; a lane ends at its first failure.
 
-    `deliveries` are all that are parked, and new ones. A delivery without a task is a lane of its own.
+    `deliveries`: every parked one, and new ones. A delivery without a task has its own lane.
     """
     if not webhook.enabled or (webhook.wait_until is not None and now < webhook.wait_until):
         return []
@@ -239,10 +250,22 @@ class Round(NamedTuple):
     is_back: bool = False  # it was down, and answers again
 
 
+def on_stored(
+    tried: Iterable[tuple[Delivery, Tried | None]], stored: Mapping[str, Delivery]
+) -> list[tuple[Delivery, Tried | None]]:
+    """The tries on the rows as the transaction reads them, for `after_round`.
+
+    While a round was under way its deliveries may have been parked, or delivered by the relay of another leader: those
+    are left out.
+    """
+    found = [(stored.get(delivery.id, delivery), result) for delivery, result in tried]
+    return [(delivery, result) for delivery, result in found if delivery.state == PARKED]
+
+
 def after_round(webhook: Webhook, tried: Sequence[tuple[Delivery, Tried | None]], now: int) -> Round:
     """`tried`: in the order in which the answers came; None for a delivery that was not tried.
 
-    What was not tried is due five seconds later.
+    An untried delivery is due five seconds later.
     """
     before = webhook
     for _, result in tried:
@@ -335,12 +358,14 @@ def surplus(log: Iterable[Delivery]) -> list[Delivery]:
 # --- what people do -----------------------------------------------------------------------------------------
 
 
-def paused(webhook: Webhook, why: str, now: int) -> Webhook:
-    return replace(webhook, enabled=False, disabled_for=why, disabled_at=now, changed_at=now)
+def paused(webhook: Webhook, why: str, now: int, place: int | None = None) -> Webhook:
+    """`place`: where the others stand in the log: a resume reads on from there. None: it misses what came meanwhile."""
+    sequence = place if webhook.sequence is None else webhook.sequence
+    return replace(webhook, enabled=False, disabled_for=why, disabled_at=now, sequence=sequence, changed_at=now)
 
 
 def resumed(webhook: Webhook, now: int) -> Webhook:
-    """Enabled again; all that is parked is due at once, with its whole schedule before it."""
+    """Enabled again; every parked delivery is due at once, with its whole schedule before it."""
     return replace(
         webhook, enabled=True, disabled_for=None, disabled_at=None, failing_since=None, down_since=None,
         wait_until=None, up_at=now, changed_at=now,

@@ -6,7 +6,7 @@ A wrapped key is `1` (one byte: the form), the master key's id (8 bytes), a nonc
     ["tenure data key", TENANT, PROJECT, KEY ID]        of a wrapped key
     ["tenure sealed", TENANT, PROJECT, OWNER, PATH]     of a sealed value
 
-Nonces are handed in, 12 random bytes each: a data key may seal four thousand million values before two of them would
+Nonces are arguments, 12 random bytes each: a data key may seal four thousand million values before two of them would
 be likely to meet.
 """
 
@@ -28,7 +28,7 @@ FORM = b"\x01"
 _ID_END = 1 + 8
 _NONCE_END = _ID_END + NONCE_BYTES
 _WRAPPED_BYTES = _NONCE_END + KEY_BYTES + TAG_BYTES
-_KEPT = 1000  # unwrapped data keys in memory; a project has a few
+_REMEMBERED = 1000  # unwrapped data keys in memory; a project has a few
 
 
 class Cipher:
@@ -54,7 +54,7 @@ class Cipher:
 
     def open(self, place: Place, sealed: Sealed, key: DataKey, digest_key: DataKey) -> bytes:
         value = _decrypted(self._key(place.tenant, key), sealed.nonce, sealed.text, _of_value(place))
-        # The digest is no part of what the tag covers, and yet it decides whether a secret has changed.
+        # The tag does not cover the digest, and yet the digest decides whether a secret has changed.
         if value is None or not hmac.compare_digest(self.digest(place.tenant, value, digest_key), sealed.digest):
             raise SecretUnreadable(
                 f"{place.path} of {place.owner} is damaged, or was moved here from another place", HINT
@@ -69,7 +69,7 @@ class Cipher:
         key = self._unwrapped.get(found)
         if key is None:
             key = self._unwrap(tenant, row)
-            if len(self._unwrapped) >= _KEPT:
+            if len(self._unwrapped) >= _REMEMBERED:
                 self._unwrapped.clear()
             self._unwrapped[found] = key
         return key

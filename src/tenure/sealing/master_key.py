@@ -1,4 +1,4 @@
-"""The master key: where it comes from, and what is said where there is none.
+"""The master key: where it comes from, and the error where there is none.
 
 | source | |
 | --- | --- |
@@ -30,13 +30,13 @@ from typing import NamedTuple
 from tenure.config import BadConfig
 from tenure.core import limits
 from tenure.core.errors import SecretsOff
-from tenure.core.sealed import KEY_BYTES
+from tenure.core.sealed import KEY_BYTES, MASTER_KEY, without_master_key
 from tenure.user_state import make_private_folder, sync_folder, user_state
 
-VALUE, FILE, COMMAND = VARIABLES = ("TENURE_MASTER_KEY", "TENURE_MASTER_KEY_FILE", "TENURE_MASTER_KEY_COMMAND")
+VALUE, FILE, COMMAND = VARIABLES = (MASTER_KEY, f"{MASTER_KEY}_FILE", f"{MASTER_KEY}_COMMAND")
 EMBEDDED = "master.key"  # in the user's state folder
 MOST = limits.MASTER_KEYS
-LARGEST_FILE = MOST * 100
+FILE_BYTES = MOST * 100
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
 _HOW = f"set {VALUE}, {FILE} or {COMMAND} to a key of {KEY_BYTES} bytes, as `openssl rand -base64 {KEY_BYTES}` prints"
 
@@ -60,7 +60,7 @@ class MasterKeys(NamedTuple):
 class KeySource:
     """Reads the master keys when they are first needed, and keeps them. Safe to share between threads.
 
-    `is_embedded`: the store is this user's own file, so that a key file may be made for it; `say` is told so.
+    `is_embedded`: the store is this user's own file, so a key file may be made for it; `say` gets a sentence about it.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class KeySource:
         self._keys: MasterKeys | None = None
 
     def keys(self, *, make: bool = False) -> MasterKeys:
-        """Raises SecretsOff where there is no key, BadConfig where what is configured is not one.
+        """Raises SecretsOff where there is no key, BadConfig where the configured value is not one.
 
         `make`: an embedded store's missing key is made. Never to open something: a new key opens nothing.
         """
@@ -155,8 +155,8 @@ def _from_file(path: str) -> MasterKeys:
                 f"`chmod 600 {path}`, and replace the key if others may have read it",
             )
         if found.st_uid not in (os.getuid(), 0):
-            raise BadConfig(f"the master key {path} belongs to another user", "use a file of your own")
-        content = os.read(handle, LARGEST_FILE)
+            raise BadConfig(f"the master key {path} belongs to another user", "use your own file")
+        content = os.read(handle, FILE_BYTES)
     finally:
         os.close(handle)
     return _parsed(content.decode("ascii", "replace"), path)
@@ -171,9 +171,8 @@ def _from_command(text: str, environ: Mapping[str, str]) -> MasterKeys:
         raise BadConfig(f"{COMMAND} is not a command: {error}", "quote its arguments as a shell wants them") from None
     if not argv:
         raise BadConfig(f"{COMMAND} is empty", _HOW)
-    without = {name: value for name, value in environ.items() if name not in VARIABLES}
     try:
-        done = run(argv, cwd="/", env=without, seconds=limits.MASTER_KEY_TIMEOUT, keep_stderr=False)
+        done = run(argv, cwd="/", env=without_master_key(environ), seconds=limits.MASTER_KEY_TIMEOUT, keep_stderr=False)
     except NotRun as error:
         raise SecretsOff(f"the master key's command did not run: {error.message}", f"check {COMMAND}") from None
     if done.limit is not None or done.exit != 0:

@@ -2,7 +2,7 @@
 
 A user chooses the URL of a webhook, and the server sends to it: without a check, the user could reach what only the
 server can, such as a cloud's metadata service. So only addresses of the public internet are allowed, and networks that
-the owner of the deployment names. What is judged is the address that is connected to, never the name.
+the owner of the deployment names. The check is on the address of the connection, never on the name.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _V6 = tuple(
         ),
     )
 )
-_V6_PUBLIC = IPv6Network("2000::/3")  # all that is assigned; the rest is loopback, link-local, private or reserved
+_V6_PUBLIC = IPv6Network("2000::/3")  # everything assigned; the rest is loopback, link-local, private or reserved
 
 
 def judged(address: Address) -> Address:

@@ -17,7 +17,6 @@ once anyway. Nothing of a URL but scheme, name and port is in any error: paths o
 from __future__ import annotations
 
 import io
-import re
 import selectors
 import socket
 import threading
@@ -26,10 +25,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput
+from tenure.core.target_urls import Target, checked_url
 from tenure.sinks.addresses import Address, Network, is_allowed, parsed
 
 if TYPE_CHECKING:
@@ -38,37 +36,14 @@ if TYPE_CHECKING:
 SECONDS = limits.SEND_SECONDS
 LARGEST_ANSWER = limits.SEND_ANSWER
 MOST_IDLE = limits.SEND_IDLE
-LONGEST_URL = limits.SEND_URL
 REUSE = 30.0  # seconds after which an idle connection is not used again
 _OVERHEAD = 64 * 1024  # bytes of status line and headers, beside the body
-_PORTS = {"https": 443, "http": 80}
-_HOST = re.compile(r"[A-Za-z0-9._-]{1,253}")
-_PRINTABLE = re.compile(r"[\x21-\x7e]+")
 
 Resolve = Callable[[str, int], Sequence[str]]
 
 
 class SendFailed(Exception):
     """No answer. The message says why, without any secret."""
-
-
-class Target(NamedTuple):
-    """A checked URL."""
-
-    scheme: str
-    host: str
-    port: int
-    path: str  # with the query
-
-    @property
-    def shown(self) -> str:
-        """What may be printed of it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}" + ("" if self.port == _PORTS[self.scheme] else f":{self.port}")
-
-    @property
-    def authority(self) -> str:
-        return self.shown.partition("://")[2]
 
 
 class Answer(NamedTuple):
@@ -78,35 +53,6 @@ class Answer(NamedTuple):
     seconds: float
 
 
-def checked_url(url: str, *, allow_http: bool = False, what: str = "url") -> Target:
-    """The parts of a URL that may be sent to, as far as the text says; its addresses are judged when it is used."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        parts, host, port = urlsplit(""), None, None
-    if len(url) > LONGEST_URL or not _PRINTABLE.fullmatch(url) or parts.scheme not in _PORTS or not host or port == 0:
-        raise InvalidInput(
-            f"{what} is not a valid URL", f"as in https://host/path, of at most {LONGEST_URL} characters"
-        )
-    if parts.scheme == "http" and not allow_http:
-        raise InvalidInput(f"{what} must begin with https://", "http is for deployments whose owner allows it")
-    if parts.username is not None or parts.password is not None:
-        raise InvalidInput(f"{what} may not have a user name or a password", "deliveries are signed with the secret")
-    if parts.fragment:
-        raise InvalidInput(f"{what} may not have a fragment", "leave out what follows #")
-    if ":" in host:
-        host = host.partition("%")[0]  # a zone names an interface of this machine
-        try:
-            parsed(host)
-        except ValueError:
-            raise InvalidInput(f"{what} has an invalid address", "as in https://[2001:db8::1]/path") from None
-    elif not _HOST.fullmatch(host):
-        raise InvalidInput(f"{what} has an invalid name", "write an international name in its xn-- form")
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(parts.scheme, host, port or _PORTS[parts.scheme], path)
-
-
 def resolved(host: str, port: int) -> Sequence[str]:
     """The addresses of a name, as the system's resolver gives them."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -114,7 +60,7 @@ def resolved(host: str, port: int) -> Sequence[str]:
 
 
 class HttpSender:
-    """Safe to share between threads: each delivery in flight has a connection of its own."""
+    """Safe to share between threads: each delivery in flight has its own connection."""
 
     def __init__(
         self,
@@ -253,7 +199,7 @@ class HttpSender:
             family = socket.AF_INET if address.version == 4 else socket.AF_INET6
             sock = socket.socket(family, socket.SOCK_STREAM)
             try:
-                # What is left is shared: an address that swallows packets must leave time for the others.
+                # They share the rest of the time: an address that swallows packets must leave time for the others.
                 sock.settimeout(_left(until, self._monotonic) / (len(addresses) - number))
                 sock.connect((str(address), target.port))
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -279,7 +225,7 @@ class HttpSender:
         return wrapped
 
     def _shake_hands(self, sock: ssl.SSLSocket, target: Target, until: float) -> None:
-        """The handshake is several reads; together they may take no longer than what is left of the whole."""
+        """The handshake is several reads; together they may take no longer than the rest of the time."""
         import ssl
 
         sock.settimeout(0.0)
@@ -360,7 +306,7 @@ def _content(response: HTTPResponse) -> tuple[bytes, bool]:
 
 
 class _TimedSocket:
-    """What http.client uses of a socket, with one deadline for all of it and a limit on what is read."""
+    """What http.client uses of a socket, with one deadline and a limit on the bytes read."""
 
     def __init__(self, sock: socket.socket, until: float, monotonic: Callable[[], float]) -> None:
         self._sock, self._until, self._monotonic = sock, until, monotonic

@@ -29,7 +29,7 @@ Result = tuple[Delivery, Tried | None]
 
 
 def body_of(kind: str, event: Event, message: Message) -> bytes:
-    """What is sent: the envelope; for `task.status_changed` with the six fields of that message beside it."""
+    """The body: the envelope; for `task.status_changed` with the six fields of that message beside it."""
     if kind != STATUS_CHANGED:
         return message.body
     envelope = msgspec.json.decode(message.body, type=dict[str, msgspec.Raw])
@@ -73,7 +73,7 @@ class WebhookSender:
     ) -> list[Result]:
         """Try the lanes, each in order up to its first failure, up to eight at the same time.
 
-        The results come in the order of the answers, then what was not tried. The round ends early when as many
+        The results come in the order of the answers, then the untried deliveries. The round ends early when as many
         deliveries in a row have failed as may be in flight, so that a receiver that hangs costs one timeout and not a
         thousand; where the first lane fails, if `is_cautious`: it goes alone; and where `is_wanted` is False, as for a
         relay that does not lead any more.

@@ -109,11 +109,11 @@ class WebhookRelay:
         rounds = [(one, self._started(one)) for one in works]
         for one, future in rounds:
             if future is not None and one.webhook.failing_since is None:
-                self._save(led, one, future.result(), place)
+                self._save(led, one, future.result(), read)
                 continue
             if future is not None:
                 self._under_way[one.webhook.project, one.webhook.id] = future
-            self._save(led, one, (), place)
+            self._save(led, one, (), read)
         self._move(led, place, read)
         return more
 

@@ -8,7 +8,7 @@ from tenure.core import commands, inputs, limits, signatures
 from tenure.core import queries as q
 from tenure.core import triggers as trigger_rule
 from tenure.core import webhook_delivery as rule
-from tenure.core.digests import digest_of
+from tenure.core.commands.command import digest_of
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.events import Event
 from tenure.core.filters import Range
@@ -22,7 +22,6 @@ from tenure.engine.runtime.seals import open_sealed, seal
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 from tenure.engine.sources.schedules import check_source_name
 from tenure.sinks.envelope import messages_of
-from tenure.sinks.http_sender import checked_url
 from tenure.sinks.webhook import body_of
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def set_webhook(work: UnitOfWork, cmd: commands.SetWebhook) -> Outcome:
     name = check_source_name(cmd.webhook, "webhook")
     kinds = rule.check_kinds(cmd.kinds)
     where = trigger_rule.check_filter(cmd.where)
-    checked_url(cmd.url, allow_http=work.context.allow_http)
+    rule.check_url(cmd.url, allow_http=work.context.allow_http)
     before = work.get(Webhook, cmd.project, name)
     if before is None and work.tally(Webhook, {"project": cmd.project}, rule.MOST) >= rule.MOST:
         raise LimitReached(f"{cmd.project} has {rule.MOST} webhooks, the maximum", "remove one first")
@@ -106,11 +105,8 @@ def pause_webhook(work: UnitOfWork, cmd: commands.PauseWebhook) -> Outcome:
     row = named(work, cmd.project, cmd.webhook)
     if not row.enabled:
         return _done(work, "UNCHANGED", row)
-    row = rule.paused(row, inputs.check_text(cmd.reason, "reason", 500) or "paused by a person", work.now)
-    if row.sequence is None:  # from here on it has its own place in the log
-        listen(work)
-        shared = work.get(Sink, STORE, READER)
-        row = replace(row, sequence=shared.sequence if shared is not None else end_of_log(work))
+    why = inputs.check_text(cmd.reason, "reason", 500) or "paused by a person"
+    row = rule.paused(row, why, work.now, listen(work).sequence)
     _record(work, "webhook.paused", row)
     return _done(work, "UPDATED", row)
 
@@ -180,12 +176,11 @@ def _body_again(work: UnitOfWork, delivery: Delivery) -> bytes:
 # --- what they share ----------------------------------------------------------------------------------------
 
 
-def listen(work: UnitOfWork) -> None:
-    """Have the log read for webhooks from here on."""
+def listen(work: UnitOfWork) -> Sink:
+    """The place of all webhooks in the log; the first one has it read from here on."""
     work.need_locks(STORE, lasting=False)
-    if work.get(Sink, STORE, READER) is None:
-        row = Sink(project=STORE, id=READER, sequence=end_of_log(work), url="webhooks", created_at=work.now)
-        work.put(row)
+    new = Sink(project=STORE, id=READER, sequence=end_of_log(work), url="webhooks", created_at=work.now)
+    return work.get(Sink, STORE, READER) or work.put(new)
 
 
 def body_for(work: UnitOfWork, kind: str, event: Event) -> bytes:
