@@ -316,6 +316,24 @@ SECRET_BYTES = limit(64 * _KIB, "bytes", "a secret", _FIXED, _TOO_LARGE)
 MASTER_KEY_TIMEOUT = limit(10.0, "s", "the command that prints the master key", _FIXED, "refused with `SECRETS_OFF`")
 MASTER_KEYS = limit(10, "keys", "the current master key and those before it", _FIXED, "refused with `BAD_CONFIG`")
 
+_sections.append("Sinks")
+MESSAGE_BYTES = limit(256 * _KIB, "bytes", "a message to a sink", _FIXED,
+    "its payload is cut to ids, and `truncated` is set")
+NATS_DUPLICATES = limit(120, "s", "a message id that a stream of NATS knows", "the stream's settings",
+    "a repeat is stored again, with the same id")
+COMMANDS_KEPT = limit(7 * _DAYS, "s", "a command in a stream of NATS", "the stream's settings", "deleted by the broker")
+EVENTS_KEPT = limit(30 * _DAYS, "s", "an event in a stream of NATS", "the stream's settings", "deleted by the broker")
+COMMANDS_WAITING = limit(10_000, "messages", "a queue of commands in RabbitMQ, or a stream in Redis", _FIXED,
+    "the oldest is dropped; ready tasks are announced again")
+COMMAND_LIFETIME = limit(10 * _MINUTES, "s", "a command in a queue of RabbitMQ", _FIXED,
+    "dropped; ready tasks are announced again")
+LETTERS_WAITING = limit(100_000, "messages", "dead letters in RabbitMQ or Redis", _FIXED, "the oldest is dropped")
+EVENTS_WAITING = limit(100_000, "messages", "the stream of events in Redis", "option `length` of the sink's URL",
+    "the oldest is dropped")
+REDIS_IDS = limit(10_000, "ids", "ids kept beside a stream of Redis", _FIXED, "an older repeat is appended again")
+MAILBOX_IDLE = limit(7 * _DAYS, "s", "the mailbox of an agent in RabbitMQ or Redis that nobody uses", _FIXED,
+    "deleted by the broker; mail stays in the store")
+
 _sections.append("Reads")
 LISTED = limit(1000, "rows", "one page of tasks, budgets, usage or validations", "argument `limit`, up to this",
     "a larger number counts as this")

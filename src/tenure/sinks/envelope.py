@@ -16,18 +16,20 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.events import Event
 from tenure.core.instants import format_instant, is_instant
 from tenure.core.records import DeadLetter, Task
 from tenure.core.records import Message as Mail
 from tenure.core.team import TYPE
-from tenure.sinks import names
+from tenure.sinks import fields, names
 from tenure.sinks.port import Message
 
 SCHEMA_VERSION = names.VERSION
-LONGEST_PAYLOAD = 256 * 1024  # bytes; a longer payload is cut to its ids
+LONGEST = limits.MESSAGE_BYTES
 EMITTED = "agent.emitted"
-_IDS = ("task_id", "key", "type", "previous_state", "new_state", "generation", "agent_id", "session_id", "attempt")
+_IDS = tuple(field.name for field in fields.fields_of(fields.IDS))
+_UNCHANGED: dict[str, str] = {}
 
 # Why a task is offered to workers: by the kind of the event that made it ready.
 _NEW = frozenset({"task.created", "task.ready", "task.published"})
@@ -157,7 +159,7 @@ def _encoded(
         "sequence": sequence,
     }
     body = _encode(envelope | {"payload": payload})
-    if len(body) > LONGEST_PAYLOAD:
+    if len(body) > LONGEST:
         cut = {field: payload.get(field) for field in _IDS} | {"truncated": True}
         body = _encode(envelope | {"payload": cut})
     return body
@@ -170,11 +172,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 def _payload(event: Event, facts: Facts) -> dict[str, Any]:
-    task, details = facts.task, event.details
-    payload = _times(details) | {
+    task, kind = facts.task, event.kind
+    details = event.details
+    payload = _details(kind, details) if details else {}
+    payload |= {
         "task_id": event.task,
         "key": event.key,
-        "type": task.type if task is not None else details.get("type"),
+        "type": task.type if task is not None else None,
         "previous_state": event.previous_state,
         "new_state": event.new_state,
         "generation": event.generation,
@@ -184,11 +188,9 @@ def _payload(event: Event, facts: Facts) -> dict[str, Any]:
         "level": event.level,
         "message": event.message,
     }
-    match event.kind:
+    match kind:
         case "task.claimed":
             payload["previous_claim"] = facts.previous_claim
-        case "task.retry_scheduled":
-            payload["next_attempt_at"] = payload.pop("retry_at", None)
         case "task.completed":
             result = details.get("result")
             payload["result_ref"] = f"db://{event.project}/results/{result}" if result else None
@@ -196,14 +198,25 @@ def _payload(event: Event, facts: Facts) -> dict[str, Any]:
         case "task.failed" | "task.dead_lettered":
             payload["error_class"] = details.get("error_class")
             payload["error"] = details.get("error") or event.message
-        case "task.result_refused":
-            payload["processing_ms"] = payload.pop("processing_time", None)
     return payload
 
 
-def _times(details: Mapping[str, Any]) -> dict[str, Any]:
-    """The details, with their instants as text."""
+def _details(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
+    """The details under their names in the payload, with their instants as text."""
+    renamed, instants = fields.RENAMED.get(kind, _UNCHANGED), fields.instants_of(kind)
+    found = {renamed.get(name, name): value for name, value in details.items()}
     return {
-        name: format_instant(value) if type(value) is int and is_instant(name) else value
-        for name, value in details.items()
+        name: format_instant(value) if name in instants and type(value) is int else _times(value, name)
+        for name, value in found.items()
     }
+
+
+def _times(value: Any, name: str = "") -> Any:
+    """The value, with the instants in it as text."""
+    if type(value) is int:
+        return format_instant(value) if is_instant(name) else value
+    if isinstance(value, Mapping):
+        return {inner: _times(part, inner) for inner, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_times(part) for part in value]
+    return value

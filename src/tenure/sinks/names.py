@@ -40,5 +40,14 @@ def mailbox_name(agent: str) -> str:
     return f"{COMMANDS}.agent.{INSTANCE}.{safe(agent)}.{VERSION}"
 
 
+def queue_of(name: str) -> str:
+    """Where a message waits, in a broker with queues: `evt`, `dlq`, `cmd.task.execute`, `cmd.agent.TYPE`,
+    `cmd.agent.instance.ID`."""
+    parts = name.split(".")
+    if parts[0] != COMMANDS:
+        return parts[0]
+    return ".".join(parts[:4] if parts[1:3] == ["agent", INSTANCE] else parts[:3])
+
+
 def family_of(name: str) -> str:
     return name.partition(".")[0]
