@@ -15,8 +15,11 @@ from nats.js.errors import NotFoundError
 
 from tenure.core.errors import InvalidInput
 from tenure.sinks.nats import NatsSink
-from tenure.sinks.port import Message, Sink, SinkUnavailable
+from tenure.sinks.nats_source import NatsSource
+from tenure.sinks.port import Message, Sink, SinkUnavailable, Source
+from tenure.sinks.subscriptions import Subscription
 from tenure.testing.suites.sink import TIMEOUT, SinkSuite, message, numbers
+from tenure.testing.suites.source import SourceSuite
 from tests.servers.nats import NatsServer
 
 UNCONFIRMED = ConsumerConfig(ack_policy=AckPolicy.NONE)
@@ -196,3 +199,27 @@ def test_the_second_host_is_used_where_the_first_is_down(nats: NatsServer, url: 
     finally:
         sink.close()
     assert numbers(stored(nats.url, f"{url.partition('prefix=')[2].upper()}_EVT", url.partition("prefix=")[2])) == [0]
+
+
+class TestNatsSource(SourceSuite):
+    @pytest.fixture(autouse=True)
+    def server_of_the_test(self, nats: NatsServer) -> None:
+        self.server, self.url = nats, f"{nats.url}/?prefix=t{next(_prefixes)}"
+
+    def open_sink(self) -> Sink:
+        return NatsSink(self.url)
+
+    def open_source(self, subscription: Subscription) -> Source:
+        return NatsSource(self.url, subscription)
+
+    def kill(self) -> None:
+        self.server.kill()
+
+    def restart(self) -> None:
+        self.server.start()
+
+    def wipe(self) -> None:
+        self.server.wipe()
+
+    def hasten(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tenure.sinks.nats_source.ACKNOWLEDGE_WITHIN", 1.0)

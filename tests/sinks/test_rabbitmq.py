@@ -14,9 +14,12 @@ from aiormq.abc import AbstractChannel, DeliveredMessage
 from pamqp.commands import Basic
 
 from tenure.sinks import names
-from tenure.sinks.port import Message, Sink, SinkUnavailable
+from tenure.sinks.port import Message, Sink, SinkUnavailable, Source
 from tenure.sinks.rabbitmq import RabbitSink
+from tenure.sinks.rabbitmq_source import RabbitSource
+from tenure.sinks.subscriptions import Subscription
 from tenure.testing.suites.sink import TIMEOUT, SinkSuite, message, numbers
+from tenure.testing.suites.source import SourceSuite
 from tests.servers.rabbitmq import RabbitServer
 
 QUORUM = {"x-queue-type": "quorum"}
@@ -116,7 +119,7 @@ def sink(rabbitmq: RabbitServer, prefix: str) -> Iterator[RabbitSink]:
 def test_every_command_has_its_queue(rabbitmq: RabbitServer, sink: RabbitSink, prefix: str) -> None:
     queues = {
         names.EXECUTE: "tenure.cmd.task.execute",
-        names.agent_command_name("coder", "review"): "tenure.cmd.agent.coder",
+        names.agent_command_name("co der", "review"): "tenure.cmd.agent.co:20der",
         names.mailbox_name("ann"): "tenure.cmd.agent.instance.ann",
         names.dead_letter_name("code"): "tenure.dlq",
     }
@@ -185,3 +188,30 @@ def test_two_that_read_the_identity_at_once_read_the_same(rabbitmq: RabbitServer
     again = RabbitSink(f"{rabbitmq.url}?prefix={prefix}")
     assert again.identity() == settled
     again.close()
+
+
+class TestRabbitSource(SourceSuite):
+    @pytest.fixture(autouse=True)
+    def server_of_the_test(self, rabbitmq: RabbitServer) -> None:
+        self.server, self.url = rabbitmq, f"{rabbitmq.url}?prefix=t{next(_prefixes)}"
+
+    def open_sink(self) -> Sink:
+        return RabbitSink(self.url)
+
+    def open_source(self, subscription: Subscription) -> Source:
+        return RabbitSource(self.url, subscription)
+
+    def kill(self) -> None:
+        self.server.kill()
+
+    def restart(self) -> None:
+        self.server.start()
+
+    def wipe(self) -> None:
+        self.server.wipe()
+
+    def hasten(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A connection that ends gives its messages back; there is no time to shorten."""
+
+    def vanish(self, source: Source) -> None:
+        source.close()

@@ -10,9 +10,12 @@ import redis
 
 from tenure.core.errors import InvalidInput
 from tenure.sinks import names
-from tenure.sinks.port import Message, Sink, SinkUnavailable
+from tenure.sinks.port import Message, Sink, SinkUnavailable, Source
+from tenure.sinks.redis_source import RedisSource
 from tenure.sinks.redis_streams import RedisSink
+from tenure.sinks.subscriptions import Subscription
 from tenure.testing.suites.sink import TIMEOUT, SinkSuite, message, numbers
+from tenure.testing.suites.source import SourceSuite
 from tests.servers.valkey import ValkeyServer
 
 _prefixes = itertools.count(1)
@@ -167,3 +170,27 @@ def test_a_url_that_is_not_valid_is_refused_at_once(tail: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         RedisSink(f"redis+stream://user:s3cret@{tail}")
     assert "s3cret" not in f"{raised.value.message} {raised.value.hint}"
+
+
+class TestRedisSource(SourceSuite):
+    @pytest.fixture(autouse=True)
+    def server_of_the_test(self, valkey: ValkeyServer) -> None:
+        self.server, self.url = valkey, url_of(valkey, f"t{next(_prefixes)}")
+
+    def open_sink(self) -> Sink:
+        return RedisSink(self.url)
+
+    def open_source(self, subscription: Subscription) -> Source:
+        return RedisSource(self.url, subscription)
+
+    def kill(self) -> None:
+        self.server.kill()
+
+    def restart(self) -> None:
+        self.server.start()
+
+    def wipe(self) -> None:
+        self.server.wipe()
+
+    def hasten(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tenure.sinks.redis_source.ACKNOWLEDGE_WITHIN", 1.0)

@@ -331,6 +331,8 @@ LETTERS_WAITING = limit(100_000, "messages", "dead letters in RabbitMQ or Redis"
 EVENTS_WAITING = limit(100_000, "messages", "the stream of events in Redis", "option `length` of the sink's URL",
     "the oldest is dropped")
 REDIS_IDS = limit(10_000, "ids", "ids kept beside a stream of Redis", _FIXED, "an older repeat is appended again")
+ACKNOWLEDGE_WITHIN = limit(30.0, "s", "a command that a worker has received and not acknowledged", _FIXED,
+    "delivered again, to any worker of the pool")
 MAILBOX_IDLE = limit(7 * _DAYS, "s", "the mailbox of an agent in RabbitMQ or Redis that nobody uses", _FIXED,
     "deleted by the broker; mail stays in the store")
 

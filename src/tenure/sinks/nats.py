@@ -59,7 +59,7 @@ class Connection:
         self.client: Client | None = None
         self._js: JetStreamContext | None = None
         self.created: dict[str, str] = {}  # family → when its stream was created
-        self._lost: asyncio.Future[None] | None = None
+        self.lost: asyncio.Future[None] | None = None
         self.subject_start = f"{address.prefix}." if address.prefix else ""
         self._replicas = address.number("replicas", 1)
 
@@ -78,15 +78,15 @@ class Connection:
 
     async def open(self, until: float) -> tuple[Client, JetStreamContext, asyncio.Future[None]]:
         """The client, with its streams there, and a future that ends with the connection."""
-        if self.client is None or not self.client.is_connected or self._js is None or self._lost is None:
+        if self.client is None or not self.client.is_connected or self._js is None or self.lost is None:
             await self.close()
             self.client = await self._connected(until)
             self._js = self.client.jetstream(timeout=ASKING)
             self.created = {}
-        assert self._lost is not None
+        assert self.lost is not None
         if not self.created:
             self.created = {family: _created(await self._stream(family)) for family in names.FAMILIES}
-        return self.client, self._js, self._lost
+        return self.client, self._js, self.lost
 
     async def _connected(self, until: float) -> Client:
         why: Exception | None = None
@@ -109,9 +109,9 @@ class Connection:
                 await _close(client)
             else:
                 errors.is_connecting = False
-                self._lost = lost
+                self.lost = lost
                 return client
-        raise SinkUnavailable(f"{self.address.shown}: {_said(why)}")
+        raise SinkUnavailable(f"{self.address.shown}: {said(why)}")
 
     async def _stream(self, family: str) -> StreamInfo:
         assert self._js is not None
@@ -144,7 +144,7 @@ class Connection:
         self.created = {}
 
     async def close(self) -> None:
-        client, self.client, self._js, self._lost = self.client, None, None, None
+        client, self.client, self._js, self.lost = self.client, None, None, None
         if client is not None:
             await _close(client)
 
@@ -182,7 +182,7 @@ class NatsSink:
             return await asyncio.wait_for(ask(time.monotonic() + ASKING), ASKING)
         except FAILURES as error:
             await self._connection.close()
-            raise SinkUnavailable(f"{self._address.shown}: {_said(error)}") from None
+            raise SinkUnavailable(f"{self._address.shown}: {said(error)}") from None
 
     async def _identity(self, until: float) -> str:
         self._connection.forget()
@@ -200,7 +200,7 @@ class NatsSink:
             try:
                 await asyncio.wait_for(self._publish(messages, page, until), max(0.0, until - time.monotonic()))
             except FAILURES as error:
-                page.why = page.why or _said(error)
+                page.why = page.why or said(error)
                 await self._connection.close()  # what is still in flight must not arrive after what comes next
             finally:
                 self._page = None
@@ -303,6 +303,6 @@ class Errors:
             raise error
 
 
-def _said(error: BaseException | None) -> str:
+def said(error: BaseException | None) -> str:
     text = " ".join(str(error).split())[:200] if error is not None else ""
     return text or type(error).__name__

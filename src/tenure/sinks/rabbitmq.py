@@ -63,7 +63,10 @@ class Connection:
 
     def queue_of(self, name: str) -> str | None:
         """The queue that a message of this name goes to; events have none of ours."""
-        return None if names.family_of(name) == names.EVENTS else f"{self.start}.{names.queue_of(name)}"
+        if names.family_of(name) == names.EVENTS:
+            return None
+        # The library refuses `~` in the name of a queue; routing keys have it.
+        return f"{self.start}.{names.queue_of(name)}".replace("~", ":")
 
     async def open(self, until: float) -> AbstractChannel:
         if self._connection is None or self._connection.is_closed or self.channel is None or self.channel.is_closed:
@@ -116,7 +119,7 @@ class Connection:
         if f".agent.{names.INSTANCE}." in queue:
             arguments["x-expires"] = MAILBOX_IDLE * 1000
         await self.declare(queue, arguments)
-        key = queue.removeprefix(self.exchange(family)).removeprefix(".")
+        key = names.queue_of(name).removeprefix(family).removeprefix(".")
         channel = await self.scratch()
         try:
             await channel.queue_bind(queue, self.exchange(family), f"{key}.#" if key else "#")
