@@ -92,9 +92,9 @@ class RabbitNode(processes.Server):
 class RabbitServer(processes.Server):
     """`size` nodes that form one cluster. Killed and started again it has its data, wiped it has none."""
 
-    def __init__(self, size: int = 1) -> None:
-        self.size = size
-        self.folder = Path(tempfile.mkdtemp(prefix="tenure-rabbitmq-", dir=processes.fast_folder(ROOM)))
+    def __init__(self, size: int = 1, place: Path | None = None) -> None:
+        """`place`: where its folder goes; memory, where there is room."""
+        self.folder = Path(tempfile.mkdtemp(prefix="tenure-rabbitmq-", dir=place or processes.fast_folder(ROOM)))
         self._epmd_port = processes.free_port()
         self._epmd: subprocess.Popen[bytes] | None = None
         home = self.folder / "home"
