@@ -9,6 +9,7 @@ class TestMine(SourceSuite):
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -219,11 +220,10 @@ class SourceSuite:
 def fetched(source: Source, count: int) -> list[Received]:
     """Exactly so many, in as many calls as it takes."""
     found: list[Received] = []
-    for _ in range(20):
-        if len(found) >= count:
-            break
+    until = time.monotonic() + 2 * WAIT
+    while len(found) < count and time.monotonic() < until:
         with suppress(SinkUnavailable):  # the connection that was lost
-            found += source.fetch(count - len(found), WAIT / 2)
+            found += source.fetch(count - len(found), WAIT)
     assert len(found) == count
     return found
 
