@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 from tests.mutants.seeds_of_artifacts import ARTIFACTS
 from tests.mutants.seeds_of_batches import BATCHES
+from tests.mutants.seeds_of_brokers import BROKERS
 from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_claims import CLAIMS
 from tests.mutants.seeds_of_disks import DISKS
@@ -49,4 +50,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *ARTIFACTS,
     *VALIDATION,
     *WEBHOOKS,
+    *BROKERS,
 )
