@@ -7,12 +7,12 @@ import pytest
 
 from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
+from tenure.core import limits
 from tenure.core.commands import OWNER, NewTask
 from tenure.core.errors import Overloaded
 from tenure.core.queries import History, Status
 from tenure.engine import Engine
 from tenure.engine.reads.query_table import read_query
-from tenure.server import service as service_
 from tenure.server.service import Service
 from tenure.stores.open_store import open_store
 
@@ -88,7 +88,7 @@ async def test_a_claim_that_no_batch_has_is_taken_back_unseen(engine):
 
 
 async def test_looks_beyond_the_bound_are_refused(engine, monkeypatch):
-    monkeypatch.setattr(service_, "MOST_WAITING", 1)
+    monkeypatch.setattr(limits, "READS_WAITING", 1)
     service = Service(engine)
     gate = threading.Event()
     first = asyncio.ensure_future(service.read_in_thread(gate.wait, 20))

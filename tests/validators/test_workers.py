@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tenure.core import limits
 from tenure.validators import workers as module
 from tenure.validators.port import Output, Undecided
 from tenure.validators.schemas import JsonSchema
@@ -103,7 +104,7 @@ def test_a_caller_that_finds_no_free_worker_may_retry(monkeypatch: pytest.Monkey
     pool = Workers(most=1)
     schemas = JsonSchema(pool)
     schemas.judge(FAST, Output(1))
-    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    monkeypatch.setattr(limits, "CHECK_WAIT", 0.05)
     slow = threading.Thread(target=schemas.judge, args=({"schema": never_ending()}, Output(8)))
     slow.start()
     while pool.pids():

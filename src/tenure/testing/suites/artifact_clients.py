@@ -105,7 +105,7 @@ class ArtifactClientSuite:
         folder.mkdir()
         path = client.get_artifact("A-001", "deep/er/a.txt").save(folder)
         assert (path, path.read_bytes()) == (folder / "deep/er/a.txt", b"one")
-        with pytest.raises(InvalidInput, match="there already"):
+        with pytest.raises(InvalidInput, match="exists already"):
             client.get_artifact("A-001", "deep/er/a.txt").save(folder)
         (folder / "link").symlink_to(tmp_path)
         with pytest.raises(TenureError, match="link"):
