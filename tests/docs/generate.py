@@ -155,11 +155,7 @@ PAGES = {
 WITHOUT_NOTICE = {
     "../../RELIABILITY.md": reliability_table.page,  # only its table is generated
     "../../src/tenure/stores/sqlite/schema.sql": sqlite_schema.page,
-<<<<<<< HEAD
     **message_schemas.FILES,
-=======
-    **message_schemas.FILES,  # JSON has no comments
->>>>>>> m-brokers
 }
 
 
