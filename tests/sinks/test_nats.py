@@ -159,8 +159,6 @@ def test_what_comes_before_a_message_that_is_refused_counts(nats: NatsServer, ur
         sink.close()
 
 
-<<<<<<< HEAD
-=======
 def test_a_stream_that_was_deleted_is_created_again_and_changes_the_identity(
     nats: NatsServer, sink: NatsSink, url: str
 ) -> None:
@@ -170,7 +168,6 @@ def test_a_stream_that_was_deleted_is_created_again_and_changes_the_identity(
     assert sink.identity() != before
 
 
->>>>>>> m-brokers
 def test_the_lag_is_what_the_slowest_consumer_has_not_acknowledged(nats: NatsServer, sink: NatsSink, url: str) -> None:
     prefix = url.partition("prefix=")[2]
     assert sink.lag() == 0

@@ -154,8 +154,6 @@ def test_a_queue_that_was_deleted_is_created_again(rabbitmq: RabbitServer, sink:
     assert numbers(ask(rabbitmq.url, lambda channel: taken(channel, queue, ""))) == [2]
 
 
-<<<<<<< HEAD
-=======
 def test_messages_are_persistent(rabbitmq: RabbitServer, sink: RabbitSink, prefix: str) -> None:
     """A classic queue, as an observer may have, loses others in a restart."""
     assert sink.send([message(0, names.EXECUTE)], TIMEOUT) == 1
@@ -163,7 +161,6 @@ def test_messages_are_persistent(rabbitmq: RabbitServer, sink: RabbitSink, prefi
     assert got.header.properties.delivery_mode == 2
 
 
->>>>>>> m-brokers
 def test_commands_that_nobody_takes_are_limited(sink: RabbitSink, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenure.sinks.rabbitmq.COMMANDS_WAITING", 5)
     assert sink.send([message(number, names.EXECUTE) for number in range(20)], TIMEOUT) == 20

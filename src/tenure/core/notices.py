@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tenure.core import causes, limits, validation
+from tenure.core import lifecycle, limits, validation
 from tenure.core.event_text import event_text
 from tenure.core.events import Event
 from tenure.core.records import replace
@@ -75,9 +75,9 @@ def _kind_of(event: Event) -> str | None:
             return REVIEW if event.details.get("validator") == validation.REVIEW else None
         case "task.paused":
             found = _pauses(event)
-            if causes.BUDGET in found or "budget" in event.details:
+            if lifecycle.BUDGET in found or "budget" in event.details:
                 return BUDGET_PAUSE
-            return REVIEW if causes.REVIEW in found else None
+            return REVIEW if lifecycle.REVIEW in found else None
         case "task.process_gone":
             return AGENT_DIED
         case "sink.behind":

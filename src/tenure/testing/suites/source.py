@@ -9,10 +9,7 @@ class TestMine(SourceSuite):
 from __future__ import annotations
 
 import threading
-<<<<<<< HEAD
-=======
 import time
->>>>>>> m-brokers
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -223,18 +220,10 @@ class SourceSuite:
 def fetched(source: Source, count: int) -> list[Received]:
     """Exactly so many, in as many calls as it takes."""
     found: list[Received] = []
-<<<<<<< HEAD
-    for _ in range(20):
-        if len(found) >= count:
-            break
-        with suppress(SinkUnavailable):  # the connection that was lost
-            found += source.fetch(count - len(found), WAIT / 2)
-=======
     until = time.monotonic() + 2 * WAIT
     while len(found) < count and time.monotonic() < until:
         with suppress(SinkUnavailable):  # the connection that was lost
             found += source.fetch(count - len(found), WAIT)
->>>>>>> m-brokers
     assert len(found) == count
     return found
 
