@@ -21,7 +21,7 @@ class Emit(Command, frozen=True, kw_only=True, tag="emit"):
 class FilesChanged(Command, frozen=True, kw_only=True, tag="files_changed"):
     """Append that watched files changed, for triggers. Sent by the process that watches the repository."""
 
-    declaration: ClassVar = Declaration("facts", "operator")
+    declaration: ClassVar = Declaration("facts", "member")
 
     paths: tuple[str, ...]
     more: int = 0  # further paths that are left out
