@@ -32,7 +32,7 @@ from tenure.sinks.event_loop import EventLoop
 from tenure.sinks.port import Message, SinkUnavailable
 
 OPTIONS = ("ca",)
-COMMANDS_WAITING = limits.COMMANDS_WAITING
+COMMANDS_WAITING = limits.BROKER_COMMANDS
 COMMAND_LIFETIME = limits.COMMAND_LIFETIME
 LETTERS_WAITING = limits.LETTERS_WAITING
 MAILBOX_IDLE = limits.MAILBOX_IDLE

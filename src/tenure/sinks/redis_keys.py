@@ -40,7 +40,7 @@ from tenure.sinks.redis_streams import Streams
 HEARTBEAT_LIFETIME = limits.REDIS_HEARTBEAT
 CONTEXT_LIFETIME = limits.REDIS_CONTEXT
 ALERTS_KEPT = limits.REDIS_ALERTS
-TIMEOUT = 10.0  # seconds
+WRITING = 10.0  # seconds
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
@@ -81,11 +81,11 @@ class RuntimeKeys:
         bodies = [_decode(message.body) for message in messages if names.family_of(message.name) == names.EVENTS]
         followed = [body for body in bodies if body["kind"].split(".")[1] in ("task", "agent", "budget")]
         if followed:
-            self._streams.asked(lambda client: self._follow(client, followed), TIMEOUT)
+            self._streams.asked(lambda client: self._follow(client, followed), WRITING)
 
     def replace(self, snapshot: Snapshot) -> None:
         """Make the keys say what the snapshot does, and no more. Raises SinkUnavailable."""
-        self._streams.asked(lambda client: self._replace(client, snapshot), TIMEOUT)
+        self._streams.asked(lambda client: self._replace(client, snapshot), WRITING)
 
     def close(self) -> None:
         self._streams.close()
