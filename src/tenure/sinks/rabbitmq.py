@@ -2,10 +2,10 @@
 
 Topic exchanges `tenure.cmd`, `tenure.evt`, `tenure.dlq`, or `PREFIX.tenure.cmd` …; a routing key is the message's name
 without its family, so that an observer of all events binds `#` to `tenure.evt`. Commands and dead letters have quorum
-queues of their own, created when missing and never changed: `differences` names what another has set.
+queues, created when missing and never changed: `differences` names what another has set.
 
-The broker does not know repeats: what is sent again is delivered again, with the same id. A command queue drops its
-oldest message when it is full and forgets one after ten minutes: ready tasks are announced again.
+The broker does not know repeats: a message that is sent again is delivered again, with the same id. A command queue
+drops its oldest message when it is full and forgets one after ten minutes: ready tasks are announced again.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ class RabbitSink:
         return published
 
     async def _read_identity(self, until: float) -> str:
-        """A text in a queue of its own, which a broker that has forgotten everything has not."""
+        """A text in a separate queue, which a broker that has lost everything no longer has."""
         channel = await self._connection.open(until)
         if self._identity is not None and self._identity[0] is channel:
             return self._identity[1]

@@ -18,8 +18,8 @@ Keys begin with `tenure:TENANT:`; with the prefix of the sink's URL `tenure:PREF
 Events of tasks and agents are also published on the channels `tenure:TENANT:tasks:events` and `…agents:events`.
 
 The relay calls `apply` with each page that the sink has acknowledged, and `replace` with a snapshot when it starts,
-when the sink has forgotten everything, after a rewind and every minute: what only time changes, such as who was seen or
-what was spent, is in snapshots alone.
+when the sink has forgotten everything, after a rewind and every minute: only snapshots say who was seen and how
+much was spent.
 """
 
 from __future__ import annotations
