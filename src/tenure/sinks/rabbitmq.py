@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import aiormq
+from aiormq import spec
 from aiormq.abc import AbstractChannel, AbstractConnection
 from aiormq.exceptions import AMQPError, ChannelPreconditionFailed, DeliveryError, PublishError
-from pamqp.commands import Basic
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
@@ -224,7 +224,7 @@ class RabbitSink:
             message.body,
             exchange=self._connection.exchange(family),
             routing_key=key,
-            properties=Basic.Properties(
+            properties=spec.Basic.Properties(
                 message_id=message.id, delivery_mode=PERSISTENT, content_type="application/json"
             ),
             mandatory=family != names.EVENTS,
@@ -242,7 +242,7 @@ class RabbitSink:
         found = [message async for message in _taken(channel, queue)]
         identity = min((bytes(message.body).decode() for message in found), default=uuid.uuid4().hex)
         # It is put again and acknowledged: a message that is only returned is dropped after some deliveries.
-        properties = Basic.Properties(delivery_mode=PERSISTENT)
+        properties = spec.Basic.Properties(delivery_mode=PERSISTENT)
         await channel.basic_publish(identity.encode(), routing_key=queue, properties=properties, mandatory=True)
         for message in found:
             await channel.basic_ack(message.delivery_tag or 0)

@@ -11,8 +11,8 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple, TypeVar
 
+from aiormq import spec
 from aiormq.abc import AbstractChannel, DeliveredMessage
-from pamqp.commands import Basic
 
 from tenure.sinks import names
 from tenure.sinks.event_loop import EventLoop
@@ -139,7 +139,7 @@ class RabbitSource:
         await handle.channel.basic_publish(
             received.body,
             routing_key=f"{handle.queue}.delayed",
-            properties=Basic.Properties(
+            properties=spec.Basic.Properties(
                 message_id=received.id, delivery_mode=PERSISTENT, content_type="application/json",
                 expiration=str(int(delay * 1000)), headers={TRIES: handle.rejections + 1, NAME: received.name},
             ),
