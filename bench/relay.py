@@ -1,7 +1,7 @@
 """`./x bench relay [SINK …]`: events that a sink takes a second, and our own processor time for one.
 
 Envelopes of real kinds are encoded and sent in pages of 1,000, as a relay does; each round sends other events. The
-broker is a server of our own on a real disk, with its own settings: it shares the cores.
+broker runs on the same machine with a real disk and its default settings, so it shares the cores.
 """
 
 from __future__ import annotations

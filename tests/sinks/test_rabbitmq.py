@@ -10,8 +10,8 @@ from typing import Any
 
 import aiormq
 import pytest
+from aiormq import spec
 from aiormq.abc import AbstractChannel, DeliveredMessage
-from pamqp.commands import Basic
 
 from tenure.sinks import names
 from tenure.sinks.port import Message, Sink, SinkUnavailable, Source
@@ -63,7 +63,7 @@ async def taken(channel: AbstractChannel, queue: str, start: str) -> list[Messag
                 )
             )
 
-    await channel.basic_publish(b"", routing_key=queue, properties=Basic.Properties(message_id=END))
+    await channel.basic_publish(b"", routing_key=queue, properties=spec.Basic.Properties(message_id=END))
     await channel.basic_consume(queue, on_message, no_ack=True)
     await asyncio.wait_for(ended.wait(), 60)
     return found

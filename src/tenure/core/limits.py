@@ -323,7 +323,7 @@ NATS_DUPLICATES = limit(120, "s", "a message id that a stream of NATS knows", "t
     "a repeat is stored again, with the same id")
 COMMANDS_KEPT = limit(7 * _DAYS, "s", "a command in a stream of NATS", "the stream's settings", "deleted by the broker")
 EVENTS_KEPT = limit(30 * _DAYS, "s", "an event in a stream of NATS", "the stream's settings", "deleted by the broker")
-COMMANDS_WAITING = limit(10_000, "messages", "a queue of commands in RabbitMQ, or a stream in Redis", _FIXED,
+BROKER_COMMANDS = limit(10_000, "messages", "a queue of commands in RabbitMQ, or a stream in Redis", _FIXED,
     "the oldest is dropped; ready tasks are announced again")
 COMMAND_LIFETIME = limit(10 * _MINUTES, "s", "a command in a queue of RabbitMQ", _FIXED,
     "dropped; ready tasks are announced again")

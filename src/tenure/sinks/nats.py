@@ -201,7 +201,7 @@ class NatsSink:
                 await asyncio.wait_for(self._publish(messages, page, until), max(0.0, until - time.monotonic()))
             except FAILURES as error:
                 page.why = page.why or said(error)
-                await self._connection.close()  # what is still in flight must not arrive after what comes next
+                await self._connection.close()  # messages in flight must not arrive after those of the next page
             finally:
                 self._page = None
             if page.done:

@@ -137,7 +137,7 @@ class NatsSource:
         await client.publish(subject, msgspec.json.encode(request), f"{self._inbox}.{consumer.name}")
 
     async def _available(self, most: int) -> list[Received]:
-        """What is there now: the server sends up to `most`, or says that there is none."""
+        """Messages that wait: the server sends up to `most`, or says that there is none."""
         for consumer in self._consumers:
             await self._ask(consumer, batch=most, no_wait=True)
         answered = 0
@@ -211,7 +211,7 @@ class NatsSource:
         return receive
 
     async def _end(self) -> None:
-        """Give back what was not acknowledged: it need not wait for its time to be over."""
+        """Return unacknowledged messages, so that they need not wait for their time to be over."""
         while not self._arrived.empty():
             _, message = self._arrived.get_nowait()
             if message.reply and message.data:

@@ -28,7 +28,7 @@ class Broker(NamedTuple):
 
 
 _NATS = Broker("nats", "nats:NatsSink", "nats_source:NatsSource", ("nats",))
-_RABBITMQ = Broker("rabbitmq", "rabbitmq:RabbitSink", "rabbitmq_source:RabbitSource", ("aiormq", "pamqp"))
+_RABBITMQ = Broker("rabbitmq", "rabbitmq:RabbitSink", "rabbitmq_source:RabbitSource", ("aiormq",))
 _REDIS = Broker("redis", "redis_streams:RedisSink", "redis_source:RedisSource", ("redis",))
 BROKERS = {
     "nats": _NATS, "tls": _NATS, "amqp": _RABBITMQ, "amqps": _RABBITMQ, "redis+stream": _REDIS,

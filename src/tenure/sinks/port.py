@@ -79,4 +79,4 @@ class Source(Protocol):
         """It waits for a free slot: the broker must not deliver it to another meanwhile."""
 
     def close(self) -> None:
-        """Let go of connections; what is not acknowledged goes to another consumer."""
+        """Close connections; unacknowledged messages go to another consumer."""

@@ -2,10 +2,10 @@
 
 Topic exchanges `tenure.cmd`, `tenure.evt`, `tenure.dlq`, or `PREFIX.tenure.cmd` …; a routing key is the message's name
 without its family, so that an observer of all events binds `#` to `tenure.evt`. Commands and dead letters have quorum
-queues of their own, created when missing and never changed: `differences` names what another has set.
+queues, created when missing and never changed: `differences` names what another has set.
 
-The broker does not know repeats: what is sent again is delivered again, with the same id. A command queue drops its
-oldest message when it is full and forgets one after ten minutes: ready tasks are announced again.
+The broker does not know repeats: a message that is sent again is delivered again, with the same id. A command queue
+drops its oldest message when it is full and forgets one after ten minutes: ready tasks are announced again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import aiormq
+from aiormq import spec
 from aiormq.abc import AbstractChannel, AbstractConnection
 from aiormq.exceptions import AMQPError, ChannelPreconditionFailed, DeliveryError, PublishError
-from pamqp.commands import Basic
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
@@ -32,7 +32,7 @@ from tenure.sinks.event_loop import EventLoop
 from tenure.sinks.port import Message, SinkUnavailable
 
 OPTIONS = ("ca",)
-COMMANDS_WAITING = limits.COMMANDS_WAITING
+COMMANDS_WAITING = limits.BROKER_COMMANDS
 COMMAND_LIFETIME = limits.COMMAND_LIFETIME
 LETTERS_WAITING = limits.LETTERS_WAITING
 MAILBOX_IDLE = limits.MAILBOX_IDLE
@@ -224,7 +224,7 @@ class RabbitSink:
             message.body,
             exchange=self._connection.exchange(family),
             routing_key=key,
-            properties=Basic.Properties(
+            properties=spec.Basic.Properties(
                 message_id=message.id, delivery_mode=PERSISTENT, content_type="application/json"
             ),
             mandatory=family != names.EVENTS,
@@ -233,7 +233,7 @@ class RabbitSink:
         return published
 
     async def _read_identity(self, until: float) -> str:
-        """A text in a queue of its own, which a broker that has forgotten everything has not."""
+        """A text in a separate queue, which a broker that has lost everything no longer has."""
         channel = await self._connection.open(until)
         if self._identity is not None and self._identity[0] is channel:
             return self._identity[1]
@@ -242,7 +242,7 @@ class RabbitSink:
         found = [message async for message in _taken(channel, queue)]
         identity = min((bytes(message.body).decode() for message in found), default=uuid.uuid4().hex)
         # It is put again and acknowledged: a message that is only returned is dropped after some deliveries.
-        properties = Basic.Properties(delivery_mode=PERSISTENT)
+        properties = spec.Basic.Properties(delivery_mode=PERSISTENT)
         await channel.basic_publish(identity.encode(), routing_key=queue, properties=properties, mandatory=True)
         for message in found:
             await channel.basic_ack(message.delivery_tag or 0)

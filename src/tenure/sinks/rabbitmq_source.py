@@ -1,6 +1,6 @@
 """Commands from RabbitMQ: the queues of a worker, with a prefetch of as many messages as it does tasks at a time.
 
-A queue is shared by everyone who reads it: pools are not told apart. The broker cannot delay a message that is given
+All who read a queue share it: there are no separate pools. The broker cannot delay a message that is given
 back, so a rejected one waits in a queue beside its own, `….delayed`, whose messages go back when their time is over.
 """
 
@@ -11,8 +11,8 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple, TypeVar
 
+from aiormq import spec
 from aiormq.abc import AbstractChannel, DeliveredMessage
-from pamqp.commands import Basic
 
 from tenure.sinks import names
 from tenure.sinks.event_loop import EventLoop
@@ -133,13 +133,13 @@ class RabbitSource:
         await handle.channel.basic_ack(handle.tag)
 
     async def _reject(self, received: Received, delay: float) -> None:
-        """Put it into the queue of the delayed, and only then take it out of its own."""
+        """Put it into the queue of delayed messages, and only then remove it from the other."""
         handle: Handle = received.handle
         self._check(handle)
         await handle.channel.basic_publish(
             received.body,
             routing_key=f"{handle.queue}.delayed",
-            properties=Basic.Properties(
+            properties=spec.Basic.Properties(
                 message_id=received.id, delivery_mode=PERSISTENT, content_type="application/json",
                 expiration=str(int(delay * 1000)), headers={TRIES: handle.rejections + 1, NAME: received.name},
             ),

@@ -18,8 +18,8 @@ Keys begin with `tenure:TENANT:`; with the prefix of the sink's URL `tenure:PREF
 Events of tasks and agents are also published on the channels `tenure:TENANT:tasks:events` and `…agents:events`.
 
 The relay calls `apply` with each page that the sink has acknowledged, and `replace` with a snapshot when it starts,
-when the sink has forgotten everything, after a rewind and every minute: what only time changes, such as who was seen or
-what was spent, is in snapshots alone.
+when the sink has forgotten everything, after a rewind and every minute: only snapshots say who was seen and how
+much was spent.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tenure.sinks.redis_streams import Streams
 HEARTBEAT_LIFETIME = limits.REDIS_HEARTBEAT
 CONTEXT_LIFETIME = limits.REDIS_CONTEXT
 ALERTS_KEPT = limits.REDIS_ALERTS
-TIMEOUT = 10.0  # seconds
+WRITING = 10.0  # seconds
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
@@ -81,11 +81,11 @@ class RuntimeKeys:
         bodies = [_decode(message.body) for message in messages if names.family_of(message.name) == names.EVENTS]
         followed = [body for body in bodies if body["kind"].split(".")[1] in ("task", "agent", "budget")]
         if followed:
-            self._streams.asked(lambda client: self._follow(client, followed), TIMEOUT)
+            self._streams.asked(lambda client: self._follow(client, followed), WRITING)
 
     def replace(self, snapshot: Snapshot) -> None:
         """Make the keys say what the snapshot does, and no more. Raises SinkUnavailable."""
-        self._streams.asked(lambda client: self._replace(client, snapshot), TIMEOUT)
+        self._streams.asked(lambda client: self._replace(client, snapshot), WRITING)
 
     def close(self) -> None:
         self._streams.close()

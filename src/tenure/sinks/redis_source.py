@@ -1,6 +1,6 @@
 """Commands from streams of Redis or Valkey: one consumer group for each pool.
 
-The server has no timer of its own: a message that was not acknowledged is claimed by another worker of the pool after
+The server has no timer: a message that was not acknowledged is claimed by another worker of the pool after
 its time (XAUTOCLAIM). Rejecting one sets its idle time, so that it is claimed when the delay is over.
 """
 
@@ -67,7 +67,7 @@ class RedisSource:
         self._set_idle(received.handle, 0.0)
 
     def close(self) -> None:
-        """Give back what was not acknowledged: it need not wait for its time to be over."""
+        """Return unacknowledged messages, so that they need not wait for their time to be over."""
         if self._has_groups:
             with suppress(SinkUnavailable):  # it is down: their time will be over
                 for handle in self._held:

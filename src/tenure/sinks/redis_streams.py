@@ -6,7 +6,7 @@
 A script appends a page and keeps the last ids beside each stream, so that a repeat is not appended twice. It goes by
 the id and not by the sequence: a store that was restored counts on from an earlier one, with new events.
 
-What is acknowledged is as durable as the server is set up: `differences` says where it is not.
+Acknowledged messages are as durable as the server's settings make them: `differences` says where they are not.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PORT = 6379
 ASKING = 5.0  # seconds
 AT_ONCE = 200  # messages that one run of the script appends; other clients wait so long
 IDS_KEPT = limits.REDIS_IDS
-COMMANDS_WAITING = limits.COMMANDS_WAITING
+COMMANDS_WAITING = limits.BROKER_COMMANDS
 LETTERS_WAITING = limits.LETTERS_WAITING
 EVENTS_WAITING = limits.EVENTS_WAITING
 MAILBOX_IDLE = limits.MAILBOX_IDLE
@@ -162,7 +162,7 @@ class RedisSink:
         return self._streams.asked(self._identity)
 
     def _identity(self, client: redis.Redis) -> str:
-        """A text of its own, and without a log on disk the server's run: a restart may have lost the last messages."""
+        """A random text, and without a log on disk the server's run: a restart may have lost the last messages."""
         key = f"{self._streams.start}:identity"
         with client.pipeline(transaction=False) as together:
             together.set(key, uuid.uuid4().hex, nx=True)
