@@ -107,7 +107,7 @@ def test_the_roles_are_the_specs() -> None:
     member = {
         "plan", "link", "unlink", "publish", "pause", "resume", "answer", "cancel", "retry", "reset", "adopt",
         "archive", "edit", "assign", "reassign", "recover", "abort", "note", "undo", "drain", "terminate",
-        "resume_agent",
+        "resume_agent", "files_changed",
     }  # fmt: skip
     admin = ["stop_line", "start_line", "define_project", "define_track", "create_key", "rotate_key", "revoke_key"]
     admin += ["set_budget", "remove_budget", "move_budget"]

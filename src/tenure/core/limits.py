@@ -281,6 +281,16 @@ WATCH_TASKS = limit(5, "tasks", "investigations created at once", _FIXED, "the r
 WATCH_NAMED = limit(20, "tasks", "failed tasks named in an investigation", _FIXED, "the oldest are left out")
 WATCH_ERROR = limit(300, "characters", "an error quoted in an investigation", _FIXED, _CUT)
 
+_sections.append("Relays")
+RELAY_SEND = limit(10.0, "s", "one page sent to a sink", _FIXED, "what is not acknowledged is sent again")
+RELAY_BACK_OFF = limit(30.0, "s", "waiting for a sink that fails", _FIXED, "it is tried again")
+RELAY_LAG = limit(7 * _DAYS * _US, "us", "a sink that does not take events", "setting `sinks.NAME.max_lag`",
+    "it is cut off, and no longer holds the archive back")
+ANNOUNCED_AGAIN = limit(600 * _US, "us", "between two announcements of a ready task to a broker", _FIXED,
+    "it is announced again")
+ANNOUNCEMENTS = limit(1000, "commands", "one sweep of ready tasks to a broker", _FIXED,
+    "the rest comes with the next sweep")
+
 _sections.append("Outgoing webhooks, hooks and notices")
 SEND_SECONDS = limit(10.0, "s", "one delivery to a webhook, a mail server or a Slack channel, in all", _FIXED,
     "it has failed, and is tried again")

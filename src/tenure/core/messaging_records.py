@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenure.core import limits
 from tenure.core.task_records import Row
-
-WEEK = 7 * 24 * 3600 * 1_000_000
 
 
 class Sink(Row, frozen=True, kw_only=True):
@@ -19,7 +18,7 @@ class Sink(Row, frozen=True, kw_only=True):
     sequence: int  # every event up to it is sent, or is not for this sink
     url: str = ""  # without its password
     projects: tuple[str, ...] = ()  # it reads; none: all of them
-    max_lag: int = WEEK
+    max_lag: int = limits.RELAY_LAG
     identity: str | None = None  # of the sink when it was last sent to: another one has forgotten everything
     paused_at: int | None = None
     paused_by: str | None = None

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from tenure.core import inputs, limits, triggers
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.events import KINDS, Event
-from tenure.core.messaging_records import WEEK, Delivery, Webhook
+from tenure.core.messaging_records import Delivery, Webhook
 from tenure.core.records import replace
 from tenure.core.target_urls import checked_url
 
@@ -139,7 +139,7 @@ def readings(webhooks: Iterable[Webhook], shared: int, now: int) -> dict[int, li
 def holds_back(webhook: Webhook, now: int) -> bool:
     """Whether events are kept for it: not for one that was paused or down for longer than a sink may lag."""
     since = webhook.disabled_at if not webhook.enabled else webhook.down_since
-    return since is None or now - since < WEEK
+    return since is None or now - since < limits.RELAY_LAG
 
 
 def moved(webhook: Webhook, read: int, shared: int, now: int) -> Webhook:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tenure.core import limits
 from tenure.core.records import Brief, Project, Sink, Task
 from tenure.sinks.envelope import LEASE_EXPIRED, Facts, execute
 from tenure.sinks.port import Message
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 READY_FOR = 60 * SECOND  # before a task is announced again
-LONGEST_PAUSE = 600 * SECOND  # between two announcements of one task
 DEPTH = 50  # of each lane
-MOST = 1000  # announcements a sweep
 
 
 class _Announced(NamedTuple):
@@ -49,7 +48,7 @@ class Announcer:
                 heads = [head.id for lane in tx.lanes(project.id, DEPTH).values() for head in lane]
                 tasks = tx.load(Task, [(project.id, id) for id in heads])
                 due = [task for task in tasks if self._is_due(task, tx.now, kept, everything=everything)]
-                due = due[: MOST - len(found)]
+                due = due[: limits.ANNOUNCEMENTS - len(found)]
                 briefs = {brief.id: brief for brief in tx.load(Brief, [(project.id, task.id) for task in due])}
                 for task in due:
                     brief = briefs.get(task.id)
@@ -68,5 +67,9 @@ class Announcer:
 
     def _again(self, task: Task, now: int) -> _Announced:
         before = self._announced.get(task.id)
-        pause = READY_FOR if before is None or before.version != task.version else min(before.pause * 2, LONGEST_PAUSE)
+        pause = (
+            READY_FOR
+            if before is None or before.version != task.version
+            else min(before.pause * 2, limits.ANNOUNCED_AGAIN)
+        )
         return _Announced(task.version, now + pause, pause)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from tenure.core import limits
 from tenure.core.errors import StoreError, TenureError
 from tenure.core.events import Event
-from tenure.core.messaging_records import WEEK
 from tenure.core.records import Sink as SinkRow
 from tenure.core.records import replace
 from tenure.engine.archive.log_readers import end_of_log
@@ -23,10 +23,8 @@ from tenure.sinks.envelope import messages_of
 from tenure.sinks.port import Message, Sink, SinkUnavailable
 
 PAGE = 1000  # events
-SEND_TIMEOUT = 10.0  # seconds
 ANNOUNCE_EVERY = 30.0
-IDLE = 1.0  # between two looks at the log while nothing is written
-LONGEST_BACK_OFF = 30.0
+PAUSE = 1.0  # between two looks at the log while nothing is written
 ERROR_EVERY = 60 * 1_000_000  # a sink that stays down is written to its row this often
 
 
@@ -37,7 +35,7 @@ class Settings(NamedTuple):
     url: str = ""  # without its password
     kinds: frozenset[str] = frozenset()  # of events; none: all, and commands and dead letters
     projects: tuple[str, ...] = ()
-    max_lag: int = WEEK
+    max_lag: int = limits.RELAY_LAG
     announces: bool = True  # it carries commands
     short_names: bool = False
 
@@ -83,7 +81,7 @@ class Relay:
     def stop(self) -> None:
         self._ended.set()
         if self._thread is not None:
-            self._thread.join(SEND_TIMEOUT)
+            self._thread.join(limits.RELAY_SEND)
         self._close()
 
     def _run(self) -> None:
@@ -106,17 +104,17 @@ class Relay:
         """Send at most one page; return the seconds until the next step."""
         led = self._leading()
         if led is None:
-            return IDLE
+            return PAUSE
         try:
             self._mark = self.engine.store.mark()
             progress, more = self._send_page(led)
             self._troubles = 0
         except Refused:  # no longer leads
-            return IDLE
+            return PAUSE
         except TenureError as error:
             return self._back_off(led, error)
         self._stepped(self.settings.name, progress)
-        return 0.0 if more else IDLE
+        return 0.0 if more else PAUSE
 
     def _send_page(self, led: LeaderEngine) -> tuple[Progress, bool]:
         page = self._page(led)
@@ -147,7 +145,7 @@ class Relay:
         sent = 0
         while sent < len(messages) and self._leading() is not None:
             try:
-                sent += sink.send(messages[sent:], SEND_TIMEOUT)
+                sent += sink.send(messages[sent:], limits.RELAY_SEND)
             except SinkUnavailable as error:
                 return sent, error
         return sent, None
@@ -210,7 +208,7 @@ class Relay:
         end, event = led.transact((), decide)
         with self.engine.store.begin(self.engine.tenant, write=False) as tx:
             ((event, facts),) = facts_of(tx, self.engine.tenant, [event])
-        if sink.send(messages_of(event, facts), SEND_TIMEOUT):
+        if sink.send(messages_of(event, facts), limits.RELAY_SEND):
             self._move(led, page.row, end, 1)
 
     def _move(self, led: LeaderEngine, row: SinkRow, end: int, sent: int) -> None:
@@ -244,7 +242,7 @@ class Relay:
         if isinstance(error, SinkUnavailable):
             self._close()
             self._note_error(led, error)
-        back_off = min(LONGEST_BACK_OFF, 0.25 * 2.0 ** min(self._troubles, 10))
+        back_off = min(limits.RELAY_BACK_OFF, 0.25 * 2.0 ** min(self._troubles, 10))
         return back_off * (0.5 + self.engine.random.fraction())
 
     def _note_error(self, led: LeaderEngine, error: SinkUnavailable) -> None:

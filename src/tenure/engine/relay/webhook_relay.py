@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
+from tenure.core import limits
 from tenure.core import webhook_delivery as rule
 from tenure.core.errors import SecretsOff, SecretUnreadable, StoreError, TenureError
 from tenure.core.events import Event
 from tenure.core.records import Delivery, Project, Sink, Webhook, replace
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.lag import STORE
-from tenure.engine.relay.relay import IDLE, LONGEST_BACK_OFF, PAGE
+from tenure.engine.relay.relay import PAGE, PAUSE
 from tenure.engine.relay.webhook_verbs import READER, TEST, body_for, deliveries_of, keys_of
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
@@ -65,7 +66,7 @@ class WebhookRelay:
     def stop(self) -> None:
         self._ended.set()
         if self._thread is not None:
-            self._thread.join(IDLE * 2)
+            self._thread.join(PAUSE * 2)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _run(self) -> None:
@@ -87,18 +88,18 @@ class WebhookRelay:
         """Read at most one page for each place in the log, and deliver; return the seconds until the next step."""
         led = self._leading()
         if led is None:
-            return IDLE
+            return PAUSE
         try:
             self._mark = self.engine.store.mark()
             more = self._deliver(led)
             self._troubles = 0
-            return 0.0 if more else IDLE
+            return 0.0 if more else PAUSE
         except Refused:  # no longer leads
-            return IDLE
+            return PAUSE
         except TenureError as error:
             self._failed(error.message)
             self._troubles += 1
-            return min(LONGEST_BACK_OFF, 0.25 * 2.0 ** min(self._troubles, 10))
+            return min(limits.RELAY_BACK_OFF, 0.25 * 2.0 ** min(self._troubles, 10))
 
     def _deliver(self, led: LeaderEngine) -> bool:
         self._save_finished(led)
