@@ -207,4 +207,25 @@ WEBHOOKS = (
         "if self._running < 1:",
         f"{TEST_CHANNELS}::test_four_hooks_run_at_once_and_the_others_wait",
     ),
+    Mutant(
+        "webhooks: a replayed delivery that fails counts as done",
+        "core/webhook_delivery.py",
+        "    return replace(delivery, state=PARKED, parked_at=None)\n",
+        "    return row\n",
+        "test_a_replayed_delivery_that_fails_is_tried_again",
+    ),
+    Mutant(
+        "webhooks: a quiet project never reads with the others again",
+        "engine/relay/webhook_relay.py",
+        "return end if len(page) == PAGE else max(end, shared)",
+        "return end",
+        "test_a_webhook_that_has_caught_up_reads_with_the_others_though_its_project_is_quiet",
+    ),
+    Mutant(
+        "webhooks: a step waits for the slowest receiver",
+        "engine/relay/webhook_relay.py",
+        "if future is not None and one.is_waited_for], PATIENCE)",
+        "if future is not None and one.is_waited_for])",
+        "test_a_slow_receiver_does_not_hold_the_others_up",
+    ),
 )
