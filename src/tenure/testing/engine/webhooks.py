@@ -278,6 +278,7 @@ class Webhooks(Stage):
         desk.set(kinds=("task.created",))
         scene.do(c.PauseWebhook, webhook="ci")
         scene.engine.do(c.DefineProject(project="busy"))
+        desk.run()
         scene.do(c.ResumeWebhook, webhook="ci")
         scene.engine.do(c.Add(project="busy", task=c.NewTask(title="x")))
         desk.run()
