@@ -224,7 +224,7 @@ WEBHOOKS = (
     Mutant(
         "webhooks: a step waits for the slowest receiver",
         "engine/relay/webhook_relay.py",
-        "if future is not None and one.is_waited_for], PATIENCE)",
+        "if future is not None and one.is_waited_for], WAITED)",
         "if future is not None and one.is_waited_for])",
         "test_a_slow_receiver_does_not_hold_the_others_up",
     ),

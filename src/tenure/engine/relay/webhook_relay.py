@@ -26,7 +26,7 @@ from tenure.engine.sources.triggers import event_values, values_of
 from tenure.sinks.webhook import Result, WebhookSender
 
 AT_ONCE = 8  # webhooks that deliver at the same time
-PATIENCE = 1.0  # seconds that a step waits for the rounds of the webhooks that read together
+WAITED = 1.0  # seconds that a step waits for the rounds of the webhooks that read together
 
 
 class _Work(NamedTuple):
@@ -133,7 +133,7 @@ class WebhookRelay:
         self._save_finished(led, place)
         works, read, more = self._read(place)
         rounds = [(one, self._started(one)) for one in works]
-        wait([future for one, future in rounds if future is not None and one.is_waited_for], PATIENCE)
+        wait([future for one, future in rounds if future is not None and one.is_waited_for], WAITED)
         for one, future in rounds:
             if future is not None and one.webhook.failing_since is not None:
                 self._under_way[one.key] = _UnderWay(future)
