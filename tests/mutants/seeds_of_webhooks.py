@@ -156,14 +156,14 @@ WEBHOOKS = (
         "core/notices.py",
         "after_last = kind.sent[-1] + WINDOW",
         "after_last = kind.sent[-1]",
-        f"{TEST_NOTICES}::test_500_dead_letters_in_a_minute_make_at_most_two_messages",
+        f"{TEST_NOTICES}::test_the_first_notice_goes_out_at_once_and_the_next_ones_together_after_a_minute",
     ),
     Mutant(
         "notices: an hour has no limit",
         "core/notices.py",
         "full = kind.sent[-MOST_AN_HOUR] + HOUR if len(kind.sent) >= MOST_AN_HOUR else 0",
         "full = 0",
-        f"{TEST_NOTICES}::test_a_channel_gets_at_most_20_messages_of_a_kind_in_any_hour_and_every_notice_is_counted",
+        f"{TEST_NOTICES}::test_beyond_the_limit_of_the_hour_one_digest_comes",
     ),
     Mutant(
         "notices: a message that failed is forgotten",
