@@ -268,10 +268,13 @@ def test_a_round_counts_on_the_rows_as_they_are_stored_now() -> None:
     parked = rule.after_round(webhook(), [(first, None), (second, None)], START)
     stored = {one.id: one for one in parked.deliveries}
     stored[second.id] = replace(stored[second.id], state="delivered")
-    tried = rule.on_stored([(first, OK), (second, OK)], stored)
+    tried = rule.on_stored([(first, OK), (replace(second, parked_at=START), BAD)], stored)
     after = rule.after_round(replace(parked.webhook, parked=1, delivered=1), tried, START + SECOND)
-    assert (after.webhook.parked, after.webhook.delivered) == (0, 2)
-    assert [(one.id, one.parked_at) for one in after.deliveries] == [(first.id, START)]
+    assert (after.webhook.parked, after.webhook.delivered) == (1, 2)
+    assert [(one.state, one.parked_at) for one in after.deliveries] == [
+        ("delivered", START),
+        ("parked", START + SECOND),
+    ]
     assert rule.on_stored([(first, OK)], {}) == [(first, OK)]
 
 

@@ -156,14 +156,14 @@ WEBHOOKS = (
         "core/notices.py",
         "after_last = kind.sent[-1] + WINDOW",
         "after_last = kind.sent[-1]",
-        f"{TEST_NOTICES}::test_500_dead_letters_in_a_minute_make_at_most_two_messages",
+        f"{TEST_NOTICES}::test_the_first_notice_goes_out_at_once_and_the_next_ones_together_after_a_minute",
     ),
     Mutant(
         "notices: an hour has no limit",
         "core/notices.py",
         "full = kind.sent[-MOST_AN_HOUR] + HOUR if len(kind.sent) >= MOST_AN_HOUR else 0",
         "full = 0",
-        f"{TEST_NOTICES}::test_a_channel_gets_at_most_20_messages_of_a_kind_in_any_hour_and_every_notice_is_counted",
+        f"{TEST_NOTICES}::test_beyond_the_limit_of_the_hour_one_digest_comes",
     ),
     Mutant(
         "notices: a message that failed is forgotten",
@@ -206,5 +206,26 @@ WEBHOOKS = (
         "if self._running < AT_ONCE:",
         "if self._running < 1:",
         f"{TEST_CHANNELS}::test_four_hooks_run_at_once_and_the_others_wait",
+    ),
+    Mutant(
+        "webhooks: a replayed delivery that fails counts as done",
+        "core/webhook_delivery.py",
+        "    return replace(delivery, state=PARKED, parked_at=None)\n",
+        "    return row\n",
+        "test_a_replayed_delivery_that_fails_is_tried_again",
+    ),
+    Mutant(
+        "webhooks: a quiet project never reads with the others again",
+        "engine/relay/webhook_relay.py",
+        "return end if len(page) == PAGE else max(end, shared)",
+        "return end",
+        "test_a_webhook_that_has_caught_up_reads_with_the_others_though_its_project_is_quiet",
+    ),
+    Mutant(
+        "webhooks: a step waits for the slowest receiver",
+        "engine/relay/webhook_relay.py",
+        "if future is not None and one.is_waited_for], WAITED)",
+        "if future is not None and one.is_waited_for])",
+        "test_a_slow_receiver_does_not_hold_the_others_up",
     ),
 )

@@ -255,11 +255,16 @@ def on_stored(
 ) -> list[tuple[Delivery, Tried | None]]:
     """The tries on the rows as the transaction reads them, for `after_round`.
 
-    While a round was under way its deliveries may have been parked, or delivered by the relay of another leader: those
-    are left out.
+    While a round was under way its deliveries may have been parked. A row that is done already is tried once more: the
+    webhook is replayed, or another leader sent it too.
     """
-    found = [(stored.get(delivery.id, delivery), result) for delivery, result in tried]
-    return [(delivery, result) for delivery, result in found if delivery.state == PARKED]
+    return [(_current(delivery, stored.get(delivery.id)), result) for delivery, result in tried]
+
+
+def _current(delivery: Delivery, row: Delivery | None) -> Delivery:
+    if row is None or row.state == PARKED:
+        return row or delivery
+    return replace(delivery, state=PARKED, parked_at=None)
 
 
 def after_round(webhook: Webhook, tried: Sequence[tuple[Delivery, Tried | None]], now: int) -> Round:

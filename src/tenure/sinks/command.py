@@ -21,7 +21,7 @@ from tenure.processes.bounded_run import CommandRun, NotRun, run
 from tenure.sinks.port import SinkUnavailable
 
 AT_ONCE = limits.COMMANDS_AT_ONCE
-MOST_WAITING = limits.COMMANDS_WAITING
+MOST_WAITING = limits.HOOKS_WAITING
 SECONDS = limits.COMMAND_SECONDS
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 from tenure.core import limits
@@ -27,6 +27,7 @@ from tenure.engine.sources.triggers import event_values, values_of
 from tenure.sinks.webhook import Result, WebhookSender
 
 AT_ONCE = 8  # webhooks that deliver at the same time
+WAITED = 1.0  # seconds that a step waits for the rounds of the webhooks that read together
 
 
 class _Work(NamedTuple):
@@ -37,6 +38,31 @@ class _Work(NamedTuple):
     parked: Sequence[Delivery]
     new: Sequence[Delivery]
     read: int  # how far the log was read for it
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.webhook.project, self.webhook.id
+
+    @property
+    def is_waited_for(self) -> bool:
+        """It reads with the others and does not fail: its round is short as a rule."""
+        return self.webhook.sequence is None and self.webhook.failing_since is None
+
+
+class _UnderWay(NamedTuple):
+    """A round that a step did not wait for."""
+
+    future: Future[list[Result]]
+    reading: _Work | None = None  # its page, where the webhook's place moves with the round's end
+
+
+def end_of(page: Sequence[Event], place: int, shared: int) -> int:
+    """How far the log was read with a page after `place`; `shared` is the end of the others' page.
+
+    A page that is not full has everything up to there, though its projects may have had no event for long.
+    """
+    end = page[-1].sequence if page else place
+    return end if len(page) == PAGE else max(end, shared)
 
 
 class WebhookRelay:
@@ -53,7 +79,7 @@ class WebhookRelay:
         """`failed` receives errors that concern no receiver: a missing master key, a bug."""
         self.engine, self._sender, self._leading, self._failed = engine, sender, leading, failed
         self._threads = ThreadPoolExecutor(AT_ONCE, "tenure-webhooks")
-        self._under_way: dict[tuple[str, str], Future[list[Result]]] = {}
+        self._under_way: dict[tuple[str, str], _UnderWay] = {}
         self._mark = 0
         self._troubles = 0
         self._ended = threading.Event()
@@ -102,21 +128,37 @@ class WebhookRelay:
             return min(limits.RELAY_BACK_OFF, 0.25 * 2.0 ** min(self._troubles, 10))
 
     def _deliver(self, led: LeaderEngine) -> bool:
-        self._save_finished(led)
         place = self._place()
         if place is None:
             return False
+        self._save_finished(led, place)
         works, read, more = self._read(place)
         rounds = [(one, self._started(one)) for one in works]
+        wait([future for one, future in rounds if future is not None and one.is_waited_for], WAITED)
         for one, future in rounds:
-            if future is not None and one.webhook.failing_since is None:
-                self._save(led, one, future.result(), read)
+            if future is not None and one.webhook.failing_since is not None:
+                self._under_way[one.key] = _UnderWay(future)
+            elif future is not None and not (one.is_waited_for and future.done()):
+                self._step_aside(led, one, future, place)
                 continue
-            if future is not None:
-                self._under_way[one.webhook.project, one.webhook.id] = future
-            self._save(led, one, (), read)
+            is_over = future is not None and one.webhook.failing_since is None
+            self._save(led, one, future.result() if future is not None and is_over else (), read)
         self._move(led, place, read)
         return more
+
+    def _step_aside(self, led: LeaderEngine, one: _Work, future: Future[list[Result]], shared: int) -> None:
+        """A round that takes long has its own place in the log, which moves when it is over: the others go on."""
+        place = shared if one.webhook.sequence is None else one.webhook.sequence
+        reading = one._replace(webhook=replace(one.webhook, sequence=place))
+        self._under_way[one.key] = _UnderWay(future, reading)
+
+        def decide(work: UnitOfWork) -> None:
+            row = work.get(Webhook, *one.key)
+            if row is not None and row.sequence is None:
+                work.put(replace(row, sequence=place))
+
+        if one.webhook.sequence is None:
+            led.transact((one.webhook.project,), decide)
 
     def _place(self) -> int | None:
         with self.engine.store.begin(self.engine.tenant, write=False) as tx:
@@ -127,21 +169,22 @@ class WebhookRelay:
         """What each webhook has to do; how far the shared reading came; whether there is more to read."""
         with self.engine.reading((), follows=True) as work:
             rows = [row for project in work.find(Project, {}) for row in work.find(Webhook, {"project": project.id})]
-            enabled = [row for row in rows if row.enabled]
+            enabled = [row for row in rows if row.enabled and not self._is_reading(row)]
             pages = {place: work.tx.events({}, after=place, limit=PAGE) for place in {shared}}
+            read = pages[shared][-1].sequence if pages[shared] else shared
             works, more = [], False
             for place, readers in rule.readings(enabled, shared, work.now).items():
                 if place not in pages:
                     projects = tuple({row.project for row in readers})
                     pages[place] = work.tx.events({"project": projects}, after=place, limit=PAGE)
                 more |= len(pages[place]) == PAGE
-                works += [self._work(work, row, pages[place], place) for row in readers]
+                end = end_of(pages[place], place, read)
+                works += [self._work(work, row, pages[place], end) for row in readers]
             idle = [row for row in enabled if not rule.is_reading(row, work.now)]
             works += [self._work(work, row, (), row.sequence or shared) for row in idle]
-            read = pages[shared][-1].sequence if pages[shared] else shared
             return works, read, more or len(pages[shared]) == PAGE
 
-    def _work(self, work: UnitOfWork, row: Webhook, page: Sequence[Event], place: int) -> _Work:
+    def _work(self, work: UnitOfWork, row: Webhook, page: Sequence[Event], read: int) -> _Work:
         new = [one for event in page if event.project == row.project for one in self._made(work, row, event)]
         parked = deliveries_of(work, row, state=rule.PARKED)
         known = {one.id for one in parked}
@@ -150,7 +193,6 @@ class WebhookRelay:
         except (SecretsOff, SecretUnreadable) as error:
             self._failed(f"webhook {row.id}: {error.message}")
             keys = ()
-        read = page[-1].sequence if page else place
         return _Work(row, keys, parked, [one for one in new if one.id not in known], read)
 
     def _made(self, work: UnitOfWork, row: Webhook, event: Event) -> list[Delivery]:
@@ -165,7 +207,7 @@ class WebhookRelay:
 
     def _started(self, one: _Work) -> Future[list[Result]] | None:
         """The tries of this step, in a thread; None where nothing may be tried now."""
-        if (one.webhook.project, one.webhook.id) in self._under_way or not one.keys:
+        if one.key in self._under_way or not one.keys:
             return None
         # A try at an endpoint that fails may take the whole timeout: what is new waits in rows meanwhile.
         new = one.new if one.webhook.failing_since is None else ()
@@ -187,11 +229,20 @@ class WebhookRelay:
 
     # --- what is kept ---
 
-    def _save_finished(self, led: LeaderEngine) -> None:
-        for (project, name), future in list(self._under_way.items()):
-            if future.done():
-                del self._under_way[project, name]
-                self._keep(led, project, name, future.result(), None)
+    def _is_reading(self, row: Webhook) -> bool:
+        """Whether a page of it is under way; the next one is read after that."""
+        found = self._under_way.get((row.project, row.id))
+        return found is not None and found.reading is not None
+
+    def _save_finished(self, led: LeaderEngine, place: int) -> None:
+        for key, (future, reading) in list(self._under_way.items()):
+            if not future.done():
+                continue
+            del self._under_way[key]
+            if reading is None:
+                self._keep(led, *key, future.result(), None)
+            else:
+                self._save(led, reading, future.result(), place)
 
     def _save(self, led: LeaderEngine, one: _Work, results: Sequence[Result], shared: int) -> None:
         tried = {delivery.id for delivery, _ in results}
@@ -211,8 +262,7 @@ class WebhookRelay:
             if row is None:
                 return  # removed meanwhile
             stored = work.get_many(Delivery, project, [delivery.id for delivery, _ in results])
-            current = [(stored.get(delivery.id, delivery), tried) for delivery, tried in results]
-            done = rule.after_round(row, current, work.now)
+            done = rule.after_round(row, rule.on_stored(results, stored), work.now)
             after = done.webhook
             if reading is not None and row.sequence == reading[0].webhook.sequence:  # else it was replayed meanwhile
                 after = rule.moved(after, reading[0].read, reading[1], work.now)

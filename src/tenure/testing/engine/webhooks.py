@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -35,10 +36,12 @@ class Receiver:
         self.got: list[Delivery] = []
         self.tried: list[Delivery] = []
         self.keys: Sequence[bytes] = ()
+        self.before: Callable[[str], object] = lambda _: None  # runs before each round
 
     def send_round(
         self, url: str, keys: Sequence[bytes], lanes: Lanes, *, is_cautious: bool = False, is_wanted: Any = None
     ) -> list[Result]:
+        self.before(url)
         self.keys = keys
         found: list[Result] = []
         for lane in lanes:
@@ -71,14 +74,14 @@ class Desk:
         )
 
     def set(self, name: str = "ci", **fields: Any) -> Any:
-        return self.scene.do(c.SetWebhook, webhook=name, url=URL, **fields)
+        return self.scene.do(c.SetWebhook, webhook=name, **{"url": URL} | fields)
 
     def run(self, most: int = 30) -> None:
         """Step until nothing is left to do at once, with every try finished."""
         for _ in range(most):
             pause = self.relay.step()
-            for future in list(self.relay._under_way.values()):
-                future.result(10)
+            for under_way in list(self.relay._under_way.values()):
+                under_way.future.result(10)
             if pause and not self.relay._under_way:
                 return
 
@@ -253,6 +256,54 @@ class Webhooks(Stage):
         assert [one.body for one in desk.receiver.got] == [first.body] * 3
         with pytest.raises(NotFound):
             scene.do(c.ReplayWebhook, webhook="ci", message="evt_unknown")
+
+    def test_a_replayed_delivery_that_fails_is_tried_again(self, scene: Scene, desk: Desk) -> None:
+        desk.set(kinds=("task.created",))
+        began = scene.now
+        scene.add()
+        desk.run()
+        desk.receiver.status = 500
+        scene.do(c.ReplayWebhook, webhook="ci", since=began)
+        desk.run()
+        assert desk.row.parked == 1
+        desk.receiver.status = 200
+        desk.pass_time(DELAYS[0])
+        desk.run()
+        assert len(desk.receiver.got) == 2
+        assert desk.row.parked == 0
+
+    def test_a_webhook_that_has_caught_up_reads_with_the_others_though_its_project_is_quiet(
+        self, scene: Scene, desk: Desk
+    ) -> None:
+        desk.set(kinds=("task.created",))
+        scene.do(c.PauseWebhook, webhook="ci")
+        scene.engine.do(c.DefineProject(project="busy"))
+        desk.run()
+        scene.do(c.ResumeWebhook, webhook="ci")
+        scene.engine.do(c.Add(project="busy", task=c.NewTask(title="x")))
+        desk.run()
+        desk.run()
+        assert desk.row.sequence is None
+
+    def test_a_slow_receiver_does_not_hold_the_others_up(self, scene: Scene, desk: Desk) -> None:
+        go = threading.Event()
+        desk.set("slow", kinds=("task.created",), url="https://slow.example.com/")
+        desk.set("other", kinds=("task.created",))
+        desk.receiver.before = lambda url: "slow" not in url or go.wait(20)
+        scene.add()
+        try:
+            desk.relay.step()
+            assert [one.webhook for one in desk.receiver.got] == ["other"]
+            scene.add()
+            desk.relay.step()
+            assert [one.webhook for one in desk.receiver.got] == ["other", "other"]
+        finally:
+            go.set()
+        desk.run()
+        desk.pass_time(DELAYS[0])
+        desk.run()
+        assert sorted(one.webhook for one in desk.receiver.got) == ["other", "other", "slow", "slow"]
+        assert [row.parked for row in scene.stored_rows(Webhook)] == [0, 0]
 
     def test_a_webhook_holds_the_archive_back(self, scene: Scene, desk: Desk) -> None:
         desk.set(kinds=("task.completed",))
