@@ -15,7 +15,6 @@ class Emit(Command, frozen=True, kw_only=True, tag="emit"):
     name: str
     data: Any = None
     agent: str | None = None
-    session: str | None = None
 
 
 class FilesChanged(Command, frozen=True, kw_only=True, tag="files_changed"):

@@ -26,7 +26,7 @@ def emit(work: UnitOfWork, cmd: commands.Emit) -> Outcome:
     agent = cmd.agent or work.principal.agent
     if agent is not None:
         ids.check_name(agent, "agent")
-    session = cmd.session or work.principal.session
+    session = work.principal.session
     _check_rate(work, cmd.project, agent, session)
     row = work.get(Agent, cmd.project, agent) if agent is not None else None
     details = {"name": cmd.name, "data": cmd.data, "type": row.type if row is not None else PERSON}
