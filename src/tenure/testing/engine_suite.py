@@ -35,6 +35,7 @@ from tenure.testing.engine.reach import Reach
 from tenure.testing.engine.readers import LogReaders
 from tenure.testing.engine.recalling import Recalling
 from tenure.testing.engine.receipts import Receipts
+from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.relays import Relays
 from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.reservations import Reservations
@@ -89,6 +90,7 @@ class EngineSuite(
     Watches,
     Archive,
     LogReaders,
+    HooksAndNotices,
     Relays,
     Webhooks,
     Recalling,
