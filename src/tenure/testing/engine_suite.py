@@ -21,6 +21,7 @@ from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.gauges import Gauges
 from tenure.testing.engine.graphs import Graphs
+from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.models import Models
@@ -35,7 +36,6 @@ from tenure.testing.engine.reach import Reach
 from tenure.testing.engine.readers import LogReaders
 from tenure.testing.engine.recalling import Recalling
 from tenure.testing.engine.receipts import Receipts
-from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.relays import Relays
 from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.reservations import Reservations

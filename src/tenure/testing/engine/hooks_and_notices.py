@@ -107,7 +107,9 @@ class HooksAndNotices(Stage):
 
     # --- hooks ----------------------------------------------------------------------------------------------------
 
-    def test_each_command_of_a_hook_runs_once_with_the_event(self, scene: Scene, leader: LeadingProcess, started: Runner) -> None:
+    def test_each_command_of_a_hook_runs_once_with_the_event(
+        self, scene: Scene, leader: LeadingProcess, started: Runner
+    ) -> None:
         key = scene.task(scene.add()).key
         scene.finish(key)
         leader.run()
@@ -160,7 +162,9 @@ class HooksAndNotices(Stage):
 
     # --- notices --------------------------------------------------------------------------------------------------
 
-    def test_many_dead_letters_in_a_minute_make_two_messages(self, scene: Scene, leader: LeadingProcess, people: Channel) -> None:
+    def test_many_dead_letters_in_a_minute_make_two_messages(
+        self, scene: Scene, leader: LeadingProcess, people: Channel
+    ) -> None:
         for _ in range(24):
             scene.bury(scene.add(max_attempts=1))
             leader.run()
@@ -211,7 +215,9 @@ class HooksAndNotices(Stage):
         leader.run()
         assert people.sent == []
 
-    def test_people_hear_once_that_most_agents_are_stale(self, scene: Scene, leader: LeadingProcess, people: Channel) -> None:
+    def test_people_hear_once_that_most_agents_are_stale(
+        self, scene: Scene, leader: LeadingProcess, people: Channel
+    ) -> None:
         for agent in ("ann", "bob"):
             scene.finish(scene.add(), agent=agent)
         leader.office.pass_time(max(row.stale_after for row in scene.stored_rows(Agent)) / 1e6 + 1)
