@@ -13,6 +13,7 @@ from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.engine import Context, Engine, Random
 from tenure.engine.runtime.context import SHIPPED_TABLES, UserTables
+from tenure.sealing.late_cipher import LateCipher
 from tenure.stores.open_store import open_store, path_of
 from tenure.stores.port import Clock
 
@@ -43,7 +44,9 @@ class LocalTransport:
         self.store = open_store(url, clock=clock, create=create)
         self.url = self.store.url
         self._artifacts = ProjectArtifacts(artifacts, url)
-        context = Context(pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES)
+        self.notes: list[str] = []  # for a person: a master key was made
+        sealer = LateCipher(is_embedded=path_of(url) is not None, say=self.notes.append)
+        context = Context(pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES, sealer=sealer)
         self.engine = Engine(self.store, random, context)
         self._monotonic = monotonic
         self.gatherer: Batcher | None = None
