@@ -179,7 +179,9 @@ def sent_out(ann: Any) -> None:
     ann.emit("Build Passed")
     ann.send("look", "@type:generic", action="review", expires=60.0)
     secret = "whsec_" + "c2VjcmV0" * 4
-    ann.set_webhook("ci", "https://example.org/hook", kinds=["task.completed"], where={"event.track": "A"}, secret=secret)
+    ann.set_webhook(
+        "ci", "https://example.org/hook", kinds=["task.completed"], where={"event.track": "A"}, secret=secret
+    )
     ann.set_webhook("ci", "http://example.org/hook")
     ann.test_webhook("ci")
     ann.rotate_webhook("ci", secret[:-8] + "bmV3ZXIh", grace=60.0)

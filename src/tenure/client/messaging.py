@@ -50,9 +50,7 @@ class Messaging(Sources[Out, One, Dicts, Names]):
         secret: str | None = None,
     ) -> Out:
         """Create or replace a webhook. The outcome that creates it is the only one that has its secret."""
-        return self._do(
-            c.SetWebhook, webhook=name, url=url, kinds=tuple(kinds), where=dict(where or {}), secret=secret
-        )
+        return self._do(c.SetWebhook, webhook=name, url=url, kinds=tuple(kinds), where=dict(where or {}), secret=secret)
 
     def pause_webhook(self, name: str, reason: str = "") -> Out:
         return self._do(c.PauseWebhook, webhook=name, reason=reason)

@@ -58,9 +58,9 @@ EXPECT: dict[str, Rule] = {
     **dict.fromkeys(("add", "deliver"), AGENT),
     **dict.fromkeys(
         (
-            "inbox", "send", "emit", "reserve", "claim_next", "claim", "submit", "renew", "start", "progress", "checkpoint",
-            "usage", "land", "fail", "release", "ask", "spawn", "wait", "register", "heartbeat", "read", "leave",
-            "renew_reservation", "unreserve", "lead", "step_down", "put_artifact",
+            "inbox", "send", "emit", "reserve", "claim_next", "claim", "submit", "renew", "start", "progress",
+            "checkpoint", "usage", "land", "fail", "release", "ask", "spawn", "wait", "register", "heartbeat", "read",
+            "leave", "renew_reservation", "unreserve", "lead", "step_down", "put_artifact",
         ),
         OWN,
     ),
@@ -99,7 +99,16 @@ EXPECT: dict[str, Rule] = {
 }  # fmt: skip
 
 # Of the store as a whole, and not for a key of some projects whatever its role.
-ALL_PROJECTS = {"relays", "pause_relay", "resume_relay", "rewind_relay", "remove_relay", "metrics", "coordinator_recover", "coordinator_logs"}
+ALL_PROJECTS = {
+    "relays",
+    "pause_relay",
+    "resume_relay",
+    "rewind_relay",
+    "remove_relay",
+    "metrics",
+    "coordinator_recover",
+    "coordinator_logs",
+}
 ROWS = ("own", "other")
 OUTPUTS: dict[str, dict[str, Any]] = {
     "review": {"validation": "review"},
@@ -243,8 +252,8 @@ def names_of(world: World, operation: str, project: str, agent: str) -> dict[str
     return {
         "project": project, "task": world.tasks[known, agent, kind], "dag": "dag", "session": f"s-{agent}",
         "agent": agent, "sender": agent, "holder": agent, "code": "Z", "key": "no-such-key",
-        "scope": f"agent:{agent}", "schedule": "nightly", "trigger": "hook", "name": "fact" if operation == "emit" else "a.txt",
-        "webhook": "out", "sink": "nats", "url": "https://example.org/hook",
+        "scope": f"agent:{agent}", "schedule": "nightly", "trigger": "hook",
+        "name": "fact" if operation == "emit" else "a.txt", "webhook": "out", "sink": "nats", "url": "https://example.org/hook",
         "receipt": world.receipts.get((known, agent, receipt), "Z-999@1:53Z70T9DQ1FPZ2RDF81842BXPTNRVB1Y"),
         "old": "1" * 40, "new": "2" * 40, "branch": "main", "cron": "* * * * *", "on": "webhook", "to": "ann",
         "body": "e30=",
