@@ -51,7 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    if _runs_everything(session.config) and not hasattr(session.config, "workerinput"):
+    config = session.config
+    if _runs_everything(config) and not hasattr(config, "workerinput") and not config.option.collectonly:
         install_ahead()
 
 

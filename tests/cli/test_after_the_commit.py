@@ -154,6 +154,7 @@ VERBS: dict[str, tuple[str, ...]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("where", ["> /dev/full", ">&-"])
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_answer_that_cannot_be_written_never_says_that_nothing_was_done(

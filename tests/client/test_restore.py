@@ -212,7 +212,7 @@ def test_a_backup_that_may_only_be_read_is_enough(backup: Path, store: Path) -> 
 
 def test_a_name_that_is_taken_is_not_written_over(backup: Path, store: Path) -> None:
     Path(f"{store}.{ASIDE}").write_text("precious")
-    with pytest.raises(InvalidInput, match="would be lost"):
+    with pytest.raises(InvalidInput, match="refusing to overwrite"):
         restored(backup, store)
     assert Path(f"{store}.{ASIDE}").read_text() == "precious"
     assert opened(store).state("A-002") == "completed"

@@ -52,6 +52,7 @@ def test_what_is_wrong_is_found_in_rows_that_lie_in_the_file(spills: None, tmp_p
     engine.store.close()
 
 
+@pytest.mark.nightly
 def test_memory_grows_little_with_the_tasks(spills: None, tmp_path: Path) -> None:
     peaks = []
     for tasks in (300, 1200):

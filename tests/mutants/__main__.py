@@ -18,6 +18,7 @@ import msgspec
 from tests.mutants.mutant import ROOT, SUITES, Mutant, named_tests
 from tests.mutants.seeds import MUTANTS
 from tests.mutants.trying import Tried, compiled, in_tree, tried
+from tests.reliability.results import commit
 
 PROGRESS = ROOT / ".x" / "mutants.json"
 RESULT = ROOT / "reliability" / "results" / "mutants.json"
@@ -100,7 +101,7 @@ def written(progress: Progress, jobs: int, path: Path = RESULT) -> None:
     result = {
         "harness": "mutants",
         "command": "./x mutants" + (" --postgres" if "postgres" in progress.stores else ""),
-        "commit": git("describe", "--always", "--abbrev=8", "--dirty=+changes", "--exclude=*"),
+        "commit": commit(),
         "date": datetime.now(UTC).date().isoformat(),
         "figures": numbers,
         "verdict": "held" if numbers["caught"] == numbers["seeds"] else "failed",

@@ -259,7 +259,9 @@ class Proof:
 
     def _settled(self) -> list[str]:
         """Nothing is reserved any more, and what was spent is what agents have reported, to the nano-dollar."""
-        self.engine.sweep()
+        patience = time.monotonic() + 5 * LEASE  # on a busy machine an agent may have renewed just before its end
+        while self.engine.sweep() and self.row().reserved and time.monotonic() < patience:
+            time.sleep(0.1)
         told = 0
         for file in self.folder.glob("*.json"):
             said = json.loads(file.read_text())

@@ -40,7 +40,7 @@ def write(harness: str, argv: list[str], *, held: bool, folder: Path | None = No
     found = {
         "harness": harness,
         "command": " ".join(("./x reliability", harness, *argv)),
-        "commit": _commit(),
+        "commit": commit(),
         "date": datetime.now(UTC).date().isoformat(),
         "figures": _told,
         "verdict": "held" if held else "failed",
@@ -51,7 +51,7 @@ def write(harness: str, argv: list[str], *, held: bool, folder: Path | None = No
     return file
 
 
-def _commit() -> str:
+def commit() -> str:
     """Empty where the sources are not in a repository."""
     asked = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=10", "--dirty", "--exclude=*"]
     try:

@@ -129,10 +129,12 @@ def trace_of(task: Task | None, event: Event | None) -> str:
     """The trace of a task, which all of its messages share; of other events their command's. Never empty."""
     if task is not None and task.trace_id is not None:
         return task.trace_id
-    if event is not None and event.trace_id is not None:
-        return event.trace_id
-    named = task.id if task is not None else event.task or event.id if event is not None else ""
-    return hashlib.sha256(named.encode()).hexdigest()[:32]
+    named = task.id if task is not None else event.task if event is not None else None
+    if named is None and event is not None:
+        if event.trace_id is not None:
+            return event.trace_id
+        named = event.id
+    return hashlib.sha256((named or "").encode()).hexdigest()[:32]
 
 
 def _message(event: Event, facts: Facts, id: str, name: str, payload: dict[str, Any]) -> Message:

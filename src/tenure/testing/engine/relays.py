@@ -193,6 +193,20 @@ class Relays(Stage):
         assert post.sink.names() == ["evt.task.completed.v1"]
         assert post.row.sequence == scene.events()[-1].sequence
 
+    def test_all_messages_of_a_task_share_one_trace(self, scene: Scene, post: Post) -> None:
+        key, other = scene.add(), scene.add()
+        traced = scene.do(c.Add, task=c.NewTask(title="traced"), trace_id="a" * 32).task or {}
+        for name in (key, other, traced["key"]):
+            receipt = scene.do(c.ClaimTask, task=name, agent="ann", session="s", trace_id="b" * 32).receipt
+            scene.submit(receipt or "")
+        post.run()
+        traces: dict[str, set[str]] = {}
+        for body in post.sink.bodies("evt.task"):
+            traces.setdefault(body["payload"]["key"], set()).add(body["trace_id"])
+        assert {name: len(found) for name, found in traces.items()} == {key: 1, other: 1, traced["key"]: 1}
+        assert traces[traced["key"]] == {"a" * 32}
+        assert traces[key] != traces[other]
+
     def test_no_message_has_a_receipt_or_nonce(self, scene: Scene, post: Post) -> None:
         receipt = scene.take(scene.add())
         post.run()
