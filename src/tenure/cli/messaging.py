@@ -59,8 +59,6 @@ def set_webhook(run: Run, given: Namespace) -> Answer:
 
 def _told(run: Run, outcome: Outcome) -> Answer:
     """The answer to a command about one webhook; a new secret is in this answer alone."""
-    for note in getattr(run.client.transport, "notes", ()):
-        run.warn(note)
     row = outcome.webhook
     if not outcome.ok or row is None:
         return answered(outcome)

@@ -45,6 +45,14 @@ KINDS: dict[str, str] = {
 }
 
 
+EVENTS = frozenset(
+    {
+        "task.dead_lettered", "task.question", "task.validating", "task.paused", "task.process_gone", "sink.behind",
+        "webhook.disabled",
+    }
+)  # fmt: skip  # kinds that may be a notice
+
+
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     at: int
