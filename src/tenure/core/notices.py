@@ -45,6 +45,14 @@ KINDS: dict[str, str] = {
 }
 
 
+EVENTS = frozenset(
+    {
+        "task.dead_lettered", "task.question", "task.validating", "task.paused", "task.process_gone", "sink.behind",
+        "webhook.disabled",
+    }
+)  # fmt: skip  # kinds that may be a notice
+
+
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     at: int
@@ -58,14 +66,15 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 def notice_of(event: Event) -> Notice | None:
     """The notice that an event is, if any."""
-    kind = _kind_of(event)
+    kind = kind_of(event)
     if kind is None:
         return None
     text = one_line(event_text(event))[:LONGEST_TEXT]
     return Notice(kind=kind, at=event.time, text=text, project=event.project, task=event.key)
 
 
-def _kind_of(event: Event) -> str | None:
+def kind_of(event: Event) -> str | None:
+    """The kind of notice that an event is, if any. Only EVENTS are one."""
     match event.kind:
         case "task.dead_lettered":
             return DEAD_LETTER
