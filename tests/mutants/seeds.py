@@ -10,6 +10,7 @@ from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_claims import CLAIMS
 from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_identity import IDENTITY
+from tests.mutants.seeds_of_leading import LEADING
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
@@ -33,6 +34,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *BATCHES,
     *BUDGETS,
     *DISKS,
+    *LEADING,
     *MODELS,
     *MOVES,
     *IDENTITY,

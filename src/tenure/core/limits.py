@@ -81,6 +81,8 @@ WEBHOOK_GRACE = limit(30.0 * _DAYS, "s", "the old secret of a rotated webhook", 
     _INVALID)
 FACTS_A_MINUTE = limit(60, "facts", "emitting, per principal and session", _FIXED, "refused with RATE_LIMITED")
 FACT_SIZE = limit(8 * 1024, "bytes", "the data of an emitted fact", _FIXED, _INVALID)
+FILES_WATCHED = limit(200_000, "files", "files of the repository that are watched for triggers", _FIXED,
+                      "later files are not watched")
 FILES_IN_EVENT = limit(100, "paths", "changed files in one event", _FIXED, "the others are counted")
 WEBHOOK_TOLERANCE = limit(300 * _US, "us", "the timestamp of a signed delivery", _FIXED, "the delivery is refused")
 SIGN_IN_LIFETIME = limit(12 * _HOURS * _US, "us", "a dashboard session", _FIXED, "sign in again")
@@ -340,6 +342,7 @@ COMMAND_LIFETIME = limit(10 * _MINUTES, "s", "a command in a queue of RabbitMQ",
 LETTERS_WAITING = limit(100_000, "messages", "dead letters in RabbitMQ or Redis", _FIXED, "the oldest is dropped")
 EVENTS_WAITING = limit(100_000, "messages", "the stream of events in Redis", "option `length` of the sink's URL",
     "the oldest is dropped")
+REDIS_HELD = limit(10_000, "tasks", "held tasks of a project in the keys of Redis", _FIXED, "later tasks are left out")
 REDIS_IDS = limit(10_000, "ids", "ids kept beside a stream of Redis", _FIXED, "an older repeat is appended again")
 ACKNOWLEDGE_WITHIN = limit(30.0, "s", "a command that a worker has received and not acknowledged", _FIXED,
     "delivered again, to any worker of the pool")

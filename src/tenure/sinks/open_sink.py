@@ -42,7 +42,7 @@ def open_sink(url: str, *, prefix: str = "") -> Sink:
     if scheme not in BROKERS:
         return _of_third_party(scheme, url)
     broker = BROKERS[scheme]
-    sink: Sink = _loaded(broker, broker.sink)(_prefixed(url, prefix))
+    sink: Sink = _loaded(broker, broker.sink)(prefixed(url, prefix))
     return sink
 
 
@@ -52,7 +52,7 @@ def open_source(url: str, subscription: Subscription, *, prefix: str = "") -> So
     if scheme not in BROKERS:
         raise InvalidInput(f"no source has the scheme {scheme[:40]!r}", f"There are: {', '.join(sorted(BROKERS))}.")
     broker = BROKERS[scheme]
-    source: Source = _loaded(broker, broker.source)(_prefixed(url, prefix), subscription)
+    source: Source = _loaded(broker, broker.source)(prefixed(url, prefix), subscription)
     return source
 
 
@@ -79,7 +79,8 @@ def _loaded(broker: Broker, path: str) -> Any:
         raise InvalidInput(f"the {broker.extra} sink needs the extra: pip install 'tenure[{broker.extra}]'") from None
 
 
-def _prefixed(url: str, prefix: str) -> str:
+def prefixed(url: str, prefix: str) -> str:
+    """The URL with the prefix of the settings."""
     if not prefix:
         return url
     own = dict(parse_qsl(urlsplit(url).query)).get("prefix")

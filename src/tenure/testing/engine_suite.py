@@ -21,6 +21,7 @@ from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.gauges import Gauges
 from tenure.testing.engine.graphs import Graphs
+from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.models import Models
@@ -89,6 +90,7 @@ class EngineSuite(
     Watches,
     Archive,
     LogReaders,
+    HooksAndNotices,
     Relays,
     Webhooks,
     Recalling,

@@ -22,6 +22,7 @@ class RelayView(TypedDict):
     projects: Annotated[Sequence[str], Meta(description="those it reads; none: all")]
     sequence: Annotated[int, Meta(description="every event up to it is sent")]
     lag: Annotated[float, Meta(description="seconds since the oldest event that is not sent")]
+    lag_events: Annotated[int, Meta(description="events of the log after its place, for it or not")]
     max_lag: Annotated[float, Meta(description="seconds; beyond it the sink is cut off")]
     sent: Annotated[int, Meta(description="messages")]
     sent_at: Instant | None

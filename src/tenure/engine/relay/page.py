@@ -25,19 +25,20 @@ class Page(NamedTuple):
     is_full: bool
 
 
-def read_page(engine: Engine, name: str, kinds: frozenset[str], limit: int) -> Page | None:
-    """The next events after the sink's place; None where the sink has no row. No kinds: all of them."""
+def read_page(engine: Engine, name: str, kinds: frozenset[str], limit: int, *, after: int = 0) -> Page | None:
+    """The next events after the sink's place, or `after`; None where the sink has no row. No kinds: all of them."""
     with engine.store.begin(engine.tenant, write=False) as tx:
         tx.lock("log", ())
         rows = tx.load(Sink, (("", name),))
         if not rows:
             return None
         (row,) = rows
-        events = tx.events({}, after=row.sequence, limit=limit)
+        after = max(after, row.sequence)
+        events = tx.events({}, after=after, limit=limit)
         ours = [
             e for e in events if row.reads(e.project) and (not kinds or e.kind in kinds) and not _is_own_gap(e, name)
         ]
-        end = events[-1].sequence if events else row.sequence
+        end = events[-1].sequence if events else after
         return Page(row, tx.now, facts_of(tx, engine.tenant, ours), end, len(events) == limit)
 
 

@@ -25,6 +25,7 @@ from tenure.sinks.port import Message, Sink, SinkUnavailable
 PAGE = 1000  # events
 ANNOUNCE_EVERY = 30.0
 PAUSE = 1.0  # between two looks at the log while nothing is written
+LAG_EVERY = 15.0  # a sink is asked how far its consumers are behind
 ERROR_EVERY = 60 * 1_000_000  # a sink that stays down is written to its row this often
 
 
@@ -45,6 +46,7 @@ class Progress(NamedTuple):
 
     sent: int = 0
     error: str | None = None
+    consumer_lag: int | None = None  # messages, where the sink knows and was asked
 
 
 class Relay:
@@ -65,7 +67,7 @@ class Relay:
         self._open, self._leading, self._monotonic, self._stepped = open_sink, leading, monotonic, stepped
         self._sink: Sink | None = None
         self._announcer = Announcer()
-        self._announce_at = 0.0
+        self._announce_at = self._lag_at = 0.0
         self._troubles = 0
         self._mark = 0
         self._ended = threading.Event()
@@ -113,6 +115,8 @@ class Relay:
             return PAUSE
         except TenureError as error:
             return self._back_off(led, error)
+        except Exception as error:  # noqa: BLE001 - a bug, or a library's, must not end the thread for good
+            return self._back_off(led, SinkUnavailable(f"{type(error).__name__}: {error}"))
         self._stepped(self.settings.name, progress)
         return 0.0 if more else PAUSE
 
@@ -138,7 +142,14 @@ class Relay:
         if error is not None:
             raise error
         self._announce(sink, page.row)
-        return Progress(sent), page.is_full or end != page.end
+        return Progress(sent, consumer_lag=self._consumer_lag(sink)), page.is_full or end != page.end
+
+    def _consumer_lag(self, sink: Sink) -> int | None:
+        now = self._monotonic()
+        if now < self._lag_at:
+            return None
+        self._lag_at = now + LAG_EVERY
+        return sink.lag()
 
     def _send(self, sink: Sink, messages: Sequence[Message]) -> tuple[int, SinkUnavailable | None]:
         """How many were acknowledged, and why not all. Sends nothing more once the lease may be over."""
@@ -181,6 +192,8 @@ class Relay:
         identity = sink.identity()
         if identity == row.identity:
             return
+        if row.identity is None and hasattr(sink, "rewound"):  # a new sink has nothing to lose by it
+            sink.rewound()
 
         def decide(work: UnitOfWork) -> None:
             current = work.get(SinkRow, "", row.id)

@@ -45,7 +45,8 @@ def rewind_relay(work: UnitOfWork, cmd: commands.RewindRelay) -> Outcome:
     if not 0 <= to <= end:
         raise InvalidInput(f"sequence must be from 0 to {end}, the end of the log (got {to})")
     details = {"sink": row.id, "from": row.sequence, "to": to}
-    row = replace(row, sequence=to, cut_off_at=None)
+    # Without its identity the relay tells the sink that repeats are meant, also where another process takes over.
+    row = replace(row, sequence=to, cut_off_at=None, identity=None)
     work.record("sink.rewound", row, project=STORE, details=details)
     return _done(work, "UPDATED", row, f"continues after sequence {to}")
 
@@ -82,10 +83,11 @@ def _done(work: UnitOfWork, outcome: str, row: Sink, what: str) -> Outcome:
 
 
 def relays(work: UnitOfWork, project: str) -> list[RelayView]:
-    return [_view(work, row) for row in work.find(Sink, {"project": STORE})]
+    end = end_of_log(work)
+    return [_view(work, row, end) for row in work.find(Sink, {"project": STORE})]
 
 
-def _view(work: UnitOfWork, row: Sink) -> RelayView:
+def _view(work: UnitOfWork, row: Sink, end: int) -> RelayView:
     first = first_unread(work.tx, row)
     lag = 0.0 if first is None else max(0.0, (work.now - first.time) / 1e6)
     state = (
@@ -96,7 +98,8 @@ def _view(work: UnitOfWork, row: Sink) -> RelayView:
     )  # fmt: skip
     return {
         "name": row.id, "url": row.url, "state": state, "projects": list(row.projects), "sequence": row.sequence,
-        "lag": lag, "max_lag": row.max_lag / 1e6, "sent": row.sent, "sent_at": row.sent_at, "error": row.error,
+        "lag": lag, "lag_events": 0 if first is None else end - row.sequence,
+        "max_lag": row.max_lag / 1e6, "sent": row.sent, "sent_at": row.sent_at, "error": row.error,
         "error_at": row.error_at, "paused_at": row.paused_at, "paused_by": row.paused_by, "cut_off_at": row.cut_off_at,
         "created_at": row.created_at,
     }  # fmt: skip
