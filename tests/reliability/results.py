@@ -1,6 +1,6 @@
 """What a proof ends with: its line of numbers, and the file that the table of RELIABILITY.md is made from.
 
-`./x reliability NAME --record` writes `reliability/results/NAME.json`, and only with that option: a short run, or a seed
+`./x reliability NAME --record` writes `reliability/results/NAME.json`, and nothing else does: a short run, or a seed
 that is repeated, must not replace the figures of the run that is published.
 """
 
