@@ -95,14 +95,19 @@ class Blows(Storm):
 # --- in processes of their own ------------------------------------------------------------------------------
 
 
-def write(folder: Path, events: int, seconds: float) -> None:
+def write_apart(folder: Path, events: int, seconds: float, *, batch: int = BATCH) -> None:
+    _, status = os.waitpid(in_child(lambda: write(folder, events, seconds, batch=batch)), 0)
+    assert status == 0, f"the writer ended with {status}"
+
+
+def write(folder: Path, events: int, seconds: float, *, batch: int = BATCH) -> None:
     """Tasks are added, claimed and finished until so many events are in the log, over about so many seconds."""
     engine = open_engine(folder)
     began, first, round_ = time.monotonic(), end_of(engine), 0
     while (written := end_of(engine) - first) < events:
         round_ += 1
-        checked(engine.run([c.Add(project=PROJECT, task=NewTask(title=f"relay {round_}"))] * BATCH))
-        claims = [c.ClaimNext(project=PROJECT, agent=f"a{n}", session=f"a{n}", lease=60) for n in range(BATCH)]
+        checked(engine.run([c.Add(project=PROJECT, task=NewTask(title=f"relay {round_}"))] * batch))
+        claims = [c.ClaimNext(project=PROJECT, agent=f"a{n}", session=f"a{n}", lease=60) for n in range(batch)]
         granted = [outcome.receipt for outcome in checked(engine.run(claims))]
         checked(engine.run([c.Submit(project=PROJECT, receipt=r, data={"n": round_}) for r in granted if r]))
         time.sleep(max(0.0, began + written / events * seconds - time.monotonic()))
@@ -181,17 +186,22 @@ def relayed(
 
 
 def stopped(folder: Path, broker: Broker, events: int, seed: int, seconds: float) -> Blows:
-    """One relay is stopped between acknowledgement and cursor for so many seconds, and goes on."""
-    (folder / STOPS).write_text(str(STOPPED_AT))
+    """One relay is stopped between acknowledgement and cursor for so many seconds, and goes on.
+
+    Nothing is written meanwhile: its coordinator may have been stopped while it holds the file's lock.
+    """
     blows = Blows(folder, 1, seed, broker, Relaying)
+    (folder / CALM).touch()
     with ends(blows):
         blows.start(0)
         assert wait_for(blows, lambda: left_of(folder) is not None), "no relay began"
-        writer = in_child(lambda: write(folder, events, 1.0))
+        write_apart(folder, events, 1.0)
+        (folder / STOPS).write_text(str(STOPPED_AT))
+        (folder / CALM).unlink()
+        write_apart(folder, STOPPED_AT * 3, 0.0, batch=STOPPED_AT)
         (pid,) = blows.slots
         assert wait_for(blows, lambda: os.waitpid(pid, os.WNOHANG | os.WUNTRACED)[0] == pid), "it did not stop"
         blows.counts["stops"] += 1
-        wait_for(blows, lambda: has_ended(writer))
         blows.pause(seconds)
         os.kill(pid, signal.SIGCONT)
         if not wait_for(blows, lambda: left_of(folder) == 0):
