@@ -100,14 +100,16 @@ def write_apart(folder: Path, events: int, seconds: float, *, batch: int = BATCH
     assert status == 0, f"the writer ended with {status}"
 
 
-def write(folder: Path, events: int, seconds: float, *, batch: int = BATCH) -> None:
+def write(
+    folder: Path, events: int, seconds: float, *, batch: int = BATCH, engine: Engine | None = None, lease: float = 60
+) -> None:
     """Tasks are added, claimed and finished until so many events are in the log, over about so many seconds."""
-    engine = open_engine(folder)
+    engine = engine or open_engine(folder)
     began, first, round_ = time.monotonic(), end_of(engine), 0
     while (written := end_of(engine) - first) < events:
         round_ += 1
         checked(engine.run([c.Add(project=PROJECT, task=NewTask(title=f"relay {round_}"))] * batch))
-        claims = [c.ClaimNext(project=PROJECT, agent=f"a{n}", session=f"a{n}", lease=60) for n in range(batch)]
+        claims = [c.ClaimNext(project=PROJECT, agent=f"a{n}", session=f"a{n}", lease=lease) for n in range(batch)]
         granted = [outcome.receipt for outcome in checked(engine.run(claims))]
         checked(engine.run([c.Submit(project=PROJECT, receipt=r, data={"n": round_}) for r in granted if r]))
         time.sleep(max(0.0, began + written / events * seconds - time.monotonic()))
