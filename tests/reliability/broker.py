@@ -12,11 +12,12 @@ import argparse
 import os
 import random
 import shutil
+import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -146,6 +147,21 @@ def done_in(folder: Path) -> int:
     return int((folder / DONE).read_text())
 
 
+@contextmanager
+def all_killed(blows: Blows) -> Iterator[None]:
+    """No worker outlives it: only a command that is announced again can wake those that follow."""
+    slots = list(blows.slots.values())
+    for pid in blows.slots:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    blows.counts["kills"] += len(slots)
+    blows.slots.clear()
+    blows.stopped.clear()
+    yield
+    for slot in slots:
+        blows.start(slot)
+
+
 def driven(folder: Path, broker: Broker, tasks: int, workers: int, kills: int, seed: int) -> Blows:
     blows = Blows(folder, workers + 1, seed, broker, any_of)  # type: ignore[arg-type]  # it makes a worker
     with ends(blows):
@@ -160,8 +176,9 @@ def driven(folder: Path, broker: Broker, tasks: int, workers: int, kills: int, s
             if not is_added and os.waitpid(adder, os.WNOHANG)[0]:
                 is_added = True
             if is_added and not is_wiped and done >= tasks * 0.2:
-                blows.broker.wipe()
-                blows.counts["open_when_wiped"] = tasks - done_in(folder)
+                with all_killed(blows):
+                    blows.counts["open_when_wiped"] = tasks - done_in(folder)
+                    blows.broker.wipe()
                 is_wiped = True
             elif is_wiped and not blows.counts["broker_kills"] and done >= tasks * 0.6:
                 blows.kill_broker()
