@@ -23,6 +23,7 @@ class Channel:
 
 class Unavailable:
     features: frozenset[str] = frozenset()
+    is_copy = False
 
     def __getattr__(self, name: str) -> Any:
         raise StoreUnavailable("no answer")

@@ -65,8 +65,8 @@ class Reader:
 
     def step(self) -> float:
         """Read at most one page; return the seconds until the next step."""
-        led = self.leading()
         try:
+            led = self.leading()
             if led is None:
                 self.idle()
                 return PAUSE

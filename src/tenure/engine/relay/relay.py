@@ -104,7 +104,10 @@ class Relay:
 
     def step(self) -> float:
         """Send at most one page; return the seconds until the next step."""
-        led = self._leading()
+        try:
+            led = self._leading()
+        except TenureError:  # it is looked up in the store where that was copied
+            return PAUSE
         if led is None:
             return PAUSE
         try:

@@ -112,18 +112,18 @@ class WebhookRelay:
 
     def step(self) -> float:
         """Read at most one page for each place in the log, and deliver; return the seconds until the next step."""
-        led = self._leading()
-        if led is None:
-            return PAUSE
         try:
+            led = self._leading()
+            if led is None:
+                return PAUSE
             self._mark = self.engine.store.mark()
             more = self._deliver(led)
             self._troubles = 0
             return 0.0 if more else PAUSE
         except Refused:  # no longer leads
             return PAUSE
-        except TenureError as error:
-            self._failed(error.message)
+        except Exception as error:  # noqa: BLE001 - a bug must not end the thread for good
+            self._failed(error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}")
             self._troubles += 1
             return min(limits.RELAY_BACK_OFF, 0.25 * 2.0 ** min(self._troubles, 10))
 
