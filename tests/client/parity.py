@@ -31,6 +31,8 @@ _MEASURED = frozenset({
     "epoch", "sequence", "next_in", "lag",
 })  # fmt: skip
 _OF_THE_WAY = frozenset({"address", "trace_id", "coordinator"})  # only where a server is
+# Of webhooks and relays: a server may have tried to deliver meanwhile.
+_TRIED = frozenset({"parked", "failure_at", "status", "error", "error_at", "sent_at", "lag_events", "state"})
 YEAR_2001 = 10**15  # in microseconds: no other number is as large
 
 
@@ -93,10 +95,11 @@ def comparable(value: Any, names: dict[str, str], field: str = "") -> Any:
     if isinstance(value, msgspec.Struct):
         value = msgspec.to_builtins(value)
     if isinstance(value, dict):
+        left_out = _OF_THE_WAY | _TRIED if "parked" in value or "lag_events" in value else _OF_THE_WAY
         return {
             comparable(key, names): comparable(part, names, str(key))
             for key, part in value.items()
-            if key not in _OF_THE_WAY
+            if key not in left_out
         }
     if isinstance(value, (list, tuple)):
         return [comparable(part, names) for part in value]
