@@ -190,7 +190,7 @@ def _channel(settings: ChannelSettings, messaging: Messaging, place: Place) -> N
     if settings.is_mail:
         from tenure.sinks.smtp import MailChannel
 
-        return MailChannel(settings.url, authorities=place.environ.get("SSL_CERT_FILE"))
+        return MailChannel(settings.url)
     from tenure.sinks.http_sender import HttpSender
     from tenure.sinks.slack import SlackChannel
 
