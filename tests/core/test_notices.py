@@ -64,6 +64,7 @@ def test_what_wants_a_person_is_a_notice(found: Event, kind: str) -> None:
     assert made is not None
     assert (made.kind, made.at, made.project, made.task) == (kind, START, "web", "A-001")
     assert made.kind in rule.KINDS
+    assert found.kind in rule.EVENTS
     assert "\n" not in made.text
 
 

@@ -10,6 +10,7 @@ from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_claims import CLAIMS
 from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_identity import IDENTITY
+from tests.mutants.seeds_of_leading import LEADING
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
@@ -26,6 +27,7 @@ from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_validation import VALIDATION
 from tests.mutants.seeds_of_webhooks import WEBHOOKS
+from tests.mutants.seeds_of_workers import WORKERS
 
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
@@ -33,6 +35,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *BATCHES,
     *BUDGETS,
     *DISKS,
+    *LEADING,
     *MODELS,
     *MOVES,
     *IDENTITY,
@@ -51,4 +54,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *VALIDATION,
     *WEBHOOKS,
     *BROKERS,
+    *WORKERS,
 )

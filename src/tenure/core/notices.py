@@ -66,14 +66,15 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 def notice_of(event: Event) -> Notice | None:
     """The notice that an event is, if any."""
-    kind = _kind_of(event)
+    kind = kind_of(event)
     if kind is None:
         return None
     text = one_line(event_text(event))[:LONGEST_TEXT]
     return Notice(kind=kind, at=event.time, text=text, project=event.project, task=event.key)
 
 
-def _kind_of(event: Event) -> str | None:
+def kind_of(event: Event) -> str | None:
+    """The kind of notice that an event is, if any. Only EVENTS are one."""
     match event.kind:
         case "task.dead_lettered":
             return DEAD_LETTER

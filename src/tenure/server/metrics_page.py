@@ -62,7 +62,7 @@ class MetricsPage:
         self._monotonic = metrics.monotonic
         self._limit = limit
         self._read = read or (lambda: read_query(engine, Gauges(most=MOST_PROJECTS)))
-        self._read_relays = read_relays or (lambda: read_query(engine, Relays()))
+        self._read_relays = read_relays or (lambda: read_query(engine, Relays()) if read is None else [])
         self._reading: GaugeReading | None = None
         self._running: Future[GaugeReading] | None = None
         self._began = 0.0

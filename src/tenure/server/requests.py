@@ -183,7 +183,7 @@ def _id(token: Callable[[int], bytes], size: int) -> str:
 
 
 # Their bodies may contain instants as RFC 3339 text.
-_WITH_INSTANTS = (c.Add, c.Plan, c.Spawn, c.Edit, c.Retry)
+_WITH_INSTANTS = (c.Add, c.Plan, c.Spawn, c.Edit, c.Retry, c.RewindRelay, c.ReplayWebhook)
 
 
 class RequestContext(NamedTuple):

@@ -77,6 +77,7 @@ class EventView(TypedDict):
     details: NotRequired[dict[str, Any]]
     trace_id: NotRequired[str]
     causation_id: NotRequired[str]
+    notice: NotRequired[Annotated[str, Meta(description="the kind of notice to people that it is, if any")]]
 
 
 class DepthView(TypedDict):
