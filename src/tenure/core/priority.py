@@ -173,7 +173,9 @@ def lacks_skill(profile: Profile, lane: Lane) -> Obstacle | None:
     if lane.region and lane.region != profile.region:
         return Obstacle("not_capable", f"is not in region {lane.region}")
     if lane.agent_type and lane.agent_type != profile.agent_type:
-        return Obstacle("not_capable", f"has the type {profile.agent_type}; it needs an agent of type {lane.agent_type}")
+        return Obstacle(
+            "not_capable", f"has the type {profile.agent_type}; it needs an agent of type {lane.agent_type}"
+        )
     return None
 
 

@@ -164,7 +164,10 @@ class Order(Stage):
         denied = scene.claim(reviewed, "ann")
         assert (denied.outcome, "type reviewer" in denied.message) == ("DENIED_CAPABILITY", True)
         assert scene.next("ann").outcome == "NO_TASK"
-        why = {one["agent"]: one["why_not"] for one in read_query(scene.engine, q.Why(project=PROJECT, task=reviewed))["agents"]}
+        why = {
+            one["agent"]: one["why_not"]
+            for one in read_query(scene.engine, q.Why(project=PROJECT, task=reviewed))["agents"]
+        }
         assert why == {"ann": ["has the type coder; it needs an agent of type reviewer"], "bo": []}
         anyones = scene.add()
         assert scene.next_keys(2, "ann") == [anyones]
