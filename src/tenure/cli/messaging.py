@@ -65,7 +65,8 @@ def _told(run: Run, outcome: Outcome) -> Answer:
         return answered(outcome)
 
     def text() -> str:
-        lines = [f"{row['name']}  {outcome.outcome.lower()}, {row['state']}, to {plain(row['url'])}"]
+        done = "" if outcome.outcome == "OK" else f"{outcome.outcome.lower()}, "
+        lines = [f"{row['name']}  {done}{row['state']}, to {plain(row['url'])}"]
         lines += [f"  {plain(outcome.message)}"] if outcome.message else []
         lines += [f"  secret {outcome.secret}", f"  {outcome.hint}"] if outcome.secret is not None else []
         lines += [f"  {NOT_SENT}"] if row["enabled"] and is_waiting(run) else []
