@@ -1,7 +1,7 @@
 """What one process runs while it leads: the coordinator, relays to sinks, webhooks, local hooks, notices, file watch.
 
-`serve`, `daemon` and `run` start it and stop it; all of it waits while another process leads. Each part has a thread of
-its own: a sink that hangs delays neither a lease nor another part, and the stop only up to its timeout.
+`serve`, `daemon` and `run` start it and stop it; all of it waits while another process leads. Each part has its
+own thread: a sink that hangs delays neither a lease nor another part, and the stop only up to its timeout.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 
 def messaging_here(settings: Settings, say: Callable[[str], object]) -> Messaging:
-    """The settings of what is sent; nothing of it where the user has not allowed the file, and `say` says so."""
+    """The settings of sinks, hooks and notices; none where the user has not allowed the file, and `say` gets why."""
     try:
         return read_messaging(settings)
     except Untrusted as error:
@@ -85,7 +85,7 @@ class LeaderProcess:
             part.start()
 
     def stop(self) -> None:
-        """Stop the parts together, then step down: what was acknowledged meanwhile is still written."""
+        """Stop the parts together, then step down: acknowledgements that come meanwhile are still written."""
         stopping = [threading.Thread(target=part.stop, daemon=True) for part in self._parts]
         for thread in stopping:
             thread.start()
@@ -210,9 +210,9 @@ def _once(say: Callable[[str], object]) -> Callable[[str], None]:
     """Says each text once in a row: a missing key is found with every step."""
     last: list[str] = []
 
-    def tell(text: str) -> None:
+    def say_once(text: str) -> None:
         if last != [text]:
             last[:] = [text]
             say(f"webhooks: {text}")
 
-    return tell
+    return say_once

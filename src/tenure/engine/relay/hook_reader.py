@@ -23,7 +23,7 @@ class HookReader(Reader):
         *,
         failed: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """`commands`: of each kind of event. They are trusted: whoever calls has checked that."""
+        """`commands`: of each kind of event. The caller has checked that they are trusted."""
         super().__init__(engine, NAME, "local commands", frozenset(commands), leading, failed=failed)
         self._commands, self._runner = commands, runner
 

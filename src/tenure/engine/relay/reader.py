@@ -1,6 +1,6 @@
 """A reader of the log that is not a broker: local hooks, notices. Its place is a row of sinks, as a relay's is.
 
-A thread of its own, active only while the process leads; `step` is what it does.
+A separate thread, active only while the process leads; `step` does its work.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 
 
 class Reader:
-    """`step` is for one thread; `start` runs it in a thread of its own."""
+    """`step` is for one thread; `start` runs it in a new thread."""
 
     def __init__(
         self,
