@@ -27,6 +27,7 @@ from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_validation import VALIDATION
 from tests.mutants.seeds_of_webhooks import WEBHOOKS
+from tests.mutants.seeds_of_workers import WORKERS
 
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
@@ -53,4 +54,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *VALIDATION,
     *WEBHOOKS,
     *BROKERS,
+    *WORKERS,
 )

@@ -284,7 +284,7 @@ WATCH_NAMED = limit(20, "tasks", "failed tasks named in an investigation", _FIXE
 WATCH_ERROR = limit(300, "characters", "an error quoted in an investigation", _FIXED, _CUT)
 
 _sections.append("Relays")
-RELAY_SEND = limit(10.0, "s", "one page sent to a sink", _FIXED, "what is not acknowledged is sent again")
+RELAY_SEND = limit(10.0, "s", "one page sent to a sink", _FIXED, "the rest of the page is sent again")
 RELAY_BACK_OFF = limit(30.0, "s", "waiting for a sink that fails", _FIXED, "it is tried again")
 RELAY_LAG = limit(7 * _DAYS * _US, "us", "a sink that does not take events", "setting `sinks.NAME.max_lag`",
     "it is cut off, and no longer holds the archive back")

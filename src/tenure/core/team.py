@@ -10,6 +10,7 @@ from tenure.core.records import Agent, Leader, Session, replace
 
 SESSION_IDLE = limits.SESSION_IDLE
 PRESENCE = limits.PRESENCE
+INSTANCE = "instance"  # not an agent type: the broker names `cmd.agent.instance.ID` are mailboxes
 TYPE = "@type:"  # an address: all agents of that type
 MESSAGE_TYPES = ("chat", "request", "response", "system")
 HEALTH = ("ok", "degraded", "unresponsive")

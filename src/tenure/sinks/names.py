@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 
+from tenure.core.team import INSTANCE
+
 VERSION = "v1"
 EVENTS, COMMANDS, DEAD_LETTERS = FAMILIES = ("evt", "cmd", "dlq")
 EXECUTE = f"{COMMANDS}.task.execute.{VERSION}"
-INSTANCE = "instance"  # refused as an agent type: `cmd.agent.instance.ID` are mailboxes
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 

@@ -12,6 +12,7 @@ class PauseRelay(Command, frozen=True, kw_only=True, tag="pause_relay"):
 
     declaration: ClassVar = Declaration("relays", "admin", "POST", "/relays/{sink}/pause")
 
+    project: str = ""
     sink: str
 
 
@@ -20,6 +21,7 @@ class ResumeRelay(Command, frozen=True, kw_only=True, tag="resume_relay"):
 
     declaration: ClassVar = Declaration("relays", "admin", "POST", "/relays/{sink}/resume")
 
+    project: str = ""
     sink: str
 
 
@@ -28,6 +30,7 @@ class RewindRelay(Command, frozen=True, kw_only=True, tag="rewind_relay"):
 
     declaration: ClassVar = Declaration("relays", "admin", "POST", "/relays/{sink}/rewind")
 
+    project: str = ""
     sink: str
     to: int | None = None  # the sequence of the last event that is not sent again
     since: int | None = None  # an instant
@@ -38,4 +41,5 @@ class RemoveRelay(Command, frozen=True, kw_only=True, tag="remove_relay"):
 
     declaration: ClassVar = Declaration("relays", "admin", "POST", "/relays/{sink}/remove")
 
+    project: str = ""
     sink: str

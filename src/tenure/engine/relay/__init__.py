@@ -1,6 +1,6 @@
 """Relays: from the log to a sink, each event at least once, in order, none skipped.
 
-A relay is a thread of its own for each sink, in a process that leads. It is not a duty of the coordinator's thread: a
+A relay is one thread for each sink, in a process that leads. It is not a duty of the coordinator's thread: a
 sink that hangs for ten seconds must not delay a lease. The loop reads a page below the log's safe end (`lock("log")`),
 sends it, and moves the sink's row in a transaction that checks the leader's term.
 

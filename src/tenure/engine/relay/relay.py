@@ -50,7 +50,7 @@ class Progress(NamedTuple):
 
 
 class Relay:
-    """`step` is for one thread; `start` runs it in a thread of its own."""
+    """`step` is for one thread; `start` runs it in a new thread."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class Relay:
             self._announce(sink, row, everything=True)
 
     def _send_gap(self, led: LeaderEngine, sink: Sink, page: Page) -> None:
-        """The sink was cut off: tell it first which events it does not get, then go on after them."""
+        """The sink was cut off: it first learns which events it does not get, then continues after them."""
 
         def decide(work: UnitOfWork) -> tuple[int, Event]:
             end = end_of_log(work)
@@ -265,7 +265,7 @@ class Relay:
                 return
             work.put(replace(row, error=error.message[:500], error_at=work.now))
 
-        with suppress(Refused, TenureError):  # the next step reports what is wrong with the store
+        with suppress(Refused, TenureError):  # the next step reports the store's error
             led.transact((), decide)
 
     def _close(self) -> None:

@@ -2,7 +2,7 @@
 
 What a step reads from the log is either delivered or parked in a row when the step ends, and only then does the place
 in the log move: a crash in between sends the same message ids again. A webhook that fails does not hold the others up:
-while its tries take time in a thread of their own, what is new for it is parked.
+while its tries take time in another thread, its new messages are parked.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def end_of(page: Sequence[Event], place: int, shared: int) -> int:
 
 
 class WebhookRelay:
-    """`step` is for one thread; `start` runs it in a thread of its own."""
+    """`step` is for one thread; `start` runs it in a new thread."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class WebhookRelay:
         """The tries of this step, in a thread; None where nothing may be tried now."""
         if one.key in self._under_way or not one.keys:
             return None
-        # A try at an endpoint that fails may take the whole timeout: what is new waits in rows meanwhile.
+        # A try at an endpoint that fails may take the whole timeout: new messages wait in rows meanwhile.
         new = one.new if one.webhook.failing_since is None else ()
         lanes = rule.lanes(one.webhook, [*one.parked, *new], self._now())
         if not lanes:
@@ -227,7 +227,7 @@ class WebhookRelay:
         with self.engine.store.begin(self.engine.tenant, write=False) as tx:
             return tx.now
 
-    # --- what is kept ---
+    # --- stored rows ---
 
     def _is_reading(self, row: Webhook) -> bool:
         """Whether a page of it is under way; the next one is read after that."""

@@ -141,7 +141,7 @@ def test_webhook(work: UnitOfWork, cmd: commands.TestWebhook) -> Outcome:
 
 
 def replay_webhook(work: UnitOfWork, cmd: commands.ReplayWebhook) -> Outcome:
-    """Nothing is sent here: what is chosen waits again, and the relay sends it with the same message ids."""
+    """Nothing is sent here: the chosen deliveries wait again, and the relay sends it with the same message ids."""
     row = named(work, cmd.project, cmd.webhook)
     if cmd.since is not None:
         if cmd.message is not None:
@@ -166,7 +166,7 @@ def replay_webhook(work: UnitOfWork, cmd: commands.ReplayWebhook) -> Outcome:
 
 
 def _body_again(work: UnitOfWork, delivery: Delivery) -> bytes:
-    """What was sent, from the event in the log; a delivered message is not kept."""
+    """The message as it was sent, from the event in the log; a delivered message is not kept."""
     found = work.tx.events({"project": delivery.project}, after=delivery.sequence - 1, limit=1)
     if not found or found[0].id != delivery.event:
         raise NotFound(f"the event of {delivery.message} is archived, so it cannot be sent again")

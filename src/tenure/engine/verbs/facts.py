@@ -6,6 +6,7 @@ import re
 
 from tenure.core import commands, ids, inputs, limits
 from tenure.core.errors import InvalidInput, RateLimited
+from tenure.core.events import KINDS
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
@@ -13,6 +14,8 @@ from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 EMITTED = "agent.emitted"
 MINUTE = 60 * 1_000_000
 PERSON = "human"  # the agent type of facts that a person emits
+# Subjects `evt.agent.TYPE.NAME` of real events: a fact must not pass for one.
+_TAKEN = frozenset(kind.removeprefix("agent.") for kind in KINDS if kind.startswith("agent."))
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}\Z")
 
 
@@ -22,6 +25,8 @@ def emit(work: UnitOfWork, cmd: commands.Emit) -> Outcome:
             f"{cmd.name[:80]!r} is not a valid name of a fact",
             "use a lower-case letter, then up to 40 letters, digits and underscores, as in build_passed",
         )
+    if cmd.name in _TAKEN:
+        raise InvalidInput(f"{cmd.name} is an event of agents themselves", "choose another name, as in build_passed")
     inputs.check_size(cmd.data, "data", limits.FACT_SIZE)
     agent = cmd.agent or work.principal.agent
     if agent is not None:

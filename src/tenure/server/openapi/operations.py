@@ -31,6 +31,8 @@ IN_PATH = {
     "scope": "which budget: `tenant`, `project`, `dag:ID`, `task:KEY` or `agent:NAME`",
     "schedule": "the name of the schedule",
     "trigger": "the name of the trigger",
+    "webhook": "the name of the webhook",
+    "sink": "the name of the sink",
     "name": "the artifact's name, for example `reports/summary.md`",
 }
 MEANINGS = {

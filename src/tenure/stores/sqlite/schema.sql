@@ -1,7 +1,7 @@
 -- 0001_initial da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5 since 0.1.0
 -- 0002_fence 53b32e8c60c724f8ff6e5d5954d56260e57ca2c8082d45841a9561c241a3bf1d since 0.2.0
 -- 0003_names 7050d35236a3e8a7c19daba27fd4978661a941494fbc35bc7785c474b7735d63 since 0.2.0
--- 0004_messaging ae88da5f015e9da29293b66978e4567cdeac85ab16f2ff5c0b3098c2e252e951 since 0.2.0
+-- 0004_messaging 973f8f0887a5fa7d8ee21994390e61ce1dd59afbf3c9cf06b1e67b0a0cc01c58 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -763,7 +763,7 @@ CREATE TABLE task (
     band INTEGER NOT NULL,
     rank INTEGER NOT NULL,
     due_at INTEGER,
-    plain INTEGER NOT NULL, pauses TEXT NOT NULL DEFAULT '[]', cancelled TEXT, failures TEXT NOT NULL DEFAULT '[]', brief_number INTEGER NOT NULL DEFAULT 1, reserved INTEGER NOT NULL DEFAULT 0, unseen_since INTEGER,
+    plain INTEGER NOT NULL, pauses TEXT NOT NULL DEFAULT '[]', cancelled TEXT, failures TEXT NOT NULL DEFAULT '[]', brief_number INTEGER NOT NULL DEFAULT 1, reserved INTEGER NOT NULL DEFAULT 0, unseen_since INTEGER, agent_type TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 

@@ -9,6 +9,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound, RateLimited
+from tenure.core.events import KINDS
 from tenure.core.records import Archived, Sink
 from tenure.engine.archive import mover
 from tenure.engine.duties.coordinator import GIVEN_UP, LEASE, Coordinator
@@ -367,6 +368,15 @@ class Relays(Stage):
         scene.engine.do(c.Emit(project=PROJECT, name="build_passed", data={"commit": "abc"}, agent="ann"))
         post.run()
         assert "evt.agent.claude-code.build_passed.v1" in post.sink.names()
+
+    @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("agent.")])
+    def test_a_fact_cannot_pass_for_an_event_of_agents(self, scene: Scene, kind: str) -> None:
+        scene.do(c.Register, agent="ann", type="claude-code")
+        before = scene.tables()
+        with pytest.raises(InvalidInput, match="an event of agents themselves"):
+            scene.engine.do(c.Emit(project=PROJECT, name=kind.removeprefix("agent."), agent="ann"))
+        assert scene.tables() == before
+        assert scene.events(kind="agent.emitted") == []
 
     def test_facts_have_a_valid_name_a_size_and_a_rate(self, scene: Scene) -> None:
         for bad in ({"name": "Build"}, {"name": "a" * 42}, {"name": "big", "data": "x" * 9000}):

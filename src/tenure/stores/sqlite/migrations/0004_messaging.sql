@@ -21,6 +21,7 @@ CREATE TABLE sink (
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 
+ALTER TABLE task ADD COLUMN agent_type TEXT;
 ALTER TABLE message ADD COLUMN action TEXT;
 ALTER TABLE message ADD COLUMN expires_at INTEGER;
 
