@@ -25,6 +25,7 @@ from tenure.sinks.port import Message, Sink, SinkUnavailable
 PAGE = 1000  # events
 ANNOUNCE_EVERY = 30.0
 PAUSE = 1.0  # between two looks at the log while nothing is written
+GATHERED = 0.05  # seconds after a page that is not full: a write of the row for each event would slow claims down
 ERROR_EVERY = 60 * 1_000_000  # a sink that stays down is written to its row this often
 
 
@@ -88,6 +89,7 @@ class Relay:
         while not self._ended.is_set():
             pause = self.step()
             if pause and not self._troubles:
+                self._ended.wait(GATHERED)
                 self._wait_for_news(pause)
             elif pause:
                 self._ended.wait(pause)
