@@ -247,6 +247,7 @@ class Worker:
                     continue
                 claim = unanswered = unanswered or self._asked_for(free, is_last)
                 if claim is None:  # no message
+                    pause = 0.0
                     continue
                 outcome = self._claimed(claim, free, is_last, until_empty)
                 pause = 0.0
@@ -306,7 +307,7 @@ class Worker:
         about, tracks, tags = self.client.show(task), self._filters["tracks"], self._filters["tags"]
         if self._anything is None and about["type"] not in self._handlers:
             return f"no function is for tasks of type {about['type']}"
-        if (tracks and about["track"] not in tracks) or not set(tags) <= set(about["tags"]):
+        if (tracks and about["track"] not in tracks) or not set(tags) <= set(about.get("tags", ())):
             return f"{about['key']} has another track or other tags than this worker takes"
         return None
 
