@@ -7,22 +7,24 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from msgspec import structs
 
 from tenure import AsyncContext, Client, CommandContext, Context, Worker
 from tenure.client.caller import SystemRandom
 from tenure.client.worker import message_source
+from tenure.client.worker.mail_commands import MailCommands
 from tenure.client.worker.message_source import ACKNOWLEDGE, ANSWERS, DEFER, GIVE_BACK
 from tenure.core import limits
 from tenure.core.commands import Send, Terminate
-from tenure.core.errors import InvalidInput
-from tenure.core.outcomes import CODES
+from tenure.core.errors import InvalidInput, StoreUnavailable
+from tenure.core.outcomes import CODES, Outcome
 from tenure.core.records import Sink as SinkRow
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
@@ -33,6 +35,8 @@ from tenure.sinks.subscriptions import Subscription
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.suites.sink import TIMEOUT
 from tests.client.test_worker import PATIENCE, running, until
+from tests.servers.tenure import TenureServer
+from tests.servers.valkey import ValkeyServer
 
 TASKS = 16
 _prefixes = itertools.count(1)
@@ -352,7 +356,75 @@ def test_a_worker_that_is_stopped_leaves_what_it_has_not_claimed_to_others(
         assert len(waiting(shop.source)) == 2
 
 
+def test_a_message_is_not_acknowledged_while_the_store_does_not_answer(
+    tmp_path: Path, valkey_broker: Broker, valkey: ValkeyServer
+) -> None:
+    with shop_at(tmp_path, valkey_broker.url) as shop, TenureServer(shop.store) as server:
+        worker = Worker(server.url, "shop", source=shop.source)
+        worker.task("t")(lambda ctx: 1)
+        with running(worker), redis.Redis.from_url(valkey.url()) as seen:
+            stream = f"tenure:{shop.source.partition('prefix=')[2]}:cmd:task.execute"
+
+            def unacknowledged() -> int:
+                return sum(group["pending"] for group in seen.xinfo_groups(stream))
+
+            shop.client.add("First", type="t")
+            patiently(shop, lambda: shop.states() == ["completed"])
+            server.kill()
+            shop.client.add("Second", type="t")
+            patiently(shop, lambda: unacknowledged() == 1)
+            server.start()
+            patiently(shop, lambda: shop.states() == ["completed", "completed"])
+            assert unacknowledged() == 0
+
+
 # --- commands without a broker ---
+
+
+def command(mia: Client, text: str, **more: Any) -> dict[str, Any]:
+    """A command of mia to bo, as bo's inbox shows it."""
+    sent = mia.do(Send(project="shop", sender="mia", to="bo", text=text, action="review", **more))
+    assert sent.messages is not None
+    return dict(sent.messages[0])
+
+
+def taken(mail: MailCommands, one: dict[str, Any]) -> CommandContext | None:
+    return mail.take(one["id"], one["action"], one["from"], one["text"], one["expires_at"])
+
+
+def test_a_command_is_taken_once_however_many_processes_see_it(tmp_path: Path) -> None:
+    store = str(tmp_path / "store.db")
+    with Client(store, "shop", agent="mia", session="s-mia") as mia, Client(store, "shop", agent="bo") as bo:
+        mia.init()
+        first, second = (MailCommands(bo, {}) for _ in range(2))
+        one, late = command(mia, "now"), command(mia, "late", expires=0)
+        assert (taken(first, one) is None, taken(second, one), taken(first, one)) == (False, None, None)
+        assert taken(first, late) is None
+
+
+def test_a_command_is_not_lost_with_the_answer_of_the_store(tmp_path: Path) -> None:
+    """The mail is marked as read, and the answer does not arrive."""
+    store = str(tmp_path / "store.db")
+    with Client(store, "shop", agent="mia", session="s-mia") as mia, Unlucky(store, "shop", agent="bo") as bo:
+        mia.init()
+        mail, one = MailCommands(bo, {}), command(mia, "now")
+        with pytest.raises(StoreUnavailable):
+            taken(mail, one)
+        assert taken(mail, one) is not None
+        assert taken(mail, one) is None
+
+
+class Unlucky(Client):
+    """Its first answer to `read` is lost."""
+
+    is_lost = False
+
+    def read(self, messages: Iterable[str] | None = None) -> Outcome:
+        outcome = super().read(messages)
+        if not self.is_lost:
+            self.is_lost = True
+            raise StoreUnavailable("the answer was lost")
+        return outcome
 
 
 def test_without_a_broker_commands_come_from_the_agents_mail_once_each(tmp_path: Path) -> None:
