@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, on
 
 SOURCE = "tests/sinks/test_worker_source.py"
 
@@ -20,6 +20,13 @@ WORKERS = (
         'return "|".join(parts if task.agent_type is None else (*parts, task.agent_type))',
         'return "|".join(parts)',
         "test_many_claims_at_once_keep_to_the_agent_type",
+    ),
+    Mutant(
+        "workers: the fast path takes every agent for one of no type",
+        "engine/runtime/fast_path/next_claims.py",
+        "                agent_type,\n",
+        '                "",\n',
+        on("postgres", "test_many_claims_at_once_keep_to_the_agent_type"),
     ),
     Mutant(
         "workers: an edit keeps the former agent type",

@@ -11,7 +11,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,8 +21,12 @@ from tenure.core.errors import NotFound, TenureError
 from tenure.core.instants import parse_instant
 from tenure.core.team import TYPE
 
+if TYPE_CHECKING:
+    from tenure.client.worker.message_source import MessageSource
+
 log = logging.getLogger("tenure.worker")
 
+MAIL_EVERY = 2.0  # seconds between two looks into the mail
 REMEMBERED = 1000  # ids of commands that this process has run
 
 
@@ -56,16 +60,35 @@ class MailCommands:
     def __init__(self, client: Client, handlers: Mapping[str, Handler], now: Callable[[], float] = time.time) -> None:
         self._client, self._handlers, self._now = client, handlers, now
         self._done: OrderedDict[str, None] = OrderedDict()
+        self._look_at = 0.0  # when the mail is next looked at, by time.monotonic
         self._unsure: set[str] = set()  # the store may have marked them as read for us, and did not answer
 
-    def waiting(self, *, to_types: bool) -> list[dict[str, Any]]:
-        """Unread commands in the agent's mail. Without `to_types` only those that are addressed to it alone."""
-        mail = self._client.inbox()
-        return [
-            one
-            for one in mail
-            if one.get("action") in self._handlers and (to_types or not str(one["to"]).startswith(TYPE))
-        ]
+    def next(self, source: MessageSource | None) -> CommandContext | None:
+        """The next command to run, from the source or from the mail; None where none waits."""
+        while source is not None and source.commands:
+            one = source.commands[0]  # it stays there while the store does not answer
+            is_known = one.action in self._handlers
+            context = self.take(one.id, one.action, one.sender, one.text, one.expires_at) if is_known else None
+            source.commands.popleft()
+            if not is_known and one.is_to_type:
+                source.defer(one.received, f"no function is for the command {one.action}")
+            else:
+                source.acknowledge(one.received)
+            if context is not None:
+                return context
+        return self._of_mail(is_alone=source is None)
+
+    def _of_mail(self, *, is_alone: bool) -> CommandContext | None:
+        """From the mail, every two seconds. With a source, which brings those to its type, only those to this agent."""
+        if time.monotonic() < self._look_at:
+            return None
+        for one in self._client.inbox():
+            if one.get("action") in self._handlers and (is_alone or not str(one["to"]).startswith(TYPE)):
+                context = self.take(one["id"], one["action"], one["from"], one["text"], one["expires_at"])
+                if context is not None:
+                    return context
+        self._look_at = time.monotonic() + MAIL_EVERY
+        return None
 
     def take(self, id: str, action: str, sender: str, text: str, expires_at: int | str | None) -> CommandContext | None:
         """The command, for this caller alone; None where it was run before, or has expired."""

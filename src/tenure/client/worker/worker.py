@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -19,7 +18,8 @@ from tenure.client.client import Client
 from tenure.client.worker.attempt import Attempt, Handler
 from tenure.client.worker.failures import may_pass
 from tenure.client.worker.held_claim import Renewer
-from tenure.client.worker.mail_commands import CommandContext, MailCommands
+from tenure.client.worker.mail_commands import MAIL_EVERY, CommandContext, MailCommands
+from tenure.client.worker.own_loop import OwnLoop
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, ClaimTask
 from tenure.core.errors import InvalidInput, NotFound, TenureError
@@ -38,7 +38,6 @@ log = logging.getLogger("tenure.worker")
 
 DENIED = 1.0  # seconds until a worker that is drained or at a limit asks again
 SLOWEST = 15.0  # seconds between tries while the store is unavailable
-MAIL_EVERY = 2.0  # seconds between two looks into the mail, by a worker with commands
 GLANCE = 0.2  # seconds between checks of what a signal handler has set
 GATHERED = 4  # from this concurrency on, batching the commands of a local store pays off
 
@@ -94,7 +93,6 @@ class Worker:
         self._anything: Handler | None = None
         self._commands: dict[str, Handler] = {}
         self._mail = MailCommands(self.client, self._commands)
-        self._look_at = 0.0  # when the mail is next looked at, by time.monotonic
         self._running_commands = 0
         self._draining, self._stopping = threading.Event(), threading.Event()
         self._attempts: set[Attempt] = set()
@@ -130,7 +128,7 @@ class Worker:
 
     def run(self, *, until_empty: bool = False) -> None:
         """Run until `stop` or a signal; with `until_empty` until no task is claimable and none is running."""
-        loop = _OwnLoop() if self._has_async() else None
+        loop = OwnLoop() if self._has_async() else None
         handlers = self._on_signals() if threading.current_thread() is threading.main_thread() else {}
         try:
             claimer = self._start(until_empty, loop.loop if loop else None)
@@ -243,7 +241,7 @@ class Worker:
         while (free := self._free()) is not None:
             is_last = until_empty and free == self.concurrency  # nothing runs: end where there is no task either
             try:
-                if self._commands and self._start_commands(loop):
+                if self._commands and self._start_command(loop):
                     continue
                 claim = unanswered = unanswered or self._asked_for(free, is_last)
                 if claim is None:  # no message
@@ -326,29 +324,9 @@ class Worker:
     def _is_of_source(self, error: TenureError) -> bool:
         return self._source is not None and error.code == "SINK_UNAVAILABLE"
 
-    def _start_commands(self, loop: asyncio.AbstractEventLoop | None) -> bool:
-        """Start at most one command; whether it did."""
-        source = self._source
-        if source is not None and source.commands:
-            one = source.commands[0]
-            is_ours = one.action in self._commands
-            context = self._mail.take(one.id, one.action, one.sender, one.text, one.expires_at) if is_ours else None
-            source.commands.popleft()
-            if not is_ours and one.is_to_type:
-                source.defer(one.received, f"no function is for the command {one.action}")
-            else:
-                source.acknowledge(one.received)
-            return self._starts(context, loop)
-        if time.monotonic() < self._look_at:
-            return False
-        for mail in self._mail.waiting(to_types=source is None):
-            context = self._mail.take(mail["id"], mail["action"], mail["from"], mail["text"], mail["expires_at"])
-            if self._starts(context, loop):
-                return True
-        self._look_at = time.monotonic() + MAIL_EVERY
-        return False
-
-    def _starts(self, context: CommandContext | None, loop: asyncio.AbstractEventLoop | None) -> bool:
+    def _start_command(self, loop: asyncio.AbstractEventLoop | None) -> bool:
+        """Start a command that waits; whether there was one."""
+        context = self._mail.next(self._source)
         if context is None:
             return False
 
@@ -437,22 +415,3 @@ class Worker:
 class _Claim(NamedTuple):
     command: ClaimNext | ClaimTask
     request: ClaimRequest | None = None  # the messages that asked for it
-
-
-class _OwnLoop:
-    """An event loop in its own thread, for async functions of a worker that was started without one."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="tenure-loop", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-
-    def close(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(limits.WORKER_GRACE)
-        if not self._thread.is_alive():
-            self.loop.close()
