@@ -100,7 +100,7 @@ def run(relay: Relay) -> None:
 
 
 def relayed(name: str, url: str, events: int, rounds: int) -> list[Figure]:
-    """Each round goes to streams of its own, so that no broker drops what it knows."""
+    """Each round goes to new streams, so that no broker drops what it knows."""
     rates, costs = [], []
     with store() as folder:
         engine = engine_of(folder)
@@ -143,7 +143,7 @@ def receive(folder: Path) -> None:
 
 
 def delivered(events: int, rounds: int) -> list[Figure]:
-    """Eight deliveries in flight to a receiver in a process of its own; every task's events stay in order."""
+    """Eight deliveries in flight to a receiver in a separate process; every task's events stay in order."""
     rates = []
     with store() as folder:
         receiver = in_child(lambda: receive(folder))
