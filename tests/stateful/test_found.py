@@ -177,6 +177,10 @@ FOUND: dict[str, list[Turn]] = {
         do(by("r", "fail")),
         do(("plan", {"plan": "Q", "tasks": [{"name": "a", "needs": [("t", "cancel")]}]})),
     ],
+    "a pruned task that goes with another one is reported too": [
+        do(("plan", {"plan": "P", "tasks": [{"name": "a"}, {"name": "b", "needs": [("a", "cancel")]}, {"name": "c"}]})),
+        do(("plan", {"plan": "P", "tasks": [{"name": "c"}], "prune": True})),
+    ],
     "a subtask that the plan names too changes nothing": [
         do(("plan", {"plan": "Q", "tasks": [{"name": "a"}]})),
         do(add("t", parent="Q.a")),

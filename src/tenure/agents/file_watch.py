@@ -30,7 +30,7 @@ Files = dict[str, tuple[int, int]]  # path → time of change, size
 
 
 class FileWatch:
-    """`step` is for one thread; `start` runs it in a thread of its own."""
+    """`step` is for one thread; `start` runs it in a new thread."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """What one process runs while it leads: the coordinator, relays to sinks, webhooks, local hooks, notices, file watch.
 
-`serve`, `daemon` and `run` start it and stop it; all of it waits while another process leads. Each part has a thread of
-its own: a sink that hangs delays neither a lease nor another part, and the stop only up to its timeout.
+`serve`, `daemon` and `run` start it and stop it; all of it waits while another process leads. Each part has its
+own thread: a sink that hangs delays neither a lease nor another part, and the stop only up to its timeout.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 
 def messaging_here(settings: Settings, say: Callable[[str], object]) -> Messaging:
-    """The settings of what is sent; nothing of it where the user has not allowed the file, and `say` says so."""
+    """The settings of sinks, hooks and notices; none where the user has not allowed the file, and `say` gets why."""
     try:
         return read_messaging(settings)
     except Untrusted as error:
@@ -85,7 +85,7 @@ class LeaderProcess:
             part.start()
 
     def stop(self) -> None:
-        """Stop the parts together, then step down: what was acknowledged meanwhile is still written."""
+        """Stop the parts together, then step down: acknowledgements that come meanwhile are still written."""
         stopping = [threading.Thread(target=part.stop, daemon=True) for part in self._parts]
         for thread in stopping:
             thread.start()
@@ -165,7 +165,7 @@ class WebhookPart:
         self._http.close()
 
 
-def opened(settings: SinkSettings, engine: Engine) -> Sink:
+def opened(settings: SinkSettings, engine: Engine, monotonic: Callable[[], float] = time.monotonic) -> Sink:
     """The sink; it connects when it is first used. Raises InvalidInput."""
     sink = open_sink(settings.url, prefix=settings.prefix)
     if not settings.keys:
@@ -173,7 +173,7 @@ def opened(settings: SinkSettings, engine: Engine) -> Sink:
     from tenure.engine.relay.runtime_keys import KeyedSink
     from tenure.sinks.redis_keys import RuntimeKeys
 
-    return KeyedSink(sink, RuntimeKeys(prefixed(settings.url, settings.prefix)), engine, time.monotonic)
+    return KeyedSink(sink, RuntimeKeys(prefixed(settings.url, settings.prefix)), engine, monotonic)
 
 
 def channel_of(settings: ChannelSettings, messaging: Messaging, place: Place) -> NoticeChannel:
@@ -190,7 +190,7 @@ def _channel(settings: ChannelSettings, messaging: Messaging, place: Place) -> N
     if settings.is_mail:
         from tenure.sinks.smtp import MailChannel
 
-        return MailChannel(settings.url, authorities=place.environ.get("SSL_CERT_FILE"))
+        return MailChannel(settings.url)
     from tenure.sinks.http_sender import HttpSender
     from tenure.sinks.slack import SlackChannel
 
@@ -210,9 +210,9 @@ def _once(say: Callable[[str], object]) -> Callable[[str], None]:
     """Says each text once in a row: a missing key is found with every step."""
     last: list[str] = []
 
-    def tell(text: str) -> None:
+    def say_once(text: str) -> None:
         if last != [text]:
             last[:] = [text]
             say(f"webhooks: {text}")
 
-    return tell
+    return say_once

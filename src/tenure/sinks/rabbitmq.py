@@ -26,6 +26,7 @@ from aiormq.exceptions import AMQPError, ChannelPreconditionFailed, DeliveryErro
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
+from tenure.core.team import INSTANCE
 from tenure.sinks import names
 from tenure.sinks.broker_urls import Address, parse
 from tenure.sinks.event_loop import EventLoop
@@ -116,7 +117,7 @@ class Connection:
         arguments: dict[str, Any] = {"x-max-length": LETTERS_WAITING}
         if family == names.COMMANDS:
             arguments = {"x-max-length": COMMANDS_WAITING, "x-message-ttl": COMMAND_LIFETIME * 1000}
-        if f".agent.{names.INSTANCE}." in queue:
+        if f".agent.{INSTANCE}." in queue:
             arguments["x-expires"] = MAILBOX_IDLE * 1000
         await self.declare(queue, arguments)
         key = names.queue_of(name).removeprefix(family).removeprefix(".")

@@ -24,6 +24,7 @@ from redis.retry import Retry
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
+from tenure.core.team import INSTANCE
 from tenure.sinks import names
 from tenure.sinks.broker_urls import Address, parse
 from tenure.sinks.port import Message, SinkUnavailable
@@ -146,7 +147,7 @@ class RedisSink:
         keys = list(chain.from_iterable((stream, f"{stream}:sent") for stream in streams))
         client.register_script(_APPEND)(keys=keys, args=arguments)
         for stream in streams:
-            if f":agent.{names.INSTANCE}." in stream:
+            if f":agent.{INSTANCE}." in stream:
                 for key in (stream, f"{stream}:sent"):
                     client.expire(key, MAILBOX_IDLE)
 

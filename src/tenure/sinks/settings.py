@@ -64,7 +64,7 @@ class Messaging(NamedTuple):
 
 
 def read_messaging(settings: Settings) -> Messaging:
-    """All of them; what is not enabled is left out."""
+    """All of them, without those that are not enabled."""
     allow_http, networks = sending_of(settings)
     return Messaging(
         sinks=tuple(filter(None, (_sink(settings, name) for name in settings.named("sinks")))),
@@ -174,7 +174,7 @@ class _Table:
         for pattern in self.texts("kinds"):
             matched = found(pattern)
             if not matched:
-                raise BadConfig(f"{self.origin}: {self._key('kinds')}: {pattern[:60]!r} is no kind of {what}")
+                raise BadConfig(f"{self.origin}: {self._key('kinds')}: {pattern[:60]!r} is not a kind of {what}")
             kinds |= set(matched)
         return frozenset(kinds)
 

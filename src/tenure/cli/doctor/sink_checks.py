@@ -1,4 +1,4 @@
-"""Checks of what is sent: sinks and their brokers, webhooks, hooks, notices."""
+"""Checks of sinks and their brokers, webhooks, hooks, notices."""
 
 from __future__ import annotations
 

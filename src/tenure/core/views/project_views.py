@@ -213,6 +213,15 @@ class CoordinatorView(TypedDict):
     now: Instant
 
 
+class SinkHealth(TypedDict):
+    """How far a sink is behind."""
+
+    name: str
+    state: str
+    lag: Annotated[float, Meta(description="seconds since the oldest event that is not sent")]
+    lag_events: int
+
+
 class CoordinatorHealth(TypedDict):
     """Whether a process leads, on any server."""
 
@@ -225,6 +234,7 @@ class CoordinatorHealth(TypedDict):
     lease: float | None
     store: str
     here: bool
+    sinks: Sequence[SinkHealth]
 
 
 class RecoveredProject(TypedDict):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.reader import Reader
 from tenure.engine.runtime.engine import Engine
-from tenure.sinks.command import CommandRunner
+from tenure.sinks.command import SECONDS, CommandRunner
 from tenure.sinks.envelope import messages_of
 
 NAME = "hooks"
@@ -23,12 +23,14 @@ class HookReader(Reader):
         *,
         failed: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """`commands`: of each kind of event. They are trusted: whoever calls has checked that."""
+        """`commands`: of each kind of event. The caller has checked that they are trusted."""
         super().__init__(engine, NAME, "local commands", frozenset(commands), leading, failed=failed)
         self._commands, self._runner = commands, runner
 
     def stop(self) -> None:
+        """Hooks that have begun may end in their time."""
         super().stop()
+        self._runner.wait(SECONDS)
         self._runner.close()
 
     def read(self, led: LeaderEngine) -> bool:

@@ -150,7 +150,7 @@ class NoticeReader(Reader):
         self._away_since, self._away_sent = None, False
 
     def idle(self) -> None:
-        """Only the process that led when the store went away tells people: the others cannot know who did."""
+        """Only the process that led when the store became unavailable sends this notice."""
         if not self._led:
             return
         with self.engine.store.begin(self.engine.tenant, write=False) as tx:
@@ -172,7 +172,7 @@ class NoticeReader(Reader):
             return
         _, (summary,) = notices.taken(notices.added({}, [notice]), now)
         for target in self._targets.values():
-            with suppress(SinkUnavailable):  # tried again while the store stays away
+            with suppress(SinkUnavailable):  # tried again while the store is unavailable
                 if not target.kinds or notice.kind in target.kinds:
                     target.channel.send(summary)
                     self._away_sent = True

@@ -45,7 +45,7 @@ def rewind_relay(work: UnitOfWork, cmd: commands.RewindRelay) -> Outcome:
     if not 0 <= to <= end:
         raise InvalidInput(f"sequence must be from 0 to {end}, the end of the log (got {to})")
     details = {"sink": row.id, "from": row.sequence, "to": to}
-    # Without its identity the relay tells the sink that repeats are meant, also where another process takes over.
+    # Without its identity the relay has the sink accept repeats, also where another process takes over.
     row = replace(row, sequence=to, cut_off_at=None, identity=None)
     work.record("sink.rewound", row, project=STORE, details=details)
     return _done(work, "UPDATED", row, f"continues after sequence {to}")

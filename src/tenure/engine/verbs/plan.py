@@ -145,16 +145,15 @@ def _apply(work: UnitOfWork, cmd: commands.Plan, project: Project, tracks: Track
         _edit(work, task, changes, added)
         edited.append(task.key)
     gone = []
-    for identity, before in there.items():
-        task = current(work, before)
-        if identity in wanted or task.state in lifecycle.FINISHED:
-            continue
-        if cmd.prune and not task.generation:
-            cancel_task(work, task, Cancelled(cause=PRUNE, reason=_PRUNED), _PRUNED)
-            spread(work)
-            edited.append(task.key)
-        else:
+    dropped = [current(work, task) for identity, task in there.items() if identity not in wanted]
+    for task in [task for task in dropped if task.state not in lifecycle.FINISHED]:
+        if not cmd.prune or task.generation:
             gone.append(task.key)
+            continue
+        if current(work, task).state not in lifecycle.FINISHED:  # an earlier one may have cancelled it with itself
+            cancel_task(work, current(work, task), Cancelled(cause=PRUNE, reason=_PRUNED), _PRUNED)
+            spread(work)
+        edited.append(task.key)
     is_changed |= _set_budget(work, cmd, dag)
     is_changed |= bool(made or edited or tracks.made)
     code = "CREATED" if made and not there else "UPDATED" if is_changed else "UNCHANGED"
