@@ -356,6 +356,34 @@ def test_a_worker_that_is_stopped_leaves_what_it_has_not_claimed_to_others(
         assert len(waiting(shop.source)) == 2
 
 
+ENDING = """
+import sys, time, tenure
+worker = tenure.Worker(sys.argv[1], "shop", source=sys.argv[2], agent="ending")
+@worker.task("t")
+def work(ctx):
+    print("begun", flush=True)
+    return worker._draining.wait(60)  # the signal has arrived
+worker.run()
+"""
+
+
+def test_after_sigterm_the_running_task_is_finished_and_the_messages_stay(
+    tmp_path: Path, valkey_broker: Broker
+) -> None:
+    with shop_at(tmp_path, valkey_broker.url) as shop:
+        for number in range(2):
+            shop.client.add(f"T{number}", type="t")
+        shop.relayed()
+        command = [sys.executable, "-c", ENDING, shop.store, shop.source]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as ending:
+            assert ending.stdout is not None
+            assert ending.stdout.readline() == b"begun\n"
+            ending.terminate()
+            assert ending.wait(PATIENCE) == 0
+        assert sorted(shop.states()) == ["completed", "ready"]
+        assert len(waiting(shop.source)) == 1
+
+
 def test_a_message_is_not_acknowledged_while_the_store_does_not_answer(
     tmp_path: Path, valkey_broker: Broker, valkey: ValkeyServer
 ) -> None:
