@@ -135,18 +135,18 @@ def test_a_process_that_leads_relays_to_nats_a_webhook_hooks_and_people(
         assert len(ids) == len(set(ids))
 
 
-def test_a_run_relays_while_it_leads(tenure: Tenure, nats: NatsServer) -> None:
+def test_a_run_relays_while_it_leads_also_what_happens_at_its_end(tenure: Tenure, nats: NatsServer) -> None:
+    hooked = tenure.folder / "hooked"
     with client_of(tenure) as client:
-        configure(tenure, f'[sinks.broker]\nurl = "{nats.url}"\nprefix = "run"\nkinds = ["task.*"]\n')
+        text = f'[sinks.broker]\nurl = "{nats.url}"\nprefix = "run"\nkinds = ["task.*"]\n'
+        configure(tenure, f'{text}[hooks]\non_task_completed = ["touch", "{hooked}"]\n')
         with running_verb(tenure, "daemon"):
-            until(lambda: has_row(client, "broker"))
+            until(lambda: has_row(client, "broker") and has_row(client, "hooks"))
         client.add("work")
         said = tenure.process("run", "--once", "--agent", f"{sys.executable} -c print(1)")
         assert said.code == 0, said.err
-        sent = [json.loads(m.body)["kind"] for m in stored(nats.url, "RUN_EVT", "run")]
-        if "evt.task.completed" not in sent:  # the run ended before its relay came to it: the next process sends it
-            with running_verb(tenure, "daemon"):
-                until(lambda: any(b"evt.task.completed" in m.body for m in stored(nats.url, "RUN_EVT", "run")))
+        assert hooked.exists()
+        assert "evt.task.completed" in [json.loads(m.body)["kind"] for m in stored(nats.url, "RUN_EVT", "run")]
 
 
 def test_a_sink_that_hangs_delays_neither_claims_nor_leases_nor_the_stop(tenure: Tenure) -> None:

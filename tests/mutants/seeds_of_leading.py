@@ -10,6 +10,7 @@ READER = "engine/relay/reader.py"
 RISKY = "trust/risky_settings.py"
 SETTINGS = "sinks/settings.py"
 SETTINGS_TEST = "tests/sinks/test_settings.py"
+STANDING_BY = "tests/engine/test_standing_by.py::test_who_does_not_lead_does_not_wait_for_news"
 
 LEADING = (
     Mutant(
@@ -97,5 +98,26 @@ LEADING = (
         "cut_off_at=None, identity=None)",
         "cut_off_at=None)",
         "test_a_sink_is_told_of_a_rewind_once_and_also_by_the_next_leader",
+    ),
+    Mutant(
+        "standing by: a relay wakes again and again",
+        "engine/relay/relay.py",
+        "if pause and self._is_led and not self._troubles:",
+        "if pause and not self._troubles:",
+        STANDING_BY,
+    ),
+    Mutant(
+        "standing by: webhooks wake again and again",
+        "engine/relay/webhook_relay.py",
+        "if self._troubles or self._under_way or not self._is_led:",
+        "if self._troubles or self._under_way:",
+        STANDING_BY,
+    ),
+    Mutant(
+        "standing by: hooks wake again and again",
+        READER,
+        "if self._troubles or not self._is_led:",
+        "if self._troubles:",
+        STANDING_BY,
     ),
 )

@@ -165,7 +165,7 @@ class WebhookPart:
         self._http.close()
 
 
-def opened(settings: SinkSettings, engine: Engine) -> Sink:
+def opened(settings: SinkSettings, engine: Engine, monotonic: Callable[[], float] = time.monotonic) -> Sink:
     """The sink; it connects when it is first used. Raises InvalidInput."""
     sink = open_sink(settings.url, prefix=settings.prefix)
     if not settings.keys:
@@ -173,7 +173,7 @@ def opened(settings: SinkSettings, engine: Engine) -> Sink:
     from tenure.engine.relay.runtime_keys import KeyedSink
     from tenure.sinks.redis_keys import RuntimeKeys
 
-    return KeyedSink(sink, RuntimeKeys(prefixed(settings.url, settings.prefix)), engine, time.monotonic)
+    return KeyedSink(sink, RuntimeKeys(prefixed(settings.url, settings.prefix)), engine, monotonic)
 
 
 def channel_of(settings: ChannelSettings, messaging: Messaging, place: Place) -> NoticeChannel:
@@ -190,7 +190,7 @@ def _channel(settings: ChannelSettings, messaging: Messaging, place: Place) -> N
     if settings.is_mail:
         from tenure.sinks.smtp import MailChannel
 
-        return MailChannel(settings.url, authorities=place.environ.get("SSL_CERT_FILE"))
+        return MailChannel(settings.url)
     from tenure.sinks.http_sender import HttpSender
     from tenure.sinks.slack import SlackChannel
 

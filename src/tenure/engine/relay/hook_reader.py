@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.reader import Reader
 from tenure.engine.runtime.engine import Engine
-from tenure.sinks.command import CommandRunner
+from tenure.sinks.command import SECONDS, CommandRunner
 from tenure.sinks.envelope import messages_of
 
 NAME = "hooks"
@@ -28,7 +28,9 @@ class HookReader(Reader):
         self._commands, self._runner = commands, runner
 
     def stop(self) -> None:
+        """Hooks that have begun may end in their time."""
         super().stop()
+        self._runner.wait(SECONDS)
         self._runner.close()
 
     def read(self, led: LeaderEngine) -> bool:

@@ -36,6 +36,7 @@ class Reader:
         self.engine, self.name, self.about, self.kinds = engine, name, about, kinds
         self.leading, self._failed = leading, failed
         self._mark = 0
+        self._is_led = False  # as of the last step: only then is the mark current
         self._troubles = 0
         self._said: str | None = None
         self._ended = threading.Event()
@@ -55,18 +56,21 @@ class Reader:
             pause = self.step()
             if not pause:
                 continue
-            if self._troubles:
+            if self._troubles or not self._is_led:
                 self._ended.wait(pause)
                 continue
             try:
                 self.engine.store.wait(self._mark, pause)
             except StoreError:
                 self._ended.wait(pause)
+        if not self._troubles:
+            self.step()  # the last events of a short run
 
     def step(self) -> float:
         """Read at most one page; return the seconds until the next step."""
-        led = self.leading()
         try:
+            led = self.leading()
+            self._is_led = led is not None
             if led is None:
                 self.idle()
                 return PAUSE

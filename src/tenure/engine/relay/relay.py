@@ -26,6 +26,7 @@ PAGE = 1000  # events
 ANNOUNCE_EVERY = 30.0
 PAUSE = 1.0  # between two looks at the log while nothing is written
 LAG_EVERY = 15.0  # a sink is asked how far its consumers are behind
+GATHERED = 0.05  # seconds after a page that is not full: a write of the row for each event would slow claims down
 ERROR_EVERY = 60 * 1_000_000  # a sink that stays down is written to its row this often
 
 
@@ -70,6 +71,7 @@ class Relay:
         self._announce_at = self._lag_at = 0.0
         self._troubles = 0
         self._mark = 0
+        self._is_led = False  # as of the last step: only then is the mark current
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -89,10 +91,13 @@ class Relay:
     def _run(self) -> None:
         while not self._ended.is_set():
             pause = self.step()
-            if pause and not self._troubles:
+            if pause and self._is_led and not self._troubles:
+                self._ended.wait(GATHERED)
                 self._wait_for_news(pause)
             elif pause:
                 self._ended.wait(pause)
+        if not self._troubles:
+            self.step()  # the last events of a short run
 
     def _wait_for_news(self, pause: float) -> None:
         try:
@@ -104,7 +109,11 @@ class Relay:
 
     def step(self) -> float:
         """Send at most one page; return the seconds until the next step."""
-        led = self._leading()
+        try:
+            led = self._leading()
+        except TenureError:  # it is looked up in the store where that was copied
+            return PAUSE
+        self._is_led = led is not None
         if led is None:
             return PAUSE
         try:

@@ -19,7 +19,7 @@ from tenure.core.events import Event
 from tenure.core.records import Delivery, Project, Sink, Webhook, replace
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.lag import STORE
-from tenure.engine.relay.relay import PAGE, PAUSE
+from tenure.engine.relay.relay import GATHERED, PAGE, PAUSE
 from tenure.engine.relay.webhook_verbs import READER, TEST, body_for, deliveries_of, keys_of
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
@@ -81,6 +81,7 @@ class WebhookRelay:
         self._threads = ThreadPoolExecutor(AT_ONCE, "tenure-webhooks")
         self._under_way: dict[tuple[str, str], _UnderWay] = {}
         self._mark = 0
+        self._is_led = False  # as of the last step: only then is the mark current
         self._troubles = 0
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -100,30 +101,34 @@ class WebhookRelay:
             pause = self.step()
             if not pause:
                 continue
-            if self._troubles or self._under_way:
+            if self._troubles or self._under_way or not self._is_led:
                 self._ended.wait(pause)
                 continue
+            self._ended.wait(GATHERED)
             try:
                 self.engine.store.wait(self._mark, pause)
             except StoreError:
                 self._ended.wait(pause)
+        if not self._troubles:
+            self.step()  # the last events of a short run
 
     # --- a step ---
 
     def step(self) -> float:
         """Read at most one page for each place in the log, and deliver; return the seconds until the next step."""
-        led = self._leading()
-        if led is None:
-            return PAUSE
         try:
+            led = self._leading()
+            self._is_led = led is not None
+            if led is None:
+                return PAUSE
             self._mark = self.engine.store.mark()
             more = self._deliver(led)
             self._troubles = 0
             return 0.0 if more else PAUSE
         except Refused:  # no longer leads
             return PAUSE
-        except TenureError as error:
-            self._failed(error.message)
+        except Exception as error:  # noqa: BLE001 - a bug must not end the thread for good
+            self._failed(error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}")
             self._troubles += 1
             return min(limits.RELAY_BACK_OFF, 0.25 * 2.0 ** min(self._troubles, 10))
 

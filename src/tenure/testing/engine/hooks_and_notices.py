@@ -77,8 +77,8 @@ class LeadingProcess:
         self.notices = NoticeReader(engine, targets, led, office.watches[name], failed=self.said.append)
 
     def row(self, name: str) -> Sink:
-        found: Sink = next(row for row in self.office.scene.stored_rows(Sink) if row.id == name)
-        return found
+        rows: list[Sink] = self.office.scene.stored_rows(Sink)
+        return next(row for row in rows if row.id == name)
 
     def run(self) -> None:
         for _ in range(2):  # one that could not renew in time stands again
