@@ -23,6 +23,7 @@ from pathlib import Path
 import msgspec
 
 from tenure.client import Client
+from tenure.client.worker.worker import Worker as SdkWorker
 from tenure.core import commands as c
 from tenure.core.commands import NewTask
 from tenure.core.outcomes import Outcome
@@ -35,7 +36,7 @@ from tenure.sinks.subscriptions import Subscription
 from tests.reliability import results
 from tests.reliability.brokers import BROKERS, Broker
 from tests.reliability.ground import end_when_told
-from tests.reliability.relay import Blows, checked, wait_for
+from tests.reliability.relay import Blows, checked, left_of, wait_for
 from tests.reliability.relay_process import URL, Faulty, Relaying
 from tests.reliability.storm import ends, in_child, make_store
 from tests.reliability.storm_worker import PROJECT, Worker, open_engine, url_of
@@ -118,9 +119,39 @@ class Driven(Worker):
         return c.ClaimNext(project=PROJECT, agent=self.name, session=self.name, lease=LEASE)
 
 
+class OfTheSdk(Worker):
+    """The product's own worker with a source; what was accepted is in the store alone."""
+
+    def __init__(self, folder: Path, slot: int, life: int, seed: str) -> None:
+        dice, url = random.Random(f"{seed}/{slot}/{life}"), (folder / URL).read_text()
+        take = "next" if slot % 2 == 0 else "task"
+        self.worker = SdkWorker(
+            url_of(folder),
+            PROJECT,
+            agent=f"w{slot}-{life}",
+            lease=LEASE,
+            source=url,
+            pool=POOL,
+            take=take,
+            concurrency=2,
+        )
+
+        @self.worker.task()
+        def work(_: object) -> dict[str, int]:
+            time.sleep(dice.random() * 0.01)
+            return {"slot": slot}
+
+    def live(self) -> None:
+        self.worker.run()
+
+
+WORKERS: dict[str, type[Worker]] = {"sdk": OfTheSdk, "own": Driven}
+KIND = "worker"  # the file with the kind of worker
+
+
 def any_of(folder: Path, slot: int, life: int, seed: str) -> Worker:
     """The first process relays, the others work."""
-    kind = Driven if slot else Repeating
+    kind = WORKERS[(folder / KIND).read_text()] if slot else Repeating
     return kind(folder, slot, life, seed)
 
 
@@ -167,6 +198,7 @@ def driven(folder: Path, broker: Broker, tasks: int, workers: int, kills: int, s
     with ends(blows):
         for slot in range(workers + 1):
             blows.start(slot)
+        assert wait_for(blows, lambda: left_of(folder) is not None), "no relay began"
         adder = in_child(lambda: add(folder, tasks))
         is_added, is_wiped, until = False, False, time.monotonic() + FINISHED_IN
         while (done := done_in(folder)) < tasks and time.monotonic() < until:
@@ -212,12 +244,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--sink", choices=BROKERS, default="nats")
     parser.add_argument("--tasks", type=int, default=5_000)
     parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--worker", choices=WORKERS, default="own", help="the product's, or a plain loop on the source")
     parser.add_argument("--kills", type=int, default=40)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     wanted = parser.parse_args(argv)
     end_when_told()
     folder = Path(tempfile.mkdtemp(prefix="tenure-broker-"))
     (folder / ACCEPTED).mkdir()
+    (folder / KIND).write_text(wanted.worker)
     began = time.monotonic()
     print(f"seed {wanted.seed}, in {folder}", flush=True)
     make_store(folder)
