@@ -255,6 +255,16 @@ def test_a_task_that_nobody_here_can_take_is_found(shop: Shop, examine: Callable
     assert told(examine(), "stuck")[0][0] == "ok"
 
 
+def test_a_task_for_a_type_of_agent_that_is_not_here_is_found(shop: Shop, examine: Callable[..., Findings]) -> None:
+    shop.mia.add("Review", constraints={"agent_type": "reviewer"})
+    shop.client("ann").register(type="coder")
+    finding = the(examine(), "no agent here can take A-001-review")
+    assert "ann has the type coder" in finding["message"]
+    assert "of type reviewer" in str(finding)
+    shop.client("bo").register(type="reviewer")
+    assert told(examine(), "stuck")[0][0] == "ok"
+
+
 def test_what_waits_for_a_person_is_named_with_the_command_that_helps(
     bare: Tenure, examine: Callable[..., Findings]
 ) -> None:

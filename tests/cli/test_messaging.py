@@ -123,3 +123,19 @@ def test_a_message_with_an_action_is_a_command_for_a_type(tenure: Tenure) -> Non
     assert sent.code == 0
     (event,) = tenure("log", "--kind", "message.sent", "--json").json
     assert (event["details"]["to"], event["details"]["action"]) == ("@type:codex", "review")
+
+
+def test_a_test_notice_goes_to_every_channel_and_each_answer_is_shown(tenure: Tenure) -> None:
+    refused = tenure("notify", "test")
+    assert (refused.code, "[notify.NAME]" in refused.err) == (4, True)
+    got = tenure.folder / "got.json"
+    config = tenure.folder / ".tenure" / "config.toml"
+    kept = config.read_text() if config.exists() else ""
+    config.write_text(kept + f'[notify.desk]\ncommand = ["tee", "{got}"]\n[notify.broken]\ncommand = ["false"]\n')
+    assert "tenure trust" in tenure("notify", "test").err
+    assert tenure("trust").code == 0
+    said = tenure("notify", "test")
+    assert (said.code, "desk  sent" in said.out, "broken  failed: " in said.out) == (10, True, True), said
+    assert "notices arrive here" in got.read_text()
+    assert tenure("notify", "test", "desk", "--json").json == [{"channel": "desk", "sent": True, "error": None}]
+    assert "did you mean desk" in tenure("notify", "test", "desc").err

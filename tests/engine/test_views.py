@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, is_typeddict
 
 import msgspec
 import pytest
@@ -116,6 +116,15 @@ def test_instants_are_named_so_that_the_wire_spells_them(stage: Stage) -> None:
     }
     assert {name for name in large if not is_instant(name)} == set()
     assert Instant is int
+
+
+def test_every_instant_that_a_view_declares_is_named_so_too() -> None:
+    """Also one that no row of the scene has."""
+    modules = [sys.modules[name] for name in list(sys.modules) if name.startswith("tenure.core.views.")]
+    kinds = [kind for module in modules for kind in vars(module).values() if is_typeddict(kind)]
+    declared = {name for kind in kinds for name, said in kind.__annotations__.items() if "Instant" in str(said)}
+    assert len(declared) > 40
+    assert {name for name in declared if not is_instant(name)} == set()
 
 
 def _numbers_like_instants(value: Any, name: str = "") -> Iterator[str]:

@@ -158,8 +158,8 @@ ARTIFACTS = (
     Mutant(
         "worker: an unanswered claim asks for more when it is sent again",
         "client/worker/worker.py",
-        "                unanswered = command\n",
-        "                unanswered = self._next_claim(self.concurrency)\n",
+        "claim = unanswered = unanswered or self._asked_for(free, is_last)",
+        "claim = unanswered = self._asked_for(self.concurrency, is_last)",
         f"{TEST_WORKER_GOES_ON}::test_a_claim_whose_answer_was_lost_is_sent_again_unchanged",
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""`emit`, `webhook …` and `relay …`: facts, and events sent to receivers and sinks."""
+"""`emit`, `webhook …`, `relay …` and `notify …`: facts, and events sent to receivers, sinks and people."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tenure.cli.answers import OF_ERROR
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown
 from tenure.cli.option_kinds import before, instant, json_value, seconds
 from tenure.cli.sources import condition, condition_text, is_waiting
@@ -64,7 +65,8 @@ def _told(run: Run, outcome: Outcome) -> Answer:
         return answered(outcome)
 
     def text() -> str:
-        lines = [f"{row['name']}  {outcome.outcome.lower()}, {row['state']}, to {plain(row['url'])}"]
+        done = "" if outcome.outcome == "OK" else f"{outcome.outcome.lower()}, "
+        lines = [f"{row['name']}  {done}{row['state']}, to {plain(row['url'])}"]
         lines += [f"  {plain(outcome.message)}"] if outcome.message else []
         lines += [f"  secret {outcome.secret}", f"  {outcome.hint}"] if outcome.secret is not None else []
         lines += [f"  {NOT_SENT}"] if row["enabled"] and is_waiting(run) else []
@@ -256,3 +258,40 @@ def rewind_relay(run: Run, given: Namespace) -> Answer:
     outcome = run.client.rewind_relay(given.name, given.to, since=before(given.since, run.client.now))
     note = "  consumers see the same message ids as before"
     return answered(outcome, f"{plain(outcome.message)}\n{note}" if outcome.ok else "")
+
+
+# --- notices ------------------------------------------------------------------------------------------------
+
+
+@options(arg("name", nargs="?", help="one channel, as in [notify.NAME] (else all)"))
+def test_notices(run: Run, given: Namespace) -> Answer:
+    """Send a test notice to the channels of the settings, and show how each answers."""
+    from tenure.agents.leader_process import channel_of
+    from tenure.cli.leading import place_of
+    from tenure.core.errors import NotFound, TenureError
+    from tenure.core.inputs import suggestion
+    from tenure.core.notices import Notice, Summary
+    from tenure.sinks.settings import read_messaging
+
+    messaging = read_messaging(run.settings)
+    channels = [one for one in messaging.channels if given.name in (None, one.name)]
+    if not channels:
+        known = [one.name for one in messaging.channels]
+        what = f"channel {given.name[:80]!r}{suggestion(given.name, known)}" if given.name else "channel for notices"
+        raise NotFound(f"no {what} in the settings", "set url or command in [notify.NAME] of .tenure/config.toml")
+    now = run.client.now()
+    notice = Notice(kind="test", at=now, text="a test: notices arrive here", project=run.project)
+    answers: dict[str, str | None] = {}
+    for one in channels:
+        channel = channel_of(one, messaging, place_of(run))
+        try:
+            channel.send(Summary(kind="test", count=1, first=(notice,), since=now))
+            answers[one.name] = None
+        except TenureError as error:
+            answers[one.name] = error.message
+        finally:
+            channel.close()
+    lines = (f"{name}  {'sent' if error is None else 'failed: ' + plain(error)}" for name, error in answers.items())
+    value = [{"channel": name, "sent": error is None, "error": error} for name, error in answers.items()]
+    code = OF_ERROR["SINK_UNAVAILABLE"] if any(answers.values()) else 0
+    return Answer(value, "\n".join(lines), code)

@@ -127,6 +127,7 @@ SENDING = {
     "relay resume": Listed("messaging:resume_relay", "resume a paused relay"),
     "relay rewind": Listed("messaging:rewind_relay", "send events to a sink again"),
     "relay remove": Listed("messaging:remove_relay", "forget a sink that is no longer used"),
+    "notify test": Listed("messaging:test_notices", "send a test notice to people"),
 }
 TEAM = {
     "join": Listed("team:join", "name yourself, once for a session"),

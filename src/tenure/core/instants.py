@@ -6,8 +6,11 @@ from datetime import UTC, datetime
 from functools import cache, lru_cache
 
 _INSTANTS = frozenset(
-    {"deadline", "not_before", "time", "until", "since", "at", "now", "last_seen", "last_activity", "created_from"}
-)
+    {
+        "deadline", "not_before", "time", "until", "since", "down_since", "at", "now", "last_seen", "last_activity",
+        "created_from",
+    }
+)  # fmt: skip
 _ENDINGS = ("_at", "_until")
 
 

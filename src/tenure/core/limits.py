@@ -346,6 +346,10 @@ REDIS_HELD = limit(10_000, "tasks", "held tasks of a project in the keys of Redi
 REDIS_IDS = limit(10_000, "ids", "ids kept beside a stream of Redis", _FIXED, "an older repeat is appended again")
 ACKNOWLEDGE_WITHIN = limit(30.0, "s", "a command that a worker has received and not acknowledged", _FIXED,
     "delivered again, to any worker of the pool")
+DEFERRED_FOR = limit(30.0, "s", "a command for a task that its worker may not claim now, until it is delivered again",
+    _FIXED, "delivered again, to any worker of the pool")
+DEFERRALS = limit(5, "deliveries", "a command that is deferred each time", _FIXED,
+    "acknowledged; the task is announced again while it is ready")
 REDIS_HEARTBEAT = limit(60.0, "s", "the key of an agent's last sign of life in Redis", _FIXED, "it goes")
 REDIS_CONTEXT = limit(3600.0, "s", "the key of a session's context in Redis", _FIXED, "it goes")
 REDIS_ALERTS = limit(100, "alerts", "the list of budget alerts in Redis", _FIXED, "the oldest is dropped")

@@ -46,7 +46,7 @@ def checked_url(url: str, *, allow_http: bool = False, what: str = "url") -> Tar
             f"{what} is not a valid URL", f"as in https://host/path, of at most {LONGEST_URL} characters"
         )
     if parts.scheme == "http" and not allow_http:
-        raise InvalidInput(f"{what} must begin with https://", "http is for deployments whose owner allows it")
+        raise InvalidInput(f"{what} must begin with https://", "the setting webhooks.allow_http allows http")
     if parts.username is not None or parts.password is not None:
         raise InvalidInput(f"{what} may not have a user name or a password", "deliveries are signed with the secret")
     if parts.fragment:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 
-from tenure.core.team import INSTANCE
+from tenure.core import team
 
 VERSION = "v1"
 EVENTS, COMMANDS, DEAD_LETTERS = FAMILIES = ("evt", "cmd", "dlq")
+INSTANCE = team.INSTANCE
 EXECUTE = f"{COMMANDS}.task.execute.{VERSION}"
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 class Consumer(NamedTuple):
     name: str
-    filters: list[str]
+    subjects: str
 
 
 class NatsSource:
@@ -107,9 +107,13 @@ class NatsSource:
 
     def _wanted(self) -> list[Consumer]:
         start, asked = self._connection.subject_start, self._subscription
-        wanted = [Consumer(asked.pool, [f"{start}{queue}.>" for queue in asked.shared])]
+        # One for each queue: a consumer keeps the filter that the first worker of its pool has given it.
+        wanted = [
+            Consumer(asked.pool if number == 0 else f"{asked.pool}-{queue.rpartition('.')[2]}", f"{start}{queue}.>")
+            for number, queue in enumerate(asked.shared)
+        ]
         if asked.mailbox is not None and asked.agent is not None:
-            wanted.append(Consumer(f"agent-{names.safe(asked.agent)}", [f"{start}{asked.mailbox}.>"]))
+            wanted.append(Consumer(f"agent-{names.safe(asked.agent)}", f"{start}{asked.mailbox}.>"))
         return wanted
 
     async def _consumer(self, js: JetStreamContext, wanted: Consumer) -> Consumer:
@@ -117,14 +121,12 @@ class NatsSource:
         try:
             await js.consumer_info(stream, wanted.name)
         except NotFoundError:
-            is_one = len(wanted.filters) == 1  # a server before 2.10 knows no list
             config = ConsumerConfig(
                 durable_name=wanted.name,
                 ack_policy=AckPolicy.EXPLICIT,
                 ack_wait=ACKNOWLEDGE_WITHIN,
                 max_ack_pending=PENDING_PER_SLOT * max(1, self._subscription.size),
-                filter_subject=wanted.filters[0] if is_one else None,
-                filter_subjects=None if is_one else wanted.filters,
+                filter_subject=wanted.subjects,
             )
             await js.add_consumer(stream, config)
         return wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,12 @@ from tenure.testing.factories import SECRETS
 from tests.server.dashboard.scene import HOSTILE
 from tests.server.dashboard.tab import DESK, PHONE, Tab
 from tests.servers.tenure import TenureServer
+from tests.sinks.receivers import Receiver
 
 URL = "https://receiver.invalid/hook"
 MASTER_KEY = {"TENURE_MASTER_KEY": "5a" * 32}  # as SECRETS has it
+# Receivers of these tests are on this machine.
+LOCAL = {"TENURE_WEBHOOKS_ALLOW_HTTP": "true", "TENURE_WEBHOOKS_NETWORKS": "127.0.0.0/8"}
 HOUR = 3600 * 1_000_000
 HTTP_ERROR = "the receiver answered 500 Internal Server Error"
 
@@ -93,7 +97,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 
 @pytest.fixture(scope="module")
 def server(office: Office) -> Iterator[TenureServer]:
-    with TenureServer(str(office.path), settings=MASTER_KEY) as running:
+    with TenureServer(str(office.path), settings=MASTER_KEY | LOCAL) as running:
         yield running
 
 
@@ -293,6 +297,24 @@ def test_who_may_only_look_sees_deliveries_and_no_buttons(tabs: Callable[..., Ta
             tab.page.goto("about:blank")  # before the server ends
 
 
+def test_a_test_message_is_delivered_and_its_line_appears(tab: Tab, office: Office) -> None:
+    office.project("line")
+    with Receiver() as receiver:
+        tab.go("/projects/line/delivery")
+        press(tab.find("main"), "New webhook")
+        dialog = tab.find("dialog")
+        dialog.get_by_label("Name").fill("ci")
+        dialog.get_by_label("URL").fill(f"http://127.0.0.1:{receiver.port}/hook")
+        press(dialog, "Create")
+        press(dialog, "Close")
+        tab.page.get_by_role("link", name="Deliveries of ci").click()
+        press(tab.find("main"), "Test")
+        expect(tab.find(".delivery")).to_contain_text("webhook.test")
+        expect(tab.find(".delivery")).to_contain_text("HTTP 200 1 try")
+        expect(tab.find(".webhook")).to_contain_text("1 · 0 · 0")
+        assert len(receiver.requests) == 1
+
+
 def test_changes_by_others_are_shown_at_once(tab: Tab, office: Office) -> None:
     office.project("shed")
     tab.go("/projects/shed/delivery")
@@ -359,8 +381,10 @@ def test_the_pages_are_named_within_their_width_and_unharmed_by_what_receivers_a
     tab: Tab, office: Office, artifacts: Path | None
 ) -> None:
     office.project("look")
-    office.webhook("look", error=f"{HOSTILE} " * 5, failing_since=1, status=500, failure_at=1_763_000_000_000_000)
-    office.webhook("look", "archive", delivered=1520, status=204, success_at=1_763_000_000_000_000)
+    now = int(time.time() * 1e6)
+    failing = {"failing_since": now, "failure_at": now, "down_since": now, "status": 500}
+    office.webhook("look", error=f"{HOSTILE} " * 5, **failing)
+    office.webhook("look", "archive", delivered=1520, status=204, success_at=now - HOUR)
     for number, state in enumerate(("delivered", "failed", "parked", "delivered"), 1):
         error = None if state == "delivered" else HOSTILE + "x" * 300
         office.delivery("look", number, state, error=error, status=200 if state == "delivered" else None)
@@ -369,6 +393,7 @@ def test_the_pages_are_named_within_their_width_and_unharmed_by_what_receivers_a
     for name, path in {"delivery": "", "webhook": "/ci"}.items():
         tab.go(f"/projects/look/delivery{path}")
         expect(tab.find("main")).to_contain_text(HOSTILE)
+        expect(tab.find("main")).not_to_contain_text("NaN")
         assert tab.nameless() == []
         for look, size, scheme in (("light", DESK, "light"), ("dark", DESK, "dark"), ("phone", PHONE, "light")):
             tab.page.set_viewport_size(size)

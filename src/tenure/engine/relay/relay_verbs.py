@@ -9,9 +9,10 @@ from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Sink, replace
+from tenure.core.records import Sink, Webhook, replace
 from tenure.engine.archive.log_readers import end_of_log
 from tenure.engine.relay.lag import STORE, first_unread
+from tenure.engine.relay.webhook_verbs import READER
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def _sequence_before(work: UnitOfWork, since: int) -> int:
 
 def remove_relay(work: UnitOfWork, cmd: commands.RemoveRelay) -> Outcome:
     row = _named(work, cmd.sink)
+    if row.id == READER and work.find(Webhook, {}, limit=1):
+        raise InvalidInput(f"{READER} is the reader of all webhooks", "remove or pause the webhooks instead")
     work.remove(row)
     work.record("sink.removed", project=STORE, details={"sink": row.id})
     return _done(work, "UPDATED", row, "is removed")

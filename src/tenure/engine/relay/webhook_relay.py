@@ -19,7 +19,7 @@ from tenure.core.events import Event
 from tenure.core.records import Delivery, Project, Sink, Webhook, replace
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.lag import STORE
-from tenure.engine.relay.relay import PAGE, PAUSE
+from tenure.engine.relay.relay import GATHERED, PAGE, PAUSE
 from tenure.engine.relay.webhook_verbs import READER, TEST, body_for, deliveries_of, keys_of
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
@@ -104,6 +104,7 @@ class WebhookRelay:
             if self._troubles or self._under_way or not self._is_led:
                 self._ended.wait(pause)
                 continue
+            self._ended.wait(GATHERED)
             try:
                 self.engine.store.wait(self._mark, pause)
             except StoreError:

@@ -305,6 +305,13 @@ class Webhooks(Stage):
         assert sorted(one.webhook for one in desk.receiver.got) == ["other", "other", "slow", "slow"]
         assert [row.parked for row in scene.stored_rows(Webhook)] == [0, 0]
 
+    def test_the_reader_of_webhooks_is_removed_only_without_them(self, scene: Scene, desk: Desk) -> None:
+        desk.set()
+        with pytest.raises(InvalidInput):
+            scene.engine.do(c.RemoveRelay(project="", sink="webhooks"))
+        scene.do(c.RemoveWebhook, webhook="ci")
+        assert scene.engine.do(c.RemoveRelay(project="", sink="webhooks")).outcome == "UPDATED"
+
     def test_a_webhook_holds_the_archive_back(self, scene: Scene, desk: Desk) -> None:
         desk.set(kinds=("task.completed",))
         scene.finish(scene.add())

@@ -103,6 +103,17 @@ class SourceSuite:
         finally:
             source.close()
 
+    def test_a_worker_with_commands_may_join_a_pool_that_had_none(self, sink: Sink, source: Source) -> None:
+        other = self.open_source(Subscription("pool", 4, agent_type="coder"))
+        try:
+            assert other.fetch(1, SHORT) == []
+            name = names.agent_command_name("coder", "review")
+            assert sink.send([message(1, name)], TIMEOUT) == 1
+            assert [got.name for got in fetched(other, 1)] == [name]
+            assert source.fetch(1, SHORT) == []
+        finally:
+            other.close()
+
     def test_workers_of_a_pool_share_what_comes(self, sink: Sink, source: Source) -> None:
         other = self.open_source(Subscription("pool", size=4))
         try:

@@ -9,7 +9,13 @@ import { Time } from "../time.js";
 import { counted, lasting, number } from "../format.js";
 
 const TONES = { "up to date": "good", behind: "odd", failing: "bad", paused: "", "cut off": "bad" };
-const WEBHOOKS = "webhooks"; // the reader of the log for the webhooks of all projects
+const WEBHOOKS = "webhooks";
+// Readers of the log that the server itself has: title, and what they read it for.
+const READERS = {
+  [WEBHOOKS]: ["All webhooks", "Reads the log for the webhooks of all projects."],
+  hooks: ["Hooks", "Reads the log for the commands of the setting [hooks]."],
+  notices: ["Notices", "Reads the log for notices to people."],
+};
 
 export function Sinks({ ask }) {
   const sinks = useQuery("/relays", {}, { pause: 1000 });
@@ -24,7 +30,7 @@ export function Sinks({ ask }) {
   </section>`;
 }
 
-const titleOf = (sink) => (sink.name === WEBHOOKS ? "All webhooks" : sink.name);
+const titleOf = (sink) => READERS[sink.name]?.[0] ?? sink.name;
 
 function Sink({ sink, ask }) {
   return html`<li class="card source" data-name=${sink.name}>
@@ -32,9 +38,8 @@ function Sink({ sink, ask }) {
       <span class="card-title text">${titleOf(sink)}</span>
       <span class="dot-label"><i class=${`dot ${TONES[sink.state] ?? ""}`}></i>${sink.state}</span>
     </div>
-    ${sink.name === WEBHOOKS
-      ? html`<p class="quiet">Reads the log for the webhooks of all projects.</p>`
-      : html`<p class="quiet mono text">${sink.url}</p>`}
+    ${READERS[sink.name] && html`<p class="quiet">${READERS[sink.name][1]}</p>`}
+    ${sink.name !== WEBHOOKS && html`<p class="quiet mono text">${sink.url}</p>`}
     <${Facts} of=${[
       ["Lag", `${lasting(sink.lag)} of at most ${lasting(sink.max_lag)}`],
       sink.lag_events > 0 && ["Behind by", counted(sink.lag_events, "event")],

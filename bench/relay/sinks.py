@@ -1,4 +1,4 @@
-"""`./x bench relay [SINK …]`: events that a sink takes a second, and our own processor time for one.
+"""Events that a sink takes a second without a log, and our own processor time for one.
 
 Envelopes of real kinds are encoded and sent in pages of 1,000, as a relay does; each round sends other events. The
 broker runs on the same machine with a real disk and its default settings, so it shares the cores.
@@ -6,18 +6,16 @@ broker runs on the same machine with a real disk and its default settings, so it
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench.report import Figure, show
+from bench.report import Figure
 from tenure.core.events import Event
 from tenure.core.records import Task
 from tenure.sinks.envelope import Facts, messages_of
@@ -30,7 +28,7 @@ from tests.servers.valkey import ValkeyServer
 
 PAGE = 1000
 TIMEOUT = 30.0
-GOALS = {"nats": "≥ 8000", "rabbitmq": "≥ 2000", "redis": ""}
+BROKERS = ("nats", "rabbitmq", "redis")
 DETAILS = {
     "task.claimed": {"lease_until": 1_700_000_000_000_000, "attempt": 1, "previous_generation": 0},
     "task.completed": {"result": "result_01", "work_product": "wp-1", "duration_ms": 12_000, "late": False},
@@ -72,25 +70,27 @@ def measured(name: str, sink: Sink, count: int, rounds: int) -> list[Figure]:
             sending.append((time.process_time() - before) / count * 1e6)
             encoding.append(encoded_in / count * 1e6)
     return [
-        Figure(f"{name}: events sent", statistics.median(rates), "1/s", goal=GOALS[name]),
+        Figure(f"{name}: events sent, without a log", statistics.median(rates), "1/s"),
         Figure(f"{name}: own processor time to send one", statistics.median(sending), "µs"),
         Figure(f"{name}: own processor time to encode one", statistics.median(encoding), "µs"),
     ]
 
 
-async def observed(url: str) -> None:
+async def observed(url: str, prefix: str = "") -> None:
     """Bind a quorum queue to the events: without one the broker drops them, and that costs it nothing."""
     import aiormq
 
     connection = await aiormq.connect(url)
     channel = await connection.channel()
-    await channel.queue_declare("observer", durable=True, arguments={"x-queue-type": "quorum"})
-    await channel.queue_bind("observer", "tenure.evt", "#")
+    start = f"{prefix}." if prefix else ""
+    await channel.queue_declare(f"{start}observer", durable=True, arguments={"x-queue-type": "quorum"})
+    await channel.queue_bind(f"{start}observer", f"{start}tenure.evt", "#")
     await connection.close()
 
 
 @contextlib.contextmanager
-def opened(name: str) -> Iterator[Sink]:
+def running(name: str) -> Iterator[str]:
+    """The URL of a broker that runs on a real disk."""
     with ExitStack() as stack:
         if name == "nats":
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp")))
@@ -99,28 +99,13 @@ def opened(name: str) -> Iterator[Sink]:
             url = stack.enter_context(RabbitServer(place=Path("/tmp"))).url
         else:
             url = stack.enter_context(ValkeyServer(is_durable=True)).url().replace("redis://", "redis+stream://")
-        sink = open_sink(url)
-        stack.callback(sink.close)
+        yield url
+
+
+@contextlib.contextmanager
+def opened(name: str, url: str) -> Iterator[Sink]:
+    with contextlib.closing(open_sink(url)) as sink:
         sink.identity()
         if name == "rabbitmq":
             asyncio.run(observed(url))
         yield sink
-
-
-def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="./x bench relay", description=__doc__)
-    parser.add_argument("sinks", nargs="*", choices=[*GOALS, []], help="all of them, where none is named")
-    parser.add_argument("--events", type=int, default=10_000, help="in one round")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args(argv)
-    figures = []
-    for name in options.sinks or GOALS:
-        with opened(name) as sink:
-            figures += measured(name, sink, options.events, options.rounds)
-    show(figures, as_json=options.json)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
