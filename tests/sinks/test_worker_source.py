@@ -318,6 +318,27 @@ def test_messages_of_a_worker_that_may_not_work_are_given_back(tmp_path: Path, v
         assert len(waiting(shop.source)) == 1
 
 
+def test_one_message_is_enough_to_work_until_no_task_is_left(tmp_path: Path, valkey_broker: Broker) -> None:
+    """A broker that was wiped has a command for the first tasks of each lane alone."""
+    with shop_at(tmp_path, valkey_broker.url) as shop:
+        for number in range(7):
+            shop.client.add(f"Work {number}", type="t")
+        shop.relayed()
+        left = waiting(shop.source)[1:]
+        source = open_source(shop.source, Subscription("workers"))
+        for received in source.fetch(len(left), TIMEOUT):
+            source.acknowledge(received)
+        source.close()
+        worker = shop.worker(agent="ann", concurrency=2)
+        worker.task("t")(lambda ctx: 1)
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        patiently(shop, lambda: set(shop.states()) == {"completed"})
+        worker.stop()
+        thread.join(PATIENCE)
+        worker.close()
+
+
 def test_messages_for_no_task_or_an_unknown_one_are_acknowledged(tmp_path: Path, valkey_broker: Broker) -> None:
     with shop_at(tmp_path, valkey_broker.url) as shop:
         shop.client.add("Work", type="t")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("tenure.worker")
 
 FETCH = 1.0  # seconds of one wait for a message: a worker that stops is noticed after it
+GLIMPSE = 0.05  # seconds to look for messages where the store may have more tasks
 NEXT, TASK = TAKES = ("next", "task")
 ACKNOWLEDGE, DEFER, GIVE_BACK = "acknowledge", "defer", "give back"
 
@@ -53,7 +54,7 @@ class AgentCommand(NamedTuple):
 
 
 class ClaimRequest(NamedTuple):
-    """What to claim, and the messages that asked for it."""
+    """What to claim, and the messages that asked for it. Without any: the last claim found a task; there may be more."""
 
     messages: tuple[Received, ...]
     task: str | None = None  # None: as many tasks as there are messages, the best ones
@@ -74,16 +75,24 @@ class MessageSource:
         self._url, self._subscription, self._project, self._take = url, subscription, project, take
         self._source = opened(url, subscription)
         self._requests: deque[ClaimRequest] = deque()
+        self._may_have_more = False
         self.commands: deque[AgentCommand] = deque()
 
     def next_request(self, free: int, timeout: float = FETCH) -> ClaimRequest | None:
-        """The next claim to make; None where no message asks for one. Raises SinkUnavailable."""
+        """The next claim to make; None where nothing asks for one. Raises SinkUnavailable.
+
+        A message is a wake-up, and a broker that was wiped has few: after a claim that found a task another one is made
+        without a message, until there is none left.
+        """
         if not self._requests:
-            self._sort(self._source.fetch(free, timeout))
-        return self._requests.popleft() if self._requests else None
+            self._sort(self._source.fetch(free, GLIMPSE if self._may_have_more else timeout))
+        if self._requests:
+            return self._requests.popleft()
+        return ClaimRequest(()) if self._may_have_more else None
 
     def settle(self, request: ClaimRequest, outcome: Outcome) -> None:
         """The claim was answered: acknowledge its messages, or have them delivered again."""
+        self._may_have_more = self._take == NEXT and bool(outcome.receipt or outcome.claims)
         answer = ANSWERS[outcome.outcome]
         for received in request.messages:
             if answer == ACKNOWLEDGE:

@@ -275,7 +275,7 @@ class Worker:
         if request is None:
             return _Claim(self._next_claim(free)) if is_last and not self._source.commands else None
         if request.task is None:
-            return _Claim(self._next_claim(len(request.messages)), request)
+            return _Claim(self._next_claim(len(request.messages) or free), request)
         return _Claim(self._claim_of(request.task), request)
 
     def _claimed(self, claim: _Claim, free: int, is_last: bool, until_empty: bool) -> Outcome:
