@@ -163,6 +163,13 @@ ARTIFACTS = (
         f"{TEST_WORKER_GOES_ON}::test_a_claim_whose_answer_was_lost_is_sent_again_unchanged",
     ),
     Mutant(
+        "worker: a message is worth one claim alone",
+        "client/worker/message_source.py",
+        "        return ClaimRequest(()) if self._may_have_more else None",
+        "        return None",
+        "tests/sinks/test_worker_source.py::test_one_message_is_enough_to_work_until_no_task_is_left",
+    ),
+    Mutant(
         "hung: the worker takes it again",
         "client/worker/held_claim.py",
         "return is_hung or ",

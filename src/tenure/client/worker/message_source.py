@@ -54,7 +54,7 @@ class AgentCommand(NamedTuple):
 
 
 class ClaimRequest(NamedTuple):
-    """What to claim, and the messages that asked for it. Without any: the last claim found a task; there may be more."""
+    """What to claim, and the messages that asked for it. None: the last claim found a task, and more may wait."""
 
     messages: tuple[Received, ...]
     task: str | None = None  # None: as many tasks as there are messages, the best ones
