@@ -26,7 +26,7 @@ PAGE = 1000  # events
 ANNOUNCE_EVERY = 30.0
 PAUSE = 1.0  # between two looks at the log while nothing is written
 LAG_EVERY = 15.0  # a sink is asked how far its consumers are behind
-GATHERED = 0.05  # seconds after a page that is not full: a write of the row for each event would slow claims down
+GATHERED = 0.05  # seconds after a page that is not full, so that single events share a write of the row
 ERROR_EVERY = 60 * 1_000_000  # a sink that stays down is written to its row this often
 
 
