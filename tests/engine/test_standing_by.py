@@ -9,7 +9,8 @@ import pytest
 
 from tenure import Client
 from tenure.engine.relay.hook_reader import HookReader
-from tenure.engine.relay.relay import PAUSE, Relay, Settings
+from tenure.engine.relay.leader_thread import PAUSE
+from tenure.engine.relay.relay import Relay, Settings
 from tenure.engine.relay.webhook_relay import WebhookRelay
 from tenure.testing.memory_sink import MemorySink
 

@@ -100,24 +100,10 @@ LEADING = (
         "test_a_sink_is_told_of_a_rewind_once_and_also_by_the_next_leader",
     ),
     Mutant(
-        "standing by: a relay wakes again and again",
-        "engine/relay/relay.py",
-        "if pause and self._is_led and not self._troubles:",
-        "if pause and not self._troubles:",
-        STANDING_BY,
-    ),
-    Mutant(
-        "standing by: webhooks wake again and again",
-        "engine/relay/webhook_relay.py",
-        "if self._troubles or self._under_way or not self._is_led:",
-        "if self._troubles or self._under_way:",
-        STANDING_BY,
-    ),
-    Mutant(
-        "standing by: hooks wake again and again",
-        READER,
-        "if self._troubles or not self._is_led:",
-        "if self._troubles:",
+        "standing by: a thread wakes again and again",
+        "engine/relay/leader_thread.py",
+        "if self._troubles or not self._is_led or self.is_busy():",
+        "if self._troubles or self.is_busy():",
         STANDING_BY,
     ),
 )

@@ -9,6 +9,6 @@ deposed relay may be sent again by its successor, with the same message ids. A c
 write of the row has the same effect. Nothing here takes a lock that a claim needs: a page is one read, and one write of
 one row.
 
-`page.py` reads the log and what envelopes need beside it, `relay.py` is the loop, `announce.py` repeats the commands of
+`leader_thread.py` is the loop, `page.py` reads the log and what envelopes need beside it, `relay.py` sends, `announce.py` repeats the commands of
 tasks that stay ready, `relay_verbs.py` are the commands and queries, `lag.py` cuts off a sink that is too far behind.
 """

@@ -116,7 +116,7 @@ class NoticeReader(Reader):
                     self._waiting.pop((name, summary.kind), None)
                 except SinkUnavailable as error:
                     problem = f"{name}: {error.message}"[:500]
-                    self.trouble(error)
+                    self.failed(error)
                     state = notices.put_back(state, summary)
             self._states[name] = state
         return sent, problem
@@ -156,10 +156,10 @@ class NoticeReader(Reader):
         with self.engine.store.begin(self.engine.tenant, write=False) as tx:
             self._answered(tx.now, is_leading=False)
 
-    def trouble(self, error: Exception) -> None:
+    def failed(self, error: Exception) -> None:
         if isinstance(error, StoreError):
             self._is_away()
-        super().trouble(error)
+        super().failed(error)
 
     def _is_away(self) -> None:
         then, at = self._now

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tenure.stores.port import Transaction
 
 R = TypeVar("R", bound=Row)
+PAGE = 1000  # events that one step of a relay reads
 Keys = Iterable[tuple[str, str]]
 
 

@@ -1,27 +1,20 @@
-"""A reader of the log that is not a broker: local hooks, notices. Its place is a row of sinks, as a relay's is.
-
-A separate thread, active only while the process leads; `step` does its work.
-"""
+"""A reader of the log that is not a broker: local hooks, notices. Its place is a row of sinks, as a relay's is."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
-from tenure.core import limits
-from tenure.core.errors import StoreError, TenureError
+from tenure.core.errors import TenureError
 from tenure.core.records import Sink, replace
 from tenure.engine.archive.log_readers import end_of_log
 from tenure.engine.duties.election import LeaderEngine
-from tenure.engine.relay.page import Page, read_page
-from tenure.engine.relay.relay import PAGE, PAUSE
+from tenure.engine.relay.leader_thread import LeaderThread
+from tenure.engine.relay.page import PAGE, Page, read_page
 from tenure.engine.runtime.engine import Engine
-from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 
-class Reader:
-    """`step` is for one thread; `start` runs it in a new thread."""
-
+class Reader(LeaderThread):
     def __init__(
         self,
         engine: Engine,
@@ -33,70 +26,25 @@ class Reader:
         failed: Callable[[str], object] = lambda _: None,
     ) -> None:
         """`about`: what the row shows instead of a URL. `failed` receives errors, each once until it changes."""
-        self.engine, self.name, self.about, self.kinds = engine, name, about, kinds
-        self.leading, self._failed = leading, failed
-        self._mark = 0
-        self._is_led = False  # as of the last step: only then is the mark current
-        self._troubles = 0
+        super().__init__(engine, name, leading)
+        self.about, self.kinds = about, kinds
+        self._report = failed
         self._said: str | None = None
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name=f"tenure-{self.name}", daemon=True)
-        self._thread.start()
+    def work(self, led: LeaderEngine) -> bool:
+        more = self.read(led)
+        self._said = None
+        return more
 
-    def stop(self) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join(limits.RELAY_SEND)
-
-    def _run(self) -> None:
-        while not self._ended.is_set():
-            pause = self.step()
-            if not pause:
-                continue
-            if self._troubles or not self._is_led:
-                self._ended.wait(pause)
-                continue
-            try:
-                self.engine.store.wait(self._mark, pause)
-            except StoreError:
-                self._ended.wait(pause)
-        if not self._troubles:
-            self.step()  # the last events of a short run
-
-    def step(self) -> float:
-        """Read at most one page; return the seconds until the next step."""
-        try:
-            led = self.leading()
-            self._is_led = led is not None
-            if led is None:
-                self.idle()
-                return PAUSE
-            self._mark = self.engine.store.mark()
-            more = self.read(led)
-            self._troubles, self._said = 0, None
-            return 0.0 if more else PAUSE
-        except Refused:  # no longer leads
-            return PAUSE
-        except Exception as error:  # noqa: BLE001 - a bug must not end the thread for good
-            self.trouble(error)
-        self._troubles += 1
-        return min(limits.RELAY_BACK_OFF, 0.25 * 2.0 ** min(self._troubles, 10))
-
-    def trouble(self, error: Exception) -> None:
+    def failed(self, error: Exception) -> None:
         text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
         if text != self._said:
             self._said = text
-            self._failed(f"{self.name}: {text}")
+            self._report(f"{self.name}: {text}")
 
     def read(self, led: LeaderEngine) -> bool:
         """Read and act; True where there is more to read at once."""
         raise NotImplementedError
-
-    def idle(self) -> None:
-        """Called instead of `read` while this process does not lead."""
 
     # --- the row ---
 

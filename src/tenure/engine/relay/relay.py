@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -15,18 +14,16 @@ from tenure.core.records import replace
 from tenure.engine.archive.log_readers import end_of_log
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.announce import Announcer
-from tenure.engine.relay.page import Page, facts_of, read_page
+from tenure.engine.relay.leader_thread import LeaderThread
+from tenure.engine.relay.page import PAGE, Page, facts_of, read_page
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 from tenure.sinks import names
 from tenure.sinks.envelope import messages_of
 from tenure.sinks.port import Message, Sink, SinkUnavailable
 
-PAGE = 1000  # events
 ANNOUNCE_EVERY = 30.0
-PAUSE = 1.0  # between two looks at the log while nothing is written
 LAG_EVERY = 15.0  # a sink is asked how far its consumers are behind
-GATHERED = 0.05  # seconds after a page that is not full, so that single events share a write of the row
 ERROR_EVERY = 60 * 1_000_000  # a sink that stays down is written to its row this often
 
 
@@ -50,9 +47,7 @@ class Progress(NamedTuple):
     consumer_lag: int | None = None  # messages, where the sink knows and was asked
 
 
-class Relay:
-    """`step` is for one thread; `start` runs it in a new thread."""
-
+class Relay(LeaderThread):
     def __init__(
         self,
         engine: Engine,
@@ -63,71 +58,18 @@ class Relay:
         *,
         stepped: Callable[[str, Progress], None] = lambda *_: None,
     ) -> None:
-        """`leading` returns the engine of the current term while this process leads by its own clock."""
-        self.engine, self.settings = engine, settings
-        self._open, self._leading, self._monotonic, self._stepped = open_sink, leading, monotonic, stepped
+        super().__init__(engine, f"relay-{settings.name}", leading)
+        self.settings = settings
+        self._open, self._monotonic, self._stepped = open_sink, monotonic, stepped
         self._sink: Sink | None = None
         self._announcer = Announcer()
         self._announce_at = self._lag_at = 0.0
-        self._troubles = 0
-        self._mark = 0
-        self._is_led = False  # as of the last step: only then is the mark current
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
 
-    # --- the thread ---
-
-    def start(self) -> None:
-        name = f"tenure-relay-{self.settings.name}"
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join(limits.RELAY_SEND)
-        self._close()
-
-    def _run(self) -> None:
-        while not self._ended.is_set():
-            pause = self.step()
-            if pause and self._is_led and not self._troubles:
-                self._ended.wait(GATHERED)
-                self._wait_for_news(pause)
-            elif pause:
-                self._ended.wait(pause)
-        if not self._troubles:
-            self.step()  # the last events of a short run
-
-    def _wait_for_news(self, pause: float) -> None:
-        try:
-            self.engine.store.wait(self._mark, pause)
-        except StoreError:
-            self._ended.wait(pause)
-
-    # --- a step ---
-
-    def step(self) -> float:
-        """Send at most one page; return the seconds until the next step."""
-        try:
-            led = self._leading()
-        except TenureError:  # it is looked up in the store where that was copied
-            return PAUSE
-        self._is_led = led is not None
-        if led is None:
-            return PAUSE
-        try:
-            self._mark = self.engine.store.mark()
-            progress, more = self._send_page(led)
-            self._troubles = 0
-        except Refused:  # no longer leads
-            return PAUSE
-        except TenureError as error:
-            return self._back_off(led, error)
-        except Exception as error:  # noqa: BLE001 - a bug, or a library's, must not end the thread for good
-            return self._back_off(led, SinkUnavailable(f"{type(error).__name__}: {error}"))
+    def work(self, led: LeaderEngine) -> bool:
+        """Send at most one page."""
+        progress, more = self._send_page(led)
         self._stepped(self.settings.name, progress)
-        return 0.0 if more else PAUSE
+        return more
 
     def _send_page(self, led: LeaderEngine) -> tuple[Progress, bool]:
         page = self._page(led)
@@ -163,7 +105,7 @@ class Relay:
     def _send(self, sink: Sink, messages: Sequence[Message]) -> tuple[int, SinkUnavailable | None]:
         """How many were acknowledged, and why not all. Sends nothing more once the lease may be over."""
         sent = 0
-        while sent < len(messages) and self._leading() is not None:
+        while sent < len(messages) and self.leading() is not None:
             try:
                 sent += sink.send(messages[sent:], limits.RELAY_SEND)
             except SinkUnavailable as error:
@@ -258,26 +200,26 @@ class Relay:
 
     # --- trouble ---
 
-    def _back_off(self, led: LeaderEngine, error: TenureError) -> float:
-        self._troubles += 1
-        self._stepped(self.settings.name, Progress(error=error.message))
-        if isinstance(error, SinkUnavailable):
-            self._close()
-            self._note_error(led, error)
-        back_off = min(limits.RELAY_BACK_OFF, 0.25 * 2.0 ** min(self._troubles, 10))
-        return back_off * (0.5 + self.engine.random.fraction())
+    def failed(self, error: Exception) -> None:
+        text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
+        self._stepped(self.settings.name, Progress(error=text))
+        if not isinstance(error, StoreError):
+            self.close()
+            self._note_error(text)
 
-    def _note_error(self, led: LeaderEngine, error: SinkUnavailable) -> None:
+    def _note_error(self, text: str) -> None:
         def decide(work: UnitOfWork) -> None:
             row = work.get(SinkRow, "", self.settings.name)
             if row is None or (row.error_at is not None and work.now < row.error_at + ERROR_EVERY):
                 return
-            work.put(replace(row, error=error.message[:500], error_at=work.now))
+            work.put(replace(row, error=text[:500], error_at=work.now))
 
         with suppress(Refused, TenureError):  # the next step reports the store's error
-            led.transact((), decide)
+            led = self.leading()
+            if led is not None:
+                led.transact((), decide)
 
-    def _close(self) -> None:
+    def close(self) -> None:
         sink, self._sink = self._sink, None
         if sink is not None:
             sink.close()

@@ -7,22 +7,21 @@ while its tries take time in another thread, its new messages are parked.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
-from tenure.core import limits
 from tenure.core import webhook_delivery as rule
-from tenure.core.errors import SecretsOff, SecretUnreadable, StoreError, TenureError
+from tenure.core.errors import SecretsOff, SecretUnreadable, TenureError
 from tenure.core.events import Event
 from tenure.core.records import Delivery, Project, Sink, Webhook, replace
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.lag import STORE
-from tenure.engine.relay.relay import GATHERED, PAGE, PAUSE
+from tenure.engine.relay.leader_thread import LeaderThread
+from tenure.engine.relay.page import PAGE
 from tenure.engine.relay.webhook_verbs import READER, TEST, body_for, deliveries_of, keys_of
 from tenure.engine.runtime.engine import Engine
-from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.sources.triggers import event_values, values_of
 from tenure.sinks.webhook import Result, WebhookSender
 
@@ -65,9 +64,7 @@ def end_of(page: Sequence[Event], place: int, shared: int) -> int:
     return end if len(page) == PAGE else max(end, shared)
 
 
-class WebhookRelay:
-    """`step` is for one thread; `start` runs it in a new thread."""
-
+class WebhookRelay(LeaderThread):
     def __init__(
         self,
         engine: Engine,
@@ -77,62 +74,24 @@ class WebhookRelay:
         failed: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`failed` receives errors that concern no receiver: a missing master key, a bug."""
-        self.engine, self._sender, self._leading, self._failed = engine, sender, leading, failed
+        super().__init__(engine, "relay-webhooks", leading)
+        self._sender, self._report = sender, failed
         self._threads = ThreadPoolExecutor(AT_ONCE, "tenure-webhooks")
         self._under_way: dict[tuple[str, str], _UnderWay] = {}
-        self._mark = 0
-        self._is_led = False  # as of the last step: only then is the mark current
-        self._troubles = 0
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="tenure-relay-webhooks", daemon=True)
-        self._thread.start()
+    def is_busy(self) -> bool:
+        return bool(self._under_way)
 
-    def stop(self) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join(PAUSE * 2)
+    def failed(self, error: Exception) -> None:
+        self._report(error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}")
+
+    def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _run(self) -> None:
-        while not self._ended.is_set():
-            pause = self.step()
-            if not pause:
-                continue
-            if self._troubles or self._under_way or not self._is_led:
-                self._ended.wait(pause)
-                continue
-            self._ended.wait(GATHERED)
-            try:
-                self.engine.store.wait(self._mark, pause)
-            except StoreError:
-                self._ended.wait(pause)
-        if not self._troubles:
-            self.step()  # the last events of a short run
 
     # --- a step ---
 
-    def step(self) -> float:
-        """Read at most one page for each place in the log, and deliver; return the seconds until the next step."""
-        try:
-            led = self._leading()
-            self._is_led = led is not None
-            if led is None:
-                return PAUSE
-            self._mark = self.engine.store.mark()
-            more = self._deliver(led)
-            self._troubles = 0
-            return 0.0 if more else PAUSE
-        except Refused:  # no longer leads
-            return PAUSE
-        except Exception as error:  # noqa: BLE001 - a bug must not end the thread for good
-            self._failed(error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}")
-            self._troubles += 1
-            return min(limits.RELAY_BACK_OFF, 0.25 * 2.0 ** min(self._troubles, 10))
-
-    def _deliver(self, led: LeaderEngine) -> bool:
+    def work(self, led: LeaderEngine) -> bool:
+        """Read at most one page for each place in the log, and deliver."""
         place = self._place()
         if place is None:
             return False
@@ -196,7 +155,7 @@ class WebhookRelay:
         try:
             keys = keys_of(work, row)
         except (SecretsOff, SecretUnreadable) as error:
-            self._failed(f"webhook {row.id}: {error.message}")
+            self._report(f"webhook {row.id}: {error.message}")
             keys = ()
         return _Work(row, keys, parked, [one for one in new if one.id not in known], read)
 
@@ -225,7 +184,7 @@ class WebhookRelay:
             one.keys,
             lanes,
             is_cautious=rule.is_cautious(one.webhook),
-            is_wanted=lambda: self._leading() is not None and not self._ended.is_set(),
+            is_wanted=lambda: self.leading() is not None and not self._ended.is_set(),
         )
 
     def _now(self) -> int:
