@@ -22,7 +22,7 @@ RELAYS = (
     Mutant(
         "relay: sends on when the lease may be over",
         RELAY,
-        "while sent < len(messages) and self._leading() is not None:",
+        "while sent < len(messages) and self.leading() is not None:",
         "while sent < len(messages):",
         "test_a_relay_sends_nothing_more_once_its_lease_may_be_over",
     ),

@@ -9,6 +9,8 @@ deposed relay may be sent again by its successor, with the same message ids. A c
 write of the row has the same effect. Nothing here takes a lock that a claim needs: a page is one read, and one write of
 one row.
 
-`leader_thread.py` is the loop, `page.py` reads the log and what envelopes need beside it, `relay.py` sends, `announce.py` repeats the commands of
-tasks that stay ready, `relay_verbs.py` are the commands and queries, `lag.py` cuts off a sink that is too far behind.
+`leader_thread.py` is the loop, `page.py` reads the log and what envelopes need beside it, `relay.py` sends a page,
+`announce.py` repeats the commands of tasks that stay ready, `lag.py` cuts off a sink that is too far behind,
+`relay_verbs.py` has the commands and queries. `webhook_relay.py` and `webhook_verbs.py` are the same for webhooks,
+`reader.py` with `hook_reader.py` and `notice_reader.py` for local hooks and notices.
 """
