@@ -51,6 +51,15 @@ HARNESSES = {
     "leaders on PostgreSQL": "--kills 100 --store postgres",
     "budgets": "--seconds 30",
     "budgets on PostgreSQL": "--seconds 30 --store postgres",
+    "relay to NATS": "--sink nats",
+    "relay to NATS, stopped": "--sink nats --events 2000 --stopped 180",
+    "relay to RabbitMQ": "--sink rabbitmq",
+    "relay to Redis": "--sink redis",
+    "broker NATS": "--sink nats",
+    "broker RabbitMQ": "--sink rabbitmq --tasks 2000",
+    "broker Redis": "--sink redis --tasks 2000",
+    "webhooks": "",
+    "clusters": "",
 }
 
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tenure.client import AsyncClient, Client
-    from tenure.client.worker import AsyncContext, Cancelled, Context, Failure, Permanent, RetryLater, Worker
+    from tenure.client.worker import (
+        AsyncContext,
+        Cancelled,
+        CommandContext,
+        Context,
+        Failure,
+        Permanent,
+        RetryLater,
+        Worker,
+    )
     from tenure.core.commands import Dependency, NewTask, Process, Totals
     from tenure.core.errors import TenureError
     from tenure.core.outcomes import Outcome
@@ -23,6 +32,7 @@ __all__ = [
     "AsyncContext",
     "Cancelled",
     "Client",
+    "CommandContext",
     "Context",
     "Dependency",
     "Failure",
@@ -43,6 +53,7 @@ _HOMES = {
     "AsyncContext": "tenure.client.worker",
     "Cancelled": "tenure.client.worker",
     "Client": "tenure.client",
+    "CommandContext": "tenure.client.worker",
     "Context": "tenure.client.worker",
     "Dependency": "tenure.core.commands",
     "Failure": "tenure.client.worker",

@@ -98,6 +98,46 @@ SETTINGS: dict[str, Setting] = {
         float, limits.JWT_LIFETIME, "seconds that a JWT may live, from its `iat` to its `exp`"
     ),
     "serve.rate": Setting(float, limits.REQUEST_RATE, "requests a second that each key or token may send; 0: no limit"),
+    "webhooks.allow_http": Setting(bool, False, "webhooks and channels for notices may have URLs without TLS"),
+    "webhooks.networks": Setting(
+        str, None, "private networks that webhooks and channels for notices may send to, with commas between"
+    ),
+}
+
+# Settings of which there may be several: NAME is any name. Files alone have them; see `sinks/settings.py`.
+NAMED: dict[str, Setting] = {
+    "sinks.NAME.url": Setting(
+        str, None, "where events are sent: `nats://…`, `amqp://…`, `redis+stream://…`, or a scheme of a plug-in"
+    ),
+    "sinks.NAME.url_env": Setting(str, None, "or the environment variable that has the URL"),
+    "sinks.NAME.url_file": Setting(str, None, "or the file that has the URL"),
+    "sinks.NAME.kinds": Setting(
+        list, [], "kinds of events, or patterns such as `task.*`; none: all, with commands and dead letters"
+    ),
+    "sinks.NAME.projects": Setting(list, [], "projects whose events are sent; none: all"),
+    "sinks.NAME.prefix": Setting(str, "", "the prefix of the names of streams, exchanges and messages"),
+    "sinks.NAME.enabled": Setting(bool, True, "false: nothing is sent"),
+    "sinks.NAME.max_lag": Setting(
+        float, limits.RELAY_LAG / 1e6, "seconds that the sink may be behind; then it is cut off, with an event"
+    ),
+    "sinks.NAME.short_names": Setting(bool, False, "also send `evt.task.dead.v1`"),
+    "sinks.NAME.keys": Setting(bool, False, "of Redis: also mirror the state of agents and tasks to keys"),
+    "notify.NAME.url": Setting(
+        str, None, "where notices to people go: `https://…` compatible with Slack, `smtps://…` or `smtp://…`"
+    ),
+    "notify.NAME.url_env": Setting(str, None, "or the environment variable that has the URL"),
+    "notify.NAME.url_file": Setting(str, None, "or the file that has the URL"),
+    "notify.NAME.command": Setting(list, None, "or a command that gets each message as JSON; no shell reads it"),
+    "notify.NAME.from": Setting(str, None, "of mail: the sender"),
+    "notify.NAME.to": Setting(list, None, "of mail: the recipients"),
+    "notify.NAME.kinds": Setting(list, [], "kinds of notices, such as `dead letter`; none: all"),
+    "notify.NAME.enabled": Setting(bool, True, "false: nothing is sent"),
+    "hooks.on_KIND": Setting(
+        list,
+        None,
+        "a command that runs after each event of a kind, as in `on_task_completed`, or a list of such; "
+        "the event is JSON on its stdin, no shell reads it",
+    ),
 }
 
 
@@ -107,6 +147,16 @@ SECTIONS = ("commands", "judges")
 _NOT_SHARED = {"key": "contain a key", "artifacts": "set where artifacts are sent"}
 
 SECRETS = frozenset({"key", "serve.jwt_secret"})  # never shown
+
+
+def setting_of(key: str) -> Setting | None:
+    """The description of a setting, also of one with a name; None where there is no such setting."""
+    if key in SETTINGS:
+        return SETTINGS[key]
+    if key.startswith("hooks.on_") and "." not in key.removeprefix("hooks."):
+        return NAMED["hooks.on_KIND"]
+    section, *rest = key.split(".")
+    return NAMED.get(f"{section}.NAME.{rest[1]}") if len(rest) == 2 and rest[0] else None
 
 
 class Value(NamedTuple):
@@ -160,6 +210,14 @@ class Settings(Mapping[str, Value]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def named(self, section: str) -> dict[str, list[str]]:
+        """The names in a section such as `sinks`, each with the keys of its settings. Nothing is read."""
+        found: dict[str, list[str]] = {}
+        for key in self._values:
+            if key.startswith(f"{section}.") and key not in SETTINGS:
+                found.setdefault(key.split(".")[1], []).append(key)
+        return found
 
     def seen(self, key: str) -> Value:
         """The value, only to be printed: it may be anybody's."""
@@ -378,13 +436,15 @@ def _from_file(path: str) -> tuple[dict[str, Value], Source]:
         if key in _NOT_SHARED and os.path.basename(path) == SHARED:
             hint = f"put it into TENURE_{key.upper()}, or .tenure/config.toml"
             raise BadConfig(f"{path}: a shared file must not {_NOT_SHARED[key]}", hint)
-        if key not in SETTINGS:
+        setting = setting_of(key)
+        if setting is None:
             from tenure.core.inputs import suggestion
 
+            known = [*SETTINGS, *(name.replace("NAME", key.split(".")[1]) for name in NAMED if key.count(".") == 2)]
             raise BadConfig(
-                f"{path}: there is no setting {key!r}{suggestion(key, SETTINGS)}", "`tenure config` lists them"
+                f"{path}: there is no setting {key!r}{suggestion(key, known)}", "`tenure config` lists them"
             )
-        wanted = SETTINGS[key].type
+        wanted = setting.type
         fits = isinstance(given, wanted) or (wanted is float and isinstance(given, int) and not isinstance(given, bool))
         if not fits:
             raise BadConfig(f"{path}: {key} is {given!r}; it must be a {wanted.__name__}")

@@ -135,3 +135,17 @@ def test_no_key_is_sent_to_a_server_that_only_the_repository_names(tmp_path: Pat
         read_settings(str(tmp_path), key)["key"]
     said = read_settings(str(tmp_path), {**key, "TENURE_URL": "https://ours.example"})
     assert (said["url"].value, said["key"].value) == ("https://ours.example", "tnr_a_b")
+
+
+def test_sinks_and_channels_are_shown_with_their_origin_and_without_secrets(tenure: Tenure) -> None:
+    path = tenure.folder / ".tenure" / "config.toml"
+    path.write_text(
+        '[sinks.main]\nurl = "nats://ann:p4ss@host:4222"\n[notify.team]\nurl = "https://hooks.example.org/services/p4ss"\n'
+    )
+    said = tenure("config", "--json")
+    assert said.code == 0, said.err
+    assert "p4ss" not in said.out + tenure("config").out
+    shown = said.json["sinks.main.url"]
+    assert (shown["value"], shown["origin"]) == ("nats://host:4222", str(path))
+    assert shown["meaning"].startswith("where events are sent")
+    assert tenure("config", "notify.team.url").out.strip() == "https://hooks.example.org"

@@ -15,6 +15,7 @@ import pytest
 from tenure.agents import process_table
 from tenure.agents.runner.outbox import Finished, Outbox
 from tenure.client import Client
+from tenure.core import commands as c
 from tenure.core.commands import Process
 from tenure.core.records import Reservation, replace
 from tenure.stores.port import Change
@@ -254,6 +255,16 @@ def test_a_task_that_nobody_here_can_take_is_found(shop: Shop, examine: Callable
     assert told(examine(), "stuck")[0][0] == "ok"
 
 
+def test_a_task_for_a_type_of_agent_that_is_not_here_is_found(shop: Shop, examine: Callable[..., Findings]) -> None:
+    shop.mia.add("Review", constraints={"agent_type": "reviewer"})
+    shop.client("ann").register(type="coder")
+    finding = the(examine(), "no agent here can take A-001-review")
+    assert "ann has the type coder" in finding["message"]
+    assert "of type reviewer" in str(finding)
+    shop.client("bo").register(type="reviewer")
+    assert told(examine(), "stuck")[0][0] == "ok"
+
+
 def test_what_waits_for_a_person_is_named_with_the_command_that_helps(
     bare: Tenure, examine: Callable[..., Findings]
 ) -> None:
@@ -390,3 +401,19 @@ def test_what_is_reserved_for_a_task_that_nobody_holds_is_named(
     finding = the(examine(), "door.txt")
     assert (finding["check"], finding["level"]) == ("stuck", "note")
     assert "nobody holds" in finding["message"]
+
+
+def test_sinks_that_are_not_reached_or_not_trusted_and_webhooks_that_are_off_are_found(tenure: Tenure) -> None:
+    (tenure.folder / "tenure.toml").write_text('[sinks.broker]\nurl = "nats://127.0.0.1:1"\n')
+    found = [one for one in tenure("doctor", "--json").json if one["check"] == "sinks"]
+    assert [one["level"] for one in found] == ["warning", "ok"]
+    assert "you have not allowed it yet" in found[0]["message"]
+    assert tenure("trust", "-y").code == 0
+    found = [one for one in tenure("doctor", "--json").json if one["check"] == "sinks"]
+    assert [one["level"] for one in found] == ["warning", "note"]
+    assert found[0]["message"].startswith("broker cannot be reached: ")
+    with Client(str(tenure.folder / ".tenure" / "tenure.db"), "default") as client:
+        client.do(c.SetWebhook(project="default", webhook="ci", url="https://example.org/hook"))
+        client.do(c.PauseWebhook(project="default", webhook="ci", reason="too loud"))
+    (found,) = [one for one in tenure("doctor", "--json").json if one["check"] == "webhooks"]
+    assert (found["level"], found["message"]) == ("warning", "ci is disabled: too loud")

@@ -25,11 +25,12 @@ _ID = re.compile(r"\b([a-z]+)_[0-9A-HJKMNP-TV-Z]{26}\b")
 _TOKEN = re.compile(r"@(\d+):[0-9A-Za-z]{32}")
 _PRODUCT = re.compile(r"(-gen\d+)-[0-9a-f]{6}\b")
 _TICK = re.compile(r"\d{4}-\d\d-\d\d(T[0-9:.]+(Z|[+-]\d\d:\d\d))?")
+_SEQUENCE = re.compile(r"\bsequence \d+")
 _MEASURED = frozenset({
     "lease", "retry_in", "age_minutes", "effective", "duration", "duration_ms", "processing_time", "backoff_ms",
-    "epoch", "sequence", "next_in",
+    "epoch", "sequence", "next_in", "lag", "lag_events",
 })  # fmt: skip
-_OF_THE_WAY = frozenset({"address", "trace_id", "coordinator"})  # only where a server is
+_OF_THE_WAY = frozenset({"address", "trace_id", "coordinator", "sent_at"})  # only where a server is
 YEAR_2001 = 10**15  # in microseconds: no other number is as large
 
 
@@ -102,6 +103,7 @@ def comparable(value: Any, names: dict[str, str], field: str = "") -> Any:
     if isinstance(value, str):
         value = _ID.sub(lambda found: names.setdefault(found[0], f"{found[1]}_{len(names)}"), value)
         value = _TICK.sub("instant", value)
+        value = _SEQUENCE.sub("sequence N", value)  # a server writes events of its own
         return _PRODUCT.sub(r"\1-hash", _TOKEN.sub(r"@\1:TOKEN", value))
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return "measured" if field in _MEASURED else "instant" if value > YEAR_2001 else value
@@ -169,6 +171,37 @@ def made_by_itself(ann: Any) -> None:
     ann.set_watch(Watch())
     ann.watched()
     ann.set_watch(None)
+
+
+def sent_out(ann: Any) -> None:
+    """Facts, webhooks and relays."""
+    ann.emit("build_passed", {"commit": "abc", "at": 5})
+    ann.emit("Build Passed")
+    ann.send("look", "@type:generic", action="review", expires=60.0)
+    secret = "whsec_" + "c2VjcmV0" * 4
+    ann.set_webhook(
+        "ci", "https://example.org/hook", kinds=["task.completed"], where={"event.track": "A"}, secret=secret
+    )
+    ann.set_webhook("ci", "http://example.org/hook")
+    ann.pause_webhook("ci", "holidays")  # a server would send at once
+    ann.test_webhook("ci")
+    ann.rotate_webhook("ci", secret[:-8] + "bmV3ZXIh", grace=60.0)
+    ann.replay_webhook("ci", since=1)
+    ann.replay_webhook("ci", "evt_none")
+    ann.webhooks()
+    ann.webhook("ci")
+    ann.deliveries("ci", state="failed")
+    ann.resume_webhook("ci")
+    ann.remove_webhook("ci")
+    ann.webhook("ci")
+    ann.relays()
+    ann.pause_relay("webhooks")
+    ann.rewind_relay("webhooks", 0)
+    ann.rewind_relay("webhooks", since=1)
+    ann.rewind_relay("webhooks")
+    ann.resume_relay("webhooks")
+    ann.remove_relay("webhooks")
+    ann.remove_relay("webhooks")
 
 
 def tell(ann: Any) -> None:
@@ -269,6 +302,7 @@ def tell(ann: Any) -> None:
     ann.adopt("A-001", note="it was good")
     checked(ann)
     made_by_itself(ann)
+    sent_out(ann)
     gone = ann.cancel("Q-001", "no need")
     ann.undo(gone.command_id)
     ann.cancel("Q-001")

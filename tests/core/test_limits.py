@@ -17,7 +17,7 @@ BOUND = re.compile(
 )
 # Constants so named that are no limit of the product: name and value, and why they stay where they are.
 APART = {
-    ("GRACE", 2.0): "from SIGTERM to SIGKILL of a test command, a detail of validators/commands.py",
+    ("GRACE", 2.0): "from SIGTERM to SIGKILL of a test command, a detail of processes/bounded_run.py",
     ("OLDEST", (2, 38)): "a version of git",
     ("_LARGEST", 2**63 - 1): "the largest value of a PostgreSQL bigint",
     ("SHORTEST", 0.05): "the shortest interval of polling",

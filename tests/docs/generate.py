@@ -21,6 +21,7 @@ from tests.docs import (
     interfaces,
     limits_page,
     mcp_page,
+    message_schemas,
     metrics_page,
     reliability_table,
     sdk_page,
@@ -141,6 +142,7 @@ PAGES = {
     "http-api.md": http_page.page,
     "mcp.md": mcp_page.page,
     "python.md": sdk_page.page,
+    "messages.md": message_schemas.page,
     "metrics.md": metrics_page.page,
     "states.md": states,
     "outcomes.md": outcome_codes,
@@ -153,6 +155,7 @@ PAGES = {
 WITHOUT_NOTICE = {
     "../../RELIABILITY.md": reliability_table.page,  # only its table is generated
     "../../src/tenure/stores/sqlite/schema.sql": sqlite_schema.page,
+    **message_schemas.FILES,
 }
 
 

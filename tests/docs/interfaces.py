@@ -48,11 +48,23 @@ def settings() -> str:
         )
         for key, setting in config.SETTINGS.items()
     ]  # fmt: skip
+    named = [
+        (
+            f"`{key}`", setting.type.__name__, "" if setting.default in (None, "", []) else f"`{setting.default}`",
+            setting.meaning,
+        )
+        for key, setting in config.NAMED.items()
+    ]  # fmt: skip
     return (
         "# Settings\n\n`tenure.toml` at the repository's root, for everybody; `.tenure/config.toml`, for this clone; "
         "the environment;\nflags. Each beats the one before; `tenure config` shows every value and its origin.\n\n"
         "In a file, "
         + ", ".join(f"`{key}`" for key in config.SETTINGS if is_risky(key) and not key.startswith("serve."))
-        + " and `serve.…` count only if the file is your own or you\n[allowed it](../how-to/trust-a-repository.md).\n\n"
+        + ", `sinks.…`, `notify.…`, `hooks.on_…` and `serve.…` count only if the file is your own or you\n"
+        "[allowed it](../how-to/trust-a-repository.md).\n\n"
         + table(("setting", "type", "default", "environment", "meaning"), rows)
+        + "\n## Settings with a name\n\nOf sinks, channels for notices and local hooks there may be several, in files "
+        "alone: `NAME` is a name of your choice,\n`KIND` a kind of event with `_` for its dot. Nothing is sent and "
+        "nothing runs before you have allowed a file that is not\nyour own.\n\n"
+        + table(("setting", "type", "default", "meaning"), named)
     )

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 from tenure.core import commands as c
 from tenure.core import queries as q
+from tenure.core import signatures
 from tenure.core.commands import Dependency, NewTask, NewTrack, Principal, Process, Template, Totals
-from tenure.core.records import RetryPolicy, Watch
+from tenure.core.records import Delivery, RetryPolicy, Watch
+from tenure.core.webhook_delivery import STATUS_CHANGED
 from tenure.testing.factories import PROJECT, Scene
 
 LONG = "x" * 5000  # kept apart from its row
-OF_STORE = (q.Projects, q.Gauges, q.Keys)  # looks at no project
+OF_STORE = (q.Projects, q.Gauges, q.Keys, q.Relays)  # looks at no project
 OLD, NEW = "1" * 40, "2" * 40
 
 
@@ -54,6 +56,7 @@ def enrich(scene: Scene) -> Rich:
         scene.do(c.CreateKey, project="", name=name, role=role, expires_in=360000.0, projects=(PROJECT,))
     scene.do(c.RevokeKey, project="", key="robot")
     _sources(scene)
+    _webhook(scene)
     _budgets(scene)
     held["validating"] = _validated(scene)
     noted = scene.do(c.Edit, task=held["ready"], changes={"tags": ["seen"], "deadline": scene.now + 3_600_000_000})
@@ -190,6 +193,17 @@ def _sources(scene: Scene) -> None:
     scene.do(c.SetWatch, watch=Watch(least=1))
 
 
+def _webhook(scene: Scene) -> None:
+    """A webhook with one delivery, and the reader of the log for all webhooks."""
+    key = signatures.spelled(signatures.STANDARD, b"k" * signatures.SECRET_BYTES)
+    scene.do(c.SetWebhook, webhook="out", url="https://example.org/hook", where={"event.track": "A"}, secret=key)
+    failed = Delivery(
+        project=PROJECT, id="out:evt_1", webhook="out", message="evt_1", event="evt_1", sequence=1, kind=STATUS_CHANGED,
+        state="failed", at=scene.now, tries=2, tried_at=scene.now, status=500, error="500", duration=1500,
+    )  # fmt: skip
+    scene.engine.transact((PROJECT,), lambda work: work.put(failed))
+
+
 def _mail(scene: Scene) -> str:
     sent = scene.do(c.Send, sender="ann", text="hello", to="@all")
     (message,) = sent.messages or ()
@@ -205,11 +219,13 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
         yield kind, {}
     yield q.Gauges, {}
     yield q.Validations, {}
-    for kind in (q.Schedules, q.Triggers, q.Watched):
+    for kind in (q.Schedules, q.Triggers, q.Watched, q.Relays, q.Webhooks):
         yield kind, {}
     yield q.ShowSchedule, {"schedule": "hourly"}
     for trigger in ("noted", "pushed"):
         yield q.ShowTrigger, {"trigger": trigger}
+    yield q.ShowWebhook, {"webhook": "out"}
+    yield q.Deliveries, {"webhook": "out"}
     yield q.Keys, {"ended": True}
     yield q.Processes, {}
     for kind in (q.ShowSavings, q.Estimates, q.Models):

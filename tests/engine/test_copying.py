@@ -22,14 +22,17 @@ from tenure.core.records import KINDS, Archived, Brief, Budget, Project, Reserva
 from tenure.engine import Context, Engine, project_copy
 from tenure.engine.archive import mover
 from tenure.engine.reads import tasks
+from tenure.engine.relay.webhook_verbs import keys_of, named
 from tenure.engine.sources import schedules, trigger_duty
 from tenure.engine.verify.artifact_rows import lost
+from tenure.sealing.cipher import Cipher
+from tenure.sealing.master_key import KeySource
 from tenure.stores.memory import Memory
 from tenure.stores.port import Change, Store
 from tenure.stores.sqlite import Sqlite
 from tenure.testing import FakeClock
 from tenure.testing.engine.histories import play
-from tenure.testing.factories import PROJECT, Dice, Scene
+from tenure.testing.factories import PROJECT, SECRETS, Dice, Scene
 from tenure.testing.samples import event_of, row_of
 from tests.servers.postgres import open_store
 
@@ -394,3 +397,34 @@ def test_schedules_and_triggers_go_on_there_and_not_here(kinds: tuple[str, str],
     assert made == [f"look-at-{heard.lower()}", f"look-at-{unheard.lower()}", "tick"]
     headers = signatures.signed_headers("standard", signatures.key_of("standard", secret or ""), "m", b"{}", CLOCK.now)
     assert there.do(c.Deliver, trigger="w", headers=headers, body=b"{}").outcome == "CREATED"
+
+
+# --- secrets ------------------------------------------------------------------------------------------------
+
+OTHER_KEY = Context(sealer=Cipher(KeySource({"TENURE_MASTER_KEY": "a5" * 32})))
+
+
+@pytest.mark.parametrize("kinds", PAIRS[:2], ids="-".join)
+def test_a_webhook_signs_with_the_same_secret_under_another_master_key(
+    opened: Callable[[str], Store], kinds: tuple[str, str]
+) -> None:
+    scene = Scene(opened(kinds[0]), CLOCK)
+    secret = scene.do(c.SetWebhook, webhook="ci", url="https://ci.example.com/").secret
+    target = Engine(opened(kinds[1]), Dice(2), OTHER_KEY)
+    project_copy.copy_project(scene.engine, target, PROJECT)
+    with target.reading((PROJECT,)) as work:
+        row = named(work, PROJECT, "ci")
+        (key,) = keys_of(work, row)
+    assert (row.enabled, signatures.spelled(signatures.STANDARD, key)) == (True, secret)
+
+
+def test_a_webhook_whose_secret_cannot_be_opened_is_paused_there(opened: Callable[[str], Store]) -> None:
+    scene = Scene(opened("sqlite"), CLOCK)
+    scene.do(c.SetWebhook, webhook="ci", url="https://ci.example.com/")
+    scene.engine = Engine(scene.store, scene.dice)
+    target = Engine(opened("sqlite"), Dice(2), SECRETS)
+    project_copy.copy_project(scene.engine, target, PROJECT)
+    with target.reading((PROJECT,)) as work:
+        row = named(work, PROJECT, "ci")
+    assert (row.enabled, row.secret) == (False, b"")
+    assert "rotate it" in (row.disabled_for or "")

@@ -6,14 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, is_typeddict
 
 import msgspec
 import pytest
 
-from tenure.client.wire import is_instant
 from tenure.core import queries as q
 from tenure.core import views
+from tenure.core.instants import is_instant
 from tenure.core.lifecycle import STATES
 from tenure.core.outcomes import Outcome
 from tenure.core.views.task_views import Instant
@@ -116,6 +116,15 @@ def test_instants_are_named_so_that_the_wire_spells_them(stage: Stage) -> None:
     }
     assert {name for name in large if not is_instant(name)} == set()
     assert Instant is int
+
+
+def test_every_instant_that_a_view_declares_is_named_so_too() -> None:
+    """Also one that no row of the scene has."""
+    modules = [sys.modules[name] for name in list(sys.modules) if name.startswith("tenure.core.views.")]
+    kinds = [kind for module in modules for kind in vars(module).values() if is_typeddict(kind)]
+    declared = {name for kind in kinds for name, said in kind.__annotations__.items() if "Instant" in str(said)}
+    assert len(declared) > 40
+    assert {name for name in declared if not is_instant(name)} == set()
 
 
 def _numbers_like_instants(value: Any, name: str = "") -> Iterator[str]:

@@ -5,23 +5,29 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 from tests.mutants.seeds_of_artifacts import ARTIFACTS
 from tests.mutants.seeds_of_batches import BATCHES
+from tests.mutants.seeds_of_brokers import BROKERS
 from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_claims import CLAIMS
 from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_identity import IDENTITY
+from tests.mutants.seeds_of_leading import LEADING
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
 from tests.mutants.seeds_of_place import PLACE
 from tests.mutants.seeds_of_postgres import POSTGRES
 from tests.mutants.seeds_of_processes import PROCESSES
+from tests.mutants.seeds_of_relays import RELAYS
 from tests.mutants.seeds_of_repeats import REPEATS
+from tests.mutants.seeds_of_secrets import SECRETS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
 from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_validation import VALIDATION
+from tests.mutants.seeds_of_webhooks import WEBHOOKS
+from tests.mutants.seeds_of_workers import WORKERS
 
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
@@ -29,13 +35,16 @@ MUTANTS: tuple[Mutant, ...] = (
     *BATCHES,
     *BUDGETS,
     *DISKS,
+    *LEADING,
     *MODELS,
     *MOVES,
     *IDENTITY,
     *MOVING,
+    *RELAYS,
     *REPEATS,
     *PLACE,
     *PROCESSES,
+    *SECRETS,
     *SHARING,
     *SIGNING_IN,
     *THE_SERVER,
@@ -43,4 +52,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *TRUST,
     *ARTIFACTS,
     *VALIDATION,
+    *WEBHOOKS,
+    *BROKERS,
+    *WORKERS,
 )

@@ -158,9 +158,16 @@ ARTIFACTS = (
     Mutant(
         "worker: an unanswered claim asks for more when it is sent again",
         "client/worker/worker.py",
-        "                unanswered = command\n",
-        "                unanswered = self._next_claim(self.concurrency)\n",
+        "claim = unanswered = unanswered or self._asked_for(free, is_last)",
+        "claim = unanswered = self._asked_for(self.concurrency, is_last)",
         f"{TEST_WORKER_GOES_ON}::test_a_claim_whose_answer_was_lost_is_sent_again_unchanged",
+    ),
+    Mutant(
+        "worker: a message is worth one claim alone",
+        "client/worker/message_source.py",
+        "        return ClaimRequest(()) if self._may_have_more else None",
+        "        return None",
+        "tests/sinks/test_worker_source.py::test_one_message_is_enough_to_work_until_no_task_is_left",
     ),
     Mutant(
         "hung: the worker takes it again",

@@ -156,15 +156,15 @@ REPEATS = (
     Mutant(
         "the archive takes events that no reader has passed",
         "engine/archive/log_readers.py",
-        "    if not cursors or not tasks:",
+        "    if not places or not tasks:",
         "    if True:",
         "test_the_slowest_of_several_readers_holds_back_what_it_has_not_passed",
     ),
     Mutant(
         "the quickest reader decides what goes",
         "engine/archive/log_readers.py",
-        "min(cursor.sequence for cursor in cursors)",
-        "max(cursor.sequence for cursor in cursors)",
+        "min(places.values())",
+        "max(places.values())",
         "test_the_slowest_of_several_readers_holds_back_what_it_has_not_passed",
     ),
     Mutant(

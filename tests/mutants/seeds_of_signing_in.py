@@ -97,7 +97,7 @@ SIGNING_IN = (
     Mutant(
         "reach: an agent speaks for others",
         ROLES,
-        "getattr(command, field) != principal.agent:",
+        "named != principal.agent:",
         "False:",
         "test_an_agent_speaks_for_no_other[proven]",
     ),

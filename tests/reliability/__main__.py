@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.reliability import results
 
 FOLDER = Path(__file__).parent
+RECORD = "--record"  # of every harness
 
 
 def proofs() -> dict[str, str]:
@@ -25,13 +26,15 @@ def proofs() -> dict[str, str]:
 def main(argv: list[str]) -> int:
     known = proofs()
     if not argv or argv[0] not in known:
-        print("usage: python -m tests.reliability NAME [args]\n")
+        print("usage: ./x reliability NAME [args] [--record]\n")
         for name, line in known.items():
             print(f"  {name:<18}{line}")
+        print(f"\n{RECORD} keeps the figures in reliability/results, from which RELIABILITY.md's table is generated.")
         return 0 if not argv or argv[0] in ("-h", "--help") else 2
     proof = importlib.import_module(f"tests.reliability.{argv[0]}")
-    code = int(proof.main(argv[1:]))
-    results.write(argv[0], argv[1:], held=code == 0)
+    arguments = [argument for argument in argv[1:] if argument != RECORD]
+    code = int(proof.main(arguments))
+    results.end(argv[0], arguments, held=code == 0, is_recorded=RECORD in argv)
     return code
 
 

@@ -1,7 +1,7 @@
 """What a proof ends with: its line of numbers, and the file that the table of RELIABILITY.md is made from.
 
-`./x reliability` writes `reliability/results/NAME.json` at the end of each run. The file of a whole run is committed;
-that of a short one, or of a seed that was run again, is put back with git.
+`./x reliability NAME --record` writes `reliability/results/NAME.json`, and nothing else does: a short run, or a seed
+that is repeated, must not replace the figures of the run that is published.
 """
 
 from __future__ import annotations
@@ -30,6 +30,15 @@ def tell(harness: str, figures: dict[str, Figure], *, part: str = "", variant: s
     _told.update({f"{part}_{name}" if part else name: number for name, number in figures.items()})
     if variant and variant not in _variants:
         _variants.append(variant)
+
+
+def end(harness: str, argv: list[str], *, held: bool, is_recorded: bool) -> Path | None:
+    """Write the file where the run is recorded, or where the environment names another folder for it."""
+    if is_recorded or os.environ.get(ELSEWHERE):
+        return write(harness, argv, held=held)
+    _told.clear()
+    _variants.clear()
+    return None
 
 
 def write(harness: str, argv: list[str], *, held: bool, folder: Path | None = None) -> Path:

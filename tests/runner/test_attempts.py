@@ -51,7 +51,7 @@ def test_an_agent_knows_its_task_and_may_speak_of_it(stage: Stage) -> None:
     stage.do(tenure=[["progress", "half of it", "--percent", "50"], ["whoami"], ["cancel", key]])
     stage.go()
 
-    stage.run("--once", CLAUDECODE="1", CLAUDE_CODE_SESSION_ID="another").ends()
+    stage.run("--once", CLAUDECODE="1", CLAUDE_CODE_SESSION_ID="another", TENURE_MASTER_KEY="ab" * 32).ends()
 
     progress, whoami, cancel = (stage.control / "calls" / key).read_text().split("\n\n")[:3]
     assert progress.startswith("0 ")
@@ -60,6 +60,7 @@ def test_an_agent_knows_its_task_and_may_speak_of_it(stage: Stage) -> None:
     assert cancel.startswith("7 ")  # an agent may not operate on work, even where a person has started the runner
     environ = json.loads((stage.control / "environ" / key).read_text())
     assert "CLAUDECODE" not in environ
+    assert "TENURE_MASTER_KEY" not in environ
     assert environ["TENURE_TASK"] == key
     assert stage.state(key) == "completed"
 

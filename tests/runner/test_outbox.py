@@ -9,6 +9,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,8 @@ from tenure.agents import process_table
 from tenure.agents.process_table import described
 from tenure.agents.runner.outbox import Finished
 from tenure.client import Client
+from tenure.client.outbox import of_command, send
+from tenure.core import commands as c
 from tenure.core.commands import Totals
 from tests.runner.conftest import Stage, until
 
@@ -235,3 +239,18 @@ def test_a_result_of_another_store_stays_in_the_outbox(stage: Stage, tmp_path: P
     assert sent.outcome is not None
     assert sent.outcome.outcome == "ACCEPTED"
     assert stage.outbox() == []
+
+
+@pytest.mark.parametrize("kind", [c.Submit, c.Fail, c.Release], ids=lambda kind: kind.__name__)
+def test_a_command_comes_out_of_the_outbox_as_it_went_in(kind: type[c.Submit | c.Fail | c.Release]) -> None:
+    samples: dict[str, Any] = {
+        "data": {"a": 1}, "summary": "done", "usage": (Totals(model="opus", output=1),), "lines": 3, "test_files": 1,
+        "artifacts": ("log.txt",), "seen": 2, "error_class": "timeout", "message": "slow", "retry_after": 5.0,
+        "model": "opus", "reason": "later", "request_id": "r1", "receipt": "A-001@1:00", "project": "p",
+    }  # fmt: skip
+    fields = [name for name in kind.__struct_fields__ if name != "trace_id"]
+    command = kind(**{name: samples[name] for name in fields})
+    sent: list[c.Command] = []
+    client = SimpleNamespace(do=sent.append)
+    send(client, of_command(command, "A-001"))  # type: ignore[arg-type]  # it only sends
+    assert sent[-1] == command

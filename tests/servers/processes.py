@@ -27,12 +27,14 @@ PACKAGES = {
     "chromium": "chromium",
     "curl": "curl",
     "debootstrap": "debootstrap",
+    "epmd": "erlang-base",
     "faketime": "faketime",
     "git": "git",
     "pgbouncer": "pgbouncer",
     "postgres": "postgresql",
     "promtool": "prometheus",
     "ps": "procps",
+    "rabbitmq-server": "rabbitmq-server",
     "ssh-keygen": "openssh-client",
     "strace": "strace",
     "systemd-analyze": "systemd",
@@ -70,6 +72,16 @@ class Server:
         if self.process is not None:
             end(self.process)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def freeze(self) -> None:
+        """Stop it from running; connections stay open. Returns when it has stopped."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+
+    def thaw(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
 
     def __enter__(self) -> Self:
         try:
@@ -176,8 +188,8 @@ def start(command: Sequence[str | Path], user: str | None, log: Path) -> subproc
         )  # fmt: skip
 
 
-def wait_until(ready: Callable[[], bool], process: Process, log: Path) -> None:
-    until = time.monotonic() + PATIENCE
+def wait_until(ready: Callable[[], bool], process: Process, log: Path, patience: float = PATIENCE) -> None:
+    until = time.monotonic() + patience
     while not ready():
         if process.poll() is not None or time.monotonic() > until:
             raise Unavailable(f"{process.args!r} did not come up:\n{log.read_text(errors='replace')[-2000:]}")

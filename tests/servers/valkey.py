@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import socket
+import sys
 import tempfile
 from pathlib import Path
 
@@ -16,7 +19,7 @@ class ValkeyServer(processes.Server):
         self.folder = Path(tempfile.mkdtemp(prefix="tenure-valkey-", dir="/tmp"))
         self.log = self.folder / "log"
         self.port = processes.free_port()
-        self._packages = packages
+        self._packages = packages or Path(sys.executable)
         self.is_durable = is_durable
 
     def start(self) -> None:
@@ -35,6 +38,18 @@ class ValkeyServer(processes.Server):
                 return line.recv(16).startswith(b"+PONG")
         except OSError:
             return False
+
+    def kill(self) -> None:
+        if self.process is not None:
+            processes.end(self.process, signal.SIGKILL)
+
+    def wipe(self) -> None:
+        """Kill it and start it without its data."""
+        self.kill()
+        for part in self.folder.iterdir():
+            if part != self.log:
+                shutil.rmtree(part) if part.is_dir() else part.unlink()
+        self.start()
 
     def url(self, number: int = 0) -> str:
         return f"redis://127.0.0.1:{self.port}/{number}"

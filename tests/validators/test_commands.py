@@ -15,9 +15,10 @@ from typing import ClassVar
 import pytest
 
 from tenure.core.errors import InvalidInput
+from tenure.processes.bounded_run import HEAD, TAIL
 from tenure.testing.suites.validators import ValidatorSuite
 from tenure.validators import sandbox
-from tenure.validators.commands import HEAD, TAIL, Command, TestPass, read_commands
+from tenure.validators.commands import Command, TestPass, read_commands
 from tenure.validators.port import About, Output, Undecided, Validator, Verdict
 
 PYTHON = sys.executable

@@ -11,8 +11,9 @@ from tenure.cli.answers import say
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import counted, lasting, table
-from tenure.config import SECRETS, SETTINGS, without_password
+from tenure.config import SECRETS, setting_of, without_password
 from tenure.core.errors import NotAllowed
+from tenure.trust.risky_settings import shown
 
 if TYPE_CHECKING:
     from tenure.client.copy import Copies
@@ -21,19 +22,21 @@ if TYPE_CHECKING:
 @options(arg("key", nargs="?", help="one setting (else all)"))
 def config(run: Run, given: Namespace) -> Answer:
     """Show the settings, their values, and where each came from: default, a file, the environment, or a flag."""
-    if given.key is not None and given.key not in SETTINGS:
+    if given.key is not None and given.key not in list(run.settings):  # `in` would read it
         from tenure.core.inputs import suggestion
 
-        raise Usage(f"config: unknown setting {given.key!r}{suggestion(given.key, SETTINGS)}")
+        raise Usage(f"config: unknown setting {given.key!r}{suggestion(given.key, run.settings)}")
     chosen = {key: run.settings.seen(key) for key in run.settings if given.key in (None, key)}
     if chosen.get("url") and chosen["url"].value:
         chosen["url"] = chosen["url"]._replace(value=without_password(chosen["url"].value))
     for key in SECRETS & chosen.keys():
         if chosen[key].value is not None:
             chosen[key] = chosen[key]._replace(value="…")
+    chosen = {key: one._replace(value=shown(key, one.value)) for key, one in chosen.items()}
     value = {
-        key: {"value": setting.value, "origin": setting.origin, "meaning": SETTINGS[key].meaning}
-        for key, setting in chosen.items()
+        key: {"value": one.value, "origin": one.origin, "meaning": setting.meaning}
+        for key, one in chosen.items()
+        if (setting := setting_of(key)) is not None
     }
     if given.key is not None:
         return Answer(value, str(chosen[given.key].value))
@@ -60,27 +63,24 @@ def daemon(run: Run, given: Namespace) -> int:
     number of both on one store, one leads, and another takes over within 30 s if it dies.
 
     Results that wait for a verdict are checked too: by the tests of this folder, where `tenure trust` allows them.
+    While it leads it sends events to the sinks, webhooks and channels of the settings, and runs local hooks.
     """
     import signal
     import threading
 
+    from tenure.cli.leading import leader_of
     from tenure.cli.validation_verbs import validating_of
-    from tenure.server.coordinator import Note, coordinator_of
-
-    def report(note: Note) -> None:
-        if note.level == "error":
-            say(f"tenure: {note.message}; retrying", sys.stderr)
 
     ended = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: ended.set())
-    coordinator = coordinator_of(run.client.engine, looks=given.every, tell=report)
+    leader = leader_of(run, run.client.engine, lambda text: say(f"tenure: {text}", sys.stderr), looks=given.every)
     validating = validating_of(run, lambda text: say(text, sys.stderr))
-    coordinator.start()
+    leader.start()
     validating.start()
     ended.wait()
     validating.stop()
-    coordinator.stop()
+    leader.stop()
     return 0
 
 

@@ -189,7 +189,7 @@ def save_checkpoint(run: Run, given: Namespace) -> Answer:
 def show_checkpoint(run: Run, given: Namespace) -> Answer:
     """Print the last checkpoint of a task."""
     from tenure.agents.checkpoints import fitted
-    from tenure.client.wire import format_instant
+    from tenure.core.instants import format_instant
 
     if given.budget is not None and given.budget < 1:
         raise Usage("checkpoint show: --budget must be at least 1")

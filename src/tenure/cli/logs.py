@@ -9,7 +9,7 @@ from typing import Any
 
 from tenure.cli.answers import reader_left, say, say_json
 from tenure.cli.main import Answer, Run, Usage, arg, options
-from tenure.cli.option_kinds import at, instant, seconds
+from tenure.cli.option_kinds import before, instant, seconds
 from tenure.cli.text_format import clock, plain, style
 from tenure.client.wire import plain as wire
 from tenure.core.events import LEVELS
@@ -39,7 +39,7 @@ def log(run: Run, given: Namespace) -> Answer | int:
     if given.level:
         where["level"] = LEVELS[LEVELS.index(given.level) :]
     if given.since is not None:
-        where["since"] = at(given.since, run.client.now)
+        where["since"] = before(given.since, run.client.now)
     events = run.client.log(limit=given.limit, **where)
     if not given.follow:
         return Answer(wire(events), lambda: "\n".join(line(event) for event in events) or "no events")

@@ -153,7 +153,20 @@ class Run:
         return NotingClient(
             url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
             user=who.user, create=create, artifacts=self.artifacts, tables=tables, done=self.done,
+            allow_http=self._allows_http,
         )  # fmt: skip
+
+    @property
+    def _allows_http(self) -> bool:
+        """`webhooks.allow_http`, if the file that sets it is trusted: no command fails because of it."""
+        if not self.settings.seen("webhooks.allow_http").value:
+            return False
+        from tenure.trust.grants import Untrusted
+
+        try:
+            return bool(self.setting("webhooks.allow_http"))
+        except Untrusted:
+            return False
 
     @property
     def artifacts(self) -> str | None:

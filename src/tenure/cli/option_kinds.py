@@ -33,7 +33,7 @@ class In(float):
 
 
 def instant(text: str) -> int | In:
-    """An instant in microseconds: `2026-03-01T12:00Z`, a date; or how long it is until then (`2h`, `3d`)."""
+    """An instant in microseconds: `2026-03-01T12:00Z`, a date; or how far it is from now (`2h`, `3d`)."""
     from datetime import datetime
 
     if text[:1].isdigit() and text[-1:] in UNITS:
@@ -50,6 +50,11 @@ def at(when: int | In | None, now: Callable[[], int]) -> int | None:
     return now() + round(when * 1e6) if isinstance(when, In) else when
 
 
+def before(when: int | In | None, now: Callable[[], int]) -> int | None:
+    """The instant; a duration counts back from the store's `now`."""
+    return now() - round(when * 1e6) if isinstance(when, In) else when
+
+
 def json_value(text: str) -> Any:
     """JSON as it stands, `@FILE`, or `-` for stdin. Anything else is refused: a shell easily drops quotes."""
     import msgspec
@@ -58,6 +63,8 @@ def json_value(text: str) -> Any:
     from tenure.core.errors import InvalidInput
 
     source = contents(text)
+    if source.startswith("@"):  # no JSON begins so
+        raise ArgumentTypeError(f"there is no file {source[1:]}")
     try:
         check_json(source, "JSON")
     except InvalidInput as error:

@@ -19,7 +19,9 @@ from tenure.cli.option_kinds import contents, seconds
 from tenure.core import limits
 
 if TYPE_CHECKING:
+    from tenure.agents.leader_process import LeaderProcess
     from tenure.agents.runner.shared import Options, Shared
+    from tenure.client import Client
 
 AT_MOST = limits.RUN_AGENTS
 
@@ -54,19 +56,31 @@ def run(run: Run, given: Namespace) -> Answer | int:
 
     began = time.monotonic()
     chosen = _options(run, given)
-    runner = Runner(run.client_at(run.home.url), chosen, _printer(run.is_json))
+    client, say = run.client_at(run.home.url), _printer(run.is_json)
+    runner = Runner(client, chosen, say)
+    leader = None if client.is_remote else _leader(run, client, say)
     before = {
         signal.SIGINT: signal.signal(signal.SIGINT, runner.interrupt),
         signal.SIGTERM: signal.signal(signal.SIGTERM, runner.terminate),
         signal.SIGHUP: signal.signal(signal.SIGHUP, runner.terminate),
     }
     try:
+        if leader is not None:
+            leader.start()
         shared = runner.run()
     finally:
+        if leader is not None:
+            leader.stop()
         for number, handler in before.items():
             signal.signal(number, handler)
         runner.client.close()
     return _answer(shared, chosen, time.monotonic() - began)
+
+
+def _leader(run: Run, client: Client, say: Callable[[str], None]) -> LeaderProcess:
+    from tenure.cli.leading import leader_of
+
+    return leader_of(run, client.engine, say)
 
 
 def _options(run: Run, given: Namespace) -> Options:

@@ -10,9 +10,9 @@ from tenure.cli.answers import say
 from tenure.cli.main import Answer, Run, answered, arg, options, shown
 from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import plain, table
-from tenure.client.wire import format_instant
 from tenure.core import commands as c
 from tenure.core import queries as q
+from tenure.core.instants import format_instant
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def serve(run: Run, given: Namespace) -> int:
     On this machine your commands and the printed link sign you in: each start makes a token, kept
     in a private file of yours. Other users and other machines need API keys: `tenure key create`.
     """
+    from tenure.cli.leading import place_of
     from tenure.cli.validation_verbs import validating_of
     from tenure.config import read_settings
     from tenure.server.serve import serve as serve_
@@ -45,6 +46,7 @@ def serve(run: Run, given: Namespace) -> int:
         _client(run, settings).engine, settings, lambda url, link: _say(run, url, link),
         {"/mcp": lambda assembly: _mcp(assembly, settings)},
         [lambda info: validating_of(run, lambda text: info(text, part="validating"))],
+        place_of(run),
     )  # fmt: skip
 
 

@@ -205,7 +205,9 @@ def _value(text: str) -> Any:
 
 @options(
     arg("name", help="its name, as in post-mortem"),
-    arg("--on", required=True, metavar="KIND", help="an event such as task.dead_lettered or dag.*, or webhook"),
+    arg("--on", metavar="KIND", help="an event such as task.dead_lettered or dag.*, emitted:NAME, or webhook"),
+    arg("--on-files", action="append", default=[], metavar="PATTERN",
+        help="or changes of files, as in 'src/**' (may be repeated)"),
     *TEMPLATE,
     arg("--where", action="append", default=[], type=condition, metavar="PATH=VALUE",
         help="a condition; also ^= (begins with), ~= (like), |= (one of), != (may be repeated)"),
@@ -216,14 +218,29 @@ def _value(text: str) -> Any:
 def add_trigger(run: Run, given: Namespace) -> Answer:
     """Create or change a trigger: tasks for each matching event or signed delivery.
 
+    `--on emitted:NAME` waits for `tenure emit NAME`. `--on-files` needs a daemon or server in the repository.
     Texts may have placeholders: `{event.key}`, `{task.title}`, `{dag.title}`, `{body.pull_request.title}`. Others
     write their values, so agents read them between « and ».
     """
+    on, where = _cause(given)
     command = c.SetTrigger(
-        project=run.project, trigger=given.name, on=given.on, where=dict(given.where), most=given.most,
+        project=run.project, trigger=given.name, on=on, where=where, most=given.most,
         signature="github" if given.github else "standard", secret=given.secret, template=template_of(run, given),
     )  # fmt: skip
     return _triggered(run, run.client.do(command))
+
+
+def _cause(given: Namespace) -> tuple[str, dict[str, Any]]:
+    """The kind of event and the filter: emitted facts and changed files are kinds with a filter."""
+    if (given.on is None) != bool(given.on_files):
+        raise Usage("trigger add: pass either --on KIND or --on-files PATTERN")
+    where = dict(given.where)
+    if given.on is None:
+        return "source.files_changed", {"event.details.paths": {"paths": given.on_files}} | where
+    fact = given.on.removeprefix("emitted:")
+    if fact == given.on:
+        return given.on, where
+    return "agent.emitted", {"event.details.name": fact} | where
 
 
 def _triggered(run: Run, outcome: Outcome) -> Answer:
@@ -271,14 +288,14 @@ def _trigger_text(row: Mapping[str, Any]) -> str:
     signed = f"  signed: {row['signature']}" if row["signature"] else ""
     lines = [
         f"{row['name']}  on {row['on']}{'' if row['enabled'] else '  paused'}{signed}",
-        *(f"  where {plain(path)} {_condition(wanted)}" for path, wanted in row["filter"].items()),
+        *(f"  where {plain(path)} {condition_text(wanted)}" for path, wanted in row["filter"].items()),
         f"  fired {row['fired']}, failed {row['failed']}, held back {row['held_back']} (at most {row['most']}/h)",
         *_created(row),
     ]
     return "\n".join(lines)
 
 
-def _condition(wanted: Any) -> str:
+def condition_text(wanted: Any) -> str:
     import msgspec
 
     ((operator, value),) = wanted.items() if isinstance(wanted, dict) else [("is", wanted)]

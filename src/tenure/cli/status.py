@@ -66,18 +66,35 @@ def status(run: Run, given: Namespace) -> Answer:
     if not given.all_projects:
         if run.is_json:
             return Answer(wire(run.client.status()))
-        return Answer(None, drawn(glance(run.client), is_wide=run.is_terminal))
+        look = glance(run.client)
+        return Answer(None, drawn(look, is_wide=run.is_terminal, more=hooks_waiting(run, look.status)))
     looks = [glance(elsewhere(run.client, name)) for name in sorted(run.client.projects())]
     text = "\n\n".join(drawn(look, is_wide=run.is_terminal) for look in looks)
     return Answer(wire([look.status for look in looks]), text or "this store has no project")
 
 
-def drawn(look: Glance, *, is_wide: bool) -> str:
-    """The screen as text; `is_wide` draws bars."""
+def hooks_waiting(run: Run, status: Mapping[str, Any]) -> list[str]:
+    """Local hooks of the settings that nobody runs."""
+    if run.client.is_remote or not run.settings.named("hooks"):
+        return []
+    from tenure.sinks.settings import read_hooks
+    from tenure.trust.grants import Untrusted
+
+    try:
+        read_hooks(run.settings)
+    except Untrusted:
+        return ["hooks: none of them runs before `tenure trust` allows them"]
+    if status.get("coordinator") is not None:
+        return []
+    return ["hooks wait: none of them runs until `tenure daemon`, `tenure serve` or `tenure run` does"]
+
+
+def drawn(look: Glance, *, is_wide: bool, more: Sequence[str] = ()) -> str:
+    """The screen as text; `is_wide` draws bars. `more` are further things that wait."""
     status = look.status
     parts = [headline(status)]
     parts += [f"{style('Stopped', 'bold', 'red')}  {line}" for line in stops(status)]
-    parts += [f"{style('Waiting', 'bold', 'yellow')}  {line}" for line in waiting(status)]
+    parts += [f"{style('Waiting', 'bold', 'yellow')}  {line}" for line in [*waiting(status), *more]]
     parts += [_agents(look), _tracks(look, is_wide=is_wide)]
     parts += [f"{style('Tasks', 'bold')}   {tally(status['tasks'])}"]
     if status.get("validations"):

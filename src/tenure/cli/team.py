@@ -71,13 +71,22 @@ def agents(run: Run, given: Namespace) -> Answer:
 
 @options(
     arg("text", type=contents, help="the message: text, @FILE, or - for stdin"),
-    arg("--to", default="@all", metavar="WHOM", help="an agent, @all, @leader, @idle or @track:B (@all)"),
+    arg("--to", default="@all", metavar="WHOM", help="an agent, @all, @leader, @idle, @track:B or @type:codex (@all)"),
     arg("--type", default="chat", metavar="TYPE", help="chat, request, response or system"),
     arg("--reply-to", metavar="MESSAGE", help="the message this answers"),
+    arg("--action", metavar="NAME", help="make it a command for programs, as in review"),
+    arg("--expires", type=seconds, metavar="DURATION", help="how long it is worth acting on, as in 60s"),
 )
 def msg(run: Run, given: Namespace) -> Answer:
-    """Send a message to agents. Their next command reports it."""
-    return answered(run.client.send(given.text, given.to, type=given.type, reply_to=given.reply_to))
+    """Send a message to agents. Their next command reports it.
+
+    With --action, brokers also carry it to one worker of the type.
+
+    tenure msg 'The build is red' --to @track:B
+    tenure msg 'Look at B-003' --to @type:codex --action review --expires 60s
+    """
+    fields = {name: getattr(given, name) for name in ("type", "reply_to", "action", "expires")}
+    return answered(run.client.send(given.text, given.to, **fields))
 
 
 @options(

@@ -63,6 +63,7 @@ CREATING = {
     "trigger remove": Listed("sources:remove_trigger", "remove a trigger; its tasks stay"),
     "trigger rotate": Listed("sources:rotate_secret", "give a webhook a new secret"),
     "trigger watch": Listed("sources:watch", "create a task that investigates when failures cluster"),
+    "emit": Listed("messaging:emit", "append a fact to the log, for sinks and triggers"),
     "import": Listed("plan:import_", "import tasks of another tool"),
 }
 READING = {
@@ -109,6 +110,24 @@ OPERATING = {
     "budget remove": Listed("budgets:remove", "remove a budget"),
     "stop": Listed("operator_verbs:stop", "stop all claiming in a scope"),
     "go": Listed("operator_verbs:go", "allow claiming in a scope again"),
+}
+SENDING = {
+    "webhook set": Listed("messaging:set_webhook", "send events of this project to a URL, signed"),
+    "webhook list": Listed("messaging:list_webhooks", "list webhooks and how each fares"),
+    "webhook show": Listed("messaging:show_webhook", "show one webhook: what it gets, its last answer"),
+    "webhook test": Listed("messaging:test_webhook", "send a test message"),
+    "webhook replay": Listed("messaging:replay_webhook", "send deliveries again, with the same ids"),
+    "webhook log": Listed("messaging:webhook_log", "show a webhook's last deliveries"),
+    "webhook pause": Listed("messaging:pause_webhook", "pause a webhook; its deliveries are kept"),
+    "webhook resume": Listed("messaging:resume_webhook", "resume a webhook, and send what waits"),
+    "webhook remove": Listed("messaging:remove_webhook", "remove a webhook with its delivery log"),
+    "webhook rotate": Listed("messaging:rotate_webhook", "give a webhook a new secret"),
+    "relay list": Listed("messaging:list_relays", "list sinks and how far behind each is"),
+    "relay pause": Listed("messaging:pause_relay", "send nothing more to a sink; events are kept"),
+    "relay resume": Listed("messaging:resume_relay", "resume a paused relay"),
+    "relay rewind": Listed("messaging:rewind_relay", "send events to a sink again"),
+    "relay remove": Listed("messaging:remove_relay", "forget a sink that is no longer used"),
+    "notify test": Listed("messaging:test_notices", "send a test notice to people"),
 }
 TEAM = {
     "join": Listed("team:join", "name yourself, once for a session"),
@@ -160,6 +179,7 @@ SECTIONS = {
     "Reading": READING,
     "Operating (for people)": OPERATING,
     "Team": TEAM,
+    "Sending events": SENDING,
     "Setup and maintenance": MAINTENANCE,
 }
 VERBS: dict[str, Listed] = {name: verb for section in SECTIONS.values() for name, verb in section.items()}

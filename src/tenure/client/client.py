@@ -39,7 +39,8 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
     AsyncClient.
 
     `artifacts` is where their bytes are stored: a folder or `s3://bucket/prefix` (default: TENURE_ARTIFACTS, else a
-    folder beside an embedded store). A server has its own.
+    folder beside an embedded store). A server has its own. `allow_http`: webhooks of a local store may have URLs
+    without TLS.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
         tables: UserTables | None = None,
+        allow_http: bool = False,
     ) -> None:
         if url is None:
             url, project, key, artifacts = find_store(project, key, artifacts)
@@ -79,6 +81,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
                 "pause": pause,
                 "artifacts": artifacts,
                 "tables": tables,
+                "allow_http": allow_http,
             }
             self.transport = LocalTransport(url, random=random, create=create, gather=gather, **how)
 

@@ -41,6 +41,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage: tuple[Totals, ...] = ()
     lines: int | None = None  # the size of the change, where it is known
     test_files: int = 0
+    artifacts: tuple[str, ...] | None = None
+    seen: int | None = None
     folder: str | None = None  # of `land`: a folder of the repository, the branch with the work, the target branch
     branch: str | None = None
     onto: str | None = None
@@ -55,8 +57,9 @@ class Sent(NamedTuple):
 
 # The fields that the outbox has of each command; the reason of a release is its message.
 _FIELDS: dict[str, tuple[str, ...]] = {
-    "submit": ("data", "summary", "request_id", "usage", "lines", "test_files"),
-    "fail": ("message", "error_class", "retry_after", "model"),
+    "submit": ("data", "summary", "request_id", "usage", "lines", "test_files", "artifacts", "seen"),
+    "fail": ("message", "error_class", "retry_after", "model", "request_id"),
+    "release": ("request_id",),
 }
 
 
@@ -68,7 +71,7 @@ def send(client: Client, finished: Finished) -> Outcome:
         return client.do(c.Submit(**claim, **fields))
     send_usage(client, finished)
     return client.do(
-        c.Fail(**claim, **fields) if finished.what == "fail" else c.Release(**claim, reason=finished.message)
+        c.Fail(**claim, **fields) if finished.what == "fail" else c.Release(**claim, **fields, reason=finished.message)
     )
 
 

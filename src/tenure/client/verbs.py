@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tenure.client.caller import Dicts, Names, One, Out
-from tenure.client.sources import Sources
+from tenure.client.messaging import Messaging
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import Dependency, NewTask, NewTrack, Process, Template, Totals
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from decimal import Decimal  # only for types: its import would cost every start a millisecond
 
 
-class Verbs(Sources[Out, One, Dicts, Names]):
+class Verbs(Messaging[Out, One, Dicts, Names]):
     """Every verb of a project, as methods.
 
     "Denied" and "stale" are outcomes (check `outcome.ok`); bad input and an unavailable store raise TenureError.
@@ -363,13 +363,6 @@ class Verbs(Sources[Out, One, Dicts, Names]):
     def gone(self, processes: Iterable[Process]) -> Out:
         """Report processes that have ended on this host: their claims expire now."""
         return self._do(c.Gone, processes=tuple(processes))
-
-    def send(self, text: str, to: str = "@all", *, type: str = "chat", reply_to: str | None = None) -> Out:
-        return self._do(c.Send, sender=self.agent, text=text, to=to, type=type, reply_to=reply_to)
-
-    def read(self, messages: Iterable[str] | None = None) -> Out:
-        """Return this agent's unread mail and mark it as read."""
-        return self._do(c.Read, agent=self.agent, messages=None if messages is None else tuple(messages))
 
     def reserve(
         self, *patterns: str, receipt: str | None = None, mode: str = "exclusive", lease: float | None = None

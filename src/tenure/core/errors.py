@@ -11,6 +11,8 @@
     ├── AuthUnavailable         the caller cannot be authenticated now: cannot fetch the issuer's keys
     ├── NotAllowed              the role may not do this
     ├── LimitReached            a configured limit; the message names it and how to raise it
+    ├── SecretsOff              no master key: a secret can be neither sealed nor opened, and is never stored plain
+    ├── SecretUnreadable        sealed with another master key, or damaged
     ├── CopyRefused             a project cannot be copied now, or not there; nothing was copied
     ├── RateLimited             too many requests of one caller; nothing was done: says when to send again
     ├── Overloaded              too many commands are waiting; nothing was done: send again in a moment
@@ -80,6 +82,14 @@ class NotAllowed(TenureError):
 
 class LimitReached(TenureError):
     code = "LIMIT_REACHED"
+
+
+class SecretsOff(TenureError):
+    code = "SECRETS_OFF"
+
+
+class SecretUnreadable(TenureError):
+    code = "SECRET_UNREADABLE"
 
 
 class CopyRefused(TenureError):

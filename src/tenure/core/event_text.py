@@ -77,6 +77,24 @@ TEXTS: dict[str, str] = {
     "task.reassigned": "{task} is taken from {who} for another agent",
     "task.deadline_missed": "{task} has missed its deadline",
     "task.noted": "{who} adds a note to {task}",
+    "sink.added": "events are relayed to sink {sink}",
+    "sink.paused": "{who} pauses the relay to sink {sink}",
+    "sink.resumed": "{who} resumes the relay to sink {sink}",
+    "sink.rewound": "{who} rewinds the relay to sink {sink}",
+    "sink.removed": "{who} removes sink {sink}",
+    "sink.behind": "sink {sink} is too far behind and is cut off",
+    "sink.gap": "sink {sink} is back and misses events {from} to {to}",
+    "sink.forgot": "sink {sink} has lost its messages: ready tasks are announced again",
+    "webhook.set": "{who} sets webhook {webhook}",
+    "webhook.paused": "{who} pauses webhook {webhook}",
+    "webhook.resumed": "{who} resumes webhook {webhook}",
+    "webhook.rotated": "{who} gives webhook {webhook} a new secret",
+    "webhook.replayed": "{who} has deliveries of webhook {webhook} sent again",
+    "webhook.removed": "{who} removes webhook {webhook}",
+    "webhook.disabled": "webhook {webhook} is disabled: {why}",
+    "webhook.test": "{who} tests webhook {webhook}",
+    "agent.emitted": "{who} emits {name}",
+    "source.files_changed": "files changed: {paths}",
     "agent.registered": "{who} joins",
     "agent.updated": "{who} updates its profile",
     "agent.draining": "{who} drains: it claims nothing more",
@@ -127,8 +145,9 @@ TEXTS: dict[str, str] = {
 # Fields of `details` that a sentence names, and what stands there in an event without them.
 _DETAILS = {
     "agent": "?", "branch": "a branch", "budget": "?", "by": "somebody", "from": "?", "holder": "a validator",
-    "key": "?", "needs": "another task", "patterns": "?", "schedule": "?", "scope": "?", "term": "?",
-    "threshold": "?", "to": "?", "track": "?", "trigger": "?",
+    "key": "?", "name": "?", "needs": "another task", "paths": "?", "patterns": "?", "schedule": "?", "scope": "?",
+    "sink": "?", "term": "?", "threshold": "?", "to": "?", "track": "?", "trigger": "?", "webhook": "?",
+    "why": "?",
 }  # fmt: skip
 _SHOWN = 3
 

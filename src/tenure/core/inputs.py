@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from tenure.core import graph, ids, limits, priority, reservations, retry, validation
+from tenure.core import graph, ids, limits, priority, reservations, retry, team, validation
 from tenure.core.commands import Command, NewTask
 from tenure.core.decoders import converted, decoder_of
 from tenure.core.errors import InvalidInput, TooLarge
@@ -56,6 +56,7 @@ CONSTRAINTS = {
     "max_duration": (int, float),
     "required_capabilities": (list, tuple),
     "region": (str,),
+    "agent_type": (str,),
     "model_preferences": (list, tuple),
     "fallback_models": (list, tuple),
     "needs": (list, tuple),
@@ -235,6 +236,12 @@ def check_list(values: Collection[Any], what: str) -> tuple[str, ...]:
     return tuple(values)
 
 
+def check_agent_type(value: str, what: str) -> str:
+    if value == team.INSTANCE:
+        raise InvalidInput(f"{what} {value!r} is reserved: it names the mailboxes of agents", "choose another type")
+    return value
+
+
 def suggestion(word: str, choices: Collection[str]) -> str:
     import difflib  # only for misspelt names
 
@@ -382,6 +389,8 @@ def check_brief(
         parse_usd(str(constraints["max_cost_usd"]), "constraints.max_cost_usd")
     if "region" in constraints:
         check_list((constraints["region"],), "constraints.region")
+    if "agent_type" in constraints:
+        check_list((check_agent_type(constraints["agent_type"], "constraints.agent_type"),), "constraints.agent_type")
     _check_expected(constraints)
     if "max_duration" in constraints:
         micros(constraints["max_duration"], "constraints.max_duration", low=1)
@@ -405,6 +414,7 @@ def constrained(task: Task, brief: Brief) -> Task:
         task,
         requires=tuple(sorted(set(wanted.get("required_capabilities", ())))),
         region=wanted.get("region"),
+        agent_type=wanted.get("agent_type"),
         models=tuple(wanted.get("model_preferences", ())),
         fallback_models=tuple(wanted.get("fallback_models", ())),
         max_duration=None if duration is None else micros(duration, "constraints.max_duration", low=1),

@@ -79,6 +79,11 @@ SCHEDULE_GRACE = limit(60 * _US, "us", "a tick that fires late", _FIXED,
 KEY_GRACE = limit(30.0 * _DAYS, "s", "the old secret of a rotated key", "argument `grace`, up to this", _INVALID)
 WEBHOOK_GRACE = limit(30.0 * _DAYS, "s", "the old secret of a rotated webhook", "argument `grace`, up to this",
     _INVALID)
+FACTS_A_MINUTE = limit(60, "facts", "emitting, per principal and session", _FIXED, "refused with RATE_LIMITED")
+FACT_SIZE = limit(8 * 1024, "bytes", "the data of an emitted fact", _FIXED, _INVALID)
+FILES_WATCHED = limit(200_000, "files", "files of the repository that are watched for triggers", _FIXED,
+                      "later files are not watched")
+FILES_IN_EVENT = limit(100, "paths", "changed files in one event", _FIXED, "the others are counted")
 WEBHOOK_TOLERANCE = limit(300 * _US, "us", "the timestamp of a signed delivery", _FIXED, "the delivery is refused")
 SIGN_IN_LIFETIME = limit(12 * _HOURS * _US, "us", "a dashboard session", _FIXED, "sign in again")
 JWT_LIFETIME = limit(86400.0, "s", "a JWT, from `iat` to `exp`", "setting `serve.jwt_longest`", "refused with 401")
@@ -277,6 +282,79 @@ WATCH_SHOWN = limit(50, "subjects", "subjects that the watch lists", _FIXED, "th
 WATCH_TASKS = limit(5, "tasks", "investigations created at once", _FIXED, "the rest waits for the next tick")
 WATCH_NAMED = limit(20, "tasks", "failed tasks named in an investigation", _FIXED, "the oldest are left out")
 WATCH_ERROR = limit(300, "characters", "an error quoted in an investigation", _FIXED, _CUT)
+
+_sections.append("Relays")
+RELAY_SEND = limit(10.0, "s", "one page sent to a sink", _FIXED, "the rest of the page is sent again")
+RELAY_BACK_OFF = limit(30.0, "s", "waiting for a sink that fails", _FIXED, "it is tried again")
+RELAY_LAG = limit(7 * _DAYS * _US, "us", "a sink that does not take events", "setting `sinks.NAME.max_lag`",
+    "it is cut off, and no longer holds the archive back")
+ANNOUNCED_AGAIN = limit(600 * _US, "us", "between two announcements of a ready task to a broker", _FIXED,
+    "it is announced again")
+ANNOUNCEMENTS = limit(1000, "commands", "one sweep of ready tasks to a broker", _FIXED,
+    "the rest comes with the next sweep")
+
+_sections.append("Outgoing webhooks, hooks and notices")
+SEND_SECONDS = limit(10.0, "s", "one delivery to a webhook, a mail server or a Slack channel, in all", _FIXED,
+    "it has failed, and is tried again")
+SEND_ANSWER = limit(64 * _KIB, "bytes", "the answer of a webhook's receiver", _FIXED, "the rest is not read")
+SEND_IDLE = limit(16, "connections", "open connections to receivers that wait for the next delivery", _FIXED,
+    "the oldest is closed")
+SEND_URL = limit(2000, "characters", "the URL of a webhook", _FIXED, _INVALID)
+SENDS = limit(8, "deliveries", "deliveries to one webhook at the same time", _FIXED, "the rest waits")
+WEBHOOKS = limit(100, "webhooks", "a project", _FIXED, _REACHED)
+WEBHOOK_KINDS = limit(50, "kinds", "a webhook", _FIXED, _TOO_LARGE)
+WEBHOOK_DOWN = limit(10 * _MINUTES * _US, "us", "an endpoint without a successful delivery", _FIXED,
+    "it is down: nothing more is read for it until one succeeds")
+WEBHOOK_PARKED = limit(1000, "deliveries", "parked deliveries of a webhook", _FIXED, "it is down until there are fewer")
+WEBHOOK_LOG = limit(1000, "deliveries", "the delivery log of a webhook", _FIXED, "the oldest are dropped")
+WEBHOOK_RETRY_AFTER = limit(_DAYS * _US, "us", "`Retry-After` of a receiver", _FIXED, "a longer one counts as this")
+NOTICE_WINDOW = limit(60 * _US, "us", "notices of one kind after a message", _FIXED,
+    "they go out in one message")
+NOTICES_AN_HOUR = limit(20, "messages", "one channel and kind of notice, in an hour", _FIXED,
+    "the rest goes out as one digest")
+NOTICES_NAMED = limit(10, "notices", "notices named in one message", _FIXED, "the rest is counted")
+NOTICE_TEXT = limit(500, "characters", "one notice", _FIXED, _CUT)
+NOTICE_STORE_UNAVAILABLE = limit(5 * _MINUTES * _US, "us", "a store that is unavailable", _FIXED, "people get a notice")
+COMMANDS_AT_ONCE = limit(4, "commands", "local hooks and command notices at the same time", _FIXED, "the rest waits")
+HOOKS_WAITING = limit(1000, "events", "events that wait for a local hook", _FIXED, "the oldest are dropped")
+COMMAND_SECONDS = limit(10.0, "s", "one local hook or command notice", _FIXED, "its process group is killed")
+HOOK_COMMANDS = limit(10, "commands", "one local hook", _FIXED, _INVALID)
+SLACK_TEXT = limit(3000, "characters", "a message to Slack", _FIXED, _CUT)
+MAIL_SUBJECT = limit(200, "characters", "the subject of a mail", _FIXED, _CUT)
+MAIL_RECIPIENTS = limit(20, "addresses", "a mail", _FIXED, _INVALID)
+
+_sections.append("Secrets")
+SECRET_BYTES = limit(64 * _KIB, "bytes", "a secret", _FIXED, _TOO_LARGE)
+MASTER_KEY_TIMEOUT = limit(10.0, "s", "the command that prints the master key", _FIXED, "refused with `SECRETS_OFF`")
+MASTER_KEYS = limit(10, "keys", "the current master key and those before it", _FIXED, "refused with `BAD_CONFIG`")
+
+_sections.append("Sinks")
+MESSAGE_BYTES = limit(256 * _KIB, "bytes", "a message to a sink", _FIXED,
+    "its payload is cut to ids, and `truncated` is set")
+NATS_DUPLICATES = limit(120, "s", "a message id that a stream of NATS knows", "the stream's settings",
+    "a repeat is stored again, with the same id")
+COMMANDS_KEPT = limit(7 * _DAYS, "s", "a command in a stream of NATS", "the stream's settings", "deleted by the broker")
+EVENTS_KEPT = limit(30 * _DAYS, "s", "an event in a stream of NATS", "the stream's settings", "deleted by the broker")
+BROKER_COMMANDS = limit(10_000, "messages", "a queue of commands in RabbitMQ, or a stream in Redis", _FIXED,
+    "the oldest is dropped; ready tasks are announced again")
+COMMAND_LIFETIME = limit(10 * _MINUTES, "s", "a command in a queue of RabbitMQ", _FIXED,
+    "dropped; ready tasks are announced again")
+LETTERS_WAITING = limit(100_000, "messages", "dead letters in RabbitMQ or Redis", _FIXED, "the oldest is dropped")
+EVENTS_WAITING = limit(100_000, "messages", "the stream of events in Redis", "option `length` of the sink's URL",
+    "the oldest is dropped")
+REDIS_HELD = limit(10_000, "tasks", "held tasks of a project in the keys of Redis", _FIXED, "later tasks are left out")
+REDIS_IDS = limit(10_000, "ids", "ids kept beside a stream of Redis", _FIXED, "an older repeat is appended again")
+ACKNOWLEDGE_WITHIN = limit(30.0, "s", "a command that a worker has received and not acknowledged", _FIXED,
+    "delivered again, to any worker of the pool")
+DEFERRED_FOR = limit(30.0, "s", "a command for a task that its worker may not claim now, until it is delivered again",
+    _FIXED, "delivered again, to any worker of the pool")
+DEFERRALS = limit(5, "deliveries", "a command that is deferred each time", _FIXED,
+    "acknowledged; the task is announced again while it is ready")
+REDIS_HEARTBEAT = limit(60.0, "s", "the key of an agent's last sign of life in Redis", _FIXED, "it goes")
+REDIS_CONTEXT = limit(3600.0, "s", "the key of a session's context in Redis", _FIXED, "it goes")
+REDIS_ALERTS = limit(100, "alerts", "the list of budget alerts in Redis", _FIXED, "the oldest is dropped")
+MAILBOX_IDLE = limit(7 * _DAYS, "s", "the mailbox of an agent in RabbitMQ or Redis that nobody uses", _FIXED,
+    "deleted by the broker; mail stays in the store")
 
 _sections.append("Reads")
 LISTED = limit(1000, "rows", "one page of tasks, budgets, usage or validations", "argument `limit`, up to this",

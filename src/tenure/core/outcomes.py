@@ -33,7 +33,7 @@ CODES: dict[str, Code] = {
     "DENIED_ACTIVE_CLAIM": Code("held", "another claim holds the task"),
     "DENIED_COMPLETED": Code("denied", "the task is completed"),
     "DENIED_NOT_READY": Code("denied", "the task waits for a dependency or a time"),
-    "DENIED_CAPABILITY": Code("denied", "the agent lacks a capability, or is in another region"),
+    "DENIED_CAPABILITY": Code("denied", "the agent lacks a capability, is in another region or of another type"),
     "DENIED_BUDGET": Code("denied", "a budget does not cover it"),
     "DENIED_LIMIT": Code("denied", "a limit is reached"),
     "DENIED_CONFLICT": Code("denied", "another claim has reserved what the task touches or needs"),
@@ -120,6 +120,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     key: Mapping[str, Any] | None = None  # the current API key
     schedule: Mapping[str, Any] | None = None
     trigger: Mapping[str, Any] | None = None
+    webhook: Mapping[str, Any] | None = None
     secret: str | None = None  # a new or rotated key in full: shown only here
     pauses: tuple[Mapping[str, Any], ...] | None = None  # the remaining pauses
     left: tuple[str, ...] | None = None  # reported and not changed

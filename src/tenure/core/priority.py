@@ -118,16 +118,17 @@ class Lane(NamedTuple):
     region: str
     boost: int
     requires: tuple[str, ...]
+    agent_type: str = ""
 
 
 def lane_of(task: Task) -> str:
     parts = (task.track, task.type, task.region or "", str(task.boost), ",".join(task.requires))
-    return "|".join(parts)
+    return "|".join(parts if task.agent_type is None else (*parts, task.agent_type))
 
 
 def parse_lane(text: str) -> Lane:
-    track, type_, region, boost, requires = text.split("|")
-    return Lane(track, type_, region, int(boost), tuple(requires.split(",")) if requires else ())
+    track, type_, region, boost, requires, *agent_type = text.split("|")
+    return Lane(track, type_, region, int(boost), tuple(requires.split(",")) if requires else (), *agent_type)
 
 
 # --- who may claim what: shared by a claim by name, the search for the next task, and `why` -----------------
@@ -140,6 +141,7 @@ class Profile(NamedTuple):
     capabilities: frozenset[str]
     region: str | None
     tracks: tuple[str, ...]
+    agent_type: str
     types: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     stopped: Mapping[str, str] = {}
@@ -157,11 +159,11 @@ class Obstacle(NamedTuple):
 
 def profile_of(agent: Agent, stopped: Mapping[str, str]) -> Profile:
     """The profile that the agent registered."""
-    return Profile(agent.id, frozenset(agent.capabilities), agent.region, agent.tracks, stopped=stopped)
+    return Profile(agent.id, frozenset(agent.capabilities), agent.region, agent.tracks, agent.type, stopped=stopped)
 
 
 def lane_of_task(task: Task) -> Lane:
-    return Lane(task.track, task.type, task.region or "", task.boost, task.requires)
+    return Lane(task.track, task.type, task.region or "", task.boost, task.requires, task.agent_type or "")
 
 
 def lacks_skill(profile: Profile, lane: Lane) -> Obstacle | None:
@@ -170,6 +172,10 @@ def lacks_skill(profile: Profile, lane: Lane) -> Obstacle | None:
         return Obstacle("not_capable", f"lacks {', '.join(missing)}")
     if lane.region and lane.region != profile.region:
         return Obstacle("not_capable", f"is not in region {lane.region}")
+    if lane.agent_type and lane.agent_type != profile.agent_type:
+        return Obstacle(
+            "not_capable", f"has the type {profile.agent_type}; it needs an agent of type {lane.agent_type}"
+        )
     return None
 
 

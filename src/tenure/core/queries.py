@@ -381,4 +381,34 @@ class Watched(Query, frozen=True, kw_only=True):
     declaration: ClassVar = Declaration("failure_watch", "viewer", "GET", PROJECT + "/watch")
 
 
+class Relays(Query, frozen=True, kw_only=True):
+    """The sinks with their places in the log, by name."""
+
+    declaration: ClassVar = Declaration("relays", "viewer", "GET", "/relays")
+
+
+class Webhooks(Query, frozen=True, kw_only=True):
+    """Webhooks, by name, without their secrets."""
+
+    declaration: ClassVar = Declaration("webhooks", "viewer", "GET", PROJECT + "/webhooks")
+
+
+class ShowWebhook(Query, frozen=True, kw_only=True, tag="webhook"):
+    """One webhook, without its secret."""
+
+    declaration: ClassVar = Declaration("webhooks", "viewer", "GET", PROJECT + "/webhooks/{webhook}")
+
+    webhook: str
+
+
+class Deliveries(Query, frozen=True, kw_only=True):
+    """The delivery log of a webhook, the newest first; parked deliveries are in it too."""
+
+    declaration: ClassVar = Declaration("webhooks", "viewer", "GET", PROJECT + "/webhooks/{webhook}/deliveries")
+
+    webhook: str
+    state: str | None = None
+    limit: int = 100
+
+
 ALL: tuple[type[Query], ...] = tuple(Query.__subclasses__())

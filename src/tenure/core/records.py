@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tenure.core import limits
 from tenure.core.lifecycle import Cancelled, PauseCause
+from tenure.core.messaging_records import DataKey, Delivery, Sink, Webhook
 from tenure.core.task_records import (
     Answered,
     Artifact,
@@ -113,6 +114,8 @@ class Message(Row, frozen=True, kw_only=True):
     address: str
     type: str = "chat"
     text: str
+    action: str | None = None  # of a command for programs
+    expires_at: int | None = None
     reply_to: str | None = None
     sent_at: int
     read_at: int | None = None
@@ -367,6 +370,12 @@ class Kind(msgspec.Struct, frozen=True):
 _STAMPED = frozenset({"lane", "band", "rank", "due_at", "plain", "set_aside_for", "price"})
 _FROM_GRAPH = frozenset({"height", "waits_on", "unmet", "dependents", "children", "lineage"})
 _RENEWALS = frozenset({"lease", "lease_until", "renewals", "presented_at"})
+_TRIES = frozenset(
+    {
+        "secret", "previous", "sequence", "since", "parked", "delivered", "failed", "tries", "failing_since",
+        "down_since", "up_at", "wait_until", "success_at", "failure_at", "status", "error",
+    }
+)  # fmt: skip
 _COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancelled", "dead"})
 
 KINDS: dict[type[Row], Kind] = {
@@ -403,4 +412,8 @@ KINDS: dict[type[Row], Kind] = {
     Schedule: Kind("schedule"),
     Trigger: Kind("trigger", frozenset({"secret", "previous", "held_back", "reported_at", "behind"})),
     Cursor: Kind("log_cursor", logged=False),
+    Sink: Kind("sink", logged=False),
+    Webhook: Kind("webhook", _TRIES),
+    Delivery: Kind("delivery", logged=False),
+    DataKey: Kind("data_key", logged=False),
 }

@@ -25,6 +25,7 @@ QUERIES_NEED: dict[type[Query], str] = {
 # Of the store as a whole; these restrict themselves to the principal's scope.
 _KEYS = (c.CreateKey, c.RotateKey, c.RevokeKey)
 _FILTERED = (q.Projects, q.Keys)
+_RELAYS = (c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay, q.Relays)  # they read the log of every project
 _VALIDATING = (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide)
 
 
@@ -65,9 +66,10 @@ def check_own(principal: Principal, command: Command) -> None:
     if principal.role != "agent":
         return
     field = SPEAKS_FOR.get(type(command))
-    if field is not None and principal.agent is not None and getattr(command, field) != principal.agent:
+    named = None if field is None else getattr(command, field)
+    if named is not None and principal.agent is not None and named != principal.agent:
         verb = type(command).__struct_config__.tag
-        raise NotAllowed(f"{verb}: you are agent {principal.agent}, not {getattr(command, field)[:80]}")
+        raise NotAllowed(f"{verb}: you are agent {principal.agent}, not {named[:80]}")
     if isinstance(command, c.Leave) and principal.session not in (None, command.session):
         raise NotAllowed(f"leave: session {command.session} belongs to another agent", "ask a person to do it")
 
@@ -135,6 +137,8 @@ def check_role(principal: Principal, command: Command, *, agents_may_operate: bo
     if principal.projects:
         if is_of_store:
             check_all_projects(principal, "the store's coordinator")
+        if isinstance(command, _RELAYS):
+            check_all_projects(principal, str(type(command).__struct_config__.tag))
         if not isinstance(command, _KEYS):
             check_scope(principal, command.project)
     role = principal.role
@@ -167,6 +171,8 @@ def check_query(principal: Principal, query: Query) -> None:
     needed = QUERIES_NEED.get(type(query), ROLES[0])
     if level_of(principal.role) < level_of(needed):
         raise NotAllowed(f"{type(query).__struct_config__.tag}: needs the role {needed}; you are {principal.role}")
+    if isinstance(query, _RELAYS):
+        check_all_projects(principal, str(type(query).__struct_config__.tag))
     if not isinstance(query, _FILTERED):
         check_scope(principal, query.project)
     if principal.role == "agent" and isinstance(query, q.Inbox) and principal.agent != query.agent:

@@ -1,4 +1,4 @@
-"""Signatures of deliveries from outside: Standard Webhooks, and GitHub's own.
+"""Signatures of deliveries: Standard Webhooks, in and out, and GitHub's own, in.
 
 | | signed | the delivery's id |
 | --- | --- | --- |
@@ -16,11 +16,10 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
-from tenure.core.records import Trigger
 
 STANDARD, GITHUB = "standard", "github"
 FORMS = (STANDARD, GITHUB)
@@ -72,10 +71,21 @@ def spelled(form: str, key: bytes) -> str:
     return key.decode() if form == GITHUB else PREFIX + b64encode(key).decode()
 
 
-def keys_at(trigger: Trigger, now: int) -> tuple[bytes, ...]:
-    """The valid keys: two during a rotation's grace period."""
-    has_grace = trigger.previous_until is not None and now < trigger.previous_until and trigger.previous
-    found = (trigger.secret, trigger.previous) if has_grace else (trigger.secret,)
+class Rotating(Protocol):
+    """A row with a secret that is rotated: a trigger's as it is, a webhook's sealed."""
+
+    @property
+    def secret(self) -> bytes: ...
+    @property
+    def previous(self) -> bytes: ...
+    @property
+    def previous_until(self) -> int | None: ...
+
+
+def keys_at(row: Rotating, now: int) -> tuple[bytes, ...]:
+    """The valid keys, as the row has them: two during a rotation's grace period."""
+    has_grace = row.previous_until is not None and now < row.previous_until and row.previous
+    found = (row.secret, row.previous) if has_grace else (row.secret,)
     return tuple(key for key in found if key)
 
 
@@ -103,8 +113,7 @@ def _by_standard(keys: Iterable[bytes], headers: Mapping[str, str], body: bytes,
     ):
         return None
     given = headers.get("webhook-signature", "").split()[: limits.WEBHOOK_SIGNATURES]
-    signed = b"%b.%b.%b" % (id.encode(), time.encode(), body)
-    wanted = [b"v1," + b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in keys]
+    wanted = _standard(keys, id, time, body)
     return Delivery(id) if _any_equal(wanted, [one.encode("utf-8", "replace") for one in given]) else None
 
 
@@ -126,13 +135,22 @@ def _any_equal(wanted: Iterable[bytes], given: Iterable[bytes]) -> bool:
     return found
 
 
+def _standard(keys: Iterable[bytes], id: str, time: str, body: bytes) -> list[bytes]:
+    """The one rule of Standard Webhooks, to verify and to send."""
+    signed = b"%b.%b.%b" % (id.encode(), time.encode(), body)
+    return [b"v1," + b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in keys]
+
+
+def standard_headers(keys: Iterable[bytes], id: str, body: bytes, now: int) -> dict[str, str]:
+    """The headers of a body that is sent now, with one signature for each key."""
+    time = str(now // 1_000_000)
+    signatures = b" ".join(_standard(keys, id, time, body)).decode()
+    return {"webhook-id": id, "webhook-timestamp": time, "webhook-signature": signatures}
+
+
 def signed_headers(form: str, key: bytes, id: str, body: bytes, now: int) -> dict[str, str]:
     """The headers of a signed body; for tests, and for programs that forward deliveries."""
     if form == GITHUB:
         digest = hmac.new(key, body, hashlib.sha256).hexdigest()
         return {"x-github-delivery": id, "x-hub-signature-256": f"sha256={digest}"}
-    time = str(now // 1_000_000)
-    signature = hmac.digest(key, b"%b.%b.%b" % (id.encode(), time.encode(), body), hashlib.sha256)
-    return {
-        "webhook-id": id, "webhook-timestamp": time, "webhook-signature": f"v1,{b64encode(signature).decode()}",
-    }  # fmt: skip
+    return standard_headers((key,), id, body, now)

@@ -73,6 +73,7 @@ class Task(Row, frozen=True, kw_only=True):
     dependents: int = 0
     requires: tuple[str, ...] = ()  # capabilities, sorted
     region: str | None = None
+    agent_type: str | None = None  # only agents of this type may claim it
     tags: tuple[str, ...] = ()
     guarded: bool = False  # has touches or needs: a claim takes reservations
     capped: bool = False  # it, or a task above it, has a cost cap

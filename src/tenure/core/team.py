@@ -10,6 +10,8 @@ from tenure.core.records import Agent, Leader, Session, replace
 
 SESSION_IDLE = limits.SESSION_IDLE
 PRESENCE = limits.PRESENCE
+INSTANCE = "instance"  # not an agent type: the broker names `cmd.agent.instance.ID` are mailboxes
+TYPE = "@type:"  # an address: all agents of that type
 MESSAGE_TYPES = ("chat", "request", "response", "system")
 HEALTH = ("ok", "degraded", "unresponsive")
 
@@ -50,12 +52,15 @@ def recipients(
     elif address == "@idle":
         taken = set(busy)
         found = (name for name, agent in known.items() if name not in taken and status(agent, 0, now) == "idle")
+    elif address.startswith(TYPE):
+        kind = address.removeprefix(TYPE)
+        found = (name for name, agent in known.items() if agent.type == kind)
     elif address.startswith("@track:"):
         code = address.removeprefix("@track:")
         there = set(on_track)
         found = (name for name, agent in known.items() if name in there or code in agent.tracks)
     else:
-        raise InvalidInput(f"{address[:60]!r} must be an agent, @all, @leader, @idle or @track:X")
+        raise InvalidInput(f"{address[:60]!r} must be an agent, @all, @leader, @idle, @track:X or @type:X")
     return tuple(sorted(name for name in found if name != sender))
 
 

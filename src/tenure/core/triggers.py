@@ -1,7 +1,7 @@
 """Triggers: which events match, how often one may fire, and where a loop ends.
 
-A filter is data, not code: each path must have the given value, or one with a prefix, matching a pattern, or in a list.
-Of a list any item may match.
+A filter is data, not code: each path must have the given value, or one with a prefix, matching a pattern, or in a list;
+or a path that patterns cover. Of a list any item may match.
 
 Two limits keep a trigger from feeding itself. A created task knows how many triggers led to it, and beyond three
 nothing is created; and an hourly limit stops loops that go through an agent.
@@ -9,7 +9,7 @@ nothing is created; and an hourly limit stops loops that go through an agent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
@@ -17,7 +17,9 @@ from typing import Any
 from tenure.core import inputs, limits
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.events import KINDS
+from tenure.core.path_patterns import covers
 from tenure.core.records import Trigger, replace
+from tenure.core.reservations import normalised
 from tenure.core.templates import check_path, value_at
 
 WEBHOOK = "webhook"
@@ -67,11 +69,13 @@ def _check_condition(path: str, wanted: Any) -> None:
             if isinstance(value, dict) and "not" in value:
                 raise InvalidInput(f"where.{path}: `not` cannot be nested")
             return _check_condition(path, value)
-        if operator == "in":
+        if operator in _LISTS:
             if not isinstance(value, (list, tuple)) or len(value) > limits.TRIGGER_CHOICES:
-                raise InvalidInput(f"where.{path}.in must be a list of at most {limits.TRIGGER_CHOICES} values")
+                raise InvalidInput(f"where.{path}.{operator} must be a list of at most {limits.TRIGGER_CHOICES} values")
             for one in value:
                 _check_plain(path, one)
+                if operator == "paths":
+                    _check_pattern(path, one)
             return None
         if not isinstance(value, str):
             raise InvalidInput(f"where.{path}.{operator} must be a text")
@@ -84,6 +88,12 @@ def _check_plain(path: str, wanted: Any) -> None:
         raise InvalidInput(f"where.{path} must be a text, number, true, false or null (got {str(wanted)[:60]})")
     if isinstance(wanted, str) and len(wanted) > limits.TRIGGER_VALUE:
         raise TooLarge(f"where.{path} may have at most {limits.TRIGGER_VALUE} characters (got {len(wanted)})")
+
+
+def _check_pattern(path: str, pattern: Any) -> None:
+    if not isinstance(pattern, str):
+        raise InvalidInput(f"where.{path}.paths must be texts (got {str(pattern)[:60]})", "as in src/**")
+    normalised(pattern)
 
 
 def fits(where: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
@@ -113,7 +123,12 @@ def _equals(wanted: Any, value: Any) -> bool:
     return bool(wanted == value) and isinstance(wanted, bool) == isinstance(value, bool)
 
 
-_OPERATORS: dict[str, Any] = {"prefix": str.startswith, "glob": fnmatchcase, "in": None, "not": None}
+def _covered(path: str, patterns: Sequence[str]) -> bool:
+    return any(covers(pattern, path) for pattern in patterns)
+
+
+_LISTS = ("in", "paths")
+_OPERATORS: dict[str, Any] = {"prefix": str.startswith, "glob": fnmatchcase, "paths": _covered, "in": None, "not": None}
 
 
 # --- bounds -------------------------------------------------------------------------------------------------

@@ -15,13 +15,38 @@ from msgspec.structs import astuple
 
 from tenure.artifacts.port import Artifacts, put
 from tenure.core import commands, lifecycle, limits
-from tenure.core.errors import CopyRefused, InvalidInput, NotFound, OutcomeUnknown, StoreCorrupt
+from tenure.core.errors import (
+    CopyRefused,
+    InvalidInput,
+    NotFound,
+    OutcomeUnknown,
+    SecretsOff,
+    SecretUnreadable,
+    StoreCorrupt,
+)
 from tenure.core.events import Event
-from tenure.core.records import KINDS, Claim, Content, Cursor, Project, Reservation, Row, Task, Trigger, replace
+from tenure.core.records import (
+    KINDS,
+    Claim,
+    Content,
+    Cursor,
+    DataKey,
+    Project,
+    Reservation,
+    Row,
+    Task,
+    Trigger,
+    Webhook,
+    replace,
+)
+from tenure.core.sealed import ProjectSeals, from_bytes
+from tenure.core.webhook_delivery import SECRET_PATH, owner_of, paused
 from tenure.engine.budgets.budget_verbs import joined
+from tenure.engine.relay.webhook_verbs import listen
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.epoch import put_in_force
 from tenure.engine.runtime.rows import event_pages, row_pages
+from tenure.engine.runtime.seals import seal
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.sources.template_tasks import LINE, MOVED
 from tenure.engine.verbs.reserve import release_reservations
@@ -66,7 +91,7 @@ def copy_project(source: Engine, target: Engine, project: str) -> Copied:
             old.lock("write", (project,))
             _refuse_while_held(old, project)
             _carry(source, target, project, old)
-            return _copied(old, target, project, is_ours=is_ours)
+            return _copied(source, old, target, project, is_ours=is_ours)
     except OutcomeUnknown:
         raise  # it may be there already: claiming stays stopped
     except BaseException:
@@ -75,15 +100,16 @@ def copy_project(source: Engine, target: Engine, project: str) -> Copied:
         raise
 
 
-def _copied(old: Transaction, target: Engine, project: str, *, is_ours: bool) -> Copied:
+def _copied(source: Engine, old: Transaction, target: Engine, project: str, *, is_ours: bool) -> Copied:
     with target.store.begin(target.tenant, write=True) as new:
         new.lock("write", (project,))
         _refuse_where_it_is(new, project, target.store.url)
         rows, events = copy_all(old, new, project)
         if _digest(old, project) != _digest(new, project):
             raise StoreCorrupt(f"{target.store.url}: data read back differs from data written; nothing was kept")
-        work = UnitOfWork(new, target.random)
+        work = UnitOfWork(new, target.random, target.context)
         _follow(work, old, project)
+        _reseal(work, source, project)
         _arrive(work, project, is_ours=is_ours)
         work.save()
     return Copied(project, rows, events, work.epoch)
@@ -95,6 +121,37 @@ def _follow(work: UnitOfWork, old: Transaction, project: str) -> None:
         work.put(replace(cursor, sequence=_place(old, work.tx, project, cursor.sequence)))
     for trigger in work.find(Trigger, {"project": project}):
         work.put(replace(trigger, behind=_place(old, work.tx, project, trigger.behind)))
+
+    for webhook in work.find(Webhook, {"project": project}):
+        since = _place(old, work.tx, project, webhook.since)
+        behind = None if webhook.sequence is None else _place(old, work.tx, project, webhook.sequence)
+        work.put(replace(webhook, since=since, sequence=behind))
+        listen(work)
+
+
+def _reseal(work: UnitOfWork, source: Engine, project: str) -> None:
+    """Secrets open only in their place and under their master key: seal them again with a new key of this store."""
+    keys, webhooks = work.find(DataKey, {"project": project}), work.find(Webhook, {"project": project})
+    for key in keys:
+        work.remove(key)
+    for webhook in webhooks:
+        owner, path = owner_of(webhook.id), SECRET_PATH
+        try:
+            if source.context.sealer is None:
+                raise SecretsOff("the source has no master key")
+            opened = ProjectSeals(source.context.sealer, source.tenant, project, keys, work.random.token, work.now)
+            values = [stored and opened.open(owner, path, from_bytes(stored)) for stored in _secrets(webhook)]
+            secret, previous = [value and seal(work, project, owner, path, value) for value in values]
+            work.put(replace(webhook, secret=secret, previous=previous))
+        except (SecretsOff, SecretUnreadable):
+            work.put(paused(replace(webhook, secret=b"", previous=b""), _UNREADABLE, work.now))
+
+
+def _secrets(webhook: Webhook) -> tuple[bytes, bytes]:
+    return webhook.secret, webhook.previous
+
+
+_UNREADABLE = "its secret could not be copied: rotate it, give the receiver the new one, then resume it"
 
 
 def _place(old: Transaction, new: Transaction, project: str, sequence: int) -> int:

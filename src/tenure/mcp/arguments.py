@@ -94,6 +94,8 @@ class Message(Arguments, frozen=True, kw_only=True):
     text: str | None = None
     to: Annotated[str, described("agent, @all, @leader, @idle, @track:B")] | None = None
     reply_to: str | None = None
+    emit: Annotated[str, described("as build_passed")] | None = None
+    data: Annotated[Any, msgspec.Meta(extra_json_schema={"type": "object"})] = None
 
 
 class Reserve(Arguments, frozen=True, kw_only=True):

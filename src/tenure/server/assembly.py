@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tenure import __version__
+from tenure.agents.leader_process import Stepped
 from tenure.core.roles import check_all_projects
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator, Cycle, Note
@@ -18,13 +21,21 @@ from tenure.server.metrics import EventCounter, Metrics
 from tenure.server.metrics_page import CONTENT_TYPE, MetricsPage
 from tenure.server.requests import Request
 from tenure.server.responses import Response
-from tenure.server.service import Service
+from tenure.server.service import Part, Service
 
 
 class Assembly:
     """`app` is the ASGI application; its lifespan starts and stops the other parts."""
 
-    def __init__(self, engine: Engine, policy: Policy, log: ServerLog, token: str | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy,
+        log: ServerLog,
+        token: str | None = None,
+        leading: Callable[[Coordinator, Stepped], Part] | None = None,
+    ) -> None:
+        """`leading` makes what runs while this process leads; without it only the coordinator runs."""
         self._log = log
         self.metrics = Metrics(tenant=engine.tenant, version=__version__)
         self.service = Service(engine, self.metrics)
@@ -41,7 +52,8 @@ class Assembly:
         self.service.feed.listeners.insert(0, self.authenticator.hear)  # before listeners that use its cache
         self.service.feed.listeners.append(self.event_counter.hear)
         self.service.observers += [self.event_counter.observe, self.authenticator.observe]
-        self.service.parts += [self.event_counter, self.coordinator]
+        leader: Part = self.coordinator if leading is None else leading(self.coordinator, self.metrics.relayed)
+        self.service.parts += [self.event_counter, leader]
         self._scrapes = MetricsPage(self.metrics, engine)
         self.app = App(
             self.service,

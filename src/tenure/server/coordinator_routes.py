@@ -8,13 +8,16 @@ from typing import Any
 
 from tenure import __version__
 from tenure.client.routes import PREFIX
-from tenure.client.wire import parse_instant, plain
+from tenure.client.wire import plain
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
+from tenure.core.instants import parse_instant
+from tenure.core.queries import Relays
 from tenure.core.roles import check_coordinator
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.reads.coordinator_status import MOST_LOGGED, logs, recover, status
+from tenure.engine.reads.query_table import read_query
 from tenure.server import responses
 from tenure.server.app import Endpoint
 from tenure.server.requests import Request, decode_recover
@@ -88,8 +91,11 @@ class CoordinatorEndpoints:
         if trouble is not None:
             return responses.of_error(trouble)
         seen = await self._service.read_in_thread(status, self._engine, self._coordinator)
+        relays = await self._service.read_in_thread(read_query, self._engine, Relays())
         shown = ("active", "term", "since", "last_heartbeat_at", "last_cycle_at", "cycles", "lease")
         value = {name: seen[name] for name in shown} | {"store": "ok", "here": seen["here"]["leads"]}
+        # Everybody may ask: no URL, and no text of an error.
+        value["sinks"] = [{name: relay[name] for name in ("name", "state", "lag", "lag_events")} for relay in relays]
         headers = () if seen["active"] else ((b"retry-after", b"%d" % responses.RETRY_AFTER),)
         return responses.of_value(plain(value), *headers, status=200 if seen["active"] else 503)
 

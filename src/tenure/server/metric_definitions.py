@@ -128,6 +128,24 @@ STORE_GAUGES = {
     "tenure_stale_agents": store_gauge("agents that became stale in the last day"),
 }
 
+# Sinks: their places are read from the store, the same on each server.
+SINK_GAUGES = {
+    "tenure_relay_lag_events": gauge(
+        "events of the log that the sink has not passed, for it or not", "tenant", "sink", across=SAME
+    ),
+    "tenure_relay_lag_seconds": gauge(
+        "seconds since the oldest event that is not sent; 0 if all are", "tenant", "sink", across=SAME
+    ),
+}
+# Counted by the leading server.
+RELAYS = {
+    "tenure_relay_sent_total": counter("messages that the sink has acknowledged", "sink"),
+    "tenure_relay_errors_total": counter("failed attempts to send to the sink", "sink"),
+    "tenure_consumer_lag": gauge(
+        "messages that the consumers of the sink have not acknowledged, where the sink knows", "sink", across=SUM
+    ),
+}
+
 # Values of this process.
 OWN = {
     "tenure_build": gauge("always 1; the labels have the versions", "version", "python"),
@@ -146,6 +164,7 @@ GROUPS: dict[str, dict[str, Metric]] = {
     "Requests to this server": REQUESTS,
     "Events in the store": EVENTS,
     "Tasks by state": STORE_GAUGES,
+    "Sinks": SINK_GAUGES | RELAYS,
     "This process": OWN,
 }
 METRICS: dict[str, Metric] = {name: m for group in GROUPS.values() for name, m in group.items()}

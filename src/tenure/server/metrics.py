@@ -24,8 +24,9 @@ from tenure.core.outcomes import Outcome
 from tenure.core.roles import ROLES
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Cycle
+from tenure.engine.relay.relay import Progress
 from tenure.engine.verbs.lead import COORDINATOR
-from tenure.server.metric_definitions import COUNTER, HISTOGRAM, METRICS, STORE_GAUGES
+from tenure.server.metric_definitions import COUNTER, HISTOGRAM, METRICS, SINK_GAUGES, STORE_GAUGES
 from tenure.server.task_cache import NO_FACTS, EventFacts, TaskCache, ending_of
 
 MOST_PROJECTS = limits.METRIC_PROJECTS
@@ -68,7 +69,9 @@ class Metrics:
         self.registry = prometheus.CollectorRegistry()
         self.tenant = tenant
         self.monotonic = monotonic
-        self._metrics: dict[str, Any] = {name: self._made(name) for name in METRICS if name not in STORE_GAUGES}
+        self._metrics: dict[str, Any] = {
+            name: self._made(name) for name in METRICS if name not in STORE_GAUGES | SINK_GAUGES
+        }
         self._children: dict[tuple[Any, ...], Any] = {}
         self._projects, self._types = LabelValues(MOST_PROJECTS), LabelValues(limits.METRIC_TYPES)
         self._classes, self._roles = LabelValues(limits.METRIC_CLASSES), LabelValues(len(ROLES))
@@ -204,6 +207,13 @@ class Metrics:
         self._of("tenure_unsettled_total").inc(cycle.failed)
         if cycle.ok:
             self._last_cycle = self.monotonic()
+
+    def relayed(self, sink: str, progress: Progress) -> None:
+        """Count what a step of a relay has done; sinks are configured, so their names are few."""
+        self._of("tenure_relay_sent_total", sink).inc(progress.sent)
+        self._of("tenure_relay_errors_total", sink).inc(int(progress.error is not None))
+        if progress.consumer_lag is not None:
+            self._of("tenure_consumer_lag", sink).set(progress.consumer_lag)
 
     def store_read(self, *, is_up: bool, seconds: float | None = None) -> None:
         self._of("tenure_store_up").set(int(is_up))

@@ -20,14 +20,14 @@ from prometheus_client.registry import Collector
 
 from tenure.core import lifecycle, limits
 from tenure.core.errors import TenureError
-from tenure.core.queries import Gauges
+from tenure.core.queries import Gauges, Relays
 from tenure.engine import Engine
 from tenure.engine.reads.query_table import read_query
-from tenure.server.metric_definitions import STORE_GAUGES
+from tenure.server.metric_definitions import SINK_GAUGES, STORE_GAUGES
 from tenure.server.metrics import MOST_PROJECTS, Metrics
 
 if TYPE_CHECKING:
-    from tenure.core.views import GaugesView
+    from tenure.core.views import GaugesView, RelayView
 
 T = TypeVar("T")
 LIMIT = 2.0  # seconds that a scrape waits for a reading
@@ -43,6 +43,7 @@ class GaugeReading(NamedTuple):
     at: float
     seconds: float
     entries: list[GaugesView]
+    relays: list[RelayView]
 
 
 class MetricsPage:
@@ -55,11 +56,13 @@ class MetricsPage:
         *,
         limit: float = LIMIT,
         read: Callable[[], list[GaugesView]] | None = None,
+        read_relays: Callable[[], list[RelayView]] | None = None,
     ) -> None:
         self._metrics = metrics
         self._monotonic = metrics.monotonic
         self._limit = limit
         self._read = read or (lambda: read_query(engine, Gauges(most=MOST_PROJECTS)))
+        self._read_relays = read_relays or (lambda: read_query(engine, Relays()) if read is None else [])
         self._reading: GaugeReading | None = None
         self._running: Future[GaugeReading] | None = None
         self._began = 0.0
@@ -72,10 +75,10 @@ class MetricsPage:
         # In a new thread: the pool's threads may all be waiting for a store that hangs.
         return await asyncio.wrap_future(_in_thread(lambda: generate_latest(self._metrics.registry)))
 
-    def entries(self) -> list[GaugesView]:
-        """The last reading; empty if the store failed or the reading is too old."""
+    def reading(self) -> GaugeReading | None:
+        """The last reading; None if the store failed or the reading is too old."""
         reading = self._reading
-        return [] if reading is None or self._monotonic() - reading.at > OLDEST else reading.entries
+        return None if reading is None or self._monotonic() - reading.at > OLDEST else reading
 
     async def _refresh(self) -> None:
         reading = self._reading
@@ -98,9 +101,9 @@ class MetricsPage:
 
     def _timed(self) -> GaugeReading:
         began = self._monotonic()
-        entries = self._read()
+        entries, relays = self._read(), self._read_relays()
         ended = self._monotonic()
-        return GaugeReading(ended, ended - began, entries)
+        return GaugeReading(ended, ended - began, entries, relays)
 
     def _take(self, done: Future[GaugeReading]) -> None:
         error = done.exception()
@@ -139,13 +142,20 @@ class _GaugeCollector(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         families = self._families()
-        for entry in self._scrapes.entries():
+        reading = self._scrapes.reading()
+        for entry in reading.entries if reading is not None else ():
             for name, labels, value in _series(entry):
                 families[name].add_metric([self._tenant, entry["project"], *labels], value)
+        for relay in reading.relays if reading is not None else ():
+            families["tenure_relay_lag_events"].add_metric([self._tenant, relay["name"]], relay["lag_events"])
+            families["tenure_relay_lag_seconds"].add_metric([self._tenant, relay["name"]], relay["lag"])
         return iter(families.values())
 
     def _families(self) -> dict[str, GaugeMetricFamily]:
-        return {name: GaugeMetricFamily(name, m.meaning, labels=m.labels) for name, m in STORE_GAUGES.items()}
+        return {
+            name: GaugeMetricFamily(name, m.meaning, labels=m.labels)
+            for name, m in (STORE_GAUGES | SINK_GAUGES).items()
+        }
 
 
 def _series(entry: GaugesView) -> Iterator[tuple[str, tuple[str, ...], float]]:

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, parse_qsl
 import msgspec
 
 from tenure.client.routes import APART, AS_JSON, COMMANDS, Route
-from tenure.client.wire import from_plain, is_instant, parse_instant
+from tenure.client.wire import from_plain
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import OWNER, Command, Principal
@@ -25,6 +25,7 @@ from tenure.core.decoders import check_json, decoder_of
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.ids import parse_key
 from tenure.core.inputs import LARGEST_BATCH
+from tenure.core.instants import is_instant, parse_instant
 from tenure.core.queries import Query
 
 Scope = MutableMapping[str, Any]
@@ -182,7 +183,7 @@ def _id(token: Callable[[int], bytes], size: int) -> str:
 
 
 # Their bodies may contain instants as RFC 3339 text.
-_WITH_INSTANTS = (c.Add, c.Plan, c.Spawn, c.Edit, c.Retry)
+_WITH_INSTANTS = (c.Add, c.Plan, c.Spawn, c.Edit, c.Retry, c.RewindRelay, c.ReplayWebhook)
 
 
 class RequestContext(NamedTuple):

@@ -10,15 +10,18 @@ import socket
 import sys
 from asyncio import constants
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import FrameType
 from typing import Protocol
 
 import uvicorn
 
+from tenure.agents.leader_process import LeaderProcess, Place, Stepped, messaging_here
 from tenure.client.local_token import PREFIX, remove_token, token_file, write_token
 from tenure.config import BadConfig, Settings
 from tenure.core.queries import Keys
 from tenure.engine import Engine
+from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.reads.query_table import read_query
 from tenure.server.app import AsgiApp
 from tenure.server.assembly import Assembly
@@ -68,18 +71,20 @@ def serve(
     announce: Callable[[str, str | None], object],
     mounts: Mapping[str, Callable[[Assembly], MountedApp]] | None = None,
     parts: Sequence[Callable[[Callable[..., object]], Part]] = (),
+    place: Place | None = None,
 ) -> int:
     """Serve until a signal; 0 when all accepted requests were answered.
 
     `announce` gets the URL, and the link that signs in to the dashboard. `mounts` has a factory for each path prefix.
-    `parts` are factories that get the log's `info`; the parts start and stop with the server.
+    `parts` are factories that get the log's `info`; the parts start and stop with the server. `place` is where hooks
+    run and files are watched; without it nothing is relayed.
     """
     policy = policy_of(settings)
     check_bind(policy, has_keys=bool(read_query(engine, Keys())))
     log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value)
     log.take_over()
     token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
-    assembly = Assembly(engine, policy, log, token)
+    assembly = Assembly(engine, policy, log, token, _leading(settings, place, log))
     assembly.service.parts += [make(log.info) for make in parts]
     app: AsgiApp = assembly.app
     closing = [assembly.service.begin_close]
@@ -130,6 +135,14 @@ def serve(
             remove_token(token_at, token)
         log.close()
     return 0
+
+
+def _leading(settings: Settings, place: Place | None, log: ServerLog) -> Callable[[Coordinator, Stepped], Part] | None:
+    if place is None:
+        return None
+    say = partial(log.warning, part="relays")
+    messaging = messaging_here(settings, say)
+    return lambda coordinator, stepped: LeaderProcess(coordinator, messaging, place, say=say, stepped=stepped)
 
 
 def _write_token(path: str, token: str) -> None:

@@ -11,14 +11,18 @@ from tenure.testing.clock import FakeClock
 if TYPE_CHECKING:
     from tenure.testing.engine_suite import EngineSuite
     from tenure.testing.suites.artifacts import ArtifactSuite
+    from tenure.testing.suites.sink import SinkSuite
+    from tenure.testing.suites.source import SourceSuite
     from tenure.testing.suites.store import StoreSuite
     from tenure.testing.suites.validators import ValidatorSuite
 
-__all__ = ["ArtifactSuite", "EngineSuite", "FakeClock", "StoreSuite", "ValidatorSuite"]
+__all__ = ["ArtifactSuite", "EngineSuite", "FakeClock", "SinkSuite", "SourceSuite", "StoreSuite", "ValidatorSuite"]
 
 _HOMES = {
     "ArtifactSuite": "tenure.testing.suites.artifacts",
     "EngineSuite": "tenure.testing.engine_suite",
+    "SinkSuite": "tenure.testing.suites.sink",
+    "SourceSuite": "tenure.testing.suites.source",
     "StoreSuite": "tenure.testing.suites.store",
     "ValidatorSuite": "tenure.testing.suites.validators",
 }

@@ -21,6 +21,7 @@ from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.gauges import Gauges
 from tenure.testing.engine.graphs import Graphs
+from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.models import Models
@@ -35,6 +36,7 @@ from tenure.testing.engine.reach import Reach
 from tenure.testing.engine.readers import LogReaders
 from tenure.testing.engine.recalling import Recalling
 from tenure.testing.engine.receipts import Receipts
+from tenure.testing.engine.relays import Relays
 from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.reservations import Reservations
 from tenure.testing.engine.schedules import Schedules
@@ -48,6 +50,7 @@ from tenure.testing.engine.upkeep import Upkeep
 from tenure.testing.engine.validations import Validations
 from tenure.testing.engine.verdicts import Verdicts
 from tenure.testing.engine.watches import Watches
+from tenure.testing.engine.webhooks import Webhooks
 
 
 class EngineSuite(
@@ -87,6 +90,9 @@ class EngineSuite(
     Watches,
     Archive,
     LogReaders,
+    HooksAndNotices,
+    Relays,
+    Webhooks,
     Recalling,
     QuickChecks,
     Validations,

@@ -24,8 +24,10 @@ from tenure.core.events import Event
 from tenure.core.ids import Receipt, parse_receipt
 from tenure.core.outcomes import Outcome
 from tenure.core.records import KINDS, Claim, Result, Row, Task
-from tenure.engine import Answer, Engine
+from tenure.engine import Answer, Context, Engine
 from tenure.engine.runtime.rows import task_named
+from tenure.sealing.cipher import Cipher
+from tenure.sealing.master_key import KeySource
 from tenure.stores.port import Change, Store
 from tenure.testing.clock import FakeClock
 
@@ -34,6 +36,8 @@ ID_BYTES = 10
 AGENT = Principal(role="agent", agent="ann")
 MEMBER = Principal(role="member", user="mia")
 OWNER = Principal(role="owner", user="olaf")
+# Engines of a scene seal secrets under this master key.
+SECRETS = Context(sealer=Cipher(KeySource({"TENURE_MASTER_KEY": "5a" * 32})))
 
 
 class Dice:
@@ -60,7 +64,7 @@ class Scene:
 
     def __init__(self, store: Store, clock: FakeClock, seed: int = 0) -> None:
         self.store, self.clock, self.dice = store, clock, Dice(seed)
-        self.engine = Engine(store, self.dice)
+        self.engine = Engine(store, self.dice, SECRETS)
         self.broken = False  # a test that damages rows says so, and is not verified at its end
         self.engine.run((c.DefineProject(project=PROJECT),), OWNER)
 

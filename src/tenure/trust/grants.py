@@ -23,7 +23,7 @@ from typing import Any
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, TenureError
-from tenure.trust.risky_settings import SECRET, section_of
+from tenure.trust.risky_settings import section_of, shown
 from tenure.user_state import make_private_folder
 
 FILE = "trusted.json"
@@ -180,9 +180,7 @@ def _flat(section: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, An
 
 
 def _shown(key: str, value: Any) -> str:
-    if key in SECRET:
-        return "…"
-    text = json.dumps(value, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
+    text = json.dumps(shown(key, value), ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 2] + " …"
 
 
@@ -190,7 +188,7 @@ def without_secrets(section: Mapping[str, Any], above: str = "") -> dict[str, An
     """The section, safe to print."""
     return {
         key: without_secrets(value, f"{above}{key}.") if isinstance(value, Mapping)
-        else "…" if above + key in SECRET else value
+        else shown(above + key, value)
         for key, value in section.items()
     }  # fmt: skip
 

@@ -7,8 +7,27 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 # They start a program, open a port, or name a destination or an identity.
-RISKY = ("commands", "judges", "spawners", "hooks.on_*", "run.agent", "serve", "url", "key", "artifacts")
+RISKY = (
+    "commands", "judges", "spawners", "hooks.on_*", "run.agent", "serve", "url", "key", "artifacts", "sinks", "notify",
+    "webhooks",
+)  # fmt: skip
 SECRET = ("key", "serve.jwt_secret")
+# Their values may have a password or another secret after the host.
+URLS = ("sinks.*.url", "notify.*.url")
+
+
+def shown_url(url: str) -> str:
+    """A URL as it may be printed: without login, path and options."""
+    scheme, colon, rest = url.partition("://")
+    authority = rest.partition("/")[0].partition("?")[0]
+    return f"{scheme}://{authority.rpartition('@')[2]}" if colon else "…"
+
+
+def shown(key: str, value: Any) -> Any:
+    """The value of a setting as it may be printed."""
+    if key in SECRET:
+        return "…"
+    return shown_url(value) if isinstance(value, str) and any(fnmatchcase(key, one) for one in URLS) else value
 
 
 def section_of(parsed: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.inputs import suggestion
-from tenure.processes.output import HeadAndTail
-from tenure.processes.supervisor import Supervisor
+from tenure.processes import bounded_run
+from tenure.processes.bounded_run import CommandRun, NotRun
 from tenure.validators import sandbox
 from tenure.validators.port import Output, Undecided, Verdict, refused, setting
 
@@ -154,59 +150,10 @@ def _last(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()][-LAST_LINES:]
 
 
-HEAD, TAIL = 16 << 10, 48 << 10  # bytes of the output that are kept
-GRACE = 2.0  # seconds from SIGTERM to SIGKILL at the time limit
-ENDING = 30.0  # seconds that the supervisor has to end
-
-
-class CommandRun(NamedTuple):
-    exit: int | None  # negative: the signal that ended it
-    limit: str | None  # `time`, `unwanted`
-    output: bytes  # the beginning and the end
-    left_out: int  # bytes between them
-    left_behind: int  # processes that outlived it and were killed
-    seconds: float
-
-
-def run(
-    argv: Sequence[str],
-    *,
-    cwd: str | Path,
-    env: Mapping[str, str],
-    seconds: float,
-    stdin: bytes = b"",
-    keep_stderr: bool = True,
-    is_wanted: Callable[[], bool] = lambda: True,
-) -> CommandRun:
-    """Raises Undecided where the command cannot be started or ended.
-
-    When this returns, no process of the command is left. `is_wanted` is asked every half second; False ends the command
-    at once.
-    """
-    began, kept = time.monotonic(), HeadAndTail(HEAD, TAIL)
-    with ExitStack() as stack:
-        try:
-            given = stack.enter_context(tempfile.TemporaryFile())
-            given.write(stdin)
-            given.seek(0)
-            stderr = subprocess.STDOUT if keep_stderr else subprocess.DEVNULL
-            supervisor = Supervisor(stdin=given.fileno(), stderr=stderr)
-        except OSError as error:  # the disk is full, or there are too many processes
-            raise Undecided(f"{argv[0]} cannot be started now: {error.strerror}", again=True) from error
-        stack.callback(supervisor.close, ENDING)
-
-        def tick() -> None:
-            if not is_wanted():
-                supervisor.abandon()
-
-        supervisor.start(argv, cwd=str(cwd), env=env, stdin=given.fileno(), grace=0.0, leftover_grace=0.0)
-        supervisor.end("time", GRACE, after=seconds)
-        ended = supervisor.follow(lambda _, chunk: kept.add(chunk), tick, gives_up=True)
-    if ended.is_lost:
-        raise Undecided(f"{argv[0]}: its supervisor was killed", again=True)
-    if ended.failed is not None:
-        raise Undecided(ended.failed, "Fix the command in the configuration.")
-    if ended.stuck:
-        raise Undecided(f"{argv[0]}: {ended.stuck} of its processes cannot be killed")
-    took = round(time.monotonic() - began, 3)
-    return CommandRun(ended.code, ended.why, kept.text(), kept.left_out, ended.left_behind, took)
+def run(argv: Sequence[str], **how: Any) -> CommandRun:
+    """As `bounded_run.run`; raises Undecided where the command cannot be started or ended."""
+    try:
+        return bounded_run.run(argv, **how)
+    except NotRun as error:
+        hint = "Fix the command in the configuration." if error.is_misconfigured else None
+        raise Undecided(error.message, hint, again=error.may_pass) from error

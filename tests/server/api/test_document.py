@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
 from tenure.client import Client
 from tenure.client.routes import COMMANDS, PREFIX, QUERIES, ROUTES
-from tenure.client.wire import is_instant
+from tenure.core.instants import is_instant
 from tenure.core.roles import ROLES
 from tenure.engine.reads.query_table import read_query
 from tenure.server import responses

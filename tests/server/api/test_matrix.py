@@ -33,6 +33,8 @@ NAMES = {
     "scope": "agent:nobody",
     "schedule": "none",
     "trigger": "none",
+    "sink": "none",
+    "webhook": "none",
     "name": "a/b.txt",
 }
 # The least that reaches the role's own check: the store's coordinator is another matter, see below.
@@ -110,6 +112,7 @@ RECEIPT = "Z-999@1:53Z70T9DQ1FPZ2RDF81842BXPTNRVB1Y"
 KNOWN = {
     "receipt": RECEIPT, "scope": "project:", "old": "1" * 40, "new": "2" * 40, "branch": "main", "task": "Z-999",
     "key": "no key", "cron": "* * * * *", "on": "webhook",
+    "url": "https://example.org/hook",
 }  # fmt: skip
 
 

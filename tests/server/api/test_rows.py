@@ -47,19 +47,20 @@ EXPECT: dict[str, Rule] = {
             "states", "dags", "dag", "plans", "deadletters", "agents", "sessions", "session", "validations",
             "reservations", "spent", "budgets", "budget", "projection", "alerts", "headroom", "savings", "estimates",
             "models", "processes", "log", "schedules", "schedule", "triggers", "trigger", "watched", "batch", "preview",
-            "news", "get_artifact",
+            "news", "get_artifact", "webhooks", "webhook", "deliveries",
         ),
         VIEW,
     ),
     **dict.fromkeys(("next", "ownclaims"), Rule("viewer", "own")),
     **dict.fromkeys(("projects", "me", "coordinator_status"), Rule("viewer", store=True)),
+    "relays": Rule("viewer", store=True),
     "metrics": Rule("viewer", store=True),
     **dict.fromkeys(("add", "deliver"), AGENT),
     **dict.fromkeys(
         (
-            "inbox", "send", "reserve", "claim_next", "claim", "submit", "renew", "start", "progress", "checkpoint",
-            "usage", "land", "fail", "release", "ask", "spawn", "wait", "register", "heartbeat", "read", "leave",
-            "renew_reservation", "unreserve", "lead", "step_down", "put_artifact",
+            "inbox", "send", "emit", "reserve", "claim_next", "claim", "submit", "renew", "start", "progress",
+            "checkpoint", "usage", "land", "fail", "release", "ask", "spawn", "wait", "register", "heartbeat", "read",
+            "leave", "renew_reservation", "unreserve", "lead", "step_down", "put_artifact",
         ),
         OWN,
     ),
@@ -80,7 +81,8 @@ EXPECT: dict[str, Rule] = {
             "define_project", "set_budget", "set_schedule", "set_trigger", "set_watch", "define_track",
             "remove_budget", "move_budget", "stop_line", "start_line", "pause_schedule", "resume_schedule",
             "remove_schedule", "run_schedule", "pause_trigger", "resume_trigger", "remove_trigger", "rotate_secret",
-            "try_trigger",
+            "try_trigger", "set_webhook", "pause_webhook", "resume_webhook", "remove_webhook", "rotate_webhook",
+            "test_webhook", "replay_webhook",
         ),
         ADMIN,
     ),
@@ -89,12 +91,24 @@ EXPECT: dict[str, Rule] = {
         Rule("admin", store=True),
     ),
     **dict.fromkeys(
+        ("pause_relay", "resume_relay", "rewind_relay", "remove_relay"), Rule("admin", store=True)
+    ),
+    **dict.fromkeys(
         ("take_delivery", "health", "readiness", "coordinator_health", "login", "logout", "openapi"), Rule(None)
     ),
 }  # fmt: skip
 
 # Of the store as a whole, and not for a key of some projects whatever its role.
-ALL_PROJECTS = {"metrics", "coordinator_recover", "coordinator_logs"}
+ALL_PROJECTS = {
+    "relays",
+    "pause_relay",
+    "resume_relay",
+    "rewind_relay",
+    "remove_relay",
+    "metrics",
+    "coordinator_recover",
+    "coordinator_logs",
+}
 ROWS = ("own", "other")
 OUTPUTS: dict[str, dict[str, Any]] = {
     "review": {"validation": "review"},
@@ -238,7 +252,8 @@ def names_of(world: World, operation: str, project: str, agent: str) -> dict[str
     return {
         "project": project, "task": world.tasks[known, agent, kind], "dag": "dag", "session": f"s-{agent}",
         "agent": agent, "sender": agent, "holder": agent, "code": "Z", "key": "no-such-key",
-        "scope": f"agent:{agent}", "schedule": "nightly", "trigger": "hook", "name": "a.txt",
+        "scope": f"agent:{agent}", "schedule": "nightly", "trigger": "hook",
+        "name": "fact" if operation == "emit" else "a.txt", "webhook": "out", "sink": "nats", "url": "https://example.org/hook",
         "receipt": world.receipts.get((known, agent, receipt), "Z-999@1:53Z70T9DQ1FPZ2RDF81842BXPTNRVB1Y"),
         "old": "1" * 40, "new": "2" * 40, "branch": "main", "cron": "* * * * *", "on": "webhook", "to": "ann",
         "body": "e30=",
@@ -257,6 +272,8 @@ def request_for(operation: Operation, names: dict[str, str]) -> tuple[str, str, 
     body = least(content["application/json"]["schema"], names)
     if operation.spec["operationId"] in ("lead", "step_down"):
         body["agent"] = True
+    if operation.spec["operationId"] == "emit":
+        body["agent"] = names["agent"]
     if operation.spec["operationId"] == "create_key":
         body["projects"] = ["p"]
     return operation.method.upper(), path, json.dumps(body).encode(), {}

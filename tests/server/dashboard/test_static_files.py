@@ -14,7 +14,8 @@ import pytest
 import tenure.server.dashboard
 from tenure.cli import text_format
 from tenure.client.routes import COMMANDS, T
-from tenure.core import lifecycle
+from tenure.core import lifecycle, notices
+from tenure.core.commands.webhook_commands import WEBHOOK
 from tenure.core.events import KINDS
 from tenure.server.dashboard import Dashboard
 
@@ -152,6 +153,20 @@ def test_every_event_with_a_colour_is_known() -> None:
     kinds = re.findall(r'"(\w+\.\w+)"', script("tones.js"))
     assert len(kinds) > 20
     assert set(kinds) <= set(KINDS)
+
+
+def test_the_kinds_of_notices_are_those_of_the_rule() -> None:
+    kinds = re.findall(r'"(\w+\.\w+)"', script("bell.js").partition("KINDS = [")[2].partition("]")[0])
+    assert set(kinds) == {kind for kind in notices.EVENTS if not kind.startswith("sink.")}
+
+
+def test_every_verb_of_a_webhook_or_sink_is_a_route() -> None:
+    routes = {route.path for route in COMMANDS}
+    sent = set(re.findall(r'send\(project, (?:webhook\.)?name, "(\w+)"', script("pages/webhook-actions.js")))
+    assert len(sent) == 6
+    assert {f"{WEBHOOK}/{verb}" for verb in sent} | {WEBHOOK} <= routes
+    relays = set(re.findall(r'(?:confirming\(|send\(sink, )"(\w+)"', script("pages/sinks.js")))
+    assert {f"/relays/{{sink}}/{verb}" for verb in relays} == {path for path in routes if "/relays/" in path}
 
 
 def test_every_verb_of_a_button_is_a_route() -> None:

@@ -18,6 +18,7 @@ from ruamel.yaml import YAML
 from tenure import config
 from tenure.cli.main import function_of, parser_of
 from tenure.cli.verbs import VERBS
+from tenure.sinks.open_sink import open_sink
 from tests.servers.fixtures import provided
 
 ROOT = Path(__file__).parents[3]
@@ -157,6 +158,24 @@ def test_compose_starts_from_files_that_are_there() -> None:
             assert other in compose["services"]
     build = compose["services"]["serve-1"]["build"]
     assert (DEPLOY / "docker" / build["context"] / build["dockerfile"]).samefile(DEPLOY / "docker" / "Dockerfile")
+
+
+def test_the_brokers_of_compose_are_those_that_its_server_sends_to() -> None:
+    compose = yaml(DEPLOY / "compose.messaging.yml")[0]
+    serve = compose["services"]["serve"]
+    (script,) = serve["command"]
+    sinks = tomllib.loads(script.partition("<<'END'\n")[2].partition("END\n")[0])["sinks"]
+    for name, sink in sinks.items():
+        assert open_sink(sink["url"]).identity  # its extra is installed, its URL is understood
+        assert re.search(r"://(?:\S+@)?(\w+):(\d+)", sink["url"]).group(1) in compose["services"], name  # type: ignore[union-attr]
+    assert {*sinks, "serve"} == set(compose["services"])
+    docker = (DEPLOY / "docker" / "Dockerfile").read_text()
+    assert all(f"--extra {extra}" in docker for extra in ("nats", "rabbitmq", "redis"))
+    for words in _tenure_lines([script.replace("exec ", "")]):
+        check_command(words.split())
+    for service in compose["services"].values():
+        assert {volume.split(":")[0] for volume in service["volumes"]} <= set(compose["volumes"])
+    assert (DEPLOY / serve["build"]["context"] / serve["build"]["dockerfile"]).is_file()
 
 
 def test_promtool_can_read_how_compose_scrapes() -> None:

@@ -25,6 +25,7 @@ from tenure.client import Client
 from tenure.core.commands import ReportUsage, Totals
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.core.sealed import without_master_key
 from tenure.processes.output import Lines
 from tenure.processes.supervisor import Ended, Supervisor
 
@@ -178,7 +179,7 @@ class Attempt:
 
     def _environment(self, start: Start) -> dict[str, str]:
         options = self.options
-        env = {name: value for name, value in options.environ.items() if name not in _THEIRS}
+        env = {name: value for name, value in without_master_key(options.environ).items() if name not in _THEIRS}
         env |= options.cli.environment(start)
         env |= {
             "TENURE_SESSION": self.client.session,

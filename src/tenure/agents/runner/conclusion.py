@@ -271,7 +271,7 @@ def _send(attempt: Attempt, **fields: Any) -> Outcome | None:
                 project=attempt.client.project,
                 key=attempt.key,
                 receipt=claim.receipt,
-                request_id=attempt.client.session,
+                request_id=f"{attempt.client.session}.{fields['what']}",  # one attempt may send two commands
                 usage=attempt.claim_usage.own(attempt.usage()),
                 process=attempt.shared.process,
                 **fields,

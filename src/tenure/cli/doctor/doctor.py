@@ -76,7 +76,7 @@ def _code(trouble: TenureError) -> int:
 
 
 def _checks(is_thorough: bool) -> Iterator[tuple[str, Check]]:
-    from tenure.cli.doctor import agent_setup, store_checks, team_checks
+    from tenure.cli.doctor import agent_setup, sink_checks, store_checks, team_checks
 
     yield "store", store_checks.store
     yield "permissions", store_checks.permissions
@@ -86,6 +86,8 @@ def _checks(is_thorough: bool) -> Iterator[tuple[str, Check]]:
     yield "disk", store_checks.disk
     yield "clock", store_checks.clock
     yield "work", team_checks.work
+    yield "sinks", sink_checks.sinks
+    yield "webhooks", sink_checks.webhooks
     yield "outbox", agent_setup.outbox
     yield "receipts", agent_setup.receipts
     yield "integrations", agent_setup.integrations

@@ -167,7 +167,8 @@ def _untakeable(rows: UnitOfWork, project: str) -> Iterator[Finding]:
         task = rows.get(Task, project, head.id)
         count = rows.tally(Task, {"project": project, "lane": name}, 1000)
         sentences = first_of([f"{p.agent} {o.sentence}" for p, o in zip(here, obstacles, strict=True) if o is not None])
-        wanted = f" that can {', '.join(lane.requires)}" if lane.requires else f" on track {lane.track}"
+        wanted = f" of type {lane.agent_type}" if lane.agent_type else ""
+        wanted += f" that can {', '.join(lane.requires)}" if lane.requires else f" on track {lane.track}"
         yield warning(
             "stuck",
             f"no agent here can take {task.key if task else head.id}"

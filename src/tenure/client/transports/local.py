@@ -1,5 +1,5 @@
 """The transport to a store: the engine in this process."""
-# ruff: noqa: PTH100, PTH122 - pathlib costs every command 7 ms at its start
+# ruff: noqa: PTH100, PTH116, PTH122 - pathlib costs every command 7 ms at its start
 
 from __future__ import annotations
 
@@ -38,12 +38,17 @@ class LocalTransport:
         pause: Callable[[float], None] = time.sleep,
         artifacts: str | None = None,
         tables: UserTables | None = None,
+        allow_http: bool = False,
     ) -> None:
         """With `gather` the commands of several threads share transactions."""
         self.store = open_store(url, clock=clock, create=create)
         self.url = self.store.url
         self._artifacts = ProjectArtifacts(artifacts, url)
-        context = Context(pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES)
+        sealer: Any = LazySealer(url)
+        context = Context(
+            pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES, sealer=sealer,
+            allow_http=allow_http,
+        )  # fmt: skip
         self.engine = Engine(self.store, random, context)
         self._monotonic = monotonic
         self.gatherer: Batcher | None = None
@@ -123,6 +128,40 @@ class LocalTransport:
             self.gatherer.close()
         self._artifacts.close()
         self.store.close()
+
+
+class LazySealer:
+    """The cipher under this user's master key, made with the first secret: most commands have none."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._cipher: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # of a copy that is being made
+            raise AttributeError(name)
+        if self._cipher is None:
+            from tenure.sealing.cipher import Cipher
+            from tenure.sealing.master_key import KeySource
+
+            source = KeySource(os.environ, is_embedded=_is_own_file(self._url), say=_say)
+            self._cipher = Cipher(source)
+        return getattr(self._cipher, name)
+
+
+def _is_own_file(url: str) -> bool:
+    """Whether the store is a file of this user: only then may a key file be made for it."""
+    path = path_of(url)
+    try:
+        return path is not None and os.stat(path).st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
+def _say(text: str) -> None:
+    import sys
+
+    sys.stderr.write(f"tenure: {text}\n")
 
 
 class ProjectArtifacts:

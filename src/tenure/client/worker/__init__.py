@@ -11,11 +11,13 @@
 
 One thread claims (`worker.py`), one renews all claims and claims a lost one again (`held_claim.py`), and each task has
 its own thread (`attempt.py`); async functions run in an event loop, which may block without losing a lease. Works the
-same on a store and over a server.
+same on a store and over a server. With a `source` the claimer gets messages of a broker instead of waiting at the store
+(`message_source.py`); `mail_commands.py` has the commands of other agents.
 """
 
 from tenure.client.worker.context import AsyncContext, Context
 from tenure.client.worker.failures import Cancelled, Failure, Permanent, RetryLater
+from tenure.client.worker.mail_commands import CommandContext
 from tenure.client.worker.worker import Worker
 
-__all__ = ["AsyncContext", "Cancelled", "Context", "Failure", "Permanent", "RetryLater", "Worker"]
+__all__ = ["AsyncContext", "Cancelled", "CommandContext", "Context", "Failure", "Permanent", "RetryLater", "Worker"]

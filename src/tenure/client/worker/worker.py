@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tenure.client import outbox
 from tenure.client.caller import SystemRandom
@@ -18,17 +18,21 @@ from tenure.client.client import Client
 from tenure.client.worker.attempt import Attempt, Handler
 from tenure.client.worker.failures import may_pass
 from tenure.client.worker.held_claim import Renewer
+from tenure.client.worker.mail_commands import MAIL_EVERY, CommandContext, MailCommands
+from tenure.client.worker.own_loop import OwnLoop
 from tenure.core import limits
-from tenure.core.commands import ClaimNext
-from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.commands import ClaimNext, ClaimTask
+from tenure.core.errors import InvalidInput, NotFound, TenureError
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
     from tenure.client.worker.context import AsyncContext, Context
+    from tenure.client.worker.message_source import ClaimRequest, MessageSource
 
+    C = TypeVar("C", bound=Callable[[CommandContext], Any])
     F = TypeVar("F", bound=Callable[[Context], Any] | Callable[[AsyncContext], Awaitable[Any]])
 else:
-    F = TypeVar("F")
+    C, F = TypeVar("C"), TypeVar("F")
 
 log = logging.getLogger("tenure.worker")
 
@@ -43,6 +47,11 @@ class Worker:
 
     It runs `concurrency` tasks at once. It claims tasks of the types that have a function, limited by `capabilities`,
     `tracks` and `tags`. After SIGINT or SIGTERM running functions may finish; a second signal stops them.
+
+    With `source`, the URL of a broker, messages wake it up instead of the store: `nats://…`, `amqp://…`,
+    `redis+stream://…`. Workers with the same `pool` share them. `take="next"` claims the best task for each message,
+    `take="task"` the task that the message names. `agent_type` is the type that it registers: see
+    `constraints.agent_type`, and commands to `@type:…`.
     """
 
     def __init__(
@@ -60,6 +69,10 @@ class Worker:
         region: str | None = None,
         lease: float = limits.LEASE,
         grace: float = limits.WORKER_GRACE,
+        agent_type: str = "sdk",
+        source: str | None = None,
+        pool: str = "workers",
+        take: str = "next",
     ) -> None:
         if concurrency < 1:
             raise InvalidInput(f"concurrency must be at least 1 (got {concurrency})")
@@ -71,11 +84,16 @@ class Worker:
             url, project, key=key, agent=agent, session=session, role="agent", user=user, gather=gather
         )
         self.concurrency, self.lease, self.grace = concurrency, lease, grace
-        self._capabilities = tuple(capabilities)
+        self._capabilities, self._agent_type = tuple(capabilities), agent_type
+        self._source_url, self._pool, self._take = source, pool, take
+        self._source: MessageSource | None = None
         self._who: dict[str, Any] = {"agent": agent, "session": session, "user": user, "lease": lease}
         self._filters: dict[str, Any] = {"tracks": tuple(tracks), "tags": tuple(tags), "region": region}
         self._handlers: dict[str, Handler] = {}
         self._anything: Handler | None = None
+        self._commands: dict[str, Handler] = {}
+        self._mail = MailCommands(self.client, self._commands)
+        self._running_commands = 0
         self._draining, self._stopping = threading.Event(), threading.Event()
         self._attempts: set[Attempt] = set()
         self._changed = threading.Condition()
@@ -93,11 +111,24 @@ class Worker:
 
         return register
 
+    def command(self, *actions: str) -> Callable[[C], C]:
+        """Register the function for commands with these actions, to this agent or to its type.
+
+        They come from the source, or from the agent's mail. A command is run once by one process that finds its mail
+        unread; an error is the reply to its sender.
+        """
+
+        def register(function: C) -> C:
+            self._commands |= dict.fromkeys(actions, Handler(function, inspect.iscoroutinefunction(function)))
+            return function
+
+        return register
+
     # --- running ---
 
     def run(self, *, until_empty: bool = False) -> None:
         """Run until `stop` or a signal; with `until_empty` until no task is claimable and none is running."""
-        loop = _OwnLoop() if self._has_async() else None
+        loop = OwnLoop() if self._has_async() else None
         handlers = self._on_signals() if threading.current_thread() is threading.main_thread() else {}
         try:
             claimer = self._start(until_empty, loop.loop if loop else None)
@@ -150,7 +181,7 @@ class Worker:
         known = [*self._handlers.values(), *([self._anything] if self._anything else [])]
         if not known:
             raise InvalidInput("the worker has no function to call", "decorate one with @worker.task(…)")
-        return any(handler.is_async for handler in known)
+        return any(handler.is_async for handler in (*known, *self._commands.values()))
 
     def _raise(self) -> None:
         if self._error is not None:
@@ -179,7 +210,9 @@ class Worker:
         self._draining.clear()
         self._stopping.clear()
         self._error = None
-        self.client.register(type="sdk", capabilities=self._capabilities)
+        self._source = self._open_source()
+        region = self._filters["region"]
+        self.client.register(type=self._agent_type, capabilities=self._capabilities, region=region)
         for sent in outbox.Outbox(self.client.transport.url, os.environ).flush(self.client):
             said = sent.outcome.outcome if sent.outcome else sent.error
             log.info("%s: from the outbox, sent again: %s", sent.finished.key, said)
@@ -195,6 +228,8 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 raised where the worker was started
             self._error = error
         finally:
+            if self._source is not None:
+                self._source.close()
             self._finish()
             renewer.close()
             with suppress(TenureError):
@@ -202,20 +237,23 @@ class Worker:
 
     def _claim_on(self, until_empty: bool, renewer: Renewer, loop: asyncio.AbstractEventLoop | None) -> None:
         pause = 0.0
-        unanswered: ClaimNext | None = None  # sent again unchanged, also for its `n`: its id stands for its content
+        unanswered: _Claim | None = None  # sent again unchanged, also for its `n`: its id stands for its content
         while (free := self._free()) is not None:
-            is_idle = free == self.concurrency
-            command = unanswered or self._next_claim(free)
+            is_last = until_empty and free == self.concurrency  # nothing runs: end where there is no task either
             try:
-                wait = 0.0 if until_empty and is_idle else limits.WORKER_POLL
-                outcome = self.client.claim_or_wait(command, wait, is_wanted=self._is_wanted(free, until_empty))
+                if self._commands and self._start_command(loop):
+                    continue
+                claim = unanswered = unanswered or self._asked_for(free, is_last)
+                if claim is None:  # no message
+                    pause = 0.0
+                    continue
+                outcome = self._claimed(claim, free, is_last, until_empty)
                 pause = 0.0
             except TenureError as error:
-                if not may_pass(error):
+                if not (may_pass(error) or self._is_of_source(error)):
                     raise
                 pause = min(SLOWEST, pause * 2 or 0.5)
                 log.warning("no task can be claimed now: %s", error.message)
-                unanswered = command
                 self._draining.wait(pause)
                 continue
             unanswered = None
@@ -223,12 +261,87 @@ class Worker:
                 log.warning("%s: this worker ends", outcome.message)
                 self.stop()
                 return
-            if not outcome.ok and outcome.outcome != "NO_TASK":
-                self._draining.wait(DENIED)
+            self._settle(claim, outcome)
             for granted in outcome.claims or ((outcome,) if outcome.receipt else ()):
                 self._begin(granted, renewer, loop)
-            if until_empty and is_idle and not outcome.ok:
+            if is_last and claim.request is None and not outcome.ok:
                 return
+
+    def _asked_for(self, free: int, is_last: bool) -> _Claim | None:
+        """The next claim to make. With a source a message asks for it, and None means that there is none now."""
+        if self._source is None:
+            return _Claim(self._next_claim(free))
+        request = self._source.next_request(free)
+        if request is None:
+            return _Claim(self._next_claim(free)) if is_last and not self._source.commands else None
+        if request.task is None:
+            return _Claim(self._next_claim(len(request.messages) or free), request)
+        return _Claim(self._claim_of(request.task), request)
+
+    def _claimed(self, claim: _Claim, free: int, is_last: bool, until_empty: bool) -> Outcome:
+        command = claim.command
+        if isinstance(command, ClaimNext):
+            wait = 0.0 if is_last or claim.request else MAIL_EVERY if self._commands else limits.WORKER_POLL
+            return self.client.claim_or_wait(command, wait, is_wanted=self._is_wanted(free, until_empty))
+        try:
+            lack = self._lacks_function(command.task)
+            return Outcome(outcome="DENIED_CAPABILITY", message=lack) if lack else self.client.do(command)
+        except NotFound as error:
+            return Outcome(outcome="NOT_FOUND", message=error.message)
+
+    def _settle(self, claim: _Claim, outcome: Outcome) -> None:
+        if claim.request is not None:
+            assert self._source is not None
+            self._source.settle(claim.request, outcome)
+        elif not outcome.ok and outcome.outcome != "NO_TASK":
+            self._draining.wait(DENIED)
+
+    def _claim_of(self, task: str) -> ClaimTask:
+        request_id = self._random.token(16).hex()
+        return ClaimTask(project=self.client.project, **self._who, task=task, request_id=request_id)
+
+    def _lacks_function(self, task: str) -> str | None:
+        """Why this worker does not claim the task that a message names. Raises NotFound."""
+        about, tracks, tags = self.client.show(task), self._filters["tracks"], self._filters["tags"]
+        if self._anything is None and about["type"] not in self._handlers:
+            return f"no function is for tasks of type {about['type']}"
+        if (tracks and about["track"] not in tracks) or not set(tags) <= set(about.get("tags", ())):
+            return f"{about['key']} has another track or other tags than this worker takes"
+        return None
+
+    # --- the source, and commands ---
+
+    def _open_source(self) -> MessageSource | None:
+        if self._source_url is None:
+            return None
+        from tenure.client.worker.message_source import MessageSource, check_take
+        from tenure.sinks.subscriptions import Subscription
+
+        own = (self._agent_type, self.client.agent) if self._commands else (None, None)
+        subscription = Subscription(self._pool, self.concurrency, *own).checked()
+        return MessageSource(self._source_url, subscription, self.client.project, check_take(self._take))
+
+    def _is_of_source(self, error: TenureError) -> bool:
+        return self._source is not None and error.code == "SINK_UNAVAILABLE"
+
+    def _start_command(self, loop: asyncio.AbstractEventLoop | None) -> bool:
+        """Start a command that waits; whether there was one."""
+        context = self._mail.next(self._source)
+        if context is None:
+            return False
+
+        def run() -> None:
+            try:
+                self._mail.run(context, loop)
+            finally:
+                with self._changed:
+                    self._running_commands -= 1
+                    self._changed.notify_all()
+
+        with self._changed:
+            self._running_commands += 1
+        threading.Thread(target=run, name=f"command {context.action}", daemon=True).start()
+        return True
 
     def _next_claim(self, n: int) -> ClaimNext:
         types = () if self._anything else tuple(self._handlers)
@@ -242,21 +355,27 @@ class Worker:
         def is_wanted() -> bool:
             if self._draining.is_set():
                 return False
-            return not until_empty or self.concurrency - len(self._attempts) == free
+            return not until_empty or self.concurrency - self._busy == free
 
         return is_wanted
 
     def _free(self) -> int | None:
         """Wait for a free slot and return their number; None when the worker stops."""
         with self._changed:
-            while not self._draining.is_set() and len(self._attempts) >= self.concurrency:
+            while not self._draining.is_set() and self._busy >= self.concurrency:
                 self._changed.wait(GLANCE)  # a signal only sets a flag
-            return None if self._draining.is_set() else self.concurrency - len(self._attempts)
+            return None if self._draining.is_set() else self.concurrency - self._busy
+
+    @property
+    def _busy(self) -> int:
+        return len(self._attempts) + self._running_commands
 
     def _begin(self, granted: Outcome, renewer: Renewer, loop: asyncio.AbstractEventLoop | None) -> None:
         assert granted.task is not None
         handler = self._handlers.get(granted.task["type"]) or self._anything
-        assert handler is not None, "a type that was not asked for"
+        if handler is None:  # its type was edited after a message named it
+            self.client.release(str(granted.receipt), f"no function is for tasks of type {granted.task['type']}")
+            return
         attempt = Attempt(self.client, granted, self.lease, renewer, loop)
         with self._changed:
             self._attempts.add(attempt)
@@ -278,13 +397,13 @@ class Worker:
     def _finish(self) -> None:
         """Wait for the running attempts; after `stop(now=True)` no longer than the grace period."""
         with self._changed:
-            while self._attempts and not self._stopping.is_set():
+            while self._busy and not self._stopping.is_set():
                 self._changed.wait(GLANCE)
             running = list(self._attempts)
         for attempt in running:
             attempt.interrupt()
         with self._changed:
-            self._changed.wait_for(lambda: not self._attempts, self.grace)
+            self._changed.wait_for(lambda: not self._busy, self.grace)
             left = list(self._attempts)
         for attempt in left:  # a thread cannot be ended: its task is released without it
             attempt.abandoned.set()
@@ -293,20 +412,6 @@ class Worker:
                 self.client.release(attempt.claim.receipt, "the worker was stopped")
 
 
-class _OwnLoop:
-    """An event loop in its own thread, for async functions of a worker that was started without one."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="tenure-loop", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-
-    def close(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(limits.WORKER_GRACE)
-        if not self._thread.is_alive():
-            self.loop.close()
+class _Claim(NamedTuple):
+    command: ClaimNext | ClaimTask
+    request: ClaimRequest | None = None  # the messages that asked for it

@@ -10,6 +10,7 @@ from typing import Any, Union
 
 from tenure.core.commands.budget_commands import MoveBudget, RemoveBudget, SetBudget
 from tenure.core.commands.command import OWNER, Command, Principal
+from tenure.core.commands.fact_commands import Emit, FilesChanged
 from tenure.core.commands.graph_commands import (
     Add,
     Dependency,
@@ -62,6 +63,7 @@ from tenure.core.commands.operator_commands import (
     StopLine,
     Undo,
 )
+from tenure.core.commands.relay_commands import PauseRelay, RemoveRelay, ResumeRelay, RewindRelay
 from tenure.core.commands.source_commands import (
     Deliver,
     PauseSchedule,
@@ -94,6 +96,15 @@ from tenure.core.commands.team_commands import (
     Unreserve,
 )
 from tenure.core.commands.validation_commands import Approve, Judge, Reject, RenewValidation, TakeValidation, Undecide
+from tenure.core.commands.webhook_commands import (
+    PauseWebhook,
+    RemoveWebhook,
+    ReplayWebhook,
+    ResumeWebhook,
+    RotateWebhook,
+    SetWebhook,
+    TestWebhook,
+)
 
 ALL: tuple[type[Command], ...] = tuple(Command.__subclasses__())
 AnyCommand: Any = Union[ALL]  # noqa: UP007  # what a decoder of any of them takes

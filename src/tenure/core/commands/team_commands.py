@@ -89,7 +89,10 @@ class Gone(Command, frozen=True, kw_only=True, tag="gone"):
 
 
 class Send(Command, frozen=True, kw_only=True, tag="send"):
-    """Send mail to an agent, or to `@all`, `@idle`, `@leader`, `@track:B`."""
+    """Send mail to an agent, or to `@all`, `@idle`, `@leader`, `@track:B`, `@type:claude-code`.
+
+    With an `action` it is a command for programs: brokers carry it to a worker of that type.
+    """
 
     declaration: ClassVar = Declaration("mail", "agent", "POST", PROJECT + "/messages", speaks_for="sender")
 
@@ -98,6 +101,8 @@ class Send(Command, frozen=True, kw_only=True, tag="send"):
     to: str = "@all"
     type: str = "chat"
     reply_to: str | None = None
+    action: str | None = None
+    expires: float | None = None  # seconds until it is no longer worth acting on
 
 
 class Read(Command, frozen=True, kw_only=True, tag="read"):

@@ -33,6 +33,7 @@ from tenure.core.views.model_views import (
     SizeView,
 )
 from tenure.core.views.project_views import EventView, GaugesView, LeaderView, OverviewView, StatusView, TrackView
+from tenure.core.views.relay_views import DeliveryView, RelayView, WebhookView
 from tenure.core.views.source_views import ScheduleInFull, ScheduleView, TriggerInFull, TriggerView, WatchedView
 from tenure.core.views.task_views import (
     ArtifactView,
@@ -67,6 +68,10 @@ from tenure.core.views.team_views import (
 
 OF: dict[type[q.Query], Any] = {
     q.Projects: list[str],
+    q.Relays: list[RelayView],
+    q.Webhooks: list[WebhookView],
+    q.ShowWebhook: WebhookView,
+    q.Deliveries: list[DeliveryView],
     q.Status: StatusView,
     q.Overview: OverviewView,
     q.Gauges: list[GaugesView],
@@ -123,6 +128,7 @@ IN_OUTCOME: dict[str, Any] = {
     "artifact": ArtifactView,
     "artifacts": list[ArtifactView],
     "key": KeyView,
+    "webhook": WebhookView,
     "budget": BudgetView,
     "shortage": ShortageView,
     "schedule": ScheduleView,

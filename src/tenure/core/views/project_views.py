@@ -77,6 +77,7 @@ class EventView(TypedDict):
     details: NotRequired[dict[str, Any]]
     trace_id: NotRequired[str]
     causation_id: NotRequired[str]
+    notice: NotRequired[Annotated[str, Meta(description="the kind of notice to people that it is, if any")]]
 
 
 class DepthView(TypedDict):
@@ -212,6 +213,15 @@ class CoordinatorView(TypedDict):
     now: Instant
 
 
+class SinkHealth(TypedDict):
+    """How far a sink is behind."""
+
+    name: str
+    state: str
+    lag: Annotated[float, Meta(description="seconds since the oldest event that is not sent")]
+    lag_events: int
+
+
 class CoordinatorHealth(TypedDict):
     """Whether a process leads, on any server."""
 
@@ -224,6 +234,7 @@ class CoordinatorHealth(TypedDict):
     lease: float | None
     store: str
     here: bool
+    sinks: Sequence[SinkHealth]
 
 
 class RecoveredProject(TypedDict):

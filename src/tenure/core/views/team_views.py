@@ -53,6 +53,8 @@ _Mail = TypedDict(
         "to": str,
         "type": Annotated[str, Meta(extra_json_schema={"enum": list(team.MESSAGE_TYPES)})],
         "text": str,
+        "action": Annotated[str | None, Meta(description="of a command for programs")],
+        "expires_at": Instant | None,
         "reply_to": str | None,
         "sent_at": Instant,
     },

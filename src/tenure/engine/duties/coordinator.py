@@ -91,6 +91,18 @@ class Coordinator:
         led = self._led
         return led.term if led is not None and self._monotonic() < self._good_until else None
 
+    def led(self) -> LeaderEngine | None:
+        """The engine of the current term, for other threads of this process: it never renews the lease.
+
+        None where this process does not lead, or cannot know whether it still does.
+        """
+        term = self.term
+        return None if term is None else LeaderEngine(self.engine, self.instance, term, partial(self._check_term, term))
+
+    def _check_term(self, term: int) -> None:
+        if self.term != term:
+            raise Refused(Outcome(outcome="STALE_TERM", message=f"term {term} is over, or may be"))
+
     @property
     def cycles(self) -> Cycles:
         return self._cycles

@@ -27,6 +27,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Cycles, Leader, replace
 from tenure.engine.artifacts import retention
 from tenure.engine.duties import sweep
+from tenure.engine.relay import lag
 from tenure.engine.runtime.effects import PAGE, Report
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
@@ -80,6 +81,7 @@ DUTIES: dict[str, Duty] = {
     "schedules": Duty(SECOND, schedules.projects_due, schedules.fire, schedules.first_due),
     "triggers": Duty(SECOND, trigger_duty.projects_with_news, trigger_duty.hear),  # before the archive drops events
     "watch": Duty(60 * SECOND, failure_watch.projects_watched, failure_watch.investigate),
+    "relays": Duty(60 * SECOND, lag.stores_behind, lag.cut_off),
     "tidy": Duty(10 * SECOND, _untidy, sweep.tidy),
     "archive": Duty(60 * SECOND, lambda engine, _: sweep.projects(engine), sweep.archive),
     "artifacts": Duty(600 * SECOND, _idle, retention.drop),

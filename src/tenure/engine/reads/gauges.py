@@ -14,8 +14,8 @@ from tenure.core import budgets, inputs, lifecycle, limits, priority
 from tenure.core import queries as q
 from tenure.core.filters import Present, Range
 from tenure.core.money import NANO
-from tenure.core.records import Agent, Budget, Cursor, Project, Task, Track
-from tenure.engine.archive.log_readers import holding_back
+from tenure.core.records import Agent, Budget, Project, Task, Track
+from tenure.engine.archive.log_readers import holding_back, places_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _budget(work: UnitOfWork, projects: Sequence[str]) -> MoneyView | None:
 def _readers(work: UnitOfWork, project: str) -> dict[str, float]:
     """How long each reader has held the archive back."""
     behind = holding_back(work, project)
-    names = [cursor.id for cursor in work.tx.find(Cursor, {"project": project})]
+    names = places_of(work, project)
     return {name: max(0, work.now - behind[name].time) / inputs.SECOND if name in behind else 0.0 for name in names}
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
     from tenure.engine.runtime.unit_of_work import Reads
 
-_WITHOUT_PROJECT = frozenset({q.Projects, q.Gauges, q.Keys})
+_WITHOUT_PROJECT = frozenset({q.Projects, q.Gauges, q.Keys, q.Relays})
 
 
 def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> Any:
@@ -65,6 +65,10 @@ def reads_of(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
             from tenure.engine.models.model_reads import READS
         case "budgets":
             from tenure.engine.budgets.budget_reads import READS
+        case "webhooks":
+            from tenure.engine.relay.webhook_verbs import READS
+        case "relays":
+            from tenure.engine.relay.relay_verbs import READS
         case "api_keys":
             from tenure.engine.verbs.api_keys import READS
         case "schedules":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tenure.core import archive, claims, graph, inputs, lifecycle, limits, roles, team
+from tenure.core import archive, claims, graph, inputs, lifecycle, limits, notices, roles, team
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.event_text import event_text
@@ -513,6 +513,9 @@ def log(
 def event_view(event: Event) -> v.EventView:
     """An event with its sentence, without the patch that only replay needs and without fields that are not set."""
     fields: Any = {f: x for f, x in _fields(event).items() if f != "patch" and x not in (None, "", {})}
+    notice = notices.kind_of(event)
+    if notice is not None:
+        fields["notice"] = notice
     return {**fields, "text": event_text(event)}  # type: ignore[typeddict-item]
 
 

@@ -11,6 +11,7 @@ from tenure.core.errors import Bug
 
 if TYPE_CHECKING:
     from tenure.artifacts.port import Artifacts
+    from tenure.core.sealed import Sealer
     from tenure.engine.runtime.optimistic import Optimism
 
 
@@ -50,12 +51,18 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     `artifacts` gives a project its artifact store; None: none is configured. Without `fast_path` plain tasks take the
     slow path too, even where the store has a fast one. `optimism` decides when the fast path is tried first; by default
-    each engine learns this for itself.
+    each engine learns this for itself. `sealer` seals secrets; None: this process has no master key. `allow_http`:
+    webhooks may have URLs without TLS.
     """
 
     tenant: str = "local"
     pause: Callable[[float], None] = lambda _: None
     artifacts: Callable[[str], Artifacts] | None = None
     tables: UserTables = SHIPPED_TABLES
+    sealer: Sealer | None = None
+    allow_http: bool = False
     fast_path: bool = True
     optimism: Optimism | None = None
+
+
+DEFAULT = Context()

@@ -30,7 +30,10 @@ from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Handlers, Refused, Re
 
 _KNOWN = frozenset(c.ALL)
 # The others are refused in a project that does not exist. A delivery must not reveal whether it does.
-_WITHOUT_PROJECT = frozenset({c.DefineProject, c.Deliver, c.CreateKey, c.RotateKey, c.RevokeKey, c.Lead, c.StepDown})
+_WITHOUT_PROJECT = frozenset(
+    {c.DefineProject, c.Deliver, c.CreateKey, c.RotateKey, c.RevokeKey, c.Lead, c.StepDown}
+    | {c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay}
+)
 _LOADED: Handlers = {}
 
 
@@ -86,7 +89,7 @@ def handler_of(kind: type[c.Command]) -> Callable[[UnitOfWork, Any], Outcome]:
     return _LOADED[kind]
 
 
-def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912  # one case a theme
+def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912, PLR0915  # one case a theme
     match theme:
         case "claim":
             from tenure.engine.verbs.claim import HANDLERS
@@ -132,6 +135,12 @@ def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912  # one case a theme
             from tenure.engine.sources.failure_watch import HANDLERS
         case "budgets":
             from tenure.engine.budgets.budget_verbs import HANDLERS
+        case "facts":
+            from tenure.engine.verbs.facts import HANDLERS
+        case "webhooks":
+            from tenure.engine.relay.webhook_verbs import HANDLERS
+        case "relays":
+            from tenure.engine.relay.relay_verbs import HANDLERS
         case "api_keys":
             from tenure.engine.verbs.api_keys import HANDLERS
         case _:
@@ -180,6 +189,8 @@ REMEMBER_THEMSELVES = (
     c.SetTrigger,
     c.RotateSecret,
     c.TryTrigger,
+    c.SetWebhook,
+    c.RotateWebhook,
     c.Deliver,
 )
 _OF_A_TASK = ("id", "key", "ref", "title", "state")  # what a repeat returns of each created task

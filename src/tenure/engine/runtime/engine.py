@@ -14,7 +14,7 @@ from tenure.core.errors import ClockJump, Conflict, InvalidInput, TenureError, T
 from tenure.core.outcomes import Outcome
 from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, NeedsEvidence, collect
 from tenure.engine.runtime.batch_reads import expected, read_ahead, read_holders
-from tenure.engine.runtime.context import NO_RANDOM, Context, Random
+from tenure.engine.runtime.context import DEFAULT, NO_RANDOM, Context, Random
 from tenure.engine.runtime.decision import decided, is_known
 from tenure.engine.runtime.effects import PAGE, Report, settle_due, settle_overdue
 from tenure.engine.runtime.unit_of_work import Answer, Deferred, NeedsMoreLocks, Reply, RunAgain, UnitOfWork
@@ -29,7 +29,6 @@ TRIES = 10  # attempts of a transaction whose rows changed meanwhile
 TRIES_OF_A_PART = 2  # for each part, after the whole batch has failed
 MOST_TURNS = limits.RESTARTS
 ROUNDS = 5  # of collecting evidence: each round may need something else
-DEFAULT = Context()
 
 
 class CheckedCommand(NamedTuple):
@@ -291,7 +290,7 @@ class Engine:
 
     def _begin(self, tx: Transaction) -> UnitOfWork:
         """Runs first in a write transaction, before settling; a leader proves its term here: see `LeaderEngine`."""
-        return UnitOfWork(tx, self.random, self.context.tables)
+        return UnitOfWork(tx, self.random, self.context)
 
     def sweep(self, project: str | None = None) -> Report:
         """Settle due rows, in one project or all. Makes events prompt; no answer depends on it."""
@@ -335,7 +334,7 @@ class Engine:
         with self.store.begin(self.tenant, write=False) as tx:
             if follows:
                 tx.lock("log", ())
-            work = UnitOfWork(tx, self.random, self.context.tables)
+            work = UnitOfWork(tx, self.random, self.context)
             settle_due(work, projects, Report())
             yield work
 

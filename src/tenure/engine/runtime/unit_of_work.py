@@ -23,7 +23,7 @@ from tenure.core.queries import Query
 from tenure.core.records import KINDS, Claim, Reservation, Row, Task, replace
 from tenure.core.settle import stamp
 from tenure.engine.checks.evidence import Evidence, Question
-from tenure.engine.runtime.context import SHIPPED_TABLES, Random, UserTables
+from tenure.engine.runtime.context import DEFAULT, Context, Random
 from tenure.engine.runtime.rows import UNREAD, Key, Rows
 from tenure.stores.port import Change, Transaction
 
@@ -66,9 +66,9 @@ class FastPathTries(Tries):
 
 
 class UnitOfWork(Rows):
-    def __init__(self, tx: Transaction, random: Random, tables: UserTables = SHIPPED_TABLES) -> None:
+    def __init__(self, tx: Transaction, random: Random, context: Context = DEFAULT) -> None:
         super().__init__(tx)
-        self.random, self.tables = random, tables
+        self.random, self.context, self.tables = random, context, context.tables
         self.now = tx.now
         self.instant = tx.now  # the time of a change: earlier than `now` while settling
         self.epoch = tx.epoch

@@ -29,7 +29,7 @@ def known_agent(work: UnitOfWork, project: str, name: str, type: str | None = No
         ids.check_name(name, "agent")
         agent = Agent(project=project, id=name, registered_at=work.now, last_seen=work.now)
         if type:
-            agent = replace(agent, type=type)
+            agent = replace(agent, type=inputs.check_agent_type(type, "agent type"))
         work.record("agent.registered", agent, project=project, agent=name)
         return agent
     return seen(work, agent)
@@ -102,6 +102,7 @@ def _check_session_limit(work: UnitOfWork, project: Project) -> None:
 def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
     project = project_of(work, cmd.project)
     ids.check_name(cmd.agent, "agent")
+    inputs.check_agent_type(cmd.type, "agent type")
     for what in ("capabilities", "models", "tracks"):
         inputs.check_list(getattr(cmd, what), what)
     if cmd.max_concurrent_tasks is not None and cmd.max_concurrent_tasks < 1:

@@ -25,11 +25,17 @@ def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
         ids.check_name(cmd.to, "recipient")
     if cmd.reply_to is not None and not work.find(Message, {"project": cmd.project, "message": cmd.reply_to}, limit=1):
         raise NotFound(f"no message {cmd.reply_to[:80]!r} to reply to")
+    expires_at = None if cmd.expires is None else work.now + inputs.micros(cmd.expires, "expires")
+    if cmd.action is not None:
+        ids.check_name(cmd.action, "action")
     to = _recipients(work, cmd)
     message = work.new_id("msg")
-    said = fields_of(cmd, "project sender type text reply_to") | {"address": cmd.to, "sent_at": work.now}
+    said = fields_of(cmd, "project sender type text reply_to action")
+    said |= {"address": cmd.to, "sent_at": work.now, "expires_at": expires_at}
     rows = [Message(id=f"{message}:{name}", message=message, recipient=name, **said) for name in to]
-    details = {"message": message, "to": cmd.to, "recipients": list(to), "type": cmd.type}
+    details: dict[str, Any] = {"message": message, "to": cmd.to, "recipients": list(to), "type": cmd.type}
+    if cmd.action is not None:  # a broker carries it even where no agent of the type is registered
+        details |= fields_of(cmd, "action text reply_to") | {"expires_at": expires_at}
     work.record("message.sent", *rows, project=cmd.project, agent=cmd.sender, details=details)
     text = f"sent to {len(to)} agent{'' if len(to) == 1 else 's'}"
     sent = tuple(view(m) for m in rows[:1])
@@ -67,7 +73,7 @@ def read(work: UnitOfWork, cmd: commands.Read) -> Outcome:
 
 
 def view(message: Message) -> MessageView:
-    fields = fields_of(message, "type text reply_to sent_at read_at")
+    fields = fields_of(message, "type text action expires_at reply_to sent_at read_at")
     said: MessageView = {"id": message.message, "from": message.sender, "to": message.address} | fields
     return said
 

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from tenure.client.routes import AS_JSON, OF_ERROR, OF_KIND, OF_OUTCOME, P, Route
-from tenure.client.wire import is_instant
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core import roles, views
+from tenure.core.instants import is_instant
 from tenure.server.openapi import examples
 from tenure.server.openapi.bounds import Schema, bounded_query
 from tenure.server.openapi.schemas import ASKED, body_of, body_ref, in_path, ref, view_of
@@ -31,6 +31,8 @@ IN_PATH = {
     "scope": "which budget: `tenant`, `project`, `dag:ID`, `task:KEY` or `agent:NAME`",
     "schedule": "the name of the schedule",
     "trigger": "the name of the trigger",
+    "webhook": "the name of the webhook",
+    "sink": "the name of the sink",
     "name": "the artifact's name, for example `reports/summary.md`",
 }
 MEANINGS = {

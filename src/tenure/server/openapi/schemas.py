@@ -14,10 +14,10 @@ from typing import Any, get_args
 import msgspec
 
 from tenure.client.routes import COMMANDS, QUERIES, Route
-from tenure.client.wire import is_instant
 from tenure.core import commands as c
 from tenure.core import inputs, views
 from tenure.core import queries as q
+from tenure.core.instants import is_instant
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.views import project_views, team_views
 from tenure.server.openapi.bounds import Schema, bounded

@@ -1,6 +1,7 @@
 -- 0001_initial da6b7d4e25e56e458c05ec4d915c6dd267e16121ca78d06c4057097a23196ee5 since 0.1.0
 -- 0002_fence 53b32e8c60c724f8ff6e5d5954d56260e57ca2c8082d45841a9561c241a3bf1d since 0.2.0
 -- 0003_names 7050d35236a3e8a7c19daba27fd4978661a941494fbc35bc7785c474b7735d63 since 0.2.0
+-- 0004_messaging 973f8f0887a5fa7d8ee21994390e61ce1dd59afbf3c9cf06b1e67b0a0cc01c58 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -282,6 +283,19 @@ CREATE TABLE dag (
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
+-- table data_key of data_key
+CREATE TABLE data_key (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    wrapped BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    retired_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_data_key_1 of data_key
+
 -- table dead_letter of dead_letter
 CREATE TABLE dead_letter (
     tenant TEXT NOT NULL,
@@ -303,6 +317,36 @@ CREATE TABLE dead_letter (
 ) STRICT;
 
 -- index sqlite_autoindex_dead_letter_1 of dead_letter
+
+-- table delivery of delivery
+CREATE TABLE delivery (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    webhook TEXT NOT NULL,
+    message TEXT NOT NULL,
+    event TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    task TEXT,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    parked_at INTEGER,
+    tries INTEGER NOT NULL,
+    first_at INTEGER,
+    tried_at INTEGER,
+    next_at INTEGER,
+    status INTEGER,
+    error TEXT,
+    duration INTEGER,
+    body BLOB NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index delivery_of_webhook of delivery
+CREATE INDEX delivery_of_webhook ON delivery (tenant, project, webhook, state, sequence, id);
+
+-- index sqlite_autoindex_delivery_1 of delivery
 
 -- table edge of edge
 CREATE TABLE edge (
@@ -427,7 +471,7 @@ CREATE TABLE message (
     text TEXT NOT NULL,
     reply_to TEXT,
     sent_at INTEGER NOT NULL,
-    read_at INTEGER,
+    read_at INTEGER, action TEXT, expires_at INTEGER,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 
@@ -603,6 +647,29 @@ CREATE TABLE session (
 -- index session_open of session
 CREATE INDEX session_open ON session (tenant, project, agent, id) WHERE ended_at IS NULL;
 
+-- table sink of sink
+CREATE TABLE sink (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    projects TEXT NOT NULL,
+    max_lag INTEGER NOT NULL,
+    identity TEXT,
+    paused_at INTEGER,
+    paused_by TEXT,
+    cut_off_at INTEGER,
+    sent INTEGER NOT NULL,
+    sent_at INTEGER,
+    error TEXT,
+    error_at INTEGER,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_sink_1 of sink
+
 -- table sqlite_stat1 of sqlite_stat1
 CREATE TABLE sqlite_stat1(tbl,idx,stat);
 
@@ -696,7 +763,7 @@ CREATE TABLE task (
     band INTEGER NOT NULL,
     rank INTEGER NOT NULL,
     due_at INTEGER,
-    plain INTEGER NOT NULL, pauses TEXT NOT NULL DEFAULT '[]', cancelled TEXT, failures TEXT NOT NULL DEFAULT '[]', brief_number INTEGER NOT NULL DEFAULT 1, reserved INTEGER NOT NULL DEFAULT 0, unseen_since INTEGER,
+    plain INTEGER NOT NULL, pauses TEXT NOT NULL DEFAULT '[]', cancelled TEXT, failures TEXT NOT NULL DEFAULT '[]', brief_number INTEGER NOT NULL DEFAULT 1, reserved INTEGER NOT NULL DEFAULT 0, unseen_since INTEGER, agent_type TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 
@@ -884,3 +951,41 @@ CREATE TABLE web_session (
 
 -- index web_session_expires of web_session
 CREATE INDEX web_session_expires ON web_session (tenant, project, expires_at);
+
+-- table webhook of webhook
+CREATE TABLE webhook (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    url TEXT NOT NULL,
+    kinds TEXT NOT NULL,
+    filter TEXT NOT NULL,
+    enabled INTEGER NOT NULL,
+    disabled_for TEXT,
+    disabled_at INTEGER,
+    secret BLOB NOT NULL,
+    previous BLOB NOT NULL,
+    previous_until INTEGER,
+    request_id TEXT,
+    request_hash TEXT,
+    since INTEGER NOT NULL,
+    sequence INTEGER,
+    parked INTEGER NOT NULL,
+    delivered INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    failing_since INTEGER,
+    down_since INTEGER,
+    up_at INTEGER,
+    wait_until INTEGER,
+    success_at INTEGER,
+    failure_at INTEGER,
+    status INTEGER,
+    error TEXT,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_webhook_1 of webhook

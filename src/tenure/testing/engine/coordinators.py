@@ -25,7 +25,7 @@ from tenure.engine.verbs.lead import COORDINATOR
 from tenure.stores.port import Transaction
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
-from tenure.testing.factories import PROJECT, Dice, Scene
+from tenure.testing.factories import PROJECT, SECRETS, Dice, Scene
 
 EVERY = 2 * SECOND
 THREADS = 4
@@ -50,7 +50,7 @@ class Office:
 
     def another(self, name: str, **settings: Any) -> Coordinator:
         watch = self.watches[name] = Watch()
-        return Coordinator(Engine(self.scene.store, Dice(len(self.watches))), name, watch, **settings)
+        return Coordinator(Engine(self.scene.store, Dice(len(self.watches)), SECRETS), name, watch, **settings)
 
     def pass_time(self, seconds: float) -> None:
         """For everybody: the store's clock, and all watches."""

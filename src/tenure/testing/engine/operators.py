@@ -467,11 +467,15 @@ def some_command(kind: type[c.Command], key: str) -> c.Command:
         "processes": (), "source": "project", "target": "agent:ann", "amount": "1",
         "schedule": "s", "trigger": "t", "cron": "* * * * *", "on": "webhook", "headers": {}, "body": b"",
         "template": c.Template(tasks=(NewTask(title="x"),)), "digest": "d" * 64, "size": 1, "since": 0,
+        "sink": "s", "webhook": "w", "url": "https://example.com/", "paths": ("a",), "to": "@all",
     }  # fmt: skip
     wanted = {f: fields[f] for f in kind.__struct_fields__ if f in fields}
     if kind is c.Add:
         wanted["task"] = NewTask(title="x")
     if kind in (c.Lead, c.StepDown):
         wanted["agent"] = True
-    is_of_store = kind in (c.CreateKey, c.RotateKey, c.RevokeKey)
+    if kind is c.RewindRelay:
+        wanted = {"sink": "s", "to": 0}
+    of_store = (c.CreateKey, c.RotateKey, c.RevokeKey, c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay)
+    is_of_store = kind in of_store
     return kind(project="" if is_of_store else PROJECT, **wanted)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tenure.core import commands as c
+from tenure.core import queries as q
+from tenure.core.errors import InvalidInput
+from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
-from tenure.testing.factories import Scene
+from tenure.testing.factories import PROJECT, Scene
 
 HOUR = 3_600_000_000
 
@@ -153,6 +156,50 @@ class Order(Stage):
         assert scene.claim(bound, "ann").outcome == "DENIED_CAPABILITY"
         assert scene.next("ann").outcome == "NO_TASK"
         assert scene.next_keys(1, "bo") == [bound]
+
+    def test_work_for_one_agent_type_is_claimed_by_agents_of_that_type(self, scene: Scene) -> None:
+        reviewed = scene.add(constraints={"agent_type": "reviewer"})
+        scene.do(c.Register, agent="ann", type="coder")
+        scene.do(c.Register, agent="bo", type="reviewer")
+        denied = scene.claim(reviewed, "ann")
+        assert (denied.outcome, "type reviewer" in denied.message) == ("DENIED_CAPABILITY", True)
+        assert scene.next("ann").outcome == "NO_TASK"
+        why = {
+            one["agent"]: one["why_not"]
+            for one in read_query(scene.engine, q.Why(project=PROJECT, task=reviewed))["agents"]
+        }
+        assert why == {"ann": ["has the type coder; it needs an agent of type reviewer"], "bo": []}
+        anyones = scene.add()
+        assert scene.next_keys(2, "ann") == [anyones]
+        assert scene.next_keys(2, "bo") == [reviewed]
+
+    def test_many_claims_at_once_keep_to_the_agent_type(self, scene: Scene) -> None:
+        for name in ("coder", "reviewer"):
+            scene.do(c.Register, agent=name, type=name)
+        keys = {name: [scene.add(constraints={"agent_type": name}) for _ in range(3)] for name in ("coder", "reviewer")}
+        for name, own in keys.items():
+            assert scene.next_keys(9, name) == own
+
+    def test_an_edit_changes_which_agent_type_may_claim(self, scene: Scene) -> None:
+        key = scene.add(constraints={"agent_type": "reviewer"})
+        scene.do(c.Edit, task=key, changes={"constraints": {"agent_type": "coder"}})
+        scene.do(c.Register, agent="ann", type="coder")
+        assert scene.next_keys(1, "ann") == [key]
+
+    def test_an_agent_that_claims_for_the_first_time_has_the_type_it_says(self, scene: Scene) -> None:
+        key = scene.add(constraints={"agent_type": "reviewer"})
+        assert scene.next("new", agent_type="coder").outcome == "NO_TASK"
+        assert scene.next_keys(1, "newer", agent_type="reviewer") == [key]
+
+    def test_the_name_of_mailboxes_is_refused_as_an_agent_type(self, scene: Scene) -> None:
+        with pytest.raises(InvalidInput, match="instance"):
+            scene.do(c.Register, agent="ann", type="instance")
+        with pytest.raises(InvalidInput, match=r"constraints\.agent_type"):
+            scene.add(constraints={"agent_type": "instance"})
+        with pytest.raises(InvalidInput, match=r"constraints\.agent_type"):
+            scene.add(constraints={"agent_type": "a|b"})
+        with pytest.raises(InvalidInput, match="instance"):
+            scene.next("ann", agent_type="instance")
 
     def test_filters_by_track_type_and_tags(self, scene: Scene) -> None:
         a = scene.add(track="B", type="review", tags=("x", "y"))

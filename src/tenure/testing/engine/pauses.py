@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tenure.core import commands as c
+from tenure.core import notices
+from tenure.core import queries as q
 from tenure.engine.reads import tasks, why
+from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.budgets import spend
 from tenure.testing.engine.spending import look
 from tenure.testing.engine.stage import Stage
-from tenure.testing.factories import Scene
+from tenure.testing.factories import PROJECT, Scene
 
 
 def causes(scene: Scene, key: str) -> list[str]:
@@ -64,6 +67,15 @@ class Pauses(Stage):
         assert scene.do(c.Resume, task=key, budget=True).state == "ready"
         (resumed,) = scene.events(kind="task.resumed")
         assert resumed.details["lifted"] == ["budget"]
+
+    def test_the_log_marks_pauses_that_need_a_person_as_notices(self, scene: Scene) -> None:
+        scene.do(c.Pause, task=asked(scene), reason="wait")
+        overspent(scene)
+        log = read_query(scene.engine, q.Log(project=PROJECT, kind=tuple(notices.EVENTS)))
+        marked = [(event["kind"], event.get("notice")) for event in log]
+        assert marked == [
+            ("task.question", notices.REVIEW), ("task.paused", None), ("task.paused", notices.BUDGET_PAUSE),
+        ]  # fmt: skip
 
     def test_an_answer_lifts_the_question_and_nothing_else(self, scene: Scene) -> None:
         key = asked(scene)

@@ -12,7 +12,7 @@ from tenure.core import queries as q
 from tenure.core import roles
 from tenure.core.commands import NewTask, Principal
 from tenure.core.errors import NotAllowed, NotFound
-from tenure.core.records import Project, Session
+from tenure.core.records import Project, Session, Sink
 from tenure.engine.reads.query_table import read_query
 from tenure.engine.runtime.engine import checked_command
 from tenure.testing.engine.operators import some_command
@@ -21,7 +21,8 @@ from tenure.testing.factories import PROJECT, Scene, code_of
 
 ANN = Principal(role="agent", agent="ann", user="fleet", is_proven=True, key="k-ann")
 BO = Principal(role="agent", agent="bo", user="fleet", is_proven=True, key="k-bo")
-OF_STORE = (c.CreateKey, c.RotateKey, c.RevokeKey)
+RELAYS = (c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay)
+OF_STORE = (c.CreateKey, c.RotateKey, c.RevokeKey, *RELAYS)
 
 
 class Reach(Stage):
@@ -52,7 +53,7 @@ class Reach(Stage):
     def test_another_project_looks_unknown_to_every_look(self, scene: Scene) -> None:
         key = scene.add()
         outsider = Principal(role="owner", projects=("mine",))
-        for kind in set(q.ALL) - {q.Projects, q.Keys}:
+        for kind in set(q.ALL) - {q.Projects, q.Keys, q.Relays}:
             more = {"dag": "d"} if kind is q.ShowDag else {}
             with pytest.raises(NotFound, match="no project"):
                 read_query(scene.engine, some_query(kind, key, **more), outsider)
@@ -76,6 +77,18 @@ class Reach(Stage):
         here = Principal(role="admin", projects=(PROJECT,))
         assert code_of(scene.try_to(c.Lead, holder="x", by=here)) == "NOT_ALLOWED"
 
+    def test_a_key_for_some_projects_neither_sees_nor_touches_relays(self, scene: Scene) -> None:
+        here, all_over = Principal(role="admin", projects=(PROJECT,)), Principal(role="admin")
+        row = Sink(project="", id="nats", sequence=0, created_at=scene.now)
+        scene.engine.transact((), lambda work: work.put(row))
+        for kind in RELAYS:
+            (answer,) = scene.run(kind(sink="nats"), by=here)
+            assert isinstance(answer, NotAllowed), kind
+        with pytest.raises(NotAllowed, match="all projects"):
+            read_query(scene.engine, q.Relays(), here)
+        (seen,) = read_query(scene.engine, q.Relays(), all_over)
+        assert (seen["name"], seen["paused_at"]) == ("nats", None)
+
     def test_the_short_way_of_claims_asks_for_the_project_of_each(self, scene: Scene) -> None:
         scene.do(c.Register, agent="ann", session="s")  # the fast path grants to known agents alone
         for _ in range(3):
@@ -95,7 +108,7 @@ class Reach(Stage):
             assert isinstance(answer, NotAllowed), kind
         scene.take(key, "ann")
         scene.do(c.SetBudget, scope="project", usd="5")
-        scene.run(some_command(c.SetSchedule, key), some_command(c.SetTrigger, key))
+        scene.run(some_command(c.SetSchedule, key), some_command(c.SetTrigger, key), some_command(c.SetWebhook, key))
         for seen in set(q.ALL) - {*roles.QUERIES_NEED, q.ShowDag}:
             read_query(scene.engine, some_query(seen, key), viewer)
         for kept_from in roles.QUERIES_NEED:
@@ -226,7 +239,7 @@ def some_query(kind: type[q.Query], key: str, **more: Any) -> q.Query:
     """A query of that kind that has an answer in a project with this task, held by ann; a dag is named by `more`."""
     fields: dict[str, Any] = {
         "task": key, "agent": "ann", "session": "s-ann", "tasks": (key,), "scope": "project", "schedule": "s",
-        "trigger": "t",
+        "trigger": "t", "webhook": "w",
     }  # fmt: skip
     needed = [field.name for field in msgspec.structs.fields(kind) if field.required]
     return kind(project=PROJECT, **{name: fields[name] for name in needed if name in fields} | more)

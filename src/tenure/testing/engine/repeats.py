@@ -333,7 +333,12 @@ class Repeats(Stage):
     def test_an_unknown_project_is_not_found_by_any_command(self, scene: Scene) -> None:
         before = scene.tables()
         for kind in roles.NEEDS:
-            if kind not in (c.DefineProject, c.Deliver):  # a stranger is told of webhooks only what a signature proves
+            of_store = (c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay)
+            if kind not in (
+                c.DefineProject,
+                c.Deliver,
+                *of_store,
+            ):  # a stranger is told of webhooks only what a signature proves
                 (answer,) = scene.run(replace(some_command(kind, "A-001"), project="nowhere"))
                 assert isinstance(answer, NotFound), kind
                 assert "nowhere" in answer.message
@@ -341,7 +346,7 @@ class Repeats(Stage):
 
     def test_an_unknown_project_is_not_found_by_any_query(self, scene: Scene) -> None:
         for kind in queries.ALL:
-            if kind in (queries.Projects, queries.Gauges, queries.Keys):  # about the whole store
+            if kind in (queries.Projects, queries.Gauges, queries.Keys, queries.Relays):  # about the whole store
                 continue
             needed = [f for f in msgspec.structs.fields(kind) if f.required and f.name != "project"]
             values = {f.name: msgspec.convert(["x"] if f.name == "tasks" else "x", f.type) for f in needed}

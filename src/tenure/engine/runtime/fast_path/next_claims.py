@@ -78,9 +78,13 @@ class _LaneCursor:
         like = (known.skills, command.capabilities, command.tracks, command.types, command.region)
         fitting = self._fitting.get(like)
         if fitting is None:
-            capabilities, tracks, region, _, _ = known.skills
+            capabilities, tracks, region, agent_type, _ = known.skills
             own = Profile(
-                command.agent, frozenset(msgspec.json.decode(capabilities)), region, tuple(msgspec.json.decode(tracks))
+                command.agent,
+                frozenset(msgspec.json.decode(capabilities)),
+                region,
+                tuple(msgspec.json.decode(tracks)),
+                agent_type,
             )
             profile = profile_for(own, command)
             fitting = [k for k, queue in enumerate(self.queues) if fits(profile, queue.lane)]

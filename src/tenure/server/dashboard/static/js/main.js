@@ -11,6 +11,7 @@ import { Coordinator } from "./pages/coordinator.js";
 import { Dag } from "./pages/dag.js";
 import { Dags } from "./pages/dags.js";
 import { DeadLetters } from "./pages/dead-letters.js";
+import { Delivery } from "./pages/delivery.js";
 import { Events } from "./pages/events.js";
 import { Login } from "./pages/login.js";
 import { Messages } from "./pages/messages.js";
@@ -20,6 +21,7 @@ import { Schedules } from "./pages/schedules.js";
 import { Task } from "./pages/task.js";
 import { Tasks } from "./pages/tasks.js";
 import { Usage } from "./pages/usage.js";
+import { Webhook } from "./pages/webhook.js";
 import { Failure, Notice } from "./parts/notices.js";
 import { Toasts } from "./parts/toasts.js";
 import { address, go, route, useRoute } from "./router.js";
@@ -29,9 +31,10 @@ import { chooseNext } from "./theme.js";
 
 const VIEWS = {
   "": Overview, tasks: Tasks, dags: Dags, agents: Agents, "dead-letters": DeadLetters, messages: Messages,
-  events: Events, budgets: Budgets, usage: Usage, schedules: Schedules, coordinator: Coordinator,
+  events: Events, budgets: Budgets, usage: Usage, schedules: Schedules, delivery: Delivery,
+  coordinator: Coordinator,
 };
-const ONE = { tasks: Task, dags: Dag }; // pages with an id
+const ONE = { tasks: Task, dags: Dag, delivery: Webhook }; // pages with an id
 
 function App() {
   const { project } = useRoute();

@@ -1,5 +1,6 @@
 // The current principal; null until the server has returned it.
 import { get, me, signedOut } from "./api.js";
+import { connection } from "./live.js";
 import { useSignal } from "./signal.js";
 
 export { me };
@@ -30,6 +31,15 @@ export function useWriter() {
   return useSignal(me)?.role !== "viewer";
 }
 
+// True: of all projects. Null until it is known: a request that the key does not cover would be refused.
+export function useOfAllProjects() {
+  const known = useSignal(me);
+  return known && !known.projects?.length;
+}
+
+connection.listen((state) => {
+  if (state === "live" && me.value === null) learnMe();
+});
 signedOut.listen((isOut) => {
   if (isOut) me.set(null);
   else learnMe();

@@ -1,4 +1,5 @@
 // The frame of every page: navigation, project, connection, user.
+import { Bell } from "./bell.js";
 import { html, useEffect, useRef, useState } from "./html.js";
 import { bound, helping } from "./shortcuts.js";
 import { connection } from "./live.js";
@@ -23,6 +24,7 @@ export const PAGES = [
   ["budgets", "Budgets", "b"],
   ["usage", "Usage", "u"],
   ["schedules", "Schedules", "s"],
+  ["delivery", "Delivery", "w"],
   ["coordinator", "Coordinator", "c"],
 ];
 
@@ -38,6 +40,7 @@ export function Shell({ project, page, status, children }) {
       <${Switcher} project=${project} page=${page} />
       <${Search} project=${project} />
       <${Live} />
+      <${Bell} key=${project} project=${project} />
       <${Person} />
       <${ThemeButton} />
       <button class="button ghost only-wide" aria-label="Shortcuts" title="Keyboard shortcuts (?)"

@@ -16,7 +16,8 @@ const FIRST = 200; // asked for at the beginning
 const LEVELS = [["", "All levels"], ...["info", "warning", "error", "critical"].map((level) => [level, level])];
 const NOUNS = [
   ["", "Everything"], ["task", "Tasks"], ["agent", "Agents"], ["dag", "Dags"], ["message", "Messages"],
-  ["budget", "Budgets"], ["schedule", "Schedules"], ["trigger", "Triggers"], ["leader", "Leaders"],
+  ["budget", "Budgets"], ["schedule", "Schedules"], ["trigger", "Triggers"], ["webhook", "Webhooks"],
+  ["leader", "Leaders"],
   ["project", "Project"],
 ];
 

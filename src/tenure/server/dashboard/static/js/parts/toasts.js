@@ -1,5 +1,5 @@
 // Short notices about actions, with Undo if it is possible.
-import { command, path } from "../api.js";
+import { Problem, command, path } from "../api.js";
 import { html } from "../html.js";
 import { changed } from "../live.js";
 import { Signal, useSignal } from "../signal.js";
@@ -23,15 +23,18 @@ function dismiss(id) {
 }
 
 // Run a command and show its outcome; returns the outcome, or null after an error. Only changes of tasks can be undone.
-export async function done(project, said, run, { canUndo = true } = {}) {
+// `throws`: an error or a refusal is thrown instead, for the dialog that asked.
+export async function done(project, said, run, { canUndo = true, throws = false } = {}) {
   try {
     const outcome = await run();
+    if (throws && !outcome.ok) throw new Problem({ ...outcome, detail: outcome.message || outcome.outcome });
     const undo = canUndo && outcome.command_id ? { project, id: outcome.command_id } : null;
     if (outcome.ok) toast({ text: said, undo });
     else toast({ tone: "odd", text: outcome.message || outcome.outcome, hint: outcome.hint });
     changed();
     return outcome;
   } catch (error) {
+    if (throws) throw error;
     toast({ tone: "bad", text: error.message, hint: error.hint });
     return null;
   }

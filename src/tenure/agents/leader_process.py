@@ -1,0 +1,218 @@
+"""What one process runs while it leads: the coordinator, relays to sinks, webhooks, local hooks, notices, file watch.
+
+`serve`, `daemon` and `run` start it and stop it; all of it waits while another process leads. Each part has its
+own thread: a sink that hangs delays neither a lease nor another part, and the stop only up to its timeout.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
+
+from tenure.config import BadConfig, Settings
+from tenure.core import limits
+from tenure.core.errors import InvalidInput
+from tenure.core.target_urls import checked_url
+from tenure.engine.duties.coordinator import Coordinator
+from tenure.engine.relay.relay import Progress, Relay
+from tenure.engine.relay.relay import Settings as RelaySettings
+from tenure.engine.runtime.engine import Engine
+from tenure.sinks.notice_channel import NoticeChannel
+from tenure.sinks.open_sink import open_sink, prefixed
+from tenure.sinks.port import Sink
+from tenure.sinks.settings import ChannelSettings, Messaging, SinkSettings, read_messaging
+from tenure.trust.grants import Untrusted
+
+STOP = limits.RELAY_SEND + 2.0  # seconds for all parts together
+
+T = TypeVar("T")
+Stepped = Callable[[str, Progress], None]
+
+
+class Part(Protocol):
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Place(NamedTuple):
+    """Where the process works: for hooks and watched files."""
+
+    folder: str  # the repository's root
+    project: str
+    environ: Mapping[str, str]
+
+
+def messaging_here(settings: Settings, say: Callable[[str], object]) -> Messaging:
+    """The settings of sinks, hooks and notices; none where the user has not allowed the file, and `say` gets why."""
+    try:
+        return read_messaging(settings)
+    except Untrusted as error:
+        say(f"no sinks, hooks and notices: {error.message}; `tenure trust` allows it, then start again")
+        return Messaging({})
+
+
+class LeaderProcess:
+    """Nothing is sent before `start`; every sink and channel is checked before that. Raises BadConfig."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        messaging: Messaging,
+        place: Place,
+        *,
+        say: Callable[[str], object] = lambda _: None,
+        stepped: Stepped = lambda *_: None,
+    ) -> None:
+        """`say` receives errors of parts; `stepped` what each relay has done."""
+        self.coordinator, self._messaging, self._place = coordinator, messaging, place
+        self._say, self._stepped = say, stepped
+        self._engine: Engine = coordinator.engine
+        for sink in messaging.sinks:
+            _named("sinks", sink.name, partial(opened, sink, self._engine)).close()
+        self._parts: list[Part] = [*map(self._relay, messaging.sinks), self._webhooks(), self._files()]
+        if messaging.hooks:
+            self._parts.append(self._hooks())
+        if messaging.channels:
+            self._parts.append(self._notices())
+
+    def start(self) -> None:
+        self.coordinator.start()
+        for part in self._parts:
+            part.start()
+
+    def stop(self) -> None:
+        """Stop the parts together, then step down: acknowledgements that come meanwhile are still written."""
+        stopping = [threading.Thread(target=part.stop, daemon=True) for part in self._parts]
+        for thread in stopping:
+            thread.start()
+        until = time.monotonic() + STOP
+        for thread in stopping:
+            thread.join(max(0.0, until - time.monotonic()))
+        self.coordinator.stop()
+
+    # --- parts ---
+
+    def _relay(self, sink: SinkSettings) -> Relay:
+        settings = RelaySettings(
+            sink.name, sink.shown, sink.kinds, sink.projects, sink.max_lag, short_names=sink.short_names
+        )
+        return Relay(
+            self._engine, settings, partial(opened, sink, self._engine), self.coordinator.led, time.monotonic,
+            stepped=self._stepped,
+        )  # fmt: skip
+
+    def _webhooks(self) -> Part:
+        return WebhookPart(self._engine, self._messaging, self.coordinator, self._say)
+
+    def _hooks(self) -> Part:
+        from tenure.engine.relay.hook_reader import HookReader
+        from tenure.sinks.command import CommandRunner
+
+        runner = CommandRunner(self._place.folder, self._place.environ, ended=self._hook_ended)
+        return HookReader(self._engine, self._messaging.hooks, runner, self.coordinator.led, failed=self._say)
+
+    def _hook_ended(self, job: object, result: object) -> None:
+        from tenure.processes.bounded_run import NotRun
+        from tenure.sinks.command import Job
+
+        assert isinstance(job, Job)
+        if isinstance(result, NotRun):
+            self._say(f"hook {job.argv[0]} did not run: {result.message}")
+        elif getattr(result, "limit", None) is not None:
+            self._say(f"hook {job.argv[0]} did not end in time and was ended")
+        elif getattr(result, "exit", 0) != 0:
+            self._say(f"hook {job.argv[0]} ended with {getattr(result, 'exit', None)}")
+
+    def _notices(self) -> Part:
+        from tenure.engine.relay.notice_reader import NoticeReader, Target
+
+        channels = {
+            one.name: Target(channel_of(one, self._messaging, self._place), one.kinds)
+            for one in self._messaging.channels
+        }
+        return NoticeReader(self._engine, channels, self.coordinator.led, time.monotonic, failed=self._say)
+
+    def _files(self) -> Part:
+        from tenure.agents.file_watch import FileWatch
+
+        place = self._place
+        return FileWatch(self._engine, place.project, place.folder, self.coordinator.led, failed=self._say)
+
+
+class WebhookPart:
+    """The relay of webhooks, with the connections that it keeps."""
+
+    def __init__(
+        self, engine: Engine, messaging: Messaging, coordinator: Coordinator, say: Callable[[str], object]
+    ) -> None:
+        from tenure.engine.relay.webhook_relay import WebhookRelay
+        from tenure.sinks.http_sender import HttpSender
+        from tenure.sinks.webhook import WebhookSender
+
+        self._http = HttpSender(allow_http=messaging.allow_http, networks=messaging.networks)
+        sender = WebhookSender(self._http, lambda: time.time_ns() // 1000)
+        self._relay = WebhookRelay(engine, sender, coordinator.led, failed=_once(say))
+
+    def start(self) -> None:
+        self._relay.start()
+
+    def stop(self) -> None:
+        self._relay.stop()
+        self._http.close()
+
+
+def opened(settings: SinkSettings, engine: Engine, monotonic: Callable[[], float] = time.monotonic) -> Sink:
+    """The sink; it connects when it is first used. Raises InvalidInput."""
+    sink = open_sink(settings.url, prefix=settings.prefix)
+    if not settings.keys:
+        return sink
+    from tenure.engine.relay.runtime_keys import KeyedSink
+    from tenure.sinks.redis_keys import RuntimeKeys
+
+    return KeyedSink(sink, RuntimeKeys(prefixed(settings.url, settings.prefix)), engine, monotonic)
+
+
+def channel_of(settings: ChannelSettings, messaging: Messaging, place: Place) -> NoticeChannel:
+    """The channel for notices; it connects for each message. Raises BadConfig."""
+    return _named("notify", settings.name, partial(_channel, settings, messaging, place))
+
+
+def _channel(settings: ChannelSettings, messaging: Messaging, place: Place) -> NoticeChannel:
+    if settings.command:
+        from tenure.sinks.command import CommandChannel, CommandRunner
+
+        return CommandChannel(settings.command, CommandRunner(place.folder, place.environ))
+    assert settings.url is not None
+    if settings.is_mail:
+        from tenure.sinks.smtp import MailChannel
+
+        return MailChannel(settings.url)
+    from tenure.sinks.http_sender import HttpSender
+    from tenure.sinks.slack import SlackChannel
+
+    checked_url(settings.url, allow_http=messaging.allow_http)
+    http = HttpSender(allow_http=messaging.allow_http, networks=messaging.networks)
+    return SlackChannel(settings.url, http, allow_http=messaging.allow_http)
+
+
+def _named(section: str, name: str, make: Callable[[], T]) -> T:
+    try:
+        return make()
+    except InvalidInput as error:
+        raise BadConfig(f"{section}.{name}: {error.message}", error.hint) from None
+
+
+def _once(say: Callable[[str], object]) -> Callable[[str], None]:
+    """Says each text once in a row: a missing key is found with every step."""
+    last: list[str] = []
+
+    def say_once(text: str) -> None:
+        if last != [text]:
+            last[:] = [text]
+            say(f"webhooks: {text}")
+
+    return say_once

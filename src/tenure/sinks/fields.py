@@ -1,0 +1,200 @@
+"""The payload fields of every kind of event. The shipped schemas and the reference page are generated from this table.
+
+A row is `name type` for each field, separated by commas. `name?` may be absent; a type that ends in `?` may be null.
+The types: text, integer, number, flag, instant (RFC 3339 text in UTC), texts (a list), object, any.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+# Of every event. Cut payloads have the first part and `truncated` only.
+IDS = (
+    "task_id text?, key text?, type text?, previous_state text?, new_state text?, generation integer?, "
+    "agent_id text?, session_id text?, attempt integer?"
+)
+MORE = "level text, message text, at? instant"
+
+# Details whose name means something else in a payload, by kind: their name there.
+RENAMED: dict[str, dict[str, str]] = {
+    "agent.emitted": {"type": "agent_type"},
+    "key.created": {"key": "key_id"},
+    "key.rotated": {"key": "key_id"},
+    "key.revoked": {"key": "key_id"},
+    "message.sent": {"message": "mail_id", "type": "mail_type"},
+    "task.artifact": {"type": "media_type"},
+    "task.result_refused": {"processing_time": "processing_ms"},
+    "task.retry_scheduled": {"retry_at": "next_attempt_at"},
+}
+
+# fmt: off
+EVENTS: dict[str, str] = {
+    "project.created": "",
+    "project.changed": "changed texts",
+    "project.stopped": "scope text",
+    "project.started": "scope text",
+    "track.defined": "track text",
+    "dag.created": "dag text, title text, plan? text?",
+    "dag.reopened": "dag text, run integer",
+    "dag.completed": "dag text, run integer, title text",
+    "dag.failed": "dag text, run integer, title text",
+    "dag.cancelled": "dag text, run integer, title text",
+    "dag.changed": "dag text, on_end texts",
+    "task.created": "created_by text, title text",
+    "task.published": "",
+    "task.ready": "after? text",
+    "task.pending": "waits_for text",
+    "task.linked": "needs text, on_failure text, before? text",
+    "task.unlinked": "needs text, on_failure text",
+    "task.claimed": "lease_until instant, previous_generation integer, previous_claim text?",
+    "task.started": "",
+    "task.progress": "percent integer?, step text?",
+    "task.checkpoint": "",
+    "task.landing": "branch text, new text, old text",
+    "task.artifact": "digest text, name text, size integer, media_type text",
+    "task.waiting": "waits_for texts",
+    "task.validating": "result text, validator text, late flag",
+    "task.validation_taken": "holder text, try integer, validator text",
+    "task.validation_undecided": "retry_at instant, try integer, validator text",
+    "task.output_refused": "count integer, reasons texts",
+    "task.completed": "result text, result_ref text?, work_product text, duration_ms integer, cost number?, late flag, "
+        "by? text, validator? text",
+    "task.result_refused": "submitted_generation integer, current_generation integer, reason text, work_lost flag, "
+        "result text, result_size integer, processing_ms integer",
+    "task.failed": "error_class text?, error text, by? text, reasons? texts, validator? text",
+    "task.retry_scheduled": "next_attempt_at instant, backoff_ms integer, error_class text",
+    "task.retry_due": "",
+    "task.dead_lettered": "error_class text, error text, attempts integer, poison_pill flag",
+    "task.lease_expired": "lease_until instant",
+    "task.process_gone": "lease_until instant, host text, pid integer, said_by text",
+    "task.released": "",
+    "task.aborted": "error_class text, error text",
+    "task.epoch_ended": "",
+    "task.clock_ended": "",
+    "task.warned": "",
+    "task.drain_requested": "",
+    "task.paused": "cause? text, budget? text, percent? integer, result? text, validator? text, tries? integer, "
+        "lines? integer, tokens? integer",
+    "task.pause_lifted": "lifted texts, left? texts",
+    "task.resumed": "lifted texts",
+    "task.question": "",
+    "task.answered": "lifted texts, left? texts",
+    "task.change_seen": "brief integer",
+    "task.cancelled": "cause text, reason text, before object, source? text",
+    "task.uncancelled": "",
+    "task.retried": "run integer, before object, changes? object",
+    "task.reset": "before object",
+    "task.reset_undone": "",
+    "task.retry_undone": "",
+    "task.adopted": "result text, work_product text",
+    "task.archived": "",
+    "task.unarchived": "",
+    "task.edited": "changes texts, before object, by? text, undo? flag",
+    "task.offered": "agent text, until instant",
+    "task.offer_ended": "agent text",
+    "task.recovered": "",
+    "task.reassigned": "",
+    "task.deadline_missed": "",
+    "task.noted": "term? integer",
+    "agent.registered": "",
+    "agent.updated": "",
+    "agent.draining": "",
+    "agent.stale": "",
+    "agent.recovered": "",
+    "agent.terminating": "graceful flag",
+    "agent.terminated": "",
+    "agent.resumed": "",
+    "agent.left": "",
+    "session.started": "",
+    "session.ended": "",
+    "message.sent": "mail_id text, mail_type text, to text, recipients texts, action? text, text? text, "
+        "reply_to? text?, expires_at? instant?",
+    "budget.set": "budget text, allocated? integer, currency? text, task? text",
+    "budget.removed": "budget text",
+    "budget.moved": "budget text, from text, to text, amount integer",
+    "budget.alert": "budget text, threshold integer, percent integer",
+    "budget.alert_ended": "budget text, threshold integer, percent integer",
+    "reservation.taken": "patterns texts, mode text",
+    "reservation.released": "patterns texts",
+    "leader.elected": "for text, term integer",
+    "leader.lost": "term integer",
+    "archive.moved": "tasks integer",
+    "archive.returned": "tasks texts",
+    "archive.pruned": "tasks integer",
+    "schedule.set": "schedule text, next_at instant?",
+    "schedule.paused": "schedule text, next_at instant?",
+    "schedule.resumed": "schedule text, next_at instant?",
+    "schedule.removed": "schedule text",
+    "schedule.fired": "schedule text, made text, tasks integer, next_at instant?, tick? instant, again? flag",
+    "schedule.missed": "schedule text, since instant, policy text, next_at instant?",
+    "schedule.failed": "schedule text, tick instant, next_at instant?",
+    "trigger.set": "trigger text, on text",
+    "trigger.paused": "trigger text, on text",
+    "trigger.resumed": "trigger text, on text",
+    "trigger.removed": "trigger text",
+    "trigger.rotated": "trigger text, on text",
+    "trigger.fired": "trigger? text, made text, tasks integer, dag? text, delivery? text, event? text, kind? text, "
+        "sequence? integer",
+    "trigger.failed": "trigger text, delivery? text, event? text, kind? text, sequence? integer",
+    "trigger.held_back": "trigger text",
+    "key.created": "key_id text, name text, role text, by text",
+    "key.rotated": "key_id text, name text, role text, by text",
+    "key.revoked": "key_id text, name text, role text, by text",
+    "sink.added": "sink text, url text",
+    "sink.paused": "sink text",
+    "sink.resumed": "sink text",
+    "sink.rewound": "sink text, from integer, to integer",
+    "sink.removed": "sink text",
+    "sink.behind": "sink text, after integer",
+    "sink.gap": "sink text, from integer, to integer",
+    "sink.forgot": "sink text",
+    "webhook.set": "webhook text, url text",
+    "webhook.paused": "webhook text, url text",
+    "webhook.resumed": "webhook text, url text",
+    "webhook.rotated": "webhook text, url text",
+    "webhook.replayed": "webhook text, url text",
+    "webhook.removed": "webhook text",
+    "webhook.disabled": "webhook text, url text, why text",
+    "webhook.test": "webhook text",
+    "agent.emitted": "name text, data any, agent_type text",
+    "source.files_changed": "paths texts, more integer",
+    "epoch.started": "epoch text",
+    "clock.accepted": "back integer, moved integer",
+    "command.undone": "command text, tasks texts",
+}
+# fmt: on
+
+EXECUTE = "task_id text, key text, target_agent_type text, reason text, version integer"
+AGENT_COMMAND = (  # also mail to one agent
+    "message text, from text?, to text, type text, text text, action text?, reply_to text?, expires_at instant?, "
+    "recipients? texts"
+)
+DEAD_LETTER = (
+    "id text, project text, task text, run integer, dag text, error_class text, error text, history any, "
+    "poison_pill flag, dead_lettered_at instant, reviewed_by? text?, reviewed_at? instant?, resolution? text?, "
+    "note? text?"
+)
+
+
+class Field(NamedTuple):
+    name: str
+    type: str
+    is_optional: bool = False
+    may_be_null: bool = False
+
+
+def fields_of(row: str) -> tuple[Field, ...]:
+    """The fields of a row of the table."""
+    pairs = [part.split() for part in row.split(",") if part.strip()]
+    return tuple(
+        Field(name.removesuffix("?"), type.removesuffix("?"), name.endswith("?"), type.endswith("?"))
+        for name, type in pairs
+    )
+
+
+@cache
+def instants_of(kind: str) -> frozenset[str]:
+    """Fields of a kind that are instants, by their names in the payload."""
+    rows = f"{EVENTS.get(kind, '')},{MORE}"
+    return frozenset(field.name for field in fields_of(rows) if field.type == "instant")
