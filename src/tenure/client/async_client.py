@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -106,9 +106,12 @@ class AsyncClient(
         """The last event's sequence, for `wait_for_news`. Take it before a query, so that no later event is missed."""
         return await self.transport.mark(self.project, self.principal)
 
-    async def wait_for_news(self, mark: int, seconds: float) -> bool:
-        """True as soon as there are events after `mark`, False after `seconds`."""
-        return await self.transport.wait(mark, seconds, self.project, self.principal)
+    async def wait_for_news(self, mark: int, seconds: float, *, tasks: Collection[str] = ()) -> bool:
+        """True as soon as there are events after `mark`, False after `seconds`.
+
+        With `tasks`, ids, a server reports only events of these; a store on this machine reports all.
+        """
+        return await self.transport.wait(mark, seconds, self.project, self.principal, tasks=tasks)
 
     async def now(self) -> int:
         """The store's time, in microseconds."""

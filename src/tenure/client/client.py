@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -141,9 +141,19 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         """The last event's sequence, for `wait_for_news`. Take it before a query, so that no later event is missed."""
         return self.transport.mark(self.project, self.principal)
 
-    def wait_for_news(self, mark: int, seconds: float, *, is_wanted: Callable[[], bool] | None = None) -> bool:
-        """True as soon as there are events after `mark`, False after `seconds` or once `is_wanted` returns False."""
-        return self.transport.wait(mark, seconds, self.project, self.principal, is_wanted)
+    def wait_for_news(
+        self,
+        mark: int,
+        seconds: float,
+        *,
+        tasks: Collection[str] = (),
+        is_wanted: Callable[[], bool] | None = None,
+    ) -> bool:
+        """True as soon as there are events after `mark`, False after `seconds` or once `is_wanted` returns False.
+
+        With `tasks`, ids, a server reports only events of these; a store on this machine reports all.
+        """
+        return self.transport.wait(mark, seconds, self.project, self.principal, is_wanted, tasks)
 
     def now(self) -> int:
         """The store's time, in microseconds."""

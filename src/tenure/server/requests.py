@@ -61,8 +61,12 @@ class Request:
 
     def parameter(self, name: str) -> str | None:
         """One value of the query string."""
-        given = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True).get(name)
+        given = self.parameters(name)
         return given[-1] if given else None
+
+    def parameters(self, name: str) -> list[str]:
+        """All values of a repeated name in the query string."""
+        return parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True).get(name, [])
 
     def number(self, name: str, default: float, most: float) -> float:
         text = self.parameter(name)

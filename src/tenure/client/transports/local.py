@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
@@ -108,7 +108,13 @@ class LocalTransport:
         return self.store.mark()
 
     def wait(
-        self, mark: int, seconds: float, project: str, principal: Principal, is_wanted: Callable[[], bool] | None = None
+        self,
+        mark: int,
+        seconds: float,
+        project: str,
+        principal: Principal,
+        is_wanted: Callable[[], bool] | None = None,
+        tasks: Collection[str] = (),
     ) -> bool:
         if is_wanted is None:
             return self.store.wait(mark, seconds)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,6 +17,7 @@ from tenure.client.client import Client
 from tenure.client.worker.context import AsyncContext, Context
 from tenure.client.worker.failures import Cancelled, Failure, Suspended
 from tenure.client.worker.held_claim import LONGEST, SHORTEST, HeldClaim, Renewer
+from tenure.client.worker.watcher import Watcher
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotAllowed, TenureError
@@ -35,10 +36,15 @@ class Handler(NamedTuple):
 
 class Attempt:
     def __init__(
-        self, client: Client, granted: Outcome, lease: float, renewer: Renewer, loop: asyncio.AbstractEventLoop | None
+        self,
+        client: Client,
+        granted: Outcome,
+        lease: float,
+        keepers: Sequence[Renewer | Watcher],
+        loop: asyncio.AbstractEventLoop | None,
     ) -> None:
         """`loop` is where an async function runs."""
-        self._client, self._granted, self._renewer, self._loop = client, granted, renewer, loop
+        self._client, self._granted, self._keepers, self._loop = client, granted, keepers, loop
         self.claim = HeldClaim(client, granted, lease, self._cancel)
         self._running: asyncio.Task[Any] | None = None  # the async function
         self._is_stopped = False
@@ -47,12 +53,28 @@ class Attempt:
 
     def run(self, handler: Handler) -> None:
         """Call the function and submit its result. Never raises the function's exceptions."""
-        self._renewer.add(self.claim)
+        for keeper in self._keepers:
+            keeper.add(self.claim)
+        timer = self._timer()
         try:
-            self._submit(self._called(handler))
+            command = self._called(handler)
+            if timer is not None:
+                timer.cancel()
+            self._submit(command)
         finally:
             self.claim.end()
-            self._renewer.remove(self.claim)
+            for keeper in self._keepers:
+                keeper.remove(self.claim)
+
+    def _timer(self) -> threading.Timer | None:
+        """Stops the function after its max_duration."""
+        seconds = (self.claim.task.get("constraints") or {}).get("max_duration")
+        if seconds is None:
+            return None
+        timer = threading.Timer(seconds, self.claim.time_out, (seconds,))
+        timer.daemon = True
+        timer.start()
+        return timer
 
     def interrupt(self) -> None:
         """Stop the function; its task is released."""
@@ -81,6 +103,8 @@ class Attempt:
         except Suspended:
             return None
         except (Cancelled, asyncio.CancelledError) as error:
+            if claim.is_timed_out:  # refused where the store has ended the claim already
+                return self._fail(str(claim.why), "timeout")
             if claim.is_cancelled and not self._is_stopped:
                 return None  # the claim has ended already
             why = "the worker was stopped" if self._is_stopped else str(error) or "cancelled"

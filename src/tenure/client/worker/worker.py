@@ -20,9 +20,11 @@ from tenure.client.worker.failures import may_pass
 from tenure.client.worker.held_claim import Renewer
 from tenure.client.worker.mail_commands import MAIL_EVERY, CommandContext, MailCommands
 from tenure.client.worker.own_loop import OwnLoop
+from tenure.client.worker.watcher import Watcher
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, ClaimTask
 from tenure.core.errors import InvalidInput, NotFound, TenureError
+from tenure.core.inputs import MOST_LISTED
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -96,6 +98,7 @@ class Worker:
         self._running_commands = 0
         self._draining, self._stopping = threading.Event(), threading.Event()
         self._attempts: set[Attempt] = set()
+        self._keepers: tuple[Renewer, Watcher]
         self._changed = threading.Condition()
         self._error: BaseException | None = None
 
@@ -222,20 +225,24 @@ class Worker:
 
     def _claim_all(self, until_empty: bool, loop: asyncio.AbstractEventLoop | None) -> None:
         renewer = Renewer(self.client)
-        renewer.start()
+        watcher = Watcher(self.client, renewer.renew_now)
+        self._keepers = (renewer, watcher)
+        for keeper in self._keepers:
+            keeper.start()
         try:
-            self._claim_on(until_empty, renewer, loop)
+            self._claim_on(until_empty, loop)
         except BaseException as error:  # noqa: BLE001 raised where the worker was started
             self._error = error
         finally:
             if self._source is not None:
                 self._source.close()
             self._finish()
-            renewer.close()
+            for keeper in reversed(self._keepers):
+                keeper.close()
             with suppress(TenureError):
                 self.client.leave()
 
-    def _claim_on(self, until_empty: bool, renewer: Renewer, loop: asyncio.AbstractEventLoop | None) -> None:
+    def _claim_on(self, until_empty: bool, loop: asyncio.AbstractEventLoop | None) -> None:
         pause = 0.0
         unanswered: _Claim | None = None  # sent again unchanged, also for its `n`: its id stands for its content
         while (free := self._free()) is not None:
@@ -263,7 +270,7 @@ class Worker:
                 return
             self._settle(claim, outcome)
             for granted in outcome.claims or ((outcome,) if outcome.receipt else ()):
-                self._begin(granted, renewer, loop)
+                self._begin(granted, loop)
             if is_last and claim.request is None and not outcome.ok:
                 return
 
@@ -282,7 +289,7 @@ class Worker:
         command = claim.command
         if isinstance(command, ClaimNext):
             wait = 0.0 if is_last or claim.request else MAIL_EVERY if self._commands else limits.WORKER_POLL
-            return self.client.claim_or_wait(command, wait, is_wanted=self._is_wanted(free, until_empty))
+            return self.client.claim_or_wait(command, wait, is_wanted=self._is_wanted(command, free, until_empty))
         try:
             lack = self._lacks_function(command.task)
             return Outcome(outcome="DENIED_CAPABILITY", message=lack) if lack else self.client.do(command)
@@ -346,14 +353,15 @@ class Worker:
     def _next_claim(self, n: int) -> ClaimNext:
         types = () if self._anything else tuple(self._handlers)
         filters = self._filters | {"types": types, "capabilities": self._capabilities or None}
+        filters["without"] = self._still_running()
         request_id = self._random.token(16).hex()
         return ClaimNext(project=self.client.project, **self._who, n=n, request_id=request_id, **filters)
 
-    def _is_wanted(self, free: int, until_empty: bool) -> Callable[[], bool]:
+    def _is_wanted(self, command: ClaimNext, free: int, until_empty: bool) -> Callable[[], bool]:
         """A waiting claim ends when the worker stops, or when it could claim more tasks than it asked for."""
 
         def is_wanted() -> bool:
-            if self._draining.is_set():
+            if self._draining.is_set() or set(command.without) - set(self._still_running()):
                 return False
             return not until_empty or self.concurrency - self._busy == free
 
@@ -370,18 +378,40 @@ class Worker:
     def _busy(self) -> int:
         return len(self._attempts) + self._running_commands
 
-    def _begin(self, granted: Outcome, renewer: Renewer, loop: asyncio.AbstractEventLoop | None) -> None:
+    def _begin(self, granted: Outcome, loop: asyncio.AbstractEventLoop | None) -> None:
         assert granted.task is not None
+        if self._runs_here(granted):
+            return
         handler = self._handlers.get(granted.task["type"]) or self._anything
         if handler is None:  # its type was edited after a message named it
             self.client.release(str(granted.receipt), f"no function is for tasks of type {granted.task['type']}")
             return
-        attempt = Attempt(self.client, granted, self.lease, renewer, loop)
+        attempt = Attempt(self.client, granted, self.lease, self._keepers, loop)
         with self._changed:
             self._attempts.add(attempt)
         threading.Thread(
             target=self._run_attempt, args=(attempt, handler), name=f"task {attempt.claim.key}", daemon=True
         ).start()
+
+    def _runs_here(self, granted: Outcome) -> bool:
+        """Whether a function still runs for the task: it continues with this claim, or the claim is released.
+
+        Its own claim has ended in the store without this worker's knowledge. Two functions for one task never run here.
+        """
+        assert granted.task is not None
+        with self._changed:
+            running = [one for one in self._attempts if one.claim.task["id"] == granted.task["id"]]
+        if not running:
+            return False
+        if not running[0].claim.take_over(granted):
+            self.client.release(str(granted.receipt), "a function for an earlier claim of it still runs in this worker")
+        return True
+
+    def _still_running(self) -> tuple[str, ...]:
+        """The tasks that others may claim although a function for them still runs here."""
+        with self._changed:
+            ended = [one.claim for one in self._attempts if one.claim.is_cancelled or one.claim.is_over]
+        return tuple(claim.task["id"] for claim in ended[:MOST_LISTED])
 
     def _run_attempt(self, attempt: Attempt, handler: Handler) -> None:
         try:

@@ -52,6 +52,7 @@ class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
     tags: tuple[str, ...] = ()
     region: str | None = None
     metadata: dict[str, Any] = {}
+    without: tuple[str, ...] = ()  # ids of tasks that it must not get: their functions still run in the claimant
 
 
 class Renew(Command, frozen=True, kw_only=True, tag="renew"):

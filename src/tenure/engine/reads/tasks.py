@@ -166,6 +166,8 @@ def _check_cursor(after: tuple[Any, str] | None, order: str) -> None:
 def states(work: UnitOfWork, project: str, names: Iterable[str]) -> list[v.StateLine]:
     """One short line per name: the state of the task, or that there is none."""
     out: list[v.StateLine] = []
+    names = tuple(names)
+    work.get_many(Task, project, [name for name in names if name.startswith("task_")])  # in one query
     for name in names:
         try:
             task = task_named(work, project, name)

@@ -21,7 +21,7 @@ from tenure.engine.runtime.rows import brief_of, current, fields_of, project_of,
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import agents, brief
 
-_STANDING = "state generation lease_until"  # of a task, in the answers to its holder
+_STANDING = "state generation lease_until version"  # of a task, in the answers to its holder
 QUESTION = "question"  # the release reason of a claim whose holder asked a person
 
 
