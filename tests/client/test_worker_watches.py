@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -214,5 +215,5 @@ def test_versions_are_read_in_one_query_and_at_most_twice_a_second(
                 mia.note("A-001", "busy")
             let_go.set()
     assert reads[-1][1] == 3
-    between = [later[0] - before[0] for before, later in zip(reads, reads[1:], strict=False)]
+    between = [later[0] - before[0] for before, later in pairwise(reads)]
     assert min(between) >= watcher.EVERY * 0.9

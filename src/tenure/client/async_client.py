@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Collection, Coroutine, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.caller import JSON, LARGE, SystemRandom, find_store, is_server, referring
+from tenure.client.async_verbs import AsyncVerbs
+from tenure.client.caller import JSON, LARGE, R, SystemRandom, T, find_store, is_server, referring
 from tenure.client.contents import AsyncDownload, Content, Source, Upload, Wanted, type_of
+from tenure.client.results import Stored
 from tenure.client.transports.asynchronous import AsyncHttpTransport, AsyncLocalTransport
-from tenure.client.verbs import Verbs
 from tenure.core.commands import Command, Submit
 from tenure.core.outcomes import Outcome
 
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncClient"]
 
 
-class AsyncClient(
-    Verbs[Awaitable[Outcome], Awaitable[dict[str, Any]], Awaitable[list[dict[str, Any]]], Awaitable[list[str]]]
-):
+class AsyncClient(AsyncVerbs):
     """As Client, for asyncio: each method returns an awaitable.
 
     One client serves a whole event loop: commands in flight at once share transactions of a local store, or the
@@ -71,6 +70,18 @@ class AsyncClient(
 
     # --- commands and queries ---
 
+    async def _as(self, result: type[R], answer: Awaitable[Outcome]) -> R:
+        return result.of(await answer)
+
+    def _steps(self, steps: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        return steps
+
+    async def _each(self, answer: Awaitable[T]) -> T:
+        return await answer
+
+    async def _pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
     async def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
         put = await self.put_artifact(command.receipt, LARGE, encoded, type=JSON)
         return await self.transport.do(referring(command, put), self.principal) if put.ok else put
@@ -85,12 +96,12 @@ class AsyncClient(
 
     # --- artifacts ---
 
-    async def put_artifact(self, receipt: str, name: str, content: Content, *, type: str | None = None) -> Outcome:
+    async def put_artifact(self, receipt: str, name: str, content: Content, *, type: str | None = None) -> Stored:
         """Store a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces."""
         source = await asyncio.to_thread(Source, content)
         try:
             upload = Upload(self.project, receipt, name, type or type_of(name), source)
-            return await self.transport.put(upload, self.principal)
+            return Stored.of(await self.transport.put(upload, self.principal))
         finally:
             source.close()
 

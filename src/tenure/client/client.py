@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.caller import JSON, LARGE, StoreOnly, SystemRandom, find_store, is_server, referring
+from tenure.client.caller import JSON, LARGE, R, StoreOnly, SystemRandom, T, find_store, is_server, referring
+from tenure.client.results import Stored
+from tenure.client.times import with_plain_times
 from tenure.client.transports.port import Transport
 from tenure.client.verbs import Verbs
 from tenure.core.commands import ClaimNext, Command, Submit
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 
-class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
+class Client(Verbs):
     """One project, and who uses it: claims are made in the name of `agent` and `session`.
 
     `url` is a store (a path, `sqlite://`, `postgresql://` …) or a server (`http://`, `https://`); without it, the store
@@ -67,6 +69,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
             url, project, key, artifacts = find_store(project, key, artifacts)
         self._identify(project, agent, session, role, user)
         random = random or SystemRandom()
+        self._sleep = pause
         self.transport: Transport
         if is_server(url):
             from tenure.client.transports.http import HttpTransport
@@ -99,6 +102,23 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
 
     # --- commands and queries ---
 
+    def _as(self, result: type[R], answer: Outcome) -> R:
+        return result.of(answer)
+
+    def _steps(self, steps: Coroutine[Any, Any, T]) -> T:
+        try:
+            steps.send(None)  # it never suspends
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        raise AssertionError("a blocking call has suspended")
+
+    async def _each(self, answer: T) -> T:
+        return answer
+
+    async def _pause(self, seconds: float) -> None:
+        self._sleep(seconds)
+
     def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
         put = self.put_artifact(command.receipt, LARGE, encoded, type=JSON)
         return self.transport.do(referring(command, put), self.principal) if put.ok else put
@@ -107,7 +127,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         self, command: ClaimNext, seconds: float, *, is_wanted: Callable[[], bool] | None = None
     ) -> Outcome:
         """As `do`, but waits for a claimable task, up to `seconds` or until `is_wanted` returns False."""
-        return self.transport.claim_or_wait(command, seconds, self.principal, is_wanted)
+        return self.transport.claim_or_wait(with_plain_times(command), seconds, self.principal, is_wanted)
 
     def batch(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
         """Run many commands in one transaction; one outcome or error each."""
@@ -119,13 +139,13 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
 
     # --- artifacts ---
 
-    def put_artifact(self, receipt: str, name: str, content: Content, *, type: str | None = None) -> Outcome:
+    def put_artifact(self, receipt: str, name: str, content: Content, *, type: str | None = None) -> Stored:
         """Store a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces."""
         from tenure.client.contents import Source, Upload, type_of
 
         with Source(content) as source:
             upload = Upload(self.project, receipt, name, type or type_of(name), source)
-            return self.transport.put(upload, self.principal)
+            return Stored.of(self.transport.put(upload, self.principal))
 
     def get_artifact(
         self, task: str, name: str, *, generation: int | None = None, start: int = 0, end: int | None = None

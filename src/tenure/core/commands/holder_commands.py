@@ -172,6 +172,7 @@ class Fail(Command, frozen=True, kw_only=True, tag="fail"):
     message: str = ""
     retry_after: float | None = None
     model: str | None = None
+    trace: str = ""  # the stack trace, kept with the attempt
 
 
 class Release(Command, frozen=True, kw_only=True, tag="release"):

@@ -278,6 +278,16 @@ class TaskInFull(TaskView):
     artifacts: NotRequired[Sequence[ArtifactView]]
 
 
+class TaskLine(TypedDict):
+    """A task that was created with many others."""
+
+    id: str
+    key: str
+    ref: str
+    title: str
+    state: State
+
+
 class StateLine(TypedDict):
     """The state of a named task; without a state there is none, and `outcome` says why."""
 
