@@ -12,7 +12,8 @@ from tenure.client.caller import JSON, LARGE, R, SystemRandom, T, find_store, is
 from tenure.client.contents import AsyncDownload, Content, Source, Upload, Wanted, type_of
 from tenure.client.results import Stored
 from tenure.client.transports.asynchronous import AsyncHttpTransport, AsyncLocalTransport
-from tenure.core.commands import Command, Submit
+from tenure.core.commands import OWNER, Command, DefineProject, Submit
+from tenure.core.errors import NotFound
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ __all__ = ["AsyncClient"]
 
 
 class AsyncClient(AsyncVerbs):
-    """As Client, for asyncio: each method returns an awaitable.
+    """As Client, for asyncio: each method is awaited. `async with` creates the project that `create=True` asks for.
 
     One client serves a whole event loop: commands in flight at once share transactions of a local store, or the
     connections to a server. A cancelled command that was not begun is withdrawn; one that was begun is finished and its
@@ -41,7 +42,7 @@ class AsyncClient(AsyncVerbs):
         session: str | None = None,
         role: str = "owner",
         user: str | None = None,
-        create: bool = True,
+        create: bool | None = None,
         artifacts: str | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
@@ -54,9 +55,17 @@ class AsyncClient(AsyncVerbs):
         if is_server(url):
             self.transport = AsyncHttpTransport(url, key=key, random=random)
         else:
-            self.transport = AsyncLocalTransport(url, random=random, create=create, clock=clock, artifacts=artifacts)
+            self.transport = AsyncLocalTransport(
+                url, random=random, create=create is not False, clock=clock, artifacts=artifacts
+            )
+        self._creates_project = create is True
 
     async def __aenter__(self) -> AsyncClient:
+        if self._creates_project:
+            try:
+                await self.tracks()
+            except NotFound:
+                await self.transport.do(DefineProject(project=self.project), OWNER)
         return self
 
     async def __aexit__(

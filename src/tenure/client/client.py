@@ -12,11 +12,13 @@ from tenure.client.results import Stored
 from tenure.client.times import with_plain_times
 from tenure.client.transports.port import Transport
 from tenure.client.verbs import Verbs
-from tenure.core.commands import ClaimNext, Command, Submit
+from tenure.core.commands import OWNER, ClaimNext, Command, DefineProject, Submit
+from tenure.core.errors import NotFound
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
     from tenure.client.contents import Content, Download
+    from tenure.client.handles import Handle
     from tenure.client.transports.local import LocalTransport
     from tenure.core.errors import TenureError
     from tenure.engine import Engine, Random
@@ -40,6 +42,8 @@ class Client(Verbs):
     which pays off from a handful of threads on; beyond 10,000 waiting commands it raises Overloaded. From asyncio use
     AsyncClient.
 
+    A missing store is created, unless `create` is False; with `create=True` a missing project too.
+
     `artifacts` is where their bytes are stored: a folder or `s3://bucket/prefix` (default: TENURE_ARTIFACTS, else a
     folder beside an embedded store). A server has its own. `allow_http`: webhooks of a local store may have URLs
     without TLS.
@@ -55,7 +59,7 @@ class Client(Verbs):
         session: str | None = None,
         role: str = "owner",
         user: str | None = None,
-        create: bool = True,
+        create: bool | None = None,
         gather: bool = False,
         artifacts: str | None = None,
         clock: Clock | None = None,
@@ -86,7 +90,9 @@ class Client(Verbs):
                 "tables": tables,
                 "allow_http": allow_http,
             }
-            self.transport = LocalTransport(url, random=random, create=create, gather=gather, **how)
+            self.transport = LocalTransport(url, random=random, create=create is not False, gather=gather, **how)
+        if create:
+            self._create_project()
 
     def __enter__(self) -> Client:
         return self
@@ -99,6 +105,12 @@ class Client(Verbs):
     def close(self) -> None:
         """Close the connection to the store or server, after the commands that other threads have sent."""
         self.transport.close()
+
+    def _create_project(self) -> None:
+        try:
+            self.tracks()
+        except NotFound:
+            self.transport.do(DefineProject(project=self.project), OWNER)
 
     # --- commands and queries ---
 
@@ -136,6 +148,12 @@ class Client(Verbs):
     def preview(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
         """Return what `batch` would return now; write nothing."""
         return self.transport.preview(batch, self.principal)
+
+    def handle(self, task: str) -> Handle[Any]:
+        """A handle of the task, to wait for its end or its result."""
+        from tenure.client.handles import Handle
+
+        return Handle(self, task)
 
     # --- artifacts ---
 

@@ -134,6 +134,12 @@ class LocalTransport:
             self.gatherer.close()
         self._artifacts.close()
         self.store.close()
+        if self.url.startswith("memory://"):
+            from tenure.artifacts import memory as artifacts
+            from tenure.stores import memory as stores
+
+            if not stores.is_open(self.url):
+                artifacts.forget(self.url)
 
 
 class LazySealer:
@@ -194,7 +200,7 @@ class ProjectArtifacts:
         if self._url:
             return self._url
         if self._store.startswith("memory://"):
-            return "memory://"
+            return self._store
         path = path_of(self._store)
         if path is None:
             raise InvalidInput(

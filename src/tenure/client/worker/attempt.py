@@ -6,8 +6,10 @@ import asyncio
 import logging
 import os
 import threading
+import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -16,12 +18,14 @@ from tenure.client import outbox
 from tenure.client.client import Client
 from tenure.client.worker.context import AsyncContext, Context
 from tenure.client.worker.failures import Cancelled, Failure, Suspended
+from tenure.client.worker.functions import BadArguments, Handler, arguments_of
 from tenure.client.worker.held_claim import LONGEST, SHORTEST, HeldClaim, Renewer
 from tenure.client.worker.watcher import Watcher
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotAllowed, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.core.retry import PERMANENT
 
 log = logging.getLogger("tenure.worker")
 
@@ -29,9 +33,10 @@ log = logging.getLogger("tenure.worker")
 Final = c.Submit | c.Fail | c.Release
 
 
-class Handler(NamedTuple):
-    function: Callable[[Any], Any]
-    is_async: bool
+def trace_of(error: BaseException) -> str:
+    """The stack trace from the function on."""
+    here = error.__traceback__
+    return "".join(traceback.format_exception(error.with_traceback(here.tb_next if here else None)))
 
 
 class Attempt:
@@ -96,10 +101,10 @@ class Attempt:
         try:
             if handler.is_async:
                 context = AsyncContext(claim, self._granted)
-                data = self._awaited(handler.function, context)
+                data = self._awaited(partial(handler.function, **arguments_of(handler, claim.task)), context)
             else:
                 context = Context(claim, self._granted)
-                data = handler.function(context)
+                data = handler.function(context, **arguments_of(handler, claim.task))
         except Suspended:
             return None
         except (Cancelled, asyncio.CancelledError) as error:
@@ -111,11 +116,13 @@ class Attempt:
             return self._release(why)
         except Failure as failure:
             return self._fail(str(failure), failure.error_class, failure.retry_after)
+        except BadArguments as error:  # no other attempt would succeed
+            return self._fail(str(error), PERMANENT)
         except TimeoutError as error:
-            return self._fail(f"TimeoutError: {error}", "timeout")
+            return self._fail(f"TimeoutError: {error}", "timeout", trace=trace_of(error))
         except Exception as error:
             log.warning("%s failed", claim.key, exc_info=True)
-            return self._fail(f"{type(error).__name__}: {error}", "task")
+            return self._fail(f"{type(error).__name__}: {error}", "task", trace=trace_of(error))
         except BaseException as error:  # noqa: BLE001 the end of the program, raised inside a function
             log.warning("%s: %s ends the attempt", claim.key, type(error).__name__)
             return self._release(type(error).__name__)
@@ -146,9 +153,9 @@ class Attempt:
         assert self._running is not None
         return self._running.result()
 
-    def _fail(self, message: str, error_class: str, retry_after: float | None = None) -> c.Fail:
+    def _fail(self, message: str, error_class: str, retry_after: float | None = None, trace: str = "") -> c.Fail:
         message = message[: limits.WORKER_ERROR]
-        return c.Fail(**self._named, message=message, error_class=error_class, retry_after=retry_after)
+        return c.Fail(**self._named, message=message, error_class=error_class, retry_after=retry_after, trace=trace)
 
     def _submit(self, command: Final | None) -> None:
         """Send the command until the store answers: a restarting server must not lose an hour of work."""

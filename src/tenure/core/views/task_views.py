@@ -321,6 +321,7 @@ class HistoryEntry(TypedDict):
     work_product_ref: str | None
     error_class: str | None
     error: str | None
+    trace: Annotated[str | None, Meta(description="the stack trace of its failure, without secrets")]
     refused: Sequence[RefusedView]
     usage: UsageView | None
     landings: Sequence[LandingView]  # newest first

@@ -34,6 +34,7 @@ from tenure.core.records import (
     Trigger,
     Usage,
 )
+from tenure.core.redaction import TRACE
 from tenure.engine.archive.recall import recall_dag, remember
 from tenure.engine.artifacts import artifact_verbs
 from tenure.engine.checks import validation_reads
@@ -197,9 +198,11 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
     for one in artifact_verbs.of_task(work, task):
         put.setdefault(one.generation, []).append(artifact_verbs.view(one, task))
     return [
-        fields_of(c, "generation run attempt session agent user acquired_at released_at state metadata counted")
+        fields_of(c, "generation run attempt session agent user acquired_at released_at state counted")
         | fields_of(c, "result_accepted error_class error")
         | {
+            "metadata": {name: value for name, value in c.metadata.items() if name != TRACE},
+            "trace": c.metadata.get(TRACE),
             "release_reason": c.reason,
             "renewals": task.renewals if c.state == "active" else c.renewals,
             "work_product_ref": c.work_product,

@@ -243,6 +243,10 @@ def fail(work: UnitOfWork, cmd: commands.Fail) -> Outcome:
     policy = brief_of(work, task).retry
     error = {"error_class": cmd.error_class, "error": cmd.message}
     free, over = claims.ended(task, claim, ending, work.now, retry=policy, **error)
+    if cmd.trace:
+        from tenure.core.redaction import TRACE, kept_trace  # few attempts fail with one; keeps startup fast
+
+        over = replace(over, metadata={**over.metadata, TRACE: kept_trace(cmd.trace)})
     if trouble:
         free = replace(free, troubled=tuple(dict.fromkeys((*task.troubled, claim.agent))))
         _cool_down(work, hold, cmd, after)
