@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 CLIENT = Path(__file__).parents[2] / "src" / "tenure" / "client"
@@ -28,13 +29,14 @@ HEAD = '''"""The methods of AsyncClient for type checkers. Generated from {modul
 
 
 def text() -> str:
-    imports: list[str] = []
+    imports: dict[str, set[str]] = {}
     defined: list[str] = []
     methods: list[str] = []
     for name in MODULES:
         tree = ast.parse((CLIENT / f"{name}.py").read_text())
-        found = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
-        imports += [ast.unparse(node) for node in found if getattr(node, "module", "") != "__future__"]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                imports.setdefault(str(node.module), set()).update(one.name for one in node.names if not one.asname)
         for node in tree.body:
             if isinstance(node, ast.If):  # names that are only for types
                 defined += [ast.unparse(one) for one in node.body if isinstance(one, (ast.Assign, ast.ClassDef))]
@@ -42,8 +44,13 @@ def text() -> str:
                 methods += [
                     _coroutine(one) for one in node.body if isinstance(one, ast.FunctionDef) and _is_public(one)
                 ]
-    parts = [HEAD.format(modules=", ".join(f"{name}.py" for name in MODULES)), *sorted(set(imports)), "", *defined, ""]
-    return "\n".join([*parts, FIELDS, *methods]) + "\n"
+    body = "\n".join([*defined, "", FIELDS, *methods])
+    used = set(re.findall(r"\w+", body))
+    lines = [
+        f"from {module} import {', '.join(sorted(names & used))}" for module, names in imports.items() if names & used
+    ]
+    head = HEAD.format(modules=", ".join(f"{name}.py" for name in MODULES))
+    return "\n".join([head, *sorted(lines), "", body]) + "\n"
 
 
 def _is_public(function: ast.FunctionDef) -> bool:

@@ -1,53 +1,19 @@
 """The methods of AsyncClient for type checkers. Generated from caller.py, queries.py, sources.py, messaging.py, verbs.py by `./x docs`; do not edit."""
 # fmt: off
 
-from collections.abc import Collection, Coroutine
-from collections.abc import Iterable
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from msgspec import Struct
 from tenure.client.arguments import AgentFields, BudgetFields, ClaimOptions, Health, ProjectSettings, TaskChanges, TaskFields
-from tenure.client.arguments import ClaimOptions
-from tenure.client.caller import Caller
 from tenure.client.handles import Ended
-from tenure.client.messaging import Messaging
-from tenure.client.queries import Queries
-from tenure.client.results import Added, AddedMany, Changed, Claimed, Held, Planned, Reserved, Spawned, Submitted, Team, Updated, Validation
-from tenure.client.results import Changed
-from tenure.client.results import Changed, Mail
-from tenure.client.results import Next
-from tenure.client.results import Result
-from tenure.client.sources import Sources
-from tenure.client.times import Duration
+from tenure.client.results import Added, Changed, Claimed, Held, Mail, Next, Planned, Reserved, Spawned, Submitted, Team, Updated, Validation
 from tenure.client.times import Duration, Instant
-from tenure.client.times import Instant
-from tenure.client.times import instant_of
-from tenure.client.times import seconds_of
-from tenure.client.times import with_plain_times
-from tenure.config import artifacts_of, find_home, read_settings
-from tenure.core import commands as c
 from tenure.core import limits
-from tenure.core import queries as q
-from tenure.core.commands import ClaimNext, Command, Principal, Submit
-from tenure.core.commands import NewTask, NewTrack, Process, Template, Totals
-from tenure.core.commands import NewTask, Template
-from tenure.core.errors import NotFound, TenureError
-from tenure.core.errors import TenureError
-from tenure.core.inputs import LARGEST_RESULT
-from tenure.core.inputs import check_choice
-from tenure.core.lifecycle import ENDED
+from tenure.core.commands import ClaimNext, Command, NewTask, NewTrack, Principal, Process, Submit, Template, Totals
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
-from tenure.core.records import Watch
-from tenure.core.records import replace
+from tenure.core.records import Watch, replace
 from tenure.core.views import TaskLine
-from typing import TYPE_CHECKING, Any
-from typing import TYPE_CHECKING, Any, TypeVar
-from typing import TypedDict, Unpack
-from typing import Unpack
-import msgspec
-import os
-import time
+from typing import Any, TypedDict, Unpack
 
 Several = str | Iterable[str] | None
 class TaskFilters(TypedDict, total=False):

@@ -18,10 +18,11 @@ from tenure.core.records import replace
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
+    from typing import TypeAlias
 
-    Duration = float | timedelta | str
-    Instant = int | datetime | str
-    When = int | datetime | timedelta | str
+    Duration: TypeAlias = float | timedelta | str
+    Instant: TypeAlias = int | datetime | str
+    When: TypeAlias = int | datetime | timedelta | str
 
 S = TypeVar("S", bound=msgspec.Struct)
 
