@@ -338,7 +338,7 @@ def check_store(home: Home, environ: Mapping[str, str]) -> None:
 
 
 # The record of `tenure trust` for a store that somebody else made.
-STORE_SECTION = {"store": "its keys sign in at `serve`, its tasks go to the agents of `run`"}
+STORE_SECTION = {"store": "its keys sign in at `serve`, its tasks go to the agents of `run` and `mcp`"}
 
 
 def find_home(start: str, settings: Settings) -> Home:
