@@ -100,7 +100,8 @@ def work(agent: Agent, held: list[str], over: Event) -> None:
         elif how == "release":
             agent.client.release(receipt)
         else:
-            agent.client.renew(receipt, LEASE)
+            for left in (receipt, *held):  # after a rush it may hold several; each lapses soon
+                agent.client.renew(left, LEASE)
             agent.save()
             os.kill(os.getpid(), signal.SIGKILL)
     for receipt in held:
