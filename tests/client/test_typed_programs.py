@@ -63,4 +63,4 @@ def test_the_program_runs(tmp_path: Path) -> None:
     said = subprocess.run(
         [sys.executable, str(PROGRAM), str(tmp_path / "store.db")], capture_output=True, text=True, check=True
     )
-    assert said.stdout.split() == "12 Write it up, attempt 1: ACCEPTED NO_TASK 3".split(), said.stderr
+    assert said.stdout.split() == ["12", "Write", "it", "up,", "attempt", "1:", "ACCEPTED", "NO_TASK", "3"], said.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ import pytest
 from tenure import AsyncContext, Client, Context, Worker
 from tenure.client.worker import watcher
 from tenure.core.records import RetryPolicy
+from tenure.testing import FakeClock
 from tests.client.test_worker import PATIENCE, running, until
 from tests.servers.postgres import url_of
 from tests.servers.tenure import TenureServer
@@ -104,18 +106,15 @@ def test_a_function_in_another_process_stops_before_its_renewal(
         assert word == "stopped"  # the renewal would have come after 24 minutes, the function's own end after one
 
 
-def test_a_timed_out_function_fails_though_the_store_is_unavailable(tmp_path: Path) -> None:
-    store = str(tmp_path / "store.db")
-    with Client(store, "shop") as mia:
-        mia.init()
-        mia.add("Long", type="t", constraints={"max_duration": 1})
-        worker = Worker(store, "shop", lease=3600.0)
+def test_max_duration_is_enforced_by_the_worker_s_own_clock() -> None:
+    """The store's clock stands still: only the worker's can have ended the function."""
+    with Client("memory://stands-still", "shop", create=True, clock=FakeClock()) as mia:
+        mia.add("Long", type="t", constraints={"max_duration": "1s"}, max_attempts=1)
+        worker = Worker("memory://stands-still", "shop", lease=3600.0)
         stopped = threading.Event()
 
         @worker.task("t")
         async def work(ctx: AsyncContext) -> None:
-            import asyncio
-
             try:
                 await asyncio.sleep(PATIENCE)
             finally:
@@ -123,8 +122,8 @@ def test_a_timed_out_function_fails_though_the_store_is_unavailable(tmp_path: Pa
 
         with running(worker):
             assert stopped.wait(PATIENCE)
-            until(mia, lambda: mia.history("A-001")[0]["error_class"] == "timeout")
-        assert mia.show("A-001")["state"] in ("ready", "retrying")
+            assert mia.wait("A-001", timeout=PATIENCE).error == "max_duration of 1 s is over"
+        assert mia.history("A-001")[0]["error_class"] == "timeout"
 
 
 def test_one_worker_never_runs_two_copies_of_a_task(url: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 CLIENT = Path(__file__).parents[2] / "src" / "tenure" / "client"
 TARGET = CLIENT / "async_verbs.pyi"
-MODULES = ("caller", "queries", "sources", "messaging", "verbs")
+MODULES = ("caller", "queries", "sources", "messaging", "operator_verbs", "verbs")
 OWN = {"mark", "wait_for_news"}  # AsyncClient has its own
 
 FIELDS = """class AsyncVerbs:
@@ -40,7 +40,7 @@ def text() -> str:
         for node in tree.body:
             if isinstance(node, ast.If):  # names that are only for types
                 defined += [ast.unparse(one) for one in node.body if isinstance(one, (ast.Assign, ast.ClassDef))]
-            if isinstance(node, ast.ClassDef) and name.capitalize() == node.name:
+            if isinstance(node, ast.ClassDef) and node.name == "".join(part.capitalize() for part in name.split("_")):
                 methods += [
                     _coroutine(one) for one in node.body if isinstance(one, ast.FunctionDef) and _is_public(one)
                 ]

@@ -1,4 +1,4 @@
-"""The methods of AsyncClient for type checkers. Generated from caller.py, queries.py, sources.py, messaging.py, verbs.py by `./x docs`; do not edit."""
+"""The methods of AsyncClient for type checkers. Generated from caller.py, queries.py, sources.py, messaging.py, operator_verbs.py, verbs.py by `./x docs`; do not edit."""
 # fmt: off
 
 from collections.abc import Iterable, Mapping
@@ -389,117 +389,6 @@ class AsyncVerbs:
         """Move an amount that is neither spent nor reserved from one budget to another, in their currency."""
         ...
 
-    async def add(self, title: str, *, request_id: str | None=None, **fields: Unpack[TaskFields]) -> Added:
-        """Create a task; `after` names its dependencies, `fields` are those of NewTask."""
-        ...
-
-    async def add_many(self, tasks: Iterable[NewTask], *, request_id: str | None=None) -> list[TaskLine]:
-        """Create many tasks, each in its own dag, in batches of 1,000: a batch is created whole or not at all.
-
-            An error names its batch; the ones before it are created. Where a task with the same idempotency key exists,
-            that one is returned in its place. A `request_id` makes the whole call repeatable.
-            """
-        ...
-
-    async def wait(self, task: str, timeout: Duration | None=None) -> Ended:
-        """Wait until the task has ended: completed, cancelled or a dead letter. Raises TimeoutError after `timeout`."""
-        ...
-
-    async def plan(self, tasks: Iterable[NewTask], *, title: str='', name: str | None=None, prune: bool=False, tracks: Iterable[NewTrack]=(), dry_run: bool=False, on_end: Mapping[str, Template] | None=None, budget: str | Decimal | float | None=None) -> Planned:
-        """Create a whole dag; one with a name can be applied again. A dry run returns what would happen.
-
-            `on_end` has the tasks to create when the dag is completed, failed or cancelled; `budget` is in dollars.
-            """
-        ...
-
-    async def link(self, task: str, needs: str, on_failure: str='block') -> Updated:
-        """Make `task` wait for `needs`."""
-        ...
-
-    async def unlink(self, task: str, needs: str) -> Updated:
-        """Remove the dependency of `task` on `needs`."""
-        ...
-
-    async def publish(self, task: str | None=None, dag: str | None=None) -> Updated:
-        """Publish a draft, or all drafts of a dag."""
-        ...
-
-    async def claim(self, task: str | None=None, *, lease: Duration | None=None, n: int=1, wait: Duration=0.0, process: Process | None=None, agent_type: str | None=None, request_id: str | None=None, metadata: Mapping[str, Any] | None=None, **filters: Unpack[ClaimOptions]) -> Claimed:
-        """Claim a task by name, or the best that this agent may claim; `wait` is how long to wait for one.
-
-            The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
-            `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered.
-            """
-        ...
-
-    async def renew(self, receipt: str, lease: Duration | None=None, *, background: bool=False, seen: int | None=None) -> Held:
-        """`seen` is the number of the description that you have read, after the directive `changed`."""
-        ...
-
-    async def start(self, receipt: str) -> Held:
-        """Start work on the held task."""
-        ...
-
-    async def progress(self, receipt: str, percent: int | None=None, step: str | None=None, done_in: Duration | None=None, *, seen: int | None=None) -> Held:
-        """Report progress on the held task; `done_in` is the estimated time to completion."""
-        ...
-
-    async def checkpoint(self, receipt: str, data: Mapping[str, Any]) -> Held:
-        """Save what the next holder needs to continue from here."""
-        ...
-
-    async def usage(self, receipt: str, model: str, *, fresh: int=0, cached: int=0, written: int=0, output: int=0, cost_usd: str | Decimal | float | None=None, duration: Duration=0.0) -> Held:
-        """Report a model's totals since the claim: tokens, dollars (None: not known), seconds."""
-        ...
-
-    async def land(self, receipt: str, branch: str, old: str, new: str, *, seen: int | None=None) -> Held:
-        """Record that the branch is about to move from one commit to another; the caller moves it."""
-        ...
-
-    async def submit(self, receipt: str, data: Any=None, summary: str='', request_id: str | None=None, *, usage: Iterable[Totals]=(), lines: int | None=None, test_files: int=0, artifacts: Iterable[str] | None=None, seen: int | None=None) -> Submitted:
-        """Submit a result; `artifacts` are the names of its artifacts, by default all of the task in this run.
-
-            CHANGED means that the description has changed: read `diff`, then submit with `seen` = `brief`.
-            `lines` and `test_files` are the size of the change, for projects that compare it with the cost.
-            """
-        ...
-
-    async def take_validation(self, task: str | None=None, *, validators: Iterable[str]=(), lease: Duration | None=None, checker: str | None=None, request_id: str | None=None) -> Validation:
-        """Take a result that waits for a verdict: this task's, or the best one that `validators` can check."""
-        ...
-
-    async def renew_validation(self, receipt: str, lease: Duration | None=None) -> Validation:
-        """Extend the lease of a validation."""
-        ...
-
-    async def judge(self, receipt: str, ok: bool, reasons: Iterable[str]=(), details: Mapping[str, Any] | None=None) -> Validation:
-        """Record the verdict, with the receipt of the validation."""
-        ...
-
-    async def undecided(self, receipt: str, reason: str, retry_after: Duration | None=None) -> Validation:
-        """Give up a validation without a verdict; it will be tried again."""
-        ...
-
-    async def fail(self, receipt: str, message: str='', error_class: str='task', *, retry_after: Duration | None=None, model: str | None=None, trace: str='') -> Held:
-        """Report a failed attempt. `trace` is the stack trace, kept with the attempt: bounded, secrets removed."""
-        ...
-
-    async def release(self, receipt: str, reason: str='') -> Held:
-        """Release the claim; the attempt does not count."""
-        ...
-
-    async def spawn(self, receipt: str, tasks: Iterable[NewTask], *, wait: bool=False) -> Spawned:
-        """Create subtasks of the held task; with `wait` it is ready again when all have ended."""
-        ...
-
-    async def wait_for_subtasks(self, receipt: str) -> Held:
-        """Release the claim until the subtasks have ended."""
-        ...
-
-    async def ask(self, receipt: str, question: str) -> Held:
-        """Ask a person; the task is paused until the answer."""
-        ...
-
     async def pause(self, task: str, reason: str='', *, drain: bool=False) -> Updated:
         """Pause the task and end its claim; with `drain` its holder may finish."""
         ...
@@ -614,5 +503,116 @@ class AsyncVerbs:
 
     async def step_down(self, term: int) -> Team:
         """Give up leadership."""
+        ...
+
+    async def add(self, title: str, *, request_id: str | None=None, **fields: Unpack[TaskFields]) -> Added:
+        """Create a task; `after` names its dependencies, `fields` are those of NewTask."""
+        ...
+
+    async def add_many(self, tasks: Iterable[NewTask], *, request_id: str | None=None) -> list[TaskLine]:
+        """Create many tasks, each in its own dag, in batches of 1,000: a batch is created whole or not at all.
+
+            An error names its batch; the ones before it are created. Where a task with the same idempotency key exists,
+            that one is returned in its place. A `request_id` makes the whole call repeatable.
+            """
+        ...
+
+    async def wait(self, task: str, timeout: Duration | None=None) -> Ended:
+        """Wait until the task has ended: completed, cancelled or a dead letter. Raises TimeoutError after `timeout`."""
+        ...
+
+    async def plan(self, tasks: Iterable[NewTask], *, title: str='', name: str | None=None, prune: bool=False, tracks: Iterable[NewTrack]=(), dry_run: bool=False, on_end: Mapping[str, Template] | None=None, budget: str | Decimal | float | None=None) -> Planned:
+        """Create a whole dag; one with a name can be applied again. A dry run returns what would happen.
+
+            `on_end` has the tasks to create when the dag is completed, failed or cancelled; `budget` is in dollars.
+            """
+        ...
+
+    async def link(self, task: str, needs: str, on_failure: str='block') -> Updated:
+        """Make `task` wait for `needs`."""
+        ...
+
+    async def unlink(self, task: str, needs: str) -> Updated:
+        """Remove the dependency of `task` on `needs`."""
+        ...
+
+    async def publish(self, task: str | None=None, dag: str | None=None) -> Updated:
+        """Publish a draft, or all drafts of a dag."""
+        ...
+
+    async def claim(self, task: str | None=None, *, lease: Duration | None=None, n: int=1, wait: Duration=0.0, process: Process | None=None, agent_type: str | None=None, request_id: str | None=None, metadata: Mapping[str, Any] | None=None, **filters: Unpack[ClaimOptions]) -> Claimed:
+        """Claim a task by name, or the best that this agent may claim; `wait` is how long to wait for one.
+
+            The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
+            `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered.
+            """
+        ...
+
+    async def renew(self, receipt: str, lease: Duration | None=None, *, background: bool=False, seen: int | None=None) -> Held:
+        """`seen` is the number of the description that you have read, after the directive `changed`."""
+        ...
+
+    async def start(self, receipt: str) -> Held:
+        """Start work on the held task."""
+        ...
+
+    async def progress(self, receipt: str, percent: int | None=None, step: str | None=None, done_in: Duration | None=None, *, seen: int | None=None) -> Held:
+        """Report progress on the held task; `done_in` is the estimated time to completion."""
+        ...
+
+    async def checkpoint(self, receipt: str, data: Mapping[str, Any]) -> Held:
+        """Save what the next holder needs to continue from here."""
+        ...
+
+    async def usage(self, receipt: str, model: str, *, fresh: int=0, cached: int=0, written: int=0, output: int=0, cost_usd: str | Decimal | float | None=None, duration: Duration=0.0) -> Held:
+        """Report a model's totals since the claim: tokens, dollars (None: not known), seconds."""
+        ...
+
+    async def land(self, receipt: str, branch: str, old: str, new: str, *, seen: int | None=None) -> Held:
+        """Record that the branch is about to move from one commit to another; the caller moves it."""
+        ...
+
+    async def submit(self, receipt: str, data: Any=None, summary: str='', request_id: str | None=None, *, usage: Iterable[Totals]=(), lines: int | None=None, test_files: int=0, artifacts: Iterable[str] | None=None, seen: int | None=None) -> Submitted:
+        """Submit a result; `artifacts` are the names of its artifacts, by default all of the task in this run.
+
+            CHANGED means that the description has changed: read `diff`, then submit with `seen` = `brief`.
+            `lines` and `test_files` are the size of the change, for projects that compare it with the cost.
+            """
+        ...
+
+    async def take_validation(self, task: str | None=None, *, validators: Iterable[str]=(), lease: Duration | None=None, checker: str | None=None, request_id: str | None=None) -> Validation:
+        """Take a result that waits for a verdict: this task's, or the best one that `validators` can check."""
+        ...
+
+    async def renew_validation(self, receipt: str, lease: Duration | None=None) -> Validation:
+        """Extend the lease of a validation."""
+        ...
+
+    async def judge(self, receipt: str, ok: bool, reasons: Iterable[str]=(), details: Mapping[str, Any] | None=None) -> Validation:
+        """Record the verdict, with the receipt of the validation."""
+        ...
+
+    async def undecided(self, receipt: str, reason: str, retry_after: Duration | None=None) -> Validation:
+        """Give up a validation without a verdict; it will be tried again."""
+        ...
+
+    async def fail(self, receipt: str, message: str='', error_class: str='task', *, retry_after: Duration | None=None, model: str | None=None, trace: str='') -> Held:
+        """Report a failed attempt. `trace` is the stack trace, kept with the attempt: bounded, secrets removed."""
+        ...
+
+    async def release(self, receipt: str, reason: str='') -> Held:
+        """Release the claim; the attempt does not count."""
+        ...
+
+    async def spawn(self, receipt: str, tasks: Iterable[NewTask], *, wait: bool=False) -> Spawned:
+        """Create subtasks of the held task; with `wait` it is ready again when all have ended."""
+        ...
+
+    async def wait_for_subtasks(self, receipt: str) -> Held:
+        """Release the claim until the subtasks have ended."""
+        ...
+
+    async def ask(self, receipt: str, question: str) -> Held:
+        """Ask a person; the task is paused until the answer."""
         ...
 

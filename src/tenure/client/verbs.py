@@ -5,23 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
-from tenure.client.messaging import Messaging
-from tenure.client.results import (
-    Added,
-    AddedMany,
-    Changed,
-    Claimed,
-    Held,
-    Planned,
-    Reserved,
-    Spawned,
-    Submitted,
-    Team,
-    Updated,
-    Validation,
-)
+from tenure.client.new_tasks import as_tuples, new_task
+from tenure.client.operator_verbs import OperatorVerbs
+from tenure.client.results import Added, AddedMany, Claimed, Held, Planned, Spawned, Submitted, Updated, Validation
 from tenure.client.times import seconds_of
 from tenure.core import commands as c
 from tenure.core import limits
@@ -33,15 +19,7 @@ if TYPE_CHECKING:  # only for types: the import of Decimal alone would cost ever
     from decimal import Decimal
     from typing import Unpack
 
-    from tenure.client.arguments import (
-        AgentFields,
-        BudgetFields,
-        ClaimOptions,
-        Health,
-        ProjectSettings,
-        TaskChanges,
-        TaskFields,
-    )
+    from tenure.client.arguments import ClaimOptions, TaskFields
     from tenure.client.handles import Ended
     from tenure.client.times import Duration
     from tenure.core.views import TaskLine
@@ -51,79 +29,13 @@ LONGEST_WAIT = limits.WORKER_POLL
 PACE = 0.05  # seconds between two reads of a wait on a busy store
 
 
-def new_task(title: str, fields: Mapping[str, Any]) -> NewTask:
-    """A task of the keyword arguments of `add`."""
-    given = as_tuples(fields)
-    return NewTask(title=title, depends_on=given.pop("after", ()), **given)
-
-
-def as_tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields with any iterable of names as a tuple and any mapping as a dict, as commands have them."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, (str, int, float, tuple, dict, Struct)) or value is None:
-            return value
-        if isinstance(value, Mapping):
-            return dict(value)
-        return tuple(value) if isinstance(value, Iterable) else value
-
-    return {name: plain(value) for name, value in fields.items()}
-
-
-class Verbs(Messaging):
+class Verbs(OperatorVerbs):
     """Every verb of a project, as methods.
 
     "Denied" and "stale" are answers (look at `ok`, or call `check()`); bad input and an unavailable store raise
     TenureError. Durations are seconds, timedeltas or texts such as `2h`; instants are datetimes or microseconds.
     A receipt is the only proof of a claim: keep it, or pass it to the process that continues the work.
     """
-
-    # --- projects ---
-
-    def init(self, **settings: Unpack[ProjectSettings]) -> Updated:
-        """Create the project, or change its settings: default_track, boost, agents_may_operate, limits, routing."""
-        return self._do(Updated, c.DefineProject, **as_tuples(settings))
-
-    def define_track(self, code: str, name: str, purpose: str = "") -> Updated:
-        """Create or change a track; its letter starts the keys of its tasks."""
-        return self._do(Updated, c.DefineTrack, code=code, name=name, purpose=purpose)
-
-    def stop_line(self, scope: str = "project:", reason: str = "") -> Updated:
-        """Stop claiming in a scope: `project:`, `track:B`, `dag:ID`, `agent:NAME` or `type:code`."""
-        return self._do(Updated, c.StopLine, scope=scope, reason=reason)
-
-    def start_line(self, scope: str = "project:") -> Updated:
-        """Allow claiming in the scope again."""
-        return self._do(Updated, c.StartLine, scope=scope)
-
-    # --- budgets ---
-
-    def set_budget(
-        self,
-        scope: str = "project",
-        *,
-        usd: str | Decimal | float | None = None,
-        tokens: int | None = None,
-        default_estimate: str | Decimal | float | None = None,
-        **fields: Unpack[BudgetFields],
-    ) -> Changed:
-        """Create or change a budget: `tenant`, `project`, `dag:ID`, `task:KEY` or `agent:NAME`.
-
-        `fields` are those of SetBudget: period, zone, begins_at, ends_at and throttle.
-        """
-        amount = None if usd is None else str(usd)
-        estimate = None if default_estimate is None else str(default_estimate)
-        return self._do(
-            Changed, c.SetBudget, scope=scope, usd=amount, tokens=tokens, default_estimate=estimate, **fields
-        )
-
-    def remove_budget(self, scope: str = "project") -> Changed:
-        """Remove a budget; the scope's spending is no longer limited."""
-        return self._do(Changed, c.RemoveBudget, scope=scope)
-
-    def move_budget(self, source: str, target: str, amount: str | Decimal | float) -> Changed:
-        """Move an amount that is neither spent nor reserved from one budget to another, in their currency."""
-        return self._do(Changed, c.MoveBudget, source=source, target=target, amount=str(amount))
 
     # --- tasks and dags ---
 
@@ -408,136 +320,3 @@ class Verbs(Messaging):
     def ask(self, receipt: str, question: str) -> Held:
         """Ask a person; the task is paused until the answer."""
         return self._do(Held, c.Ask, receipt=receipt, question=question)
-
-    # --- operators ---
-
-    def pause(self, task: str, reason: str = "", *, drain: bool = False) -> Updated:
-        """Pause the task and end its claim; with `drain` its holder may finish."""
-        return self._do(Updated, c.Pause, task=task, reason=reason, drain=drain)
-
-    def resume(self, task: str, *, budget: bool = False) -> Updated:
-        """Resume a task that a person paused; with `budget` also one that its budget paused."""
-        return self._do(Updated, c.Resume, task=task, budget=budget)
-
-    def answer(self, task: str, text: str) -> Updated:
-        """Answer the question that a task waits for."""
-        return self._do(Updated, c.Answer, task=task, text=text)
-
-    def cancel(self, task: str, reason: str = "") -> Updated:
-        """Cancel the task and end its claim."""
-        return self._do(Updated, c.Cancel, task=task, reason=reason)
-
-    def retry(self, task: str, note: str = "", changes: Mapping[str, Any] | None = None) -> Updated:
-        """Give a dead letter or waiting task another attempt; `changes` are edited first."""
-        return self._do(Updated, c.Retry, task=task, note=note, changes=None if changes is None else dict(changes))
-
-    def reset(self, task: str, *, cascade: bool = False) -> Updated:
-        """Start the task over, with `cascade` its dependents too."""
-        return self._do(Updated, c.Reset, task=task, cascade=cascade)
-
-    def adopt(self, task: str, result: str | None = None, *, supersede: bool = False, note: str = "") -> Updated:
-        """Accept a result that was refused, for a task without one."""
-        return self._do(Updated, c.Adopt, task=task, result=result, supersede=supersede, note=note)
-
-    def approve(self, task: str, note: str = "") -> Updated:
-        """Accept the result that waits for a verdict."""
-        return self._do(Updated, c.Approve, task=task, note=note)
-
-    def reject(self, task: str, reason: str) -> Updated:
-        """Reject the result that waits for a verdict; the next attempt gets the reason."""
-        return self._do(Updated, c.Reject, task=task, reason=reason)
-
-    def archive(self, task: str) -> Updated:
-        """Move a finished task into the archive."""
-        return self._do(Updated, c.Archive, task=task)
-
-    def update(
-        self, task: str, version: int | None = None, *, supersede: bool = False, **changes: Unpack[TaskChanges]
-    ) -> Updated:
-        """Change fields of a task; with `version` only if it is still the current one."""
-        return self._do(Updated, c.Edit, task=task, changes=as_tuples(changes), version=version, supersede=supersede)
-
-    def assign(self, task: str, agent: str, seconds: Duration = limits.OFFER) -> Updated:
-        """Offer the task to one agent for a while."""
-        return self._do(Updated, c.Assign, task=task, agent=agent, seconds=seconds)
-
-    def reassign(self, task: str, agent: str, seconds: Duration = limits.OFFER) -> Updated:
-        """End the claim and offer the task to another agent for a while."""
-        return self._do(Updated, c.Reassign, task=task, agent=agent, seconds=seconds)
-
-    def recover(self, task: str, reason: str = "") -> Updated:
-        """End a claim whose holder is lost; the attempt does not count."""
-        return self._do(Updated, c.Recover, task=task, reason=reason)
-
-    def abort(self, task: str, reason: str = "") -> Updated:
-        """End a claim that hangs; the attempt counts."""
-        return self._do(Updated, c.Abort, task=task, reason=reason)
-
-    def note(self, task: str, text: str) -> Updated:
-        """Add a note to the task, for its next holder."""
-        return self._do(Updated, c.Note, task=task, text=text)
-
-    def undo(self, command_id: str) -> Updated:
-        """Undo the operator command with this `command_id`, unless its tasks have changed since."""
-        return self._do(Updated, c.Undo, command_id=command_id)
-
-    # --- the team ---
-
-    def register(self, **fields: Unpack[AgentFields]) -> Team:
-        """Register this agent: type, capabilities, models, tracks, region, max_concurrent_tasks …"""
-        return self._do(Team, c.Register, agent=self.agent, session=self.session, **as_tuples(fields))
-
-    def heartbeat(self, **fields: Unpack[Health]) -> Team:
-        """A sign of life of this agent; renews no lease."""
-        return self._do(Team, c.Heartbeat, agent=self.agent, session=self.session, **fields)
-
-    def drain(self, agent: str | None = None) -> Team:
-        """Let an agent finish what it holds and claim nothing more."""
-        return self._do(Team, c.Drain, agent=agent or self.agent)
-
-    def terminate(self, agent: str, *, graceful: bool = True, reason: str = "") -> Team:
-        """Stop an agent: it claims nothing until `resume_agent`. Graceful: its claims may finish."""
-        return self._do(Team, c.Terminate, agent=agent, graceful=graceful, reason=reason)
-
-    def resume_agent(self, agent: str) -> Team:
-        """Let a drained or terminated agent claim again."""
-        return self._do(Team, c.ResumeAgent, agent=agent)
-
-    def leave(self, session: str | None = None) -> Team:
-        """End a session: its agent is gone, its claims' leases run out."""
-        return self._do(Team, c.Leave, session=session or self.session)
-
-    def gone(self, processes: Iterable[Process]) -> Team:
-        """Report processes that have ended on this host: their claims expire now."""
-        return self._do(Team, c.Gone, processes=tuple(processes))
-
-    def reserve(
-        self, *patterns: str, receipt: str | None = None, mode: str = "exclusive", lease: Duration | None = None
-    ) -> Reserved:
-        """Reserve paths or names, such as `docs/**` or `port:8080`."""
-        return self._do(
-            Reserved,
-            c.Reserve,
-            patterns=patterns,
-            agent=self.agent,
-            session=self.session,
-            mode=mode,
-            receipt=receipt,
-            lease=lease,
-        )
-
-    def renew_reservation(self, receipt: str, lease: Duration | None = None) -> Reserved:
-        """Extend a reservation."""
-        return self._do(Reserved, c.RenewReservation, receipt=receipt, lease=lease)
-
-    def unreserve(self, receipt: str) -> Reserved:
-        """End a reservation."""
-        return self._do(Reserved, c.Unreserve, receipt=receipt)
-
-    def lead(self, *, lease: Duration = limits.LEADER_LEASE, term: int | None = None) -> Team:
-        """Become this project's `@leader`, or renew leadership."""
-        return self._do(Team, c.Lead, holder=self.agent, agent=True, lease=lease, term=term)
-
-    def step_down(self, term: int) -> Team:
-        """Give up leadership."""
-        return self._do(Team, c.StepDown, holder=self.agent, agent=True, term=term)

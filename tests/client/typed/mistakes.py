@@ -23,8 +23,8 @@ def sync(client: Client) -> None:
     client.register(capabilites=["python"])  # wrong
     client.claim().receipt.upper()  # wrong
     client.claim().check().receipt.upper()
-    client.add("x").task["kee"]  # wrong
-    client.add("x").recept  # wrong
+    print(client.add("x").task["kee"])  # wrong
+    print(client.add("x").recept)  # wrong
     client.submit("receipt", summry="done")  # wrong
 
 

@@ -21,6 +21,7 @@ from tenure.client.worker.attempt import Attempt
 from tenure.client.worker.failures import may_pass
 from tenure.client.worker.functions import Handler, Registration
 from tenure.client.worker.held_claim import Renewer
+from tenure.client.worker.last_tasks import await_news, may_come
 from tenure.client.worker.mail_commands import MAIL_EVERY, CommandContext, MailCommands
 from tenure.client.worker.own_loop import OwnLoop
 from tenure.client.worker.watcher import Watcher
@@ -28,7 +29,6 @@ from tenure.core import limits
 from tenure.core.commands import ClaimNext, ClaimTask
 from tenure.core.errors import InvalidInput, NotFound, TenureError
 from tenure.core.inputs import MOST_LISTED
-from tenure.core.lifecycle import HELD, PENDING, RETRYING
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ else:
 
 log = logging.getLogger("tenure.worker")
 
-BREATH = 0.1  # seconds between claims of a worker that waits for the last tasks
-_UNDERWAY = (*HELD, RETRYING)  # states that end, or come back, without a person
 End = Literal["never", "idle", "empty"]
 DENIED = 1.0  # seconds until a worker that is drained or at a limit asks again
 SLOWEST = 15.0  # seconds between tries while the store is unavailable
@@ -304,27 +302,10 @@ class Worker:
             for granted in outcome.claims or ((outcome,) if outcome.receipt else ()):
                 self._begin(granted, loop)
             if is_last and claim.request is None and not outcome.ok:
-                if end == "idle" or not self._may_come(outcome):
+                types = None if self._anything else tuple(self._handlers)
+                if end == "idle" or not may_come(self.client, outcome, types, self._filters):
                     return
-                self._await_news(mark, outcome)
-
-    def _may_come(self, nothing: Outcome) -> bool:
-        """Whether a task may still become claimable for this worker without a person: a retry, or another's claim."""
-        counts = nothing.counts or {}
-        if counts.get("cooling") or counts.get("model_cooling") or (not counts and nothing.retry_in is not None):
-            return True  # it rests, or its models do
-        tracks, tags = self._filters["tracks"], self._filters["tags"]
-        own: Any = {"type": None if self._anything else tuple(self._handlers), "track": tracks or None}
-        own |= {"tag": tags[0] if tags else None, "limit": 1}
-        if self.client.tasks(state=_UNDERWAY, **own):
-            return True
-        return bool(self.client.tasks(state=PENDING, **own)) and bool(self.client.tasks(state=_UNDERWAY, limit=1))
-
-    def _await_news(self, mark: int, nothing: Outcome) -> None:
-        """Wait for an event after `mark`, or for the next due time."""
-        until = min(limits.WORKER_POLL, limits.WORKER_POLL if nothing.retry_in is None else nothing.retry_in)
-        self._draining.wait(min(until, BREATH))
-        self.client.wait_for_news(mark, until, is_wanted=lambda: not self._draining.is_set())
+                await_news(self.client, mark, outcome, self._draining)
 
     def _asked_for(self, free: int, is_last: bool) -> _Claim | None:
         """The next claim to make. With a source a message asks for it, and None means that there is none now."""

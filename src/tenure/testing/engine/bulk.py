@@ -47,8 +47,8 @@ class Bulk(Stage):
         assert (again.outcome, again.again) == ("EXISTS", True)
 
     def test_a_repeated_batch_creates_nothing_twice(self, scene: Scene) -> None:
-        asked = {"tasks": (new("one"), new("two")), "request_id": "r"}
-        first, again = scene.do(c.AddMany, **asked), scene.do(c.AddMany, **asked)
+        tasks = (new("one"), new("two"))
+        first, again = (scene.do(c.AddMany, tasks=tasks, request_id="r") for _ in range(2))
         assert (again.again, again.tasks) == (True, first.tasks)
         assert scene.next_keys(3) == [task["key"] for task in first.tasks or ()]
 
