@@ -159,8 +159,8 @@ WORKERS = (
     Mutant(
         "workers: a worker that waits for the last tasks does not wait for retries",
         "client/worker/last_tasks.py",
-        "    if client.tasks(state=UNDERWAY, **own):\n",
-        "    if False:\n",
+        "        if tasks(state=UNDERWAY, limit=1, **self._own):\n",
+        "        if False:\n",
         "tests/client/test_worker_ends.py::test_until_empty_waits_for_retries_and_for_tasks_that_others_hold[store]",
     ),
     Mutant(

@@ -21,7 +21,7 @@ from tenure.client.worker.attempt import Attempt
 from tenure.client.worker.failures import may_pass
 from tenure.client.worker.functions import Handler, Registration
 from tenure.client.worker.held_claim import Renewer
-from tenure.client.worker.last_tasks import await_news, may_come
+from tenure.client.worker.last_tasks import LastTasks
 from tenure.client.worker.mail_commands import MAIL_EVERY, CommandContext, MailCommands
 from tenure.client.worker.own_loop import OwnLoop
 from tenure.client.worker.watcher import Watcher
@@ -273,6 +273,7 @@ class Worker:
 
     def _claim_on(self, end: End, loop: asyncio.AbstractEventLoop | None) -> None:
         pause = 0.0
+        last = LastTasks(self.client, None if self._anything else tuple(self._handlers), self._filters)
         unanswered: _Claim | None = None  # sent again unchanged, also for its `n`: its id stands for its content
         while (free := self._free()) is not None:
             is_last = end != "never" and free == self.concurrency  # nothing runs: end where there is no task either
@@ -302,10 +303,9 @@ class Worker:
             for granted in outcome.claims or ((outcome,) if outcome.receipt else ()):
                 self._begin(granted, loop)
             if is_last and claim.request is None and not outcome.ok:
-                types = None if self._anything else tuple(self._handlers)
-                if end == "idle" or not may_come(self.client, outcome, types, self._filters):
+                if end == "idle" or not last.may_come(outcome):
                     return
-                await_news(self.client, mark, outcome, self._draining)
+                last.wait(mark, outcome, self._draining)
 
     def _asked_for(self, free: int, is_last: bool) -> _Claim | None:
         """The next claim to make. With a source a message asks for it, and None means that there is none now."""
