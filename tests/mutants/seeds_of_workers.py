@@ -154,7 +154,7 @@ WORKERS = (
         "server/feed.py",
         "            for future in self._by_task.get(of, ()):\n",
         "            for future in ():\n",
-        f"{WATCHES}::test_a_function_in_another_process_stops_before_its_renewal[http-cancel-blocking]",
+        "tests/server/test_feed.py::test_a_worker_is_woken_for_its_own_tasks_only",
     ),
     Mutant(
         "workers: a worker that waits for the last tasks does not wait for retries",

@@ -1,7 +1,10 @@
 """A pytest plug-in for programs that use tenure: a project in memory, a clock moved by hand, and a way to run workers.
 
-    def test_resizing(tenure_client, tenure_drain):
-        handle = resize.configure(...)…
+    def test_resizing(tenure_url, tenure_drain):
+        worker.use(tenure_url)
+        handle = resize.enqueue("a.png")
+        tenure_drain(worker)
+        assert handle.result() == {"a.png": 100}
 
 Loaded by its entry point in every run of pytest where tenure is installed: it imports nothing of tenure until a test
 asks for one of its fixtures.
