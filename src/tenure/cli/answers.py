@@ -78,7 +78,7 @@ TABLE = (
 EXITS = {exit.code: exit.meaning for exit in TABLE}
 OF_KIND = {exit.kind: exit.code for exit in TABLE if exit.kind}
 OF_ERROR = {error: exit.code for exit in TABLE for error in exit.errors.split()}
-OF_OUTCOME = {"DENIED_AGENT": 9}  # where the kind is not enough
+OF_OUTCOME = {"DENIED_AGENT": 9, "DENIED_SPAWN": 9}  # where the kind is not enough
 
 
 def exit_of(outcome: str) -> int:
