@@ -363,6 +363,8 @@ def main(status: int) -> None:
         mute()
         os._exit(1 if watch(child) else 0)  # nothing is to be cleaned up, which takes longer than all the rest
     os.close(alive)
+    if order.get("is_detached"):
+        os.setsid()  # a kill of the group must leave one of the two, which then kills the tree
     if LIBC is not None:
         LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # a fork does not inherit it
     wake, waker = os.pipe()

@@ -1,8 +1,8 @@
 """The application of `tenure gateway`: starts agents on this machine for a server on another one.
 
 It has no store and no key: a spawn brings both for its agent. It decides nothing either. A request must be signed with
-the shared secret, and its program must be named in this machine's own configuration. The files of `spawners/children.py`
-are all that it remembers, so it may be killed at any time; its children live on, and it knows them again.
+the shared secret, and its program must be named in this machine's own configuration. It remembers nothing but the files
+of `spawners/children.py`, so it may be killed at any time; its children live on, and it knows them again.
 """
 
 from __future__ import annotations

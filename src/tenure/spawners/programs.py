@@ -65,5 +65,5 @@ def child_environment(environ: Mapping[str, str], request: SpawnRequest) -> dict
         for name, value in without_master_key(environ).items()
         if name not in _OURS and not name.startswith(_SERVERS)
     }
-    ours = {"TENURE_URL": request.url, "TENURE_PROJECT": request.project}
+    ours = {"TENURE_URL": request.url, "TENURE_PROJECT": request.project, "TENURE_SPAWN": request.spawn}
     return {**kept, **ours, **({"TENURE_KEY": request.token} if request.token else {})}
