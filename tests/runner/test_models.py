@@ -63,7 +63,7 @@ def test_the_agents_own_setting_counts_unless_routing_is_asked_for(stage: Stage,
 def test_an_agent_that_did_nothing_has_not_completed_its_task(stage: Stage, claude: dict[str, str]) -> None:
     """Exit code 0, no message, no tokens: as some end when they do not know their model."""
     program = Path(claude["PATH"].partition(":")[0], "codex")
-    program.write_text("#!/bin/sh\ncat > /dev/null\necho '{\"type\":\"thread.started\",\"thread_id\":\"1\"}'\n")
+    program.write_text('#!/bin/sh\ncat > /dev/null\necho \'{"type":"thread.started","thread_id":"1"}\'\n')
     program.chmod(0o755)
     stage.add("stub")
     said = stage.run("--once", agent="codex", **claude).ends()

@@ -22,7 +22,7 @@ OFFER = limits.SPAWN_OFFER
 BACK_OFF_FIRST = 1_000_000
 LONGEST_NAME = limits.POOL_NAME
 KEPT = limits.SPAWNS_KEPT
-LONGEST_ERROR = 300
+LONGEST_ERROR = limits.POOL_ERROR
 
 NOT_HEARD = f"it did not claim within {OFFER // 1_000_000} s"
 IDLE = "it held no task for too long"

@@ -21,7 +21,7 @@ from tenure.spawners.port import Spawned, SpawnFailed, SpawnRequest, State
 
 POLL = 2 * SECOND  # between two questions to a spawner about its processes
 AGAIN = SECOND  # after a search that found nothing, and between two tries to end a process
-MOST_ENDS = 30  # tries to end a process whose spawner does not answer
+END_TRIES = 30  # tries to end a process whose spawner does not answer
 AT_ONCE = limits.SPAWNS_AT_ONCE
 
 
@@ -100,7 +100,7 @@ class Fleet(LeaderThread):
         if searches and not starts:
             self._fruitless[project] = now
         for start in starts:  # the spawns are committed
-            future = self._calls.spawn(start.spawner, start.request, limits.SPAWN_CALL)
+            future = self._calls.spawn(start.spawner, start.request, limits.SPAWN_SECONDS)
             self._asked[project, start.request.spawn] = future
 
     def _look(self) -> tuple[int, dict[str, bool]]:
@@ -201,7 +201,7 @@ class Fleet(LeaderThread):
             if self._endings.get(key) is not ending:
                 continue  # it must end at once meanwhile
             del self._endings[key]
-            if (future.cancelled() or future.exception() is not None) and ending.tries < MOST_ENDS:
+            if (future.cancelled() or future.exception() is not None) and ending.tries < END_TRIES:
                 self._endings[key] = ending._replace(tries=ending.tries + 1, at=now + AGAIN)
         for key, ending in list(self._endings.items()):
             if key not in self._being_ended and ending.at <= now and ending.spawner in self._calls.known:

@@ -22,7 +22,7 @@ from tenure.engine.verbs.claim import Claimant, Search, denied_by_agent, denied_
 from tenure.spawners.port import SpawnContext, SpawnRequest
 
 SECOND = 1_000_000
-MOST_TRIED = 8  # affordable tasks that do not fit beside the open offers, before a place is left free
+CANDIDATES = 8  # affordable tasks that do not fit beside the open offers, before a place is left free
 OF_AGENT = frozenset({"cooling", "offered"})  # obstacles that the agent of another place may not have
 LABEL = 30  # characters of the title in a label
 
@@ -129,7 +129,7 @@ def _chosen(work: UnitOfWork, search: Search, spawns: Sequence[Spawn]) -> tuple[
         funds = _funds(work, search.claimant.project, task, search.claimant.agent.id, spawns)
         if funds is not None:
             return task, funds
-        if tried == MOST_TRIED:
+        if tried == CANDIDATES:
             return None
     return None
 
