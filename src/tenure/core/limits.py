@@ -63,6 +63,12 @@ ABORT_AFTER = limit(10 * _MINUTES * _US, "us", "silence after that warning", _FI
     "the claim ends; the attempt counts")
 RUN_TIMEOUT = limit(3600.0, "s", "one agent process of `tenure run`", "setting `run.timeout`",
     "the process is stopped, the claim fails")
+SPAWN_GRACE = limit(4.0, "s", "a spawned agent that is ended, from SIGTERM on", _FIXED, "its process tree is killed")
+SPAWN_SECONDS = limit(10.0, "s", "one call of a spawner", _FIXED, "whether the agent runs is unknown")
+SPAWN_FILE_KEPT = limit(3600.0, "s", "the file of a spawned process that has ended", _FIXED, "the file is removed")
+GATEWAY_CHILDREN = limit(32, "agents", "agents of one gateway at once", "setting `gateway.size`",
+    "refused with 429 `LIMIT_REACHED`")
+GATEWAY_CHILDREN_MAX = limit(1000, "agents", "the setting `gateway.size`", _FIXED, "refused with exit code 2")
 RESPONSE_WAIT = limit(60.0, "s", "one long poll over HTTP", "query `wait`, up to this",
     "the answer is `NO_TASK`; ask again")
 CLOCK_AHEAD = limit(600 * _US, "us", "a host clock ahead of the store", "`tenure db clock`",
