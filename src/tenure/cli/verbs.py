@@ -169,6 +169,7 @@ MAINTENANCE = {
     "completion": Listed("completion:completion", "print a completion script for your shell"),
     "doctor": Listed("doctor.doctor:doctor", "find problems and print a fix for each"),
     "serve": Listed("serve:serve", "serve the store over HTTP: API, dashboard, MCP, metrics"),
+    "gateway": Listed("gateway:gateway", "start agents here for a server elsewhere"),
     "mcp": Listed("serve:mcp", "serve MCP over standard input and output"),
     "demo": Listed("demo.demo:demo", "watch one agent die and another take over"),
 }

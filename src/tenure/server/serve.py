@@ -118,9 +118,9 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         # Until uvicorn installs its handlers, and when it raises the signal again at its end, which is not a failure.
         signal.signal(number, server.request_exit)
-    listening = _listening(host, port)
+    listening = listening_on(host, port, "choose another port with --port")
     address, port = listening.getsockname()[:2]
-    url = f"{'https' if policy.has_tls else 'http'}://{_in_url(host)}:{port}"
+    url = f"{'https' if policy.has_tls else 'http'}://{in_url(host)}:{port}"
     token_at = token_file(os.environ, address, port)
     if token is not None:
         _write_token(token_at, token)
@@ -155,18 +155,16 @@ def _write_token(path: str, token: str) -> None:
         ) from None
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening_on(host: str, port: int, hint: str) -> socket.socket:
     """A listening socket, opened before any other part starts."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise BadConfig(
-            f"cannot listen on {host}:{port}: {error.strerror or error}", "choose another port with --port"
-        ) from None
+        raise BadConfig(f"cannot listen on {host}:{port}: {error.strerror or error}", hint) from None
     listening.setblocking(False)
     return listening
 
 
-def _in_url(host: str) -> str:
+def in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
