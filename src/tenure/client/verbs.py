@@ -125,16 +125,18 @@ class Verbs(Messaging[Out, One, Dicts, Names]):
         agent_type: str | None = None,
         request_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        spawn: str | None = None,
         **filters: Any,
     ) -> Out:
         """Claim a task by name, or the best that this agent may claim; `wait` is how many seconds to wait for one.
 
         The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
-        `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered.
+        `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered. `spawn` is the
+        id that a pool gave this process.
         """
         who: dict[str, Any] = {"project": self.project, "agent": self.agent, "session": self.session, "user": self.user}
         who |= {"lease": lease, "process": process, "agent_type": agent_type, "request_id": request_id}
-        who["metadata"] = dict(metadata or {})
+        who |= {"metadata": dict(metadata or {}), "spawn": spawn}
         if task is not None:
             return self.do(c.ClaimTask(**who, task=task))
         command = c.ClaimNext(**who, n=n, **filters)
