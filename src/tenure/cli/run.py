@@ -32,6 +32,7 @@ AT_MOST = limits.RUN_AGENTS
         help="claude, codex, gemini, opencode, copilot (words behind it are passed on), or any command"),
     arg("--name", metavar="NAME", help="the agents' names: NAME-1, NAME-2, … (else from the program)"),
     arg("--model", metavar="NAME", help="the model to use (else the task's or the agent's)"),
+    arg("--route", action="store_true", help="use the model that each claim recommends (run.route)"),
     arg("--once", action="store_true", help="one task each, if there is one; then end"),
     arg("--spawn", metavar="ID", help="the spawn of a pool that this process is for (with --once)"),
     arg("--task", metavar="KEY", help="claim this task and no other (with --once)"),
@@ -99,6 +100,7 @@ def _leader(run: Run, client: Client, say: Callable[[str], None]) -> LeaderProce
 
 def _options(run: Run, given: Namespace) -> Options:
     from tenure.agents.runner.clis import cli_for
+    from tenure.agents.runner.clis.cli import GENERIC
     from tenure.agents.runner.shared import FOREVER, ONCE, UNTIL_EMPTY, Options
 
     if not 1 <= given.n <= AT_MOST:
@@ -122,9 +124,10 @@ def _options(run: Run, given: Namespace) -> Options:
         check(run.folder)
     most = given.max_tasks if not given.once else min(given.n, given.max_tasks or given.n)
     return Options(
-        cli=cli, program=program, name=given.name or _name(program if cli.type == "generic" else cli.type),
+        cli=cli, program=program, name=given.name or _name(program if cli.type == GENERIC else cli.type),
         home=run.own_home, project=run.project, folder=run.folder, environ=run.environ,
-        slots=min(given.n, most or given.n), extra=extra, model=given.model, filters=filters_of(given),
+        slots=min(given.n, most or given.n), extra=extra, model=given.model, route=given.route or bool(run.setting("run.route")),
+        filters=filters_of(given),
         mode=ONCE if given.once else UNTIL_EMPTY if given.until_empty else FOREVER, most_tasks=most, timeout=timeout,
         lease=given.lease, grace=given.grace, bwrap=_bwrap(run) if given.bwrap else None, prompt=given.prompt,
         worktree=given.worktree or given.land, land=given.land, onto=given.onto, spawn=given.spawn, task=given.task,

@@ -299,6 +299,21 @@ ANNOUNCED_AGAIN = limit(600 * _US, "us", "between two announcements of a ready t
 ANNOUNCEMENTS = limit(1000, "commands", "one sweep of ready tasks to a broker", _FIXED,
     "the rest comes with the next sweep")
 
+_sections.append("Pools")
+POOLS = limit(20, "pools", "a project", _FIXED, _REACHED)
+POOL_SIZE = limit(1000, "places", "a pool", "argument `size`, up to this", _INVALID)
+POOL_NAME = limit(60, "characters", "the name of a pool, a program or a spawner", _FIXED, _INVALID)
+POOL_IDLE = limit(60.0, "s", "a process of a pool without a claim", "argument `idle`", "it is ended")
+SPAWN_OFFER = limit(120 * _US, "us", "offering a task to an agent that a pool starts", _FIXED,
+    "the task is open to every agent again, and the spawn is lost")
+SPAWN_UNKNOWN = limit(10 * _US, "us", "a process that its spawner does not know and that holds nothing", _FIXED,
+    "the spawn is lost")
+SPAWN_BACK_OFF = limit(60 * _US, "us", "waiting after spawns of a pool that claimed nothing", _FIXED,
+    "the next agent is started")
+POOL_ERROR = limit(300, "characters", "why a spawn ended", _FIXED, _CUT)
+SPAWNS_KEPT = limit(200, "spawns", "ended spawns of a project", _FIXED, "the oldest are dropped")
+SPAWNS_AT_ONCE = limit(16, "spawns", "agents started in one step of a pool", _FIXED, "the rest follows with the next")
+
 _sections.append("Outgoing webhooks, hooks and notices")
 SEND_SECONDS = limit(10.0, "s", "one delivery to a webhook, a mail server or a Slack channel, in all", _FIXED,
     "it has failed, and is tried again")
