@@ -165,7 +165,7 @@ def test_a_full_gateway_refuses_and_takes_the_next_when_one_has_ended(tmp_path: 
         spawner = GatewaySpawner(gateway.url, KEY)
         # Nothing listens at the server's URL: the runner tries to reach it, and is a process until it is ended.
         first = spawner.spawn(replace(REQUEST, spawn="s-one"), 10.0)
-        with pytest.raises(SpawnFailed, match="gateway.size is 1"):
+        with pytest.raises(SpawnFailed, match=r"gateway\.size is 1"):
             spawner.spawn(replace(REQUEST, spawn="s-two"), 10.0)
         assert gateway.spawns() == ["s-one"]
         spawner.end(first.handle, graceful=False)
