@@ -4,58 +4,27 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
-from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from tenure.agents.runner.clis import KNOWN
 from tenure.client import Client
-from tenure.core.commands import NewTask
 from tenure.processes.detached import process_id
 from tenure.spawners.children import Child, Children
 from tenure.spawners.local import LocalSpawner
-from tenure.spawners.port import Spawner, SpawnRequest
+from tenure.spawners.port import Spawner
 from tenure.spawners.programs import AGENTS, Program, Programs
-from tenure.testing.suites.spawner import SpawnerSuite, processes_of, until
+from tenure.testing.suites.spawner import processes_of, until
+from tests.spawners.on_a_store import OnAStore
 from tests.spawners.requests import REQUEST
-
-
-class OnAStore(SpawnerSuite):
-    """The program of these suites is the runner, which claims a task of a store before its agent starts."""
-
-    def begin(self, tmp_path: Path) -> None:
-        self.store = str(tmp_path / "store.db")
-        self.state = tmp_path / "state"
-        with Client(self.store, "shop", create=True) as client:
-            client.init()
-
-    def environ(self) -> dict[str, str]:
-        return {
-            "PATH": os.environ["PATH"], "HOME": str(self.folder), "PYTHONPATH": os.pathsep.join(sys.path),
-            "TENURE_STATE": str(self.state), "TENURE_KEY": "of the server", "TENURE_AGENT": "the server's",
-        }  # fmt: skip
-
-    def programs(self, known: tuple[str, ...] = ()) -> Programs:
-        bot = Program(shlex.join(self.agent), str(self.folder), ("--grace", "1"))
-        return Programs({"bot": bot}, known, str(self.folder), self.environ())
-
-    def request(self, spawn: str) -> SpawnRequest:
-        with Client(self.store, "shop") as client:
-            (task,) = client.plan([NewTask(title="Add the cart")]).tasks or ()
-        agent = f"coders-{spawn[-6:]}"
-        return replace(REQUEST, spawn=spawn, key=task["key"], task=task["id"], url=self.store, agent=agent, models=())
-
-    def unknown_program(self, request: SpawnRequest) -> SpawnRequest | None:
-        return replace(request, program="rm")
-
-    def files(self) -> list[Path]:
-        return list(self.state.glob("spawned/**/*.json"))
 
 
 class TestLocal(OnAStore):
     can_hang = False  # the start of a process on this machine does not hang
+
+    def programs(self, known: tuple[str, ...]) -> Programs:
+        bot = Program(shlex.join(self.agent), str(self.folder), ("--grace", "1"))
+        return Programs({"bot": bot}, known, str(self.folder), self.environ())
 
     def open_spawner(self) -> Spawner:
         return LocalSpawner(self.programs(AGENTS), Children(str(self.state / "spawned" / "local")))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import NamedTuple
 from urllib.parse import quote
@@ -156,9 +158,12 @@ class _Exchange:
     def result(self, seconds: float) -> _Answer:
         with self._mutex:
             self._is_over = True
-            answer, is_sent = self._answer, self._is_sent
+            answer, is_sent, connection = self._answer, self._is_sent, self._connection
         if answer is not None:
             return answer
+        if connection is not None and connection.sock is not None:
+            with suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)  # the thread ends
         why = self._error or f"no answer within {seconds:g} s"
         if not is_sent:
             raise _NotSent(f"cannot reach the gateway {self._target.shown}: {why}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from tenure.config import NAMED, BadConfig, Settings
@@ -24,14 +25,19 @@ FOLDER = "spawned"  # of the user's state: the files of the children
 MOST_CHILDREN = limits.GATEWAY_CHILDREN_MAX
 
 
-def spawners_here(settings: Settings, folder: str, say: Callable[[str], object]) -> dict[str, Spawner]:
-    """The spawners of the settings; `local` alone where the user has not allowed the file, and `say` gets why."""
+def spawners_here(settings: Settings, folder: str, say: Callable[[str], object]) -> dict[str, Callable[[], Spawner]]:
+    """What opens each spawner, by name; `local` alone where the user has not allowed the file, and `say` gets why."""
     try:
-        return read_spawners(settings, folder)
+        found = read_spawners(settings, folder)
     except Untrusted as error:
         say(f"no spawner but local: {error.message}; `tenure trust` allows it, then start again")
-        programs = Programs({}, AGENTS, folder, settings.environ)
-        return {LOCAL: _local(LOCAL, programs, None)}
+        found = {LOCAL: _local(LOCAL, Programs({}, AGENTS, folder, settings.environ), None)}
+    return {name: partial(_same, spawner) for name, spawner in found.items()}
+
+
+def _same(spawner: Spawner) -> Spawner:
+    """These spawners hold nothing that two threads could spoil."""
+    return spawner
 
 
 def read_spawners(settings: Settings, folder: str) -> dict[str, Spawner]:
