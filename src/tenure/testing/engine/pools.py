@@ -685,6 +685,8 @@ class Pools(Stage):
         assert {spawn["agent"]: list(spawn["holds"]) for spawn in shown["spawns"]} == {
             "crew-1": [scene.task(keys[0]).key], "crew-2": [],
         }  # fmt: skip
+        (gauges,) = read_query(scene.engine, q.Gauges())
+        assert gauges["pools"] == {"crew": {"size": 2, "starting": 1, "running": 1}}
         port.pass_time(OFFER + 1)
         listed = read_query(scene.engine, q.Spawns(project=PROJECT, pool="crew"))
         assert {spawn["id"]: spawn["state"] for spawn in listed} == {first.id: "running", second.id: "lost"}
