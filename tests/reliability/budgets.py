@@ -100,8 +100,8 @@ def work(agent: Agent, held: list[str], over: Event) -> None:
         elif how == "release":
             agent.client.release(receipt)
         else:
-            for left in (receipt, *held):  # after a rush it may hold several; each lapses soon
-                agent.client.renew(left, LEASE)
+            for one in (receipt, *held):  # the rush may have left it more than one
+                agent.client.renew(one, LEASE)
             agent.save()
             os.kill(os.getpid(), signal.SIGKILL)
     for receipt in held:
