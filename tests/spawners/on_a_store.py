@@ -4,18 +4,46 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
 from tenure.client import Client
 from tenure.core.commands import NewTask
+from tenure.core.records import Pool, Spawn
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.spawners.port import SpawnRequest
 from tenure.testing.suites.spawner import SpawnerSuite
 from tests.spawners.requests import REQUEST
 
 
+def record(work: UnitOfWork, spawn: str, agent: str, task: Mapping[str, Any], place: int) -> None:
+    """The rows that a leader writes before it calls a spawner: without them the claim is denied."""
+    times = {"created_at": work.now, "changed_at": work.now}
+    if work.get(Pool, "shop", "coders") is None:
+        work.put(Pool(project="shop", id="coders", program="bot", size=100, idle=60_000_000, **times))
+    work.put(
+        Spawn(
+            project="shop",
+            id=spawn,
+            pool="coders",
+            place=place,
+            agent=agent,
+            task=task["id"],
+            task_key=task["key"],
+            spawner="local",
+            term=1,
+            started_at=work.now,
+            offer_until=work.now + 120_000_000,
+        )  # fmt: skip
+    )
+
+
 class OnAStore(SpawnerSuite):
+    place = 0
+
     def begin(self, tmp_path: Path) -> None:
         self.store = str(tmp_path / "store.db")
         self.state = tmp_path / "state"
@@ -31,7 +59,9 @@ class OnAStore(SpawnerSuite):
     def request(self, spawn: str) -> SpawnRequest:
         with Client(self.store, "shop") as client:
             (task,) = client.plan([NewTask(title="Add the cart")]).tasks or ()
-        agent = f"coders-{spawn[-6:]}"
+            agent = f"coders-{spawn[-6:]}"
+            self.place += 1
+            client.engine.transact((client.project,), lambda work: record(work, spawn, agent, task, self.place))
         return replace(REQUEST, spawn=spawn, key=task["key"], task=task["id"], url=self.store, agent=agent, models=())
 
     def unknown_program(self, request: SpawnRequest) -> SpawnRequest | None:
