@@ -12,8 +12,8 @@ Why no more than `size` processes of a pool are ever able to claim: a place has 
 spawn; a spawn is live while it runs, or until its offer is over; it serves the first session that claims with it, and
 no other. Both the choice and the claim hold the project's write lock, and each reads the rows in its own transaction.
 So a process whose spawn is lost, or that a spawner started a second time, gets DENIED_SPAWN and ends, whatever the
-leader or the spawner believes. A crash between any two steps leaves a task that is offered for up to 120 s and a spawn that is
-lost after that; nothing has to be cleaned up.
+leader or the spawner believes. A crash between any two steps leaves a task that is offered for up to 120 s and a spawn
+that is lost after that; nothing has to be cleaned up.
 
 The suite `testing/engine/pools.py` shows each of these on every store. A new field of `Spawn` needs no event: its rows
 are not replayed. A new way for a spawn to end goes into `core/pools.py: end_of`.

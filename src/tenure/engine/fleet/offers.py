@@ -85,7 +85,7 @@ def _start_one(
     spawns = work.find(Spawn, {"state": pools.OPEN})
     if _are_enough_claims(work, project, spawns):
         return None
-    for place in pools.free_places(pool, spawns, work.now):
+    for place in _with_offers_first(work, pool, pools.free_places(pool, spawns, work.now)):
         claimant = PoolClaimant(work, project, _agent(work, pool, place))
         if claimant.may_not_claim():
             continue
@@ -96,6 +96,14 @@ def _start_one(
         if search is None or not OF_AGENT.intersection(search.passed_over):
             return None  # another place would find the same
     return None
+
+
+def _with_offers_first(work: UnitOfWork, pool: Pool, places: list[int]) -> list[int]:
+    """An operator may have assigned a task to the agent of one place."""
+    names = tuple(pools.agent_of(pool.id, place) for place in places)
+    offers = work.find(Task, {"project": pool.project, "state": lifecycle.READY, "offer_to": names}) if names else ()
+    wanted = {task.offer_to for task in offers}
+    return sorted(places, key=lambda place: pools.agent_of(pool.id, place) not in wanted)
 
 
 def _agent(work: UnitOfWork, pool: Pool, place: int) -> Agent:

@@ -39,6 +39,7 @@ CREATE TABLE spawn (
     "spawner" text COLLATE "C" NOT NULL,
     "state" text COLLATE "C" NOT NULL,
     "handle" text COLLATE "C",
+    "remote_session" text COLLATE "C",
     "session" text COLLATE "C",
     "term" bigint NOT NULL,
     "started_at" bigint NOT NULL,
@@ -53,4 +54,4 @@ CREATE TABLE spawn (
     PRIMARY KEY (id, project, tenant)
 );
 
-CREATE INDEX spawn_state ON spawn (tenant, state, project, id);
+CREATE INDEX spawn_state ON spawn (tenant, "state", "project", "id");

@@ -39,6 +39,7 @@ CREATE TABLE spawn (
     spawner TEXT NOT NULL,
     state TEXT NOT NULL,
     handle TEXT,
+    remote_session TEXT,
     session TEXT,
     term INTEGER NOT NULL,
     started_at INTEGER NOT NULL,
