@@ -37,7 +37,7 @@ def record(work: UnitOfWork, spawn: str, agent: str, task: Mapping[str, Any], pl
             term=1,
             started_at=work.now,
             offer_until=work.now + 120_000_000,
-        )  # fmt: skip
+        )
     )
 
 
