@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +18,31 @@ from tenure.testing.suites.spawner import SpawnerSuite
 from tests.spawners.requests import REQUEST
 
 
-def record(work: UnitOfWork, spawn: str, agent: str, task: Mapping[str, Any], place: int) -> None:
+def record(client: Client, spawn: str, agent: str, key: str, place: int = 1, **fields: Any) -> None:
     """The rows that a leader writes before it calls a spawner: without them the claim is denied."""
-    times = {"created_at": work.now, "changed_at": work.now}
-    if work.get(Pool, "shop", "coders") is None:
-        work.put(Pool(project="shop", id="coders", program="bot", size=100, idle=60_000_000, **times))
-    work.put(
-        Spawn(
-            project="shop",
-            id=spawn,
-            pool="coders",
-            place=place,
-            agent=agent,
-            task=task["id"],
-            task_key=task["key"],
-            spawner="local",
-            term=1,
-            started_at=work.now,
-            offer_until=work.now + 120_000_000,
+    task, project = client.show(key), client.project
+
+    def decide(work: UnitOfWork) -> None:
+        times = {"created_at": work.now, "changed_at": work.now}
+        if work.get(Pool, project, "coders") is None:
+            work.put(Pool(project=project, id="coders", program="bot", size=100, idle=60_000_000, **times))
+        given = {"started_at": work.now, "offer_until": work.now + 120_000_000} | fields
+        work.put(
+            Spawn(
+                project=project,
+                id=spawn,
+                pool="coders",
+                place=place,
+                agent=agent,
+                task=task["id"],
+                task_key=key,
+                spawner="local",
+                term=1,
+                **given,
+            )
         )
-    )
+
+    client.engine.transact((project,), decide)
 
 
 class OnAStore(SpawnerSuite):
@@ -61,7 +65,7 @@ class OnAStore(SpawnerSuite):
             (task,) = client.plan([NewTask(title="Add the cart")]).tasks or ()
             agent = f"coders-{spawn[-6:]}"
             self.place += 1
-            client.engine.transact((client.project,), lambda work: record(work, spawn, agent, task, self.place))
+            record(client, spawn, agent, task["key"], self.place)
         return replace(REQUEST, spawn=spawn, key=task["key"], task=task["id"], url=self.store, agent=agent, models=())
 
     def unknown_program(self, request: SpawnRequest) -> SpawnRequest | None:

@@ -36,9 +36,7 @@ def settings_of(folder: Path, environ: dict[str, str], text: str, *, trusted: bo
 
 def test_each_kind_is_opened_and_local_is_there_without_a_setting(tmp_path: Path, environ: dict[str, str]) -> None:
     text = '[spawners.gateway]\nurl = "https://host:7430"\nsecret_env = "SECRET"\n'
-    text += (
-        '[spawners.docker]\nkind = "command"\nstart = ["docker", "run", "--detach", "{label}"]\n'
-    )
+    text += '[spawners.docker]\nkind = "command"\nstart = ["docker", "run", "--detach", "{label}"]\n'
     text += 'status = ["in-docker", "{handle}"]\nend = ["docker", "stop", "{handle}"]\n'
     text += '[spawners.here]\nkind = "local"\nlog = "agents.log"\n'
     found = read_spawners(settings_of(tmp_path, environ, text), str(tmp_path))
