@@ -77,6 +77,7 @@ SETTINGS: dict[str, Setting] = {
         "`auto`: on loopback the user who started it is known by the token of the start, all others sign in; "
         "`required`: everybody signs in; `open`: on loopback every user of the machine is owner",
     ),
+    "serve.url": Setting(str, None, "where agents of pools reach the server; by default where it listens"),
     "serve.hosts": Setting(str, None, "host names of the server besides loopback's, with commas between"),
     "serve.trusted_proxy": Setting(
         str, None, "addresses or networks of proxies whose X-Forwarded-… headers are trusted, with commas between"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tenure.client.caller import Dicts, Names, One, Out
-from tenure.client.messaging import Messaging
+from tenure.client.pools import Pools
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import Dependency, NewTask, NewTrack, Process, Template, Totals
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from decimal import Decimal  # only for types: its import would cost every start a millisecond
 
 
-class Verbs(Messaging[Out, One, Dicts, Names]):
+class Verbs(Pools[Out, One, Dicts, Names]):
     """Every verb of a project, as methods.
 
     "Denied" and "stale" are outcomes (check `outcome.ok`); bad input and an unavailable store raise TenureError.

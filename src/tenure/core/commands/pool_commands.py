@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tenure.core import limits
 from tenure.core.commands.command import PROJECT, Command, Declaration
 
 POOL = PROJECT + "/pools/{pool}"
 
 
 class SetPool(Command, frozen=True, kw_only=True, tag="set_pool"):
-    """Create or replace a pool. The leader starts up to `size` agents on ready tasks, and no more."""
+    """Create or change a pool, which starts up to `size` agents on ready tasks; omitted fields stay as they are."""
 
     declaration: ClassVar = Declaration("pools", "admin", "PUT", POOL)
 
     pool: str
-    program: str  # an agent or a command by its name in the leader's configuration
-    spawner: str = "local"
-    size: int = 1
-    idle: float = limits.POOL_IDLE  # seconds that a process may live without a claim
-    capabilities: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    tracks: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
+    program: str | None = None  # an agent or a command by its name in the leader's configuration; a new pool needs it
+    spawner: str | None = None  # of a new pool: `local`
+    size: int | None = None  # of a new pool: 1
+    idle: float | None = None  # seconds that a process may live without a claim; of a new pool: 60
+    capabilities: tuple[str, ...] | None = None
+    types: tuple[str, ...] | None = None  # empty: all
+    tracks: tuple[str, ...] | None = None
+    models: tuple[str, ...] | None = None
 
 
 class PausePool(Command, frozen=True, kw_only=True, tag="pause_pool"):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenure.core import commands, inputs, limits, pools
 from tenure.core import queries as q
-from tenure.core.errors import LimitReached, NotFound
+from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Pool, Spawn, replace
 from tenure.engine.fleet.spawn_rows import held_by
@@ -27,26 +27,41 @@ LISTS = {"capabilities": "capability", "types": "type", "tracks": "track", "mode
 
 def set_pool(work: UnitOfWork, cmd: commands.SetPool) -> Outcome:
     name = pools.check_name(cmd.pool, "pool")
-    pools.check_name(cmd.program, "program")
-    pools.check_name(cmd.spawner, "spawner")
-    lists = {field: tuple(sorted(inputs.check_list(getattr(cmd, field), what))) for field, what in LISTS.items()}
     before = work.get(Pool, cmd.project, name)
     if before is None and work.tally(Pool, {"project": cmd.project}, limits.POOLS) >= limits.POOLS:
         raise LimitReached(f"{cmd.project} has {limits.POOLS} pools, the maximum", "remove one first")
-    row = before or Pool(
-        project=cmd.project, id=name, program="", size=1, idle=0, created_by=work.principal.name,
-        created_at=work.now, changed_at=work.now,
-    )  # fmt: skip
-    wanted = replace(
-        row, program=cmd.program, spawner=cmd.spawner, size=pools.check_size(cmd.size),
-        idle=inputs.micros(cmd.idle, "idle", low=1, high=86400), **lists,
-    )  # fmt: skip
+    wanted = _changed(before or _new(work, cmd), cmd)
     if wanted == before:
         return _done(work, "UNCHANGED", wanted)
     # A new setting is tried at once.
-    wanted = pools.succeeded(replace(wanted, changed_at=work.now, error=None, error_at=None))
+    wanted = replace(pools.succeeded(wanted), changed_at=work.now, error=None, error_at=None)
     _record(work, "pool.set", wanted)
     return _done(work, "UPDATED" if before else "CREATED", wanted)
+
+
+def _new(work: UnitOfWork, cmd: commands.SetPool) -> Pool:
+    if cmd.program is None:
+        raise InvalidInput(f"pool {cmd.pool} is new: which program does it start?", "name an agent, as in claude")
+    return Pool(
+        project=cmd.project, id=cmd.pool, program=cmd.program, size=1, idle=round(limits.POOL_IDLE * SECOND),
+        created_by=work.principal.name, created_at=work.now, changed_at=work.now,
+    )  # fmt: skip
+
+
+def _changed(row: Pool, cmd: commands.SetPool) -> Pool:
+    """The row with every field that the command gives."""
+    said: dict[str, Any] = {}
+    for field in ("program", "spawner"):
+        if (value := getattr(cmd, field)) is not None:
+            said[field] = pools.check_name(value, field)
+    for field, what in LISTS.items():
+        if (value := getattr(cmd, field)) is not None:
+            said[field] = tuple(sorted(inputs.check_list(value, what)))
+    if cmd.size is not None:
+        said["size"] = pools.check_size(cmd.size)
+    if cmd.idle is not None:
+        said["idle"] = inputs.micros(cmd.idle, "idle", low=1, high=86400)
+    return replace(row, **said)
 
 
 def pause_pool(work: UnitOfWork, cmd: commands.PausePool) -> Outcome:

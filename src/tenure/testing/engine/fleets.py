@@ -12,7 +12,7 @@ from tenure.core.records import Pool, Spawn
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.fleet.fleet import Fleet
 from tenure.engine.fleet.offers import Address
-from tenure.spawners.port import Spawned, SpawnRequest, State
+from tenure.spawners.port import Spawned, SpawnRequest, SpawnUnknown, State
 from tenure.testing.engine.coordinators import Office
 from tenure.testing.factories import Scene
 
@@ -49,7 +49,11 @@ class RecordedCalls:
 
     def end(self, name: str, handle: str, graceful: bool) -> Future[None]:
         self.ended.append((handle, graceful))
-        return done(lambda: 1 / 0 if self.end_fails else None)  # type: ignore[func-returns-value, arg-type, return-value]
+        return done(self._end)
+
+    def _end(self) -> None:
+        if self.end_fails:
+            raise SpawnUnknown("no answer")
 
     def close(self) -> None:
         pass
@@ -108,11 +112,16 @@ class Port:
 
     def call(self, spawn: Spawn, /, session: str | None = None, **fields: Any) -> Outcome:
         """The child claims its task."""
-        words = {"task": spawn.task, "agent": spawn.agent, "session": session or f"s-{spawn.id}", "spawn": spawn.id}
+        words: dict[str, Any] = {
+            "task": spawn.task,
+            "agent": spawn.agent,
+            "session": session or f"s-{spawn.id}",
+            "spawn": spawn.id,
+        }
         return self.scene.do(c.ClaimTask, **words | fields)
 
     def call_next(self, spawn: Spawn, /, **fields: Any) -> Outcome:
-        words = {"agent": spawn.agent, "session": f"s-{spawn.id}", "spawn": spawn.id}
+        words: dict[str, Any] = {"agent": spawn.agent, "session": f"s-{spawn.id}", "spawn": spawn.id}
         return self.scene.do(c.ClaimNext, **words | fields)
 
     def receipt(self, spawn: Spawn) -> str:

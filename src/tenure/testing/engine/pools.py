@@ -13,10 +13,10 @@ from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.keys import opens, parse_key
 from tenure.core.records import Agent, ApiKey, Leader, Spawn, Task, replace
+from tenure.engine.duties.coordinator import LEASE
 from tenure.engine.reads.query_table import read_query
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.spawners.port import Spawned, SpawnFailed, SpawnRequest, SpawnUnknown
-from tenure.testing.engine.coordinators import LEASE
 from tenure.testing.engine.fleets import URL, Port
 from tenure.testing.engine.stage import Stage
 from tenure.testing.engine.team import kinds_of
@@ -42,6 +42,11 @@ class Pools(Stage):
         assert (made.pool or {})["capabilities"] == ("a", "b")
         assert port.set(size=3, capabilities=("a", "b"), idle=30).outcome == "UNCHANGED"
         assert port.set(size=4).outcome == "UPDATED"
+        smaller = scene.do(c.SetPool, pool="crew", size=2).pool or {}
+        assert (smaller["size"], smaller["capabilities"], smaller["idle"]) == (2, ("a", "b"), 30.0)
+        assert (smaller["program"], smaller["spawner"], smaller["types"]) == ("claude", "local", ())
+        with pytest.raises(InvalidInput, match="which program"):
+            scene.do(c.SetPool, pool="another", size=2)
         paused = scene.do(c.PausePool, pool="crew", reason="lunch")
         assert ((paused.pool or {})["state"], (paused.pool or {})["disabled_for"]) == ("paused", "lunch")
         assert scene.do(c.PausePool, pool="crew").outcome == "UNCHANGED"
@@ -51,7 +56,7 @@ class Pools(Stage):
         with pytest.raises(NotFound, match="no pool 'crew'"):
             scene.do(c.RemovePool, pool="crew")
         kinds = [event.kind for event in scene.events() if event.kind.startswith("pool.")]
-        assert kinds == ["pool.set", "pool.set", "pool.paused", "pool.resumed", "pool.removed"]
+        assert kinds == ["pool.set", "pool.set", "pool.set", "pool.paused", "pool.resumed", "pool.removed"]
 
     @pytest.mark.parametrize(
         ("fields", "text"),
@@ -333,7 +338,7 @@ class Pools(Stage):
 
             def race(number: int, spawn: Spawn, answers: list[Any] = answers, barrier: Any = barrier) -> None:
                 barrier.wait()
-                words = {"agent": spawn.agent, "session": f"s-{spawn.id}", "spawn": spawn.id}
+                words: dict[str, Any] = {"agent": spawn.agent, "session": f"s-{spawn.id}", "spawn": spawn.id}
                 answers[number] = scene.engine.do(c.ClaimNext(project=PROJECT, **words))
 
             threads = [threading.Thread(target=race, args=pair) for pair in enumerate(spawns)]
