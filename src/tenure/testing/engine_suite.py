@@ -19,6 +19,7 @@ from tenure.testing.engine.clocks import Clocks
 from tenure.testing.engine.coordinators import Coordinators
 from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.endings import Endings
+from tenure.testing.engine.forecasts import Forecasts
 from tenure.testing.engine.gauges import Gauges
 from tenure.testing.engine.graphs import Graphs
 from tenure.testing.engine.hooks_and_notices import HooksAndNotices
@@ -74,6 +75,7 @@ class EngineSuite(
     Team,
     Terminating,
     Overview,
+    Forecasts,
     Gauges,
     Processes,
     OwnClaims,
