@@ -143,7 +143,8 @@ REFUSED_RESULTS = limit(3, "results", "refused results kept per generation", _FI
 ANSWERS_KEPT = limit(20, "answers", "answers to questions kept with a task", _FIXED, "the log has the older ones")
 FINISHED_KEPT = limit(25, "tasks", "finished tasks that an estimate is made from, per type and size", _FIXED,
     "the oldest is dropped")
-FORECAST_HISTORY = limit(1000, "tasks", "finished tasks that a forecast is made from", _FIXED, "older ones do not count")
+FORECAST_HISTORY = limit(1000, "tasks", "finished tasks that a forecast is made from", _FIXED,
+    "older ones do not count")
 FORECAST_SAMPLE = limit(200, "attempts", "attempts of like tasks that a forecast draws from", _FIXED,
     "older ones do not count")
 FORECAST_TASKS = limit(10_000, "tasks", "open tasks in one forecast", _FIXED, _TOO_LARGE)

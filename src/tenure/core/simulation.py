@@ -27,6 +27,9 @@ LOST = "lease_expired"  # the class of an attempt that ended without the holder
 _ENDS, _CHECKED, _OPENS, _RANKS, _RESTS, _LOOKS = range(6)  # kinds of events; the last changes nothing but the time
 
 
+_IN_NO_QUEUE = -2  # the version of a held job: no entry has it
+
+
 class Attempt(NamedTuple):
     """One attempt, as it went or as it may go."""
 
@@ -392,6 +395,8 @@ class _Run:
 
     def _hold(self, job: int, agent: int, began: int) -> None:
         self.busy[job] = (agent, began)
+        if job in self.versions:
+            self.versions[job] = _IN_NO_QUEUE
         duration = self.draws.attempt(job, self.numbers[job]).duration
         self._push(max(self.now, began + duration), _ENDS, job, agent)
         if agent >= 0:

@@ -23,7 +23,15 @@ from tenure.core.views.budget_views import (
     ShortfallView,
 )
 from tenure.core.views.dag_views import DagEntry, DagView, DeadLetterView, PlanView
-from tenure.core.views.forecast_views import CostView, FinishView, ForecastView, LastsView, LeftOutView, MoreView, PathView
+from tenure.core.views.forecast_views import (
+    CostView,
+    FinishView,
+    ForecastView,
+    LastsView,
+    LeftOutView,
+    MoreView,
+    PathView,
+)
 from tenure.core.views.model_views import (
     EstimatesView,
     LimitedView,
