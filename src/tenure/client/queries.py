@@ -152,9 +152,13 @@ class Queries(Caller[Out, One, Dicts, Names]):
 
     # --- the team ---
 
-    def agents(self) -> Dicts:
-        """The agents, and what each holds."""
-        return self._dicts(q.Agents(project=self.project))
+    def agents(self, *, managed: bool | None = None) -> Dicts:
+        """The agents, and what each holds; `managed`: only those that a program looks after, or only the others."""
+        return self._dicts(q.Agents(project=self.project, managed=managed))
+
+    def agent_details(self, name: str) -> One:
+        """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
+        return self._one(q.ShowAgent(project=self.project, agent=name))
 
     def inbox(self, *, unread: bool = True, sender: str | None = None) -> Dicts:
         """Mail of this agent; does not mark it as read."""

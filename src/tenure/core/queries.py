@@ -184,9 +184,19 @@ class DeadLetters(Query, frozen=True, kw_only=True):
 
 
 class Agents(Query, frozen=True, kw_only=True):
-    """Agents, and what each holds."""
+    """Agents, and what each holds; with `managed` only those that a program looks after, or only the others."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/agents")
+
+    managed: bool | None = None
+
+
+class ShowAgent(Query, frozen=True, kw_only=True, tag="agent"):
+    """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
+
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/agents/{agent}")
+
+    agent: str
 
 
 class Inbox(Query, frozen=True, kw_only=True):

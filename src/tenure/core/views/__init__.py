@@ -62,6 +62,7 @@ from tenure.core.views.task_views import (
     WhyView,
 )
 from tenure.core.views.team_views import (
+    AgentInFull,
     AgentView,
     KeyView,
     MessageEntry,
@@ -99,6 +100,7 @@ OF: dict[type[q.Query], Any] = {
     q.Tracks: list[TrackView],
     q.DeadLetters: list[DeadLetterView],
     q.Agents: list[AgentView],
+    q.ShowAgent: AgentInFull,
     q.Forecast: ForecastView,
     q.Inbox: list[MessageView],
     q.Messages: list[MessageEntry],

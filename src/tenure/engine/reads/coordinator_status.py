@@ -32,7 +32,7 @@ NOTE = "coordinator.note"  # the kind of a cycle's notes, which only this proces
 KINDS = (
     "leader.elected", "leader.lost", "epoch.started", "task.lease_expired", "task.process_gone", "task.retry_due",
     "task.offer_ended", "task.warned", "task.aborted", "task.deadline_missed", "task.dead_lettered", "dag.failed",
-    "agent.stale", "session.ended", "archive.moved", "archive.pruned",
+    "agent.stale", "agent.died", "session.ended", "archive.moved", "archive.pruned",
 )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def _counts(tx: Transaction, projects: Iterable[str]) -> dict[str, int]:
     for project in projects:
         states.update(tx.count(Task, {"project": project, "state": (*WAITING, *lifecycle.HELD)}, "state"))
         there = tx.find(Agent, {"project": project, "left_at": Present(False)})
-        stale.update(team.is_stale(agent, tx.now) for agent in there)
+        stale.update(team.is_stale(agent, tx.now) for agent in there if team.is_expected(agent))
     return {
         "pending_tasks": sum(states[state] for state in WAITING),
         "running_tasks": sum(states[state] for state in lifecycle.HELD),
