@@ -25,6 +25,14 @@ from tenure.server.responses import Response
 from tenure.server.service import Service
 
 PATIENCE = limits.READY_WAIT
+HEALTHY, DEGRADED = "healthy", "degraded"
+WELL = ("up to date", "paused")  # states of a sink: a person paused it on purpose
+_WITHOUT_STORE: CoordinatorHealth = {
+    "status": DEGRADED, "database": "unavailable", "active": False, "term": 0, "since": None,
+    "last_heartbeat_at": None, "last_cycle_at": None, "cycles": 0, "lease": None, "store": "unavailable",
+    "here": False, "sinks": [], "spawners": [],
+}  # fmt: skip
+_LATER = (b"retry-after", b"%d" % responses.RETRY_AFTER)
 
 
 def routes(service: Service, coordinator: Coordinator) -> Iterator[Endpoint]:
@@ -86,17 +94,20 @@ class CoordinatorEndpoints:
         return responses.of_error(trouble or StoreUnavailable("this server is shutting down", "use another server"))
 
     async def coordinator_health(self, request: Request) -> Response:
-        """200 if any process leads; 503 if none does, or the store is unavailable."""
+        """200 if any process leads; 503 if none does, or the store is unavailable. A sink in trouble degrades it."""
         trouble = await self._store_error()
         if trouble is not None:
-            return responses.of_error(trouble)
+            return responses.of_value(_WITHOUT_STORE, _LATER, status=503)
         seen = await self._service.read_in_thread(status, self._engine, self._coordinator)
         relays = await self._service.read_in_thread(read_query, self._engine, Relays())
         shown = ("active", "term", "since", "last_heartbeat_at", "last_cycle_at", "cycles", "lease")
         value = {name: seen[name] for name in shown} | {"store": "ok", "here": seen["here"]["leads"]}
         # Everybody may ask: no URL, and no text of an error.
         value["sinks"] = [{name: relay[name] for name in ("name", "state", "lag", "lag_events")} for relay in relays]
-        headers = () if seen["active"] else ((b"retry-after", b"%d" % responses.RETRY_AFTER),)
+        value["spawners"] = []
+        is_well = seen["active"] and all(relay["state"] in WELL for relay in relays)
+        value = {"status": HEALTHY if is_well else DEGRADED, "database": "ok"} | value
+        headers = () if seen["active"] else (_LATER,)
         return responses.of_value(plain(value), *headers, status=200 if seen["active"] else 503)
 
     async def _store_error(self) -> TenureError | None:

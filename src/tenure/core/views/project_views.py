@@ -223,8 +223,10 @@ class SinkHealth(TypedDict):
 
 
 class CoordinatorHealth(TypedDict):
-    """Whether a process leads, on any server."""
+    """Whether a process leads, on any server, and what it depends on."""
 
+    status: Annotated[str, Meta(extra_json_schema={"enum": ["healthy", "degraded"]})]
+    database: Annotated[str, Meta(extra_json_schema={"enum": ["ok", "unavailable"]})]
     active: bool
     term: int
     since: Instant | None

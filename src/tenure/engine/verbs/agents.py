@@ -192,7 +192,7 @@ def unread(work: UnitOfWork, project: str, agent: str) -> int:
 def _existing(work: UnitOfWork, project: str, name: str) -> Agent:
     agent = work.get(Agent, project, name)
     if agent is None:
-        raise NotFound(f"no agent {name[:80]!r} in project {project}")
+        raise NotFound(f"no agent {name[:80]!r} in project {project}", "`tenure agent list` names them")
     return agent
 
 
