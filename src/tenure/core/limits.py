@@ -63,6 +63,12 @@ ABORT_AFTER = limit(10 * _MINUTES * _US, "us", "silence after that warning", _FI
     "the claim ends; the attempt counts")
 RUN_TIMEOUT = limit(3600.0, "s", "one agent process of `tenure run`", "setting `run.timeout`",
     "the process is stopped, the claim fails")
+SPAWN_GRACE = limit(4.0, "s", "a spawned agent that is ended, from SIGTERM on", _FIXED, "its process tree is killed")
+SPAWN_SECONDS = limit(10.0, "s", "one call of a spawner", _FIXED, "whether the agent runs is unknown")
+SPAWN_FILE_KEPT = limit(3600.0, "s", "the file of a spawned process that has ended", _FIXED, "the file is removed")
+GATEWAY_CHILDREN = limit(32, "agents", "agents of one gateway at once", "setting `gateway.size`",
+    "refused with 429 `LIMIT_REACHED`")
+GATEWAY_CHILDREN_MAX = limit(1000, "agents", "the setting `gateway.size`", _FIXED, "refused with exit code 2")
 RESPONSE_WAIT = limit(60.0, "s", "one long poll over HTTP", "query `wait`, up to this",
     "the answer is `NO_TASK`; ask again")
 CLOCK_AHEAD = limit(600 * _US, "us", "a host clock ahead of the store", "`tenure db clock`",
@@ -302,6 +308,21 @@ ANNOUNCED_AGAIN = limit(600 * _US, "us", "between two announcements of a ready t
     "it is announced again")
 ANNOUNCEMENTS = limit(1000, "commands", "one sweep of ready tasks to a broker", _FIXED,
     "the rest comes with the next sweep")
+
+_sections.append("Pools")
+POOLS = limit(20, "pools", "a project", _FIXED, _REACHED)
+POOL_SIZE = limit(1000, "places", "a pool", "argument `size`, up to this", _INVALID)
+POOL_NAME = limit(60, "characters", "the name of a pool, a program or a spawner", _FIXED, _INVALID)
+POOL_IDLE = limit(60.0, "s", "a process of a pool without a claim", "argument `idle`", "it is ended")
+SPAWN_OFFER = limit(120 * _US, "us", "offering a task to an agent that a pool starts", _FIXED,
+    "the task is open to every agent again, and the spawn is lost")
+SPAWN_UNKNOWN = limit(10 * _US, "us", "a process that its spawner does not know and that holds nothing", _FIXED,
+    "the spawn is lost")
+SPAWN_BACK_OFF = limit(60 * _US, "us", "waiting after spawns of a pool that claimed nothing", _FIXED,
+    "the next agent is started")
+POOL_ERROR = limit(300, "characters", "why a spawn ended", _FIXED, _CUT)
+SPAWNS_KEPT = limit(200, "spawns", "ended spawns of a project", _FIXED, "the oldest are dropped")
+SPAWNS_AT_ONCE = limit(16, "spawns", "agents started in one step of a pool", _FIXED, "the rest follows with the next")
 
 _sections.append("Outgoing webhooks, hooks and notices")
 SEND_SECONDS = limit(10.0, "s", "one delivery to a webhook, a mail server or a Slack channel, in all", _FIXED,

@@ -442,4 +442,28 @@ class Deliveries(Query, frozen=True, kw_only=True):
     limit: int = 100
 
 
+class Pools(Query, frozen=True, kw_only=True):
+    """Pools, by name, each with its live processes."""
+
+    declaration: ClassVar = Declaration("pools", "viewer", "GET", PROJECT + "/pools")
+
+
+class ShowPool(Query, frozen=True, kw_only=True, tag="pool"):
+    """One pool with its live processes."""
+
+    declaration: ClassVar = Declaration("pools", "viewer", "GET", PROJECT + "/pools/{pool}")
+
+    pool: str
+
+
+class Spawns(Query, frozen=True, kw_only=True):
+    """Processes that pools have started, the newest first; ended ones are kept for a while."""
+
+    declaration: ClassVar = Declaration("pools", "viewer", "GET", PROJECT + "/spawns")
+
+    pool: str | None = None
+    state: tuple[str, ...] | None = None
+    limit: int = 100
+
+
 ALL: tuple[type[Query], ...] = tuple(Query.__subclasses__())

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tenure.core import limits
 from tenure.core.lifecycle import Cancelled, PauseCause
 from tenure.core.messaging_records import DataKey, Delivery, Sink, Webhook
+from tenure.core.pool_records import Pool, Spawn
 from tenure.core.task_records import (
     Answered,
     Artifact,
@@ -391,6 +392,7 @@ _TRIES = frozenset(
         "down_since", "up_at", "wait_until", "success_at", "failure_at", "status", "error",
     }
 )  # fmt: skip
+_STARTS = frozenset({"spawned", "failures", "wait_until", "error", "error_at"})
 _COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancelled", "dead"})
 
 KINDS: dict[type[Row], Kind] = {
@@ -446,4 +448,6 @@ KINDS: dict[type[Row], Kind] = {
     Webhook: Kind("webhook", _TRIES),
     Delivery: Kind("delivery", logged=False),
     DataKey: Kind("data_key", logged=False),
+    Pool: Kind("pool", _STARTS),
+    Spawn: Kind("spawn", logged=False),
 }

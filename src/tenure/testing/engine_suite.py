@@ -31,6 +31,7 @@ from tenure.testing.engine.order import Order
 from tenure.testing.engine.overview import Overview
 from tenure.testing.engine.own_claims import OwnClaims
 from tenure.testing.engine.pauses import Pauses
+from tenure.testing.engine.pools import Pools
 from tenure.testing.engine.processes import Processes
 from tenure.testing.engine.quick_checks import QuickChecks
 from tenure.testing.engine.reach import Reach
@@ -95,6 +96,7 @@ class EngineSuite(
     HooksAndNotices,
     Relays,
     Webhooks,
+    Pools,
     Recalling,
     QuickChecks,
     Validations,

@@ -38,7 +38,7 @@ class Slot(threading.Thread):
         self.shared, self.options = shared, shared.options
         process = shared.process
         run = f"run-{process.host[:40]}-{process.pid}-{process.start}" if process else f"run-{id(shared)}"
-        self.agent = f"{shared.options.name}-{number}"
+        self.agent = shared.options.agent(number)
         self.session = f"{run}-{number}"
         self.client = speaking(client, self.agent, self.session)
         self.checker = client  # verdicts are of the user who started the runner, not of its agents
@@ -77,9 +77,11 @@ class Slot(threading.Thread):
                     client = self._next_client()
                     mark = client.mark()
                     outcome = client.claim(
+                        self.options.task,
                         lease=self.options.lease,
                         process=described(supervisor.pid),
                         request_id=client.session,
+                        spawn=self.options.spawn,
                         **self.options.filters,
                     )
                     if outcome.outcome == "GRANTED":
@@ -122,6 +124,13 @@ class Slot(threading.Thread):
             self.shared.say(f"{self.agent}: {outcome.message}")
             self.shared.terminated.append(self.agent)
             return True
+        if outcome.outcome == "DENIED_SPAWN":
+            self.shared.say(f"{self.agent}: {outcome.message}")
+            self.shared.denied = outcome
+            return True
+        if self.options.task is not None:
+            self.shared.say(f"{self.agent}: {outcome.message}")
+            return True  # its one task cannot be claimed
         if outcome.outcome != "NO_TASK":
             return self._is_drained()
         if self.options.mode == ONCE:
@@ -178,7 +187,9 @@ class Slot(threading.Thread):
         try:
             done = self.attempt.run()
         finally:
-            self.attempt = None
+            claim, self.attempt = self.attempt.claim, None
+        if claim.is_terminated and self.options.mode == ONCE:  # there is no next claim that would be denied
+            self.shared.terminated.append(self.agent)
         self.shared.ended(done)
         with suppress(TenureError):
             client.leave()

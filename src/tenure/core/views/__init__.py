@@ -41,6 +41,7 @@ from tenure.core.views.model_views import (
     SavingsView,
     SizeView,
 )
+from tenure.core.views.pool_views import PoolInFull, PoolView, SpawnView
 from tenure.core.views.project_views import EventView, GaugesView, LeaderView, OverviewView, StatusView, TrackView
 from tenure.core.views.relay_views import DeliveryView, RelayView, WebhookView
 from tenure.core.views.source_views import ScheduleInFull, ScheduleView, TriggerInFull, TriggerView, WatchedView
@@ -82,6 +83,9 @@ OF: dict[type[q.Query], Any] = {
     q.Webhooks: list[WebhookView],
     q.ShowWebhook: WebhookView,
     q.Deliveries: list[DeliveryView],
+    q.Pools: list[PoolView],
+    q.ShowPool: PoolInFull,
+    q.Spawns: list[SpawnView],
     q.Status: StatusView,
     q.Overview: OverviewView,
     q.Gauges: list[GaugesView],
@@ -141,6 +145,7 @@ IN_OUTCOME: dict[str, Any] = {
     "artifacts": list[ArtifactView],
     "key": KeyView,
     "webhook": WebhookView,
+    "pool": PoolView,
     "budget": BudgetView,
     "shortage": ShortageView,
     "schedule": ScheduleView,

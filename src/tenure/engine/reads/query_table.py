@@ -73,6 +73,8 @@ def reads_of(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
             from tenure.engine.relay.webhook_verbs import READS
         case "relays":
             from tenure.engine.relay.relay_verbs import READS
+        case "pools":
+            from tenure.engine.fleet.pool_verbs import READS
         case "api_keys":
             from tenure.engine.verbs.api_keys import READS
         case "schedules":
