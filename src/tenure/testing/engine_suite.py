@@ -22,6 +22,7 @@ from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.forecasts import Forecasts
 from tenure.testing.engine.gauges import Gauges
 from tenure.testing.engine.graphs import Graphs
+from tenure.testing.engine.health import Health
 from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
@@ -77,6 +78,7 @@ class EngineSuite(
     Terminating,
     Overview,
     Forecasts,
+    Health,
     Gauges,
     Processes,
     OwnClaims,

@@ -222,6 +222,14 @@ class SinkHealth(TypedDict):
     lag_events: int
 
 
+class SpawnerHealth(TypedDict):
+    """A spawner that pools use."""
+
+    name: str
+    state: Annotated[str, Meta(extra_json_schema={"enum": ["ok", "failing", "paused"]})]
+    pools: int
+
+
 class CoordinatorHealth(TypedDict):
     """Whether a process leads, on any server, and what it depends on."""
 
@@ -237,6 +245,7 @@ class CoordinatorHealth(TypedDict):
     store: str
     here: bool
     sinks: Sequence[SinkHealth]
+    spawners: Sequence[SpawnerHealth]
 
 
 class RecoveredProject(TypedDict):

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure.core import lifecycle, limits, team
 from tenure.core.errors import NotFound
 from tenure.core.events import LEVELS
 from tenure.core.filters import Present, Range
 from tenure.core.inputs import check_choice
-from tenure.core.records import Agent, Cycles, Leader, Project, Task
+from tenure.core.records import Agent, Cycles, Leader, Pool, Project, Task
 from tenure.engine.duties import sweep
 from tenure.engine.duties.coordinator import Coordinator, Note
 from tenure.engine.duties.election import STORE
@@ -23,6 +23,9 @@ from tenure.engine.runtime.effects import PAGE, Report
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.stores.port import Transaction
+
+if TYPE_CHECKING:
+    from tenure.core.views.project_views import SpawnerHealth
 
 WAITING = (lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING)
 MOST_LOGGED = limits.COORDINATOR_LOG
@@ -68,6 +71,21 @@ def status(engine: Engine, here: Coordinator | None = None, only: Collection[str
         "here": {"instance": here.instance, "leads": here.term is not None} if here else None,
         "now": now,
     }
+
+
+def spawners(engine: Engine) -> list[SpawnerHealth]:
+    """Each spawner that pools use, by name: failing where a pool's last process claimed nothing."""
+    with engine.store.begin(engine.tenant, write=False) as tx:
+        pools = tx.find(Pool, {})
+    named: dict[str, list[Pool]] = {}
+    for pool in pools:
+        named.setdefault(pool.spawner, []).append(pool)
+    return [{"name": name, "state": _state(using), "pools": len(using)} for name, using in sorted(named.items())]
+
+
+def _state(pools: Sequence[Pool]) -> str:
+    enabled = [pool for pool in pools if pool.enabled]
+    return "paused" if not enabled else "failing" if any(pool.error is not None for pool in enabled) else "ok"
 
 
 def _seconds(later: int, earlier: int) -> float:

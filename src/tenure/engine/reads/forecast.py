@@ -15,7 +15,22 @@ from tenure.core import queries as q
 from tenure.core.commands import OWNER, NewTask, NewTrack
 from tenure.core.errors import InvalidInput, NotFound, TooLarge
 from tenure.core.forecast import Expected, Finished, Samples
-from tenure.core.records import Agent, Brief, Budget, Claim, Dag, Edge, Project, Reservation, Row, Task, Usage, replace
+from tenure.core.pools import agent_type
+from tenure.core.records import (
+    Agent,
+    Brief,
+    Budget,
+    Claim,
+    Dag,
+    Edge,
+    Pool,
+    Project,
+    Reservation,
+    Row,
+    Task,
+    Usage,
+    replace,
+)
 from tenure.core.simulation import LOST, Attempt, Crew, Job, Played, Scene, Worker, play
 from tenure.engine.models.estimates import estimate_of
 from tenure.engine.runtime.rows import project_of
@@ -214,7 +229,7 @@ def _expected(work: UnitOfWork, samples: Samples, job: Job, spent: dict[str, lis
 
 def _staff(work: UnitOfWork, project: Project, jobs: Sequence[Job], agents: int | None, pool: str | None) -> Staff:
     if pool is not None:
-        raise NotFound(f"no pool {pool[:80]!r} in project {project.id}")
+        return _of_pool(work, project, pool)
     holds = Counter(job.task.agent for job in jobs if job.task.state in lifecycle.HELD)
     live = [
         agent
@@ -227,6 +242,21 @@ def _staff(work: UnitOfWork, project: Project, jobs: Sequence[Job], agents: int 
     known = [Worker(a, priority.profile_of(a, project.stopped)) for a in live[:count]]
     imagined = [_imagined(project, n) for n in range(len(known), count + 1)]
     return Staff([*known, *imagined[:-1]], found, imagined[-1])
+
+
+def _of_pool(work: UnitOfWork, project: Project, name: str) -> Staff:
+    """As many agents as the pool has places, each with what the pool takes; the one more is another place."""
+    pool = work.get(Pool, project.id, name)
+    if pool is None:
+        raise NotFound(f"no pool {name[:80]!r} in project {project.id}", "`tenure pool list` names them")
+    workers = []
+    for number in range(pool.size + 1):
+        row = Agent(
+            project=project.id, id=f"{name}-{number + 1}", type=agent_type(pool.program),
+            capabilities=pool.capabilities, tracks=pool.tracks, models=pool.models, registered_at=0, last_seen=0,
+        )  # fmt: skip
+        workers.append(Worker(row, priority.profile_of(row, project.stopped)._replace(types=pool.types)))
+    return Staff(workers[:-1], "pool", workers[-1])
 
 
 def _imagined(project: Project, number: int) -> Worker:

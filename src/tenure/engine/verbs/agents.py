@@ -363,7 +363,7 @@ def agent_in_full(work: UnitOfWork, project: str, agent: str) -> AgentInFull:
     row = _existing(work, project, agent)
     since = work.now - limits.HEALTH_MINUTES * team.MINUTE
     ids = [team.minute_id(agent, minute * team.MINUTE) for minute in range(limits.HEALTH_MINUTES)]
-    rows = [r for r in work.get_many(HealthMinute, project, ids).values() if r.at > since]
+    rows = [r for r in work.get_many(HealthMinute, project, ids).values() if r.at >= since]
     minutes = [fields_of(r, "at health memory_mb cpu_percent percent") for r in sorted(rows, key=lambda r: r.at)]
     view: AgentInFull = {**agent_view(work, row), "minutes": minutes}
     return view

@@ -316,3 +316,14 @@ class Forecasts(Stage):
         for fields in ({"dag": "nope"}, {"pool": "nope"}):
             with pytest.raises(NotFound, match="nope"):
                 seen(scene, **fields)
+
+    def test_a_pool_gives_as_many_agents_as_it_has_places_for_what_it_takes(self, scene: Scene) -> None:
+        for _ in range(5):
+            finished(scene, 10)
+        scene.do(c.SetPool, pool="coders", program="claude", size=2, types=("code",))
+        scene.plan(*(NewTask(title=f"t{n}") for n in range(4)))
+        other = scene.add("not theirs", type="review")
+        view = seen(scene, pool="coders", runs=5)
+        assert (view["agents"], view["agents_are"], view["finish"]["p50"]) == (2, "pool", 1200.0)
+        assert view["left_out"] == [{"key": other, "why": "no agent of the forecast may take it"}]
+        assert view["one_more"] == {"agents": 3, "p50": 1200.0, "saves": 0.0}
