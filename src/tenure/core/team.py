@@ -49,8 +49,8 @@ def is_expected(agent: Agent) -> bool:
 
 
 def next_heartbeat(agent: Agent, status: str) -> int | None:
-    """When its next sign of life is due; None where nobody waits for one."""
-    return None if status == "offline" or is_person(agent) else agent.last_seen + agent.heartbeat
+    """When its next heartbeat is due; None where no program sends any."""
+    return agent.last_seen + agent.heartbeat if agent.managed and status != "offline" else None
 
 
 def minute_of(agent: Agent, now: int, before: HealthMinute | None) -> HealthMinute:

@@ -50,7 +50,7 @@ class AgentView(TypedDict):
     memory_mb: Annotated[int | None, Meta(description="of its processes, by its last heartbeat")]
     cpu_percent: Annotated[int | None, Meta(description="of one core, of all its processes")]
     next_heartbeat_at: Annotated[
-        Instant | None, Meta(description="when the next sign of life is due; None: not expected")
+        Instant | None, Meta(description="when the next is due, of a managed agent")
     ]
     metadata: dict[str, Any]
 

@@ -17,6 +17,7 @@ export const PAGES = [
   ["", "Overview", "o"],
   ["tasks", "Tasks", "t"],
   ["dags", "Dags", "d"],
+  ["forecast", "Forecast", "f"],
   ["agents", "Agents", "a"],
   ["dead-letters", "Dead letters", "l"],
   ["messages", "Messages", "m"],
