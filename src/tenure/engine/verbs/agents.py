@@ -314,15 +314,16 @@ def _died(work: UnitOfWork, project: str, name: str, process: commands.Process, 
     agent = work.get(Agent, project, name)
     if agent is None or agent.left_at is not None:
         return False
-    own = (agent.host, agent.boot, agent.pid, agent.pid_start)
-    if agent.pid is not None and own != (process.host, process.boot, process.pid, process.start):
-        return False
-    if any(claims.is_held(task) for task in work.find(Task, {"project": project, "agent": name})):
-        return False
-    if agent.pid is None:
+    if agent.pid is not None:  # it said which process it is
+        is_same = (agent.host, agent.boot, agent.pid, agent.pid_start) == (
+            process.host, process.boot, process.pid, process.start,
+        )  # fmt: skip
+    else:  # known by its claims alone: dead if nothing else shows that it lives
         others = work.find(Session, {"project": project, "agent": name, "ended_at": Present(False)})
-        if any(other.id != session and not _is_over(work, other) for other in others):
-            return False
+        holds = any(claims.is_held(task) for task in work.find(Task, {"project": project, "agent": name}))
+        is_same = not holds and all(other.id == session or _is_over(work, other) for other in others)
+    if not is_same:
+        return False
     details = {"host": process.host, "pid": process.pid, "said_by": work.principal.name}
     message = f"process {process.pid} on {process.host} is gone"
     dead = replace(agent, left_at=work.now)

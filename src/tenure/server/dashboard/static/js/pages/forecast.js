@@ -81,7 +81,7 @@ function Found({ project, found }) {
         <thead><tr><th>Task</th><th>Title</th><th class="right">Begins in</th><th class="right">Ends in</th>
           <th>Waits for</th><th class="right">Of all runs</th></tr></thead>
         <tbody>${found.path.map((step) => html`<tr key=${step.key}>
-          <td><${TaskLink} project=${project} task=${step.key} class="mono">${shortKey(step.key)}<//></td>
+          <td class="figures"><${TaskLink} project=${project} task=${step.key} class="mono">${shortKey(step.key)}<//></td>
           <td class="text">${step.title}</td>
           <td class="figures">${lasting(step.begins)}</td><td class="figures">${lasting(step.ends)}</td>
           <td>${WAITS[step.why]}</td><td class="figures">${share(step.share)}</td>
