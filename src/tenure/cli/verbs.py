@@ -80,6 +80,7 @@ READING = {
     "budget list": Listed("budgets:list_", "list budgets and the remainder of each"),
     "budget show": Listed("budgets:show", "show one budget, its use and its forecast"),
     "budget alerts": Listed("budgets:alerts", "list budgets that are half, nearly or fully used"),
+    "forecast": Listed("forecast:forecast", "forecast when open tasks end and what they cost"),
     "budget projection": Listed("budgets:projection", "show burn rate, days left, cost of open tasks"),
     "usage": Listed("status:usage", "show tokens and money that agents reported"),
     "model list": Listed("models:list_", "list models by tier, price and rate limits"),
