@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -46,6 +47,8 @@ class Stage:
         folder.mkdir()
         self.mark = uuid.uuid4().hex
         self.port = free_port()
+        self.down: list[tuple[float, float]] = []  # when no server listened
+        self._ended_at: float | None = None
         self.server: subprocess.Popen[bytes] | None = None
         self.words = [
             sys.executable, str(HERE / "fleet_agent.py"), str(folder), str(work), str(seed), str(dies),
@@ -81,7 +84,8 @@ class Stage:
     # --- the server ---
 
     def serve(self, kill: str = "") -> None:
-        """Start it. `kill`: the point of a spawn where it dies, and at which spawn."""
+        """Start it, and wait until it listens. `kill`: the point of a spawn where it dies, and at which spawn."""
+        began = self._ended_at or time.time()
         with (self.folder / "log").open("ab") as log:
             self.server = subprocess.Popen(
                 [sys.executable, "-P", str(HERE / "fleet_server.py"), "serve", "--port", str(self.port)],
@@ -89,12 +93,25 @@ class Stage:
                 stdin=subprocess.DEVNULL,
                 preexec_fn=end_with_us(),  # noqa: PLW1509 - it calls the kernel and nothing of Python's
             )  # fmt: skip
+        while self.server.poll() is None and not self._listens():
+            time.sleep(0.05)
+        self.down.append((began, time.time()))
+
+    def _listens(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            return True
+        return False
 
     def dies(self, seconds: float) -> bool:
         """Wait until the server has been killed; False where it lives on."""
         assert self.server is not None
-        with suppress(subprocess.TimeoutExpired):
-            return self.server.wait(seconds) == -signal.SIGKILL
+        give_up = time.monotonic() + seconds
+        while time.monotonic() < give_up:
+            with suppress(subprocess.TimeoutExpired):
+                code = self.server.wait(0.5)
+                self._ended_at = time.time()
+                return code == -signal.SIGKILL
+            self.client.resume_pool(POOL)  # an operator who does not wait for the pool to back off
         return False
 
     def close(self) -> None:
@@ -161,7 +178,7 @@ class Stage:
         self._check_offers()
 
     def _check_offers(self) -> None:
-        """From the log: each spawn claims, ends or is lost in time."""
+        """From the log: each spawn claims, ends or is lost in time, not counting the restarts of the server."""
         begun: dict[str, int] = {}
         longest = 0.0
         kinds = ("spawn.starting", "spawn.running", "spawn.ended", "spawn.lost")
@@ -171,11 +188,15 @@ class Stage:
             if event["kind"] == "spawn.starting":
                 begun[spawn] = event["time"]
             elif spawn in begun:
-                longest = max(longest, (event["time"] - begun.pop(spawn)) / 1e6)
+                longest = max(longest, self._with_server(begun.pop(spawn) / 1e6, event["time"] / 1e6))
         self.figures["longest_limbo_ms"] = round(longest * 1000)
         if longest > self.offer + AFTER_OFFER:
             self.wrong.append(f"a spawn was open for {longest:.1f} s; its offer lasts {self.offer:g} s")
         self.wrong += [f"spawn {spawn} was never closed" for spawn in begun]
+
+    def _with_server(self, begin: float, end: float) -> float:
+        """The seconds of the span in which a server listened."""
+        return end - begin - sum(max(0.0, min(end, until) - max(begin, since)) for since, until in self.down)
 
 
 def overlap(spans: list[tuple[int, int]]) -> int:
