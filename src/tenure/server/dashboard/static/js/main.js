@@ -16,6 +16,7 @@ import { Events } from "./pages/events.js";
 import { Login } from "./pages/login.js";
 import { Messages } from "./pages/messages.js";
 import { Overview } from "./pages/overview.js";
+import { Pools } from "./pages/pools.js";
 import { Projects } from "./pages/projects.js";
 import { Schedules } from "./pages/schedules.js";
 import { Task } from "./pages/task.js";
@@ -30,7 +31,7 @@ import { useSignal } from "./signal.js";
 import { chooseNext } from "./theme.js";
 
 const VIEWS = {
-  "": Overview, tasks: Tasks, dags: Dags, agents: Agents, "dead-letters": DeadLetters, messages: Messages,
+  "": Overview, tasks: Tasks, dags: Dags, agents: Agents, pools: Pools, "dead-letters": DeadLetters, messages: Messages,
   events: Events, budgets: Budgets, usage: Usage, schedules: Schedules, delivery: Delivery,
   coordinator: Coordinator,
 };

@@ -18,6 +18,7 @@ export const PAGES = [
   ["tasks", "Tasks", "t"],
   ["dags", "Dags", "d"],
   ["agents", "Agents", "a"],
+  ["pools", "Pools", "p"],
   ["dead-letters", "Dead letters", "l"],
   ["messages", "Messages", "m"],
   ["events", "Events", "e"],
