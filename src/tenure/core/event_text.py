@@ -112,6 +112,7 @@ TEXTS: dict[str, str] = {
     "agent.terminated": "{who} is terminated",
     "agent.resumed": "{who} may claim again",
     "agent.left": "{who} leaves",
+    "agent.died": "{who} died: its process is gone",
     "session.started": "a session of {who} starts",
     "session.ended": "a session of {who} ends",
     "message.sent": "{who} sends a message to {to}",

@@ -87,6 +87,7 @@ KINDS: dict[str, str] = {
     "agent.terminated": "an operator terminated it, and its last claim has ended",
     "agent.resumed": "an operator allowed it to claim again",
     "agent.left": "an agent left",
+    "agent.died": "its process is gone, as a process on its host found; it is offline",
     "session.started": "a session started",
     "session.ended": "a session ended",
     "message.sent": "mail was sent to an agent",

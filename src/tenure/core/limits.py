@@ -96,6 +96,10 @@ JWT_LIFETIME = limit(86400.0, "s", "a JWT, from `iat` to `exp`", "setting `serve
 JWT_LEEWAY = limit(10, "s", "the clock of a JWT's issuer", _FIXED, "refused with 401")
 
 _sections.append("Staleness")
+HEALTH_MINUTES = limit(60, "minutes", "an agent's memory and CPU, one row a minute", _FIXED,
+    "the oldest is overwritten")
+PRESENCE_OF_READERS = limit(60 * _US, "us", "signs of life by commands that only read", _FIXED,
+    "no other is written before")
 AGENT_STALE = limit(180.0, "s", "an agent without a sign of life", "argument `stale_after` of `register`",
     "the agent is shown as stale (`agent.stale`)")
 CLI_AGENT_STALE = limit(1800.0, "s", "an agent CLI or MCP client without a sign of life", _FIXED,
@@ -149,6 +153,12 @@ REFUSED_RESULTS = limit(3, "results", "refused results kept per generation", _FI
 ANSWERS_KEPT = limit(20, "answers", "answers to questions kept with a task", _FIXED, "the log has the older ones")
 FINISHED_KEPT = limit(25, "tasks", "finished tasks that an estimate is made from, per type and size", _FIXED,
     "the oldest is dropped")
+FORECAST_HISTORY = limit(1000, "tasks", "finished tasks that a forecast is made from", _FIXED,
+    "older ones do not count")
+FORECAST_SAMPLE = limit(200, "attempts", "attempts of like tasks that a forecast draws from", _FIXED,
+    "older ones do not count")
+FORECAST_TASKS = limit(10_000, "tasks", "open tasks in one forecast", _FIXED, _TOO_LARGE)
+FORECAST_RUNS = limit(1000, "runs", "runs of one forecast", _FIXED, _INVALID)
 
 _sections.append("Sizes")
 BATCH = limit(500, "commands", "one batch", _FIXED, _TOO_LARGE)

@@ -96,6 +96,21 @@ class Agent(Row, frozen=True, kw_only=True):
     step: str | None = None
     troubles: int = 0  # its own failures in a row
     cool_until: int | None = None
+    managed: bool = False  # a program looks after it: a runner, a worker, a pool; not a person's shell
+    task: str | None = None  # the task that its last heartbeat named
+    percent: int | None = None  # of its work, by its last heartbeat
+    metadata: dict[str, Any] = {}
+
+
+class HealthMinute(Row, frozen=True, kw_only=True):
+    """What an agent used in one minute, at most. Its id is `AGENT@MINUTE` of the hour: the next hour overwrites it."""
+
+    agent: str
+    at: int  # the beginning of the minute
+    health: str = "ok"
+    memory_mb: int | None = None
+    cpu_percent: int | None = None
+    percent: int | None = None
 
 
 class Session(Row, frozen=True, kw_only=True):
@@ -399,8 +414,23 @@ KINDS: dict[type[Row], Kind] = {
     Track: Kind("track"),
     Project: Kind("project", frozenset({"limited", "typical", "funded", "set_aside"})),
     Agent: Kind(
-        "agent", frozenset({"last_seen", "health", "memory_mb", "cpu_percent", "step", "troubles", "cool_until"})
+        "agent",
+        frozenset(
+            {
+                "last_seen",
+                "health",
+                "memory_mb",
+                "cpu_percent",
+                "step",
+                "troubles",
+                "cool_until",
+                "task",
+                "percent",
+                "metadata",
+            }
+        ),
     ),
+    HealthMinute: Kind("health_minute", logged=False),
     Session: Kind("session", frozenset({"last_activity"})),
     Model: Kind("model", logged=False),
     LikeTasks: Kind("like_tasks", logged=False),

@@ -106,6 +106,7 @@ EVENTS: dict[str, str] = {
     "agent.terminated": "",
     "agent.resumed": "",
     "agent.left": "",
+    "agent.died": "host text, pid integer, said_by text",
     "session.started": "",
     "session.ended": "",
     "message.sent": "mail_id text, mail_type text, to text, recipients texts, action? text, text? text, "

@@ -19,8 +19,10 @@ from tenure.testing.engine.clocks import Clocks
 from tenure.testing.engine.coordinators import Coordinators
 from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.endings import Endings
+from tenure.testing.engine.forecasts import Forecasts
 from tenure.testing.engine.gauges import Gauges
 from tenure.testing.engine.graphs import Graphs
+from tenure.testing.engine.health import Health
 from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
@@ -75,6 +77,8 @@ class EngineSuite(
     Team,
     Terminating,
     Overview,
+    Forecasts,
+    Health,
     Gauges,
     Processes,
     OwnClaims,

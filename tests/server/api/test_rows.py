@@ -130,6 +130,7 @@ class World:
 
     def __init__(self) -> None:
         clock = FakeClock()
+        self.loop = asyncio.Runner()
         self.scene = Scene(Memory(clock=clock), clock)
         self.engine = self.scene.engine
         self.receipts: dict[tuple[str, str, str], str] = {}
@@ -221,7 +222,7 @@ class World:
 
             await asyncio.wait_for(self.assembly.app(scope, receive, send), 30)
 
-        asyncio.run(ask())
+        self.loop.run(ask())
         raw = b"".join(message.get("body", b"") for message in sent[1:])
         told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
         is_json = "json" in told.get("content-type", "")
@@ -236,7 +237,8 @@ class World:
         }
 
     def close(self) -> None:
-        asyncio.run(self.assembly.service.close())
+        self.loop.run(self.assembly.service.close())
+        self.loop.close()
 
 
 # --- the request for a row ---

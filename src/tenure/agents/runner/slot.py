@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import threading
 from contextlib import suppress
 from typing import Any
@@ -16,6 +17,7 @@ from tenure.core.commands import Principal
 from tenure.core.errors import StoreError, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.processes.supervisor import Supervisor
+from tenure.processes.tree_usage import TreeMeter
 
 GLANCE = 0.2  # seconds between checks of the flags while waiting
 POLL = 15.0  # seconds after which an idle slot asks again without a notification
@@ -42,6 +44,7 @@ class Slot(threading.Thread):
         self.checker = client  # verdicts are of the user who started the runner, not of its agents
         self.attempt: Attempt | None = None
         self.error: BaseException | None = None
+        self._meter = TreeMeter()
         self._has_ticket = False
         self._count = 0
         self._next: Client | None = None
@@ -211,8 +214,18 @@ class Slot(threading.Thread):
             models=(model,) if model else tuple(known.get("models") or ()),
             max_concurrent_tasks=known.get("max_concurrent_tasks"),
             stale_after=1800.0,
+            managed=True,
             **kept,
         )
+
+    def heartbeat(self) -> None:
+        """A sign of life, with what its agent uses: the tree of its command, or this process while it waits."""
+        attempt = self.attempt
+        said: dict[str, Any] = {"task": attempt.claim.id} if attempt is not None and attempt.claim.is_live else {}
+        used = self._meter.measure(attempt.supervisor.pid if attempt is not None else os.getpid())
+        if used is not None:
+            said |= used._asdict()
+        self.client.heartbeat(**said)
 
     def leave(self) -> None:
         for client in (self._next, self.client):

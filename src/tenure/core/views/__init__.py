@@ -23,6 +23,15 @@ from tenure.core.views.budget_views import (
     ShortfallView,
 )
 from tenure.core.views.dag_views import DagEntry, DagView, DeadLetterView, PlanView
+from tenure.core.views.forecast_views import (
+    CostView,
+    FinishView,
+    ForecastView,
+    LastsView,
+    LeftOutView,
+    MoreView,
+    PathView,
+)
 from tenure.core.views.model_views import (
     EstimatesView,
     LimitedView,
@@ -54,6 +63,7 @@ from tenure.core.views.task_views import (
     WhyView,
 )
 from tenure.core.views.team_views import (
+    AgentInFull,
     AgentView,
     KeyView,
     MessageEntry,
@@ -94,6 +104,8 @@ OF: dict[type[q.Query], Any] = {
     q.Tracks: list[TrackView],
     q.DeadLetters: list[DeadLetterView],
     q.Agents: list[AgentView],
+    q.ShowAgent: AgentInFull,
+    q.Forecast: ForecastView,
     q.Inbox: list[MessageView],
     q.Messages: list[MessageEntry],
     q.Validations: list[WaitingView],

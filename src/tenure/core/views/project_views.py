@@ -225,9 +225,19 @@ class SinkHealth(TypedDict):
     lag_events: int
 
 
-class CoordinatorHealth(TypedDict):
-    """Whether a process leads, on any server."""
+class SpawnerHealth(TypedDict):
+    """A spawner that pools use."""
 
+    name: str
+    state: Annotated[str, Meta(extra_json_schema={"enum": ["ok", "failing", "paused"]})]
+    pools: int
+
+
+class CoordinatorHealth(TypedDict):
+    """Whether a process leads, on any server, and what it depends on."""
+
+    status: Annotated[str, Meta(extra_json_schema={"enum": ["healthy", "degraded"]})]
+    database: Annotated[str, Meta(extra_json_schema={"enum": ["ok", "unavailable"]})]
     active: bool
     term: int
     since: Instant | None
@@ -238,6 +248,7 @@ class CoordinatorHealth(TypedDict):
     store: str
     here: bool
     sinks: Sequence[SinkHealth]
+    spawners: Sequence[SpawnerHealth]
 
 
 class RecoveredProject(TypedDict):

@@ -285,7 +285,7 @@ def _denied_by_generations(work: UnitOfWork, task: Task, claimant: Claimant) -> 
     return Outcome(outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED, message=message, hint=hint)
 
 
-def _patterns(brief: Brief) -> tuple[str, ...]:
+def patterns_of(brief: Brief) -> tuple[str, ...]:
     needs = brief.constraints.get("needs", ())
     return tuple(reservations.normalised(p) for p in (*brief.touches, *needs))
 
@@ -297,7 +297,7 @@ def in_the_way(work: UnitOfWork, task: Task, session: str) -> Reservation | None
     from tenure.engine.verbs.reserve import living  # few tasks reserve anything; keeps startup fast
 
     held = living(work, work.find(Reservation, {"project": task.project}))
-    patterns = _patterns(brief_of(work, task))
+    patterns = patterns_of(brief_of(work, task))
     return reservations.in_the_way(patterns, "exclusive", held, task=task.id, session=session, now=work.now)
 
 
@@ -512,7 +512,7 @@ def _reserve(work: UnitOfWork, task: Task) -> list[Reservation]:
     from tenure.engine.verbs.reserve import drop_left_over, reserved_for
 
     drop_left_over(work, task.project)
-    return reserved_for(work, task, _patterns(brief_of(work, task)))
+    return reserved_for(work, task, patterns_of(brief_of(work, task)))
 
 
 def _outcome(work: UnitOfWork, task: Task, claim: Claim) -> Outcome:

@@ -2,7 +2,7 @@
 -- 0002_fence 53b32e8c60c724f8ff6e5d5954d56260e57ca2c8082d45841a9561c241a3bf1d since 0.2.0
 -- 0003_names 7050d35236a3e8a7c19daba27fd4978661a941494fbc35bc7785c474b7735d63 since 0.2.0
 -- 0004_messaging 973f8f0887a5fa7d8ee21994390e61ce1dd59afbf3c9cf06b1e67b0a0cc01c58 since 0.2.0
--- 0005_fleet 3d248e527c46f3677427f3c07b7010d7724e7bb5ff7f28bc068e8dbb74a93c1e since 0.2.0
+-- 0005_fleet ce28c294bf75a959cd2eeca2648c63357bc45247744faf50f8192dfac776d726 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -31,7 +31,7 @@ CREATE TABLE agent (
     cpu_percent INTEGER,
     step TEXT,
     troubles INTEGER NOT NULL,
-    cool_until INTEGER, terminated_at INTEGER, terminated_for TEXT,
+    cool_until INTEGER, terminated_at INTEGER, terminated_for TEXT, managed INTEGER NOT NULL DEFAULT 0, task TEXT, percent INTEGER, metadata TEXT NOT NULL DEFAULT '{}',
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -402,6 +402,20 @@ CREATE INDEX event_session ON event (tenant, project, session) WHERE session IS 
 
 -- index event_version of event
 CREATE UNIQUE INDEX event_version ON event (tenant, project, task, version) WHERE task IS NOT NULL;
+
+-- table health_minute of health_minute
+CREATE TABLE health_minute (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    health TEXT NOT NULL,
+    memory_mb INTEGER,
+    cpu_percent INTEGER,
+    percent INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
 
 -- table landing of landing
 CREATE TABLE landing (

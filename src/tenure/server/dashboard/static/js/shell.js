@@ -17,6 +17,7 @@ export const PAGES = [
   ["", "Overview", "o"],
   ["tasks", "Tasks", "t"],
   ["dags", "Dags", "d"],
+  ["forecast", "Forecast", "f"],
   ["agents", "Agents", "a"],
   ["pools", "Pools", "p"],
   ["dead-letters", "Dead letters", "l"],
