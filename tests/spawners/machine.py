@@ -1,7 +1,7 @@
 """Another machine for the command spawner: a daemon that runs agents for its clients, as Docker's does.
 
 `machine.py daemon SOCKET` serves; `machine.py start SOCKET WORDS…`, `status SOCKET HANDLE` and `end SOCKET HANDLE
-GRACEFUL` are what a template of the configuration runs.
+GRACEFUL` are what a template of the configuration runs. `start-late SOCKET SECONDS WORDS…` starts them after a while.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ import json
 import os
 import socket
 import sys
+import threading
 from typing import Any
 
 from tenure.processes import detached
 
 
 def answer_of(asked: dict[str, Any]) -> dict[str, Any]:
+    if asked["verb"] == "start-late":
+        late = {**asked, "verb": "start", "words": asked["words"][1:]}
+        threading.Timer(float(asked["words"][0]), answer_of, [late]).start()
+        return {"exit": 0, "text": "late"}
     if asked["verb"] == "start":
         try:
             started = detached.start(

@@ -441,6 +441,7 @@ STORE_START_WAIT = limit(300.0, "s", "waiting for PostgreSQL at the start of `se
     "the server does not start")
 STORE_RETRY = limit(15.0, "s", "pause between two tries at the start", _FIXED, "the next try")
 METRIC_PROJECTS = limit(100, "projects", "label values of metrics", _FIXED, "the rest is `other`")
+METRIC_POOLS = limit(100, "pools", "label values of metrics", _FIXED, "the rest is `other`")
 METRIC_TYPES = limit(50, "types", "label values of metrics", _FIXED, "the rest is `other`")
 METRIC_CLASSES = limit(30, "classes", "label values of metrics", _FIXED, "the rest is `other`")
 METRIC_EVENTS = limit(50_000, "events", "events that wait to be counted", _FIXED,

@@ -26,7 +26,7 @@ GRACE = limits.SPAWN_GRACE
 KEPT = limits.SPAWN_FILE_KEPT
 
 
-class Child(msgspec.Struct, frozen=True):
+class Child(msgspec.Struct, frozen=True, omit_defaults=True):
     """One file: which spawn, and which process."""
 
     spawn: str

@@ -167,6 +167,9 @@ class GaugesView(TypedDict):
     oldest_ready: Annotated[float, Meta(description="seconds")]
     clock_behind: Annotated[float, Meta(description="seconds by which the clock is behind the store's time")]
     agents: Annotated[dict[str, int], Meta(description="status → how many agents")]
+    pools: Annotated[
+        dict[str, dict[str, int]], Meta(description="pool → its size (0: paused), and its spawns that start or run")
+    ]
     budget: Annotated[MoneyView | None, Meta(description="the project's own; None where it has none")]
     readers: Annotated[
         dict[str, float],

@@ -22,8 +22,8 @@ def record(work: UnitOfWork, kind: str, spawn: Spawn, level: str = "info") -> No
         details |= {"spawner": spawn.spawner, "term": spawn.term}
     else:
         details["session"] = spawn.session
-    if spawn.why is not None and spawn.state not in pools.OPEN:
-        details["why"] = spawn.why
+    if spawn.state not in pools.OPEN:
+        details |= {"why": spawn.why, "claimed": spawn.claimed_at is not None}
     work.record(kind, spawn, project=spawn.project, agent=spawn.agent, level=level, details=details)
 
 

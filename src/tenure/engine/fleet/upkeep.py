@@ -11,6 +11,7 @@ from tenure.engine.fleet.spawn_rows import end_spawn, held_by
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 SECOND = 1_000_000
+CLOSING = SECOND  # a process closes its sessions one by one, and needs its key for that
 PARTING = 5 * SECOND  # a process that has left ends by itself; after this it is ended
 
 
@@ -52,7 +53,7 @@ def _facts(work: UnitOfWork, spawn: Spawn, reports: Mapping[str, str]) -> pools.
     return pools.Facts(
         pool=work.get(Pool, spawn.project, spawn.pool),
         report=None if spawn.handle is None else reports.get(spawn.handle),
-        has_left=session is not None and session.ended_at is not None,
+        has_left=session is not None and session.ended_at is not None and session.ended_at + CLOSING <= work.now,
         is_terminated=agent is not None and agent.terminated_at is not None,
         holds=bool(held_by(work, spawn)),
     )

@@ -84,7 +84,8 @@ class Port:
         )
 
     def set(self, pool: str = "crew", **fields: Any) -> Outcome:
-        return self.scene.do(c.SetPool, pool=pool, **{"program": "claude", "size": 2} | fields)
+        words: dict[str, Any] = {"program": "claude", "size": 2}
+        return self.scene.do(c.SetPool, pool=pool, **words | fields)
 
     def step(self, times: int = 3) -> None:
         """Until nothing is left to do at once: choose, save the answers, look again."""
@@ -133,4 +134,9 @@ class Port:
     def finish(self, spawn: Spawn) -> None:
         """The child completes its task and leaves."""
         assert self.scene.submit(self.receipt(spawn)).outcome == "ACCEPTED"
+        self.leave(spawn)
+
+    def leave(self, spawn: Spawn) -> None:
+        """The child ends its session; a moment later its spawn is over."""
         self.scene.do(c.Leave, session=f"s-{spawn.id}")
+        self.pass_time(1)

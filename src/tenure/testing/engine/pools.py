@@ -170,7 +170,7 @@ class Pools(Stage):
         port.step()
         (spawn,) = port.spawns()
         scene.fail(port.receipt(spawn), retry_after=0)
-        scene.do(c.Leave, session=f"s-{spawn.id}")
+        port.leave(spawn)
         cooling = scene.task(key).cool_offs
         port.step()
         again = port.spawns("starting")
@@ -567,11 +567,27 @@ class Pools(Stage):
         receipt = port.receipt(port.spawns()[0])
         scene.do(c.Drain, agent="crew-1")
         assert scene.submit(receipt).outcome == "ACCEPTED"
-        scene.do(c.Leave, session=port.spawns()[0].session)
+        port.leave(port.spawns()[0])
         for _ in range(3):
             scene.add()
         port.step()
         assert [spawn.agent for spawn in port.spawns("starting")] == ["crew-2"]
+
+    def test_a_process_that_left_is_ended_if_it_does_not_end_by_itself(self, scene: Scene, port: Port) -> None:
+        port.set(size=1)
+        scene.add()
+        port.step()
+        (spawn,) = port.spawns()
+        assert scene.submit(port.receipt(spawn)).outcome == "ACCEPTED"
+        scene.do(c.Leave, session=f"s-{spawn.id}")
+        port.step()
+        assert port.spawns()[0].state == "running"  # it closes its other sessions with its key
+        port.pass_time(1)
+        port.step()
+        assert (port.spawns()[0].state, port.calls.ended) == ("ended", [])
+        port.pass_time(5)
+        port.step()
+        assert port.calls.ended == [(f"h-{spawn.id}", False)]
 
     def test_a_process_that_stops_starts_nothing_more(self, scene: Scene, port: Port) -> None:
         port.set()
@@ -669,6 +685,8 @@ class Pools(Stage):
         assert {spawn["agent"]: list(spawn["holds"]) for spawn in shown["spawns"]} == {
             "crew-1": [scene.task(keys[0]).key], "crew-2": [],
         }  # fmt: skip
+        (gauges,) = read_query(scene.engine, q.Gauges())
+        assert gauges["pools"] == {"crew": {"size": 2, "starting": 1, "running": 1}}
         port.pass_time(OFFER + 1)
         listed = read_query(scene.engine, q.Spawns(project=PROJECT, pool="crew"))
         assert {spawn["id"]: spawn["state"] for spawn in listed} == {first.id: "running", second.id: "lost"}

@@ -19,6 +19,7 @@ export const PAGES = [
   ["dags", "Dags", "d"],
   ["forecast", "Forecast", "f"],
   ["agents", "Agents", "a"],
+  ["pools", "Pools", "p"],
   ["dead-letters", "Dead letters", "l"],
   ["messages", "Messages", "m"],
   ["events", "Events", "e"],
