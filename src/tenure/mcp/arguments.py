@@ -48,7 +48,9 @@ class Claim(Arguments, frozen=True, kw_only=True):
     type: str | None = None
     tags: Texts | None = None
     capabilities: Annotated[Texts, described("yours")] | None = None
-    lease: float | None = None
+    lease: Annotated[float | str, described("seconds, or auto")] | None = None
+    n: Annotated[int, described("up to n tasks")] | None = None
+    like: Annotated[bool, described("all of one type and track")] | None = None
 
 
 class Show(Arguments, frozen=True, kw_only=True):

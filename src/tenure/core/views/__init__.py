@@ -32,7 +32,15 @@ from tenure.core.views.model_views import (
     SavingsView,
     SizeView,
 )
-from tenure.core.views.project_views import EventView, GaugesView, LeaderView, OverviewView, StatusView, TrackView
+from tenure.core.views.project_views import (
+    EventView,
+    GaugesView,
+    LeaderView,
+    OverviewView,
+    ProjectView,
+    StatusView,
+    TrackView,
+)
 from tenure.core.views.relay_views import DeliveryView, RelayView, WebhookView
 from tenure.core.views.source_views import ScheduleInFull, ScheduleView, TriggerInFull, TriggerView, WatchedView
 from tenure.core.views.task_views import (
@@ -73,6 +81,7 @@ OF: dict[type[q.Query], Any] = {
     q.ShowWebhook: WebhookView,
     q.Deliveries: list[DeliveryView],
     q.Status: StatusView,
+    q.ShowProject: ProjectView,
     q.Overview: OverviewView,
     q.Gauges: list[GaugesView],
     q.Tasks: list[TaskView],

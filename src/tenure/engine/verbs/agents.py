@@ -10,7 +10,7 @@ from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.processes import check_process, process_of, text_of
 from tenure.core.records import Agent, Claim, Message, Project, Row, Session, Task, replace
-from tenure.engine.runtime.effects import end_agent, spread
+from tenure.engine.runtime.effects import end_agent, free_tracks, spread
 from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
@@ -230,6 +230,7 @@ def leave(work: UnitOfWork, cmd: commands.Leave) -> Outcome:
     agent = work.get(Agent, cmd.project, session.agent)
     if agent is not None and agent.left_at is None and all(s.id == session.id or _is_over(work, s) for s in others):
         work.record("agent.left", replace(agent, left_at=work.now), project=cmd.project, agent=agent.id)
+        free_tracks(work, agent)
     return Outcome(outcome="OK", changed=freed, command_id=work.command_id)
 
 
@@ -268,7 +269,10 @@ def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
         work.record(lost.kind, lost.claim, task=lost.task, holder=task, **told)
         freed.append(task.key)
     spread(work)
-    return Outcome(outcome="OK" if freed else "UNCHANGED", changed=tuple(sorted(freed)))
+    from tenure.engine.verbs.lead import lost_with
+
+    led = lost_with(work, cmd.project, wanted)
+    return Outcome(outcome="OK" if freed or led else "UNCHANGED", changed=tuple(sorted(freed)))
 
 
 def agent_view(work: UnitOfWork, agent: Agent) -> AgentView:

@@ -22,6 +22,10 @@ from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs import agents
+from tenure.engine.verbs.lease_length import leases_of
+from tenure.engine.verbs.track_router import Assignments, assignments_for
+from tenure.engine.verbs.track_router import claimed as claimed_on_track
+from tenure.engine.verbs.track_router import denied as denied_by_track
 from tenure.stores.port import Transaction
 
 if TYPE_CHECKING:
@@ -50,7 +54,7 @@ class Claimant:
     ) -> None:
         self._work = work
         self.project: Project = project_of(work, cmd.project)
-        self.lease = inputs.lease_of(cmd.lease, self.project)
+        self.leases = leases_of(work, self.project, cmd.lease)
         self.agent: Agent = agents.known_agent(work, cmd.project, cmd.agent, cmd.agent_type)
         self.user = agents.user_of(work, cmd.user)
         self.session = agents.known_session(work, self.project, cmd.session, cmd.agent, self.user)
@@ -61,7 +65,12 @@ class Claimant:
     @cached_property
     def profile(self) -> Profile:
         """What it declares that it can do."""
-        return priority.profile_of(self.agent, self.project.stopped)
+        return priority.profile_of(self.agent, self.project.stopped, self.assignments.taken)
+
+    @cached_property
+    def assignments(self) -> Assignments:
+        """The tracks that are closed to it."""
+        return assignments_for(self._work, self.project, self.agent.id)
 
     @cached_property
     def cooling(self) -> Cooling:
@@ -84,6 +93,7 @@ def claim(work: UnitOfWork, cmd: commands.ClaimTask) -> Outcome:
         or _denied_by_line(task, claimant)
         or _denied_by_offer(task, claimant)
         or _denied_by_skill(task, claimant)
+        or (denied_by_track(work, task, claimant.agent.id) if claimant.project.router else None)
         or _denied_by_limit(work, claimant)
         or _denied_by_generations(work, task, claimant)
         or _denied_by_conflict(work, task, claimant)
@@ -114,7 +124,7 @@ def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
     if (claimant.project.funded or claimant.project.set_aside) and search.is_closed():
         return search.nothing(unfinished)
     granted = []
-    for task in search:
+    for task in _found(search, cmd):
         granted.append(_grant(work, task, claimant))
         if len(granted) == cmd.n:
             break
@@ -125,6 +135,18 @@ def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
     if unfinished:
         granted[0] = replace(granted[0], unfinished=unfinished)
     return several(granted, cmd.n)
+
+
+def _found(search: Search, cmd: commands.ClaimNext) -> Iterator[Task]:
+    """The tasks to grant, best first; with `like` only those of the first one's type and track."""
+    if not cmd.like:
+        yield from search
+        return
+    first = next(iter(search), None)
+    if first is None:
+        return
+    yield first
+    yield from Search(search.work, replace(cmd, types=(first.type,), tracks=(first.track,)), search.claimant)
 
 
 def several(granted: list[Outcome], n: int) -> Outcome:
@@ -394,6 +416,7 @@ class Search:
             self.next_at = at if self.next_at is None else min(at, self.next_at)
 
     def nothing(self, unfinished: tuple[str, ...]) -> Outcome:
+        self._count_assigned()
         found = nothing(
             self.work, self.cmd.project, self.claimant.agent.id, unfinished, self.passed_over, next_at=self.next_at
         )
@@ -403,6 +426,19 @@ class Search:
 
         self.work.is_unfinished = self._has_more
         return unaffordable.explained(self.work, self.cmd.project, found, self._short, self._left_there)
+
+    def _count_assigned(self) -> None:
+        """Count the ready tasks of tracks that are assigned to other agents, and note when one of these may open."""
+        wanted = self.profile.tracks
+        closed = tuple(track for track in self.profile.taken if not wanted or track in wanted)
+        if not closed:
+            return
+        there = {"project": self.cmd.project, "state": lifecycle.READY, "track": closed}
+        count = self.work.tally(Task, there, COUNTED)
+        if count:
+            self.passed_over[priority.OTHER_AGENTS] = count
+            ends = [at for at in (self.next_at, self.claimant.assignments.next_end) if at is not None]
+            self.next_at = min(ends, default=None)
 
 
 def profile_for(own: Profile, cmd: commands.ClaimNext) -> Profile:
@@ -446,6 +482,7 @@ def nothing(
 
 
 def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
+    lease = claimant.leases(task)
     last = current_claim(work, task) if task.generation else None
     held, new = claims.granted(
         task,
@@ -453,7 +490,7 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         agent=claimant.agent.id,
         session=claimant.session.id,
         user=claimant.user,
-        lease=claimant.lease,
+        lease=lease.length,
         now=work.now,
         nonce=work.random.token(NONCE_BYTES),
         epoch=work.epoch,
@@ -463,6 +500,8 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         metadata=claimant.metadata,
         key=work.principal.key,
     )
+    if lease.why is not None or task.offer_term is not None:
+        new = replace(new, lease_why=lease.why, term=task.offer_term)
     new = _with_model(work, task, new, claimant)
     reserved = _reserve(work, held) if task.guarded else []
     if reserved:
@@ -472,7 +511,11 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
 
         held, new = reserve(work, claimant.project, held, new)
     details = {"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation}
+    if new.term is not None:
+        details["term"] = new.term
     kept = work.record("task.claimed", new, *reserved, task=held, details=details)
+    if claimant.project.router:
+        claimed_on_track(work, held, claimant.agent.id)
     spread(work)
     return _outcome(work, kept, new)
 
@@ -500,7 +543,10 @@ def _reserve(work: UnitOfWork, task: Task) -> list[Reservation]:
 
 def _outcome(work: UnitOfWork, task: Task, claim: Claim) -> Outcome:
     receipt = receipt_of(task, claim)
-    return granted_outcome(work, task, claim.generation, claim.attempt, receipt, claim.agent, claim.model)
+    granted = granted_outcome(work, task, claim.generation, claim.attempt, receipt, claim.agent, claim.model)
+    if claim.lease_why is None and claim.term is None:
+        return granted
+    return replace(granted, lease_why=claim.lease_why, term=claim.term)
 
 
 def granted_outcome(

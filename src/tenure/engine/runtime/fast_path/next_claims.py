@@ -41,7 +41,9 @@ from tenure.stores.fast_path import TOLD, TOLD_OF_BRIEF, FastPath, Grant, Grante
 
 def ready(command: commands.ClaimNext, principal: Principal) -> Sent | None:
     """The known part of a claim before the transaction; None where the slow path must decide it."""
-    if command.tags or command.metadata or not 1 <= command.n <= MOST_AT_ONCE:
+    if command.tags or command.metadata or command.like or not 1 <= command.n <= MOST_AT_ONCE:
+        return None
+    if isinstance(command.lease, str):
         return None
     try:
         inputs.check_list(command.capabilities or (), "capability")
@@ -119,7 +121,7 @@ class _Claims:
         self._expected: dict[str, int] = {}
         self._lane_cursors: dict[str, _LaneCursor] = {}
         self._allowed = Allowed(work)
-        self._leases: dict[tuple[str, float | None], int] = {}
+        self._leases: dict[tuple[str, float | str | None], int] = {}
         self._requests: set[str] = set()  # a repeated request is answered from its stored row
         self._known: dict[int, Known] = {}
         self._models = Models(work.tables.tiers)
