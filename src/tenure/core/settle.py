@@ -230,6 +230,7 @@ def _is_fresh(task: Task) -> bool:
         and not task.cool_offs
         and task.retry_at is None
         and task.offer_until is None
+        and task.offer_term is None
         and task.percent is None
         and task.step is None
         and task.progress_at is None

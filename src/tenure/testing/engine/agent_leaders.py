@@ -165,10 +165,11 @@ class AgentLeaders(Stage):
         key = scene.add()
         if verb != "assign":
             scene.take(key, "ben")
-        kind: type[c.Command] = {"assign": c.Assign, "reassign": c.Reassign, "recover": c.Recover}[verb]
-        more = {} if verb == "recover" else {"agent": "cem"}
+        kinds: dict[str, type[c.Command]] = {"assign": c.Assign, "reassign": c.Reassign, "recover": c.Recover}
+        if verb != "recover":
+            fields["agent"] = "cem"
         before = scene.task(key).version
-        answer = code_of(scene.try_to(kind, task=key, **more, **fields))
+        answer = code_of(scene.try_to(kinds[verb], task=key, **fields))
         assert (scene.task(key).version > before) == (answer == "UPDATED")
         return answer
 
