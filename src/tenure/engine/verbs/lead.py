@@ -38,7 +38,8 @@ def lead(work: UnitOfWork, cmd: commands.Lead) -> Outcome:
     if cmd.agent and before is not None:
         before = announced(work, before)
         if before.is_auto and cmd.holder == before.holder and cmd.term is None and before.until > work.now:
-            cmd = replace(cmd, term=before.term)  # its commands have elected it: here it gets to know its term
+            # Its commands have elected it: here it gets to know its term. The lease stays as short as it is.
+            return _leads("RENEWED", work.put(replace(before, until=work.now + before.lease)))
     leader = team.elected(before, project, name, cmd.holder, lease, cmd.term, work.now)
     if leader is None:
         assert before is not None

@@ -137,9 +137,11 @@ class AgentLeaders(Stage):
 
     def test_lead_shows_the_term_of_the_leader_and_refuses_others(self, here: Scene) -> None:
         here.next("ann")
-        own = here.do(c.Lead, holder="ann", agent=True, lease=60, by=ANN)
-        assert (own.outcome, own.term) == ("RENEWED", 1)
+        own = here.do(c.Lead, holder="ann", agent=True, lease=600, by=ANN)
+        assert (own.outcome, own.term, own.lease) == ("RENEWED", 1, 30.0)
         assert "term 1" in own.message
+        longer = here.do(c.Lead, holder="ann", agent=True, lease=600, term=1, by=ANN)
+        assert (longer.outcome, longer.lease) == ("RENEWED", 600.0)
         other = here.do(c.Lead, holder="ben", agent=True, by=BEN)
         assert (other.outcome, other.holder, other.term) == ("DENIED_LEADER", "ann", 1)
 

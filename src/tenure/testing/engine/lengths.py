@@ -252,6 +252,16 @@ class Lengths(Stage):
         scene.engine.sweep()
         assert scene.log(key)[-3:] == ["task.warned", "task.aborted", "task.retry_scheduled"]
 
+    def test_a_holder_that_only_renews_is_warned_too(self, scene: Scene) -> None:
+        scene.next()  # from now on the claimant is known
+        key = lasting(scene, 600)
+        receipt = scene.next(lease=86400).receipt or ""
+        scene.pass_time(seconds=5)
+        assert scene.do(c.Renew, receipt=receipt).outcome == "RENEWED"
+        scene.pass_time(seconds=1795)
+        assert scene.do(c.Renew, receipt=receipt).directive == "warn"
+        assert scene.log(key)[-1] == "task.warned"
+
     def test_progress_puts_the_warning_off(self, scene: Scene) -> None:
         key = lasting(scene, 60)
         receipt = scene.take(key, lease=86400)
