@@ -171,10 +171,11 @@ ASSIGNMENT = (
     Mutant(
         "leader: a reassignment without a check of the term",
         OPERATORS,
-        '    check_led(work, cmd)\n    task = named(work, cmd)\n    seconds = inputs.micros(cmd.seconds, "seconds", low=1, '
-        "high=86400)\n    if claims.is_held(task):",
-        '    task = named(work, cmd)\n    seconds = inputs.micros(cmd.seconds, "seconds", low=1, '
-        "high=86400)\n    if claims.is_held(task):",
+        '''offer the task to another agent."""
+    check_led(work, cmd)
+''',
+        '''offer the task to another agent."""
+''',
         "test_another_term_is_refused",
     ),
     Mutant(
@@ -201,9 +202,12 @@ ASSIGNMENT = (
     Mutant(
         "leader: elected while another leads",
         LEAD,
-        "            work.put(replace(leader, until=work.now + leader.lease, process=leader.process or process))\n        return\n",
-        "            work.put(replace(leader, until=work.now + leader.lease, process=leader.process or process))\n"
-        "        leader = replace(leader, until=work.now)\n",
+        """process=leader.process or process))
+        return
+""",
+        """process=leader.process or process))
+        leader = replace(leader, until=work.now)
+""",
         "test_the_first_agent_that_joins_or_claims_leads",
     ),
     Mutant(
