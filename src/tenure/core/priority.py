@@ -124,7 +124,6 @@ def explain(task: Task, now: int) -> PriorityView:
     """The parts of the effective priority, for `why`."""
     age = (now - task.created_at) / 60_000_000
     parts: PriorityView = {
-        "order": ORDERS[task.length is not None],
         "base": task.priority,
         "tier": tier_of(task.priority),
         "age_minutes": round(age, 1),

@@ -50,8 +50,8 @@ def claim(call: Call, given: a.Claim) -> Reply:
         wanted = next_best(call, given)
         return claim_reply(call, client.claim_or_wait(wanted.command, wanted.wait, is_wanted=call.is_wanted))
     call.caller.introduce()
-    if given.wait or given.track or given.type or given.tags or given.capabilities or given.n or given.like:
-        raise InvalidInput("claim: wait, n, like and filters are not allowed with task")
+    if given.wait or given.track or given.type or given.tags or given.capabilities or given.like:
+        raise InvalidInput("claim: wait, like and filters are not allowed with task")
     return claim_reply(call, client.claim(given.task, lease=_lease(call, given), process=call.caller.process))
 
 
@@ -70,8 +70,8 @@ def next_best(call: Call, given: a.Claim) -> NextClaim:
         types=_listing(given.type),
         tags=given.tags or (),
         capabilities=given.capabilities,
-        n=1 if given.n is None else given.n,
-        like=bool(given.like),
+        n=1 if given.like is None else given.like,
+        like=given.like is not None,
     )
     return NextClaim(command, _wait(given.wait))
 
@@ -89,7 +89,10 @@ def claim_reply(call: Call, outcome: Outcome) -> Reply:
 
 def _lease(call: Call, given: a.Claim) -> float | str:
     wanted: float | str = call.caller.settings["lease"].value if given.lease is None else given.lease
-    return wanted
+    try:
+        return float(wanted)  # models also send "300"
+    except ValueError:
+        return wanted
 
 
 def _wait(seconds: float | None) -> float:

@@ -325,7 +325,6 @@ class HistoryEntry(TypedDict):
 class PriorityView(TypedDict):
     """The parts of the effective priority; the smallest goes first. By length only that and the tier count."""
 
-    order: str
     length: NotRequired[Annotated[float, Meta(description="in the order `shortest`: seconds, at most four hours")]]
     base: int
     tier: Tier
