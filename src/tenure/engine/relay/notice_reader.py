@@ -134,7 +134,8 @@ class NoticeReader(Reader):
         found = []
         with self.engine.store.begin(self.engine.tenant, write=False) as tx:
             for project in tx.find(Project, {}):
-                living = tx.find(Agent, {"project": project.id, "left_at": Present(False)})
+                there = tx.find(Agent, {"project": project.id, "left_at": Present(False)})
+                living = [agent for agent in there if team.is_expected(agent)]
                 stale = sum(team.is_stale(agent, now) for agent in living)
                 known = project.id in self._stale
                 notice = notices.agents_stale(stale, len(living), known, now, project.id)

@@ -2,7 +2,7 @@
 -- 0002_fence 53b32e8c60c724f8ff6e5d5954d56260e57ca2c8082d45841a9561c241a3bf1d since 0.2.0
 -- 0003_names 7050d35236a3e8a7c19daba27fd4978661a941494fbc35bc7785c474b7735d63 since 0.2.0
 -- 0004_messaging 973f8f0887a5fa7d8ee21994390e61ce1dd59afbf3c9cf06b1e67b0a0cc01c58 since 0.2.0
--- 0005_fleet 360b1c17484bbd4cb3677cbf748d35a79d0221cdcb8aebe5c669c4e7f37ca1cc since 0.2.0
+-- 0005_fleet a589bfae164a7e87b789d694fc6b75bb0a376f0dfad65f3428cac52d2de16d41 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -31,7 +31,7 @@ CREATE TABLE agent (
     cpu_percent INTEGER,
     step TEXT,
     troubles INTEGER NOT NULL,
-    cool_until INTEGER, terminated_at INTEGER, terminated_for TEXT,
+    cool_until INTEGER, terminated_at INTEGER, terminated_for TEXT, managed INTEGER NOT NULL DEFAULT 0, task TEXT, percent INTEGER, metadata TEXT NOT NULL DEFAULT '{}',
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -403,6 +403,20 @@ CREATE INDEX event_session ON event (tenant, project, session) WHERE session IS 
 -- index event_version of event
 CREATE UNIQUE INDEX event_version ON event (tenant, project, task, version) WHERE task IS NOT NULL;
 
+-- table health_minute of health_minute
+CREATE TABLE health_minute (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    health TEXT NOT NULL,
+    memory_mb INTEGER,
+    cpu_percent INTEGER,
+    percent INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
 -- table landing of landing
 CREATE TABLE landing (
     tenant TEXT NOT NULL,
@@ -509,6 +523,34 @@ CREATE TABLE model (
     tried_by TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
+
+-- table pool of pool
+CREATE TABLE pool (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    program TEXT NOT NULL,
+    spawner TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    idle INTEGER NOT NULL,
+    capabilities TEXT NOT NULL,
+    types TEXT NOT NULL,
+    tracks TEXT NOT NULL,
+    models TEXT NOT NULL,
+    enabled INTEGER NOT NULL,
+    disabled_for TEXT,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    spawned INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    wait_until INTEGER,
+    error TEXT,
+    error_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_pool_1 of pool
 
 -- table project of project
 CREATE TABLE project (
@@ -670,6 +712,39 @@ CREATE TABLE sink (
 ) STRICT;
 
 -- index sqlite_autoindex_sink_1 of sink
+
+-- table spawn of spawn
+CREATE TABLE spawn (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    pool TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    agent TEXT NOT NULL,
+    task TEXT NOT NULL,
+    task_key TEXT NOT NULL,
+    spawner TEXT NOT NULL,
+    state TEXT NOT NULL,
+    handle TEXT,
+    remote_session TEXT,
+    session TEXT,
+    term INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    offer_until INTEGER NOT NULL,
+    running_at INTEGER,
+    claimed_at INTEGER,
+    idle_since INTEGER,
+    ended_at INTEGER,
+    why TEXT,
+    api_key TEXT,
+    funds TEXT NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index spawn_state of spawn
+CREATE INDEX spawn_state ON spawn (tenant, state, project, id);
+
+-- index sqlite_autoindex_spawn_1 of spawn
 
 -- table sqlite_stat1 of sqlite_stat1
 CREATE TABLE sqlite_stat1(tbl,idx,stat);
@@ -990,3 +1065,83 @@ CREATE TABLE webhook (
 ) STRICT;
 
 -- index sqlite_autoindex_webhook_1 of webhook
+
+-- statistics of the planner
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('archived', 'archived_created', '1000000 1000000 200000 1 1'),
+    ('archived', 'archived_dag', '0 0 0 0 0'),
+    ('archived', 'archived_dag', '1000000 1000000 200000 100 1'),
+    ('archived', 'archived_idempotency', '0 0 0 0'),
+    ('archived', 'archived_idempotency', '1000000 1000000 200000 1'),
+    ('archived', 'archived_key', '1000000 1000000 200000 1 1'),
+    ('archived', 'sqlite_autoindex_archived_1', '1000000 1000000 200000 1'),
+    ('artifact', 'artifact_task', '1000000 1000000 200000 3 2'),
+    ('artifact', 'sqlite_autoindex_artifact_1', '1000000 1000000 200000 1'),
+    ('claim', 'claim', '2000000 2000000 400000 1'),
+    ('claim', 'claim_generation', '2000000 2000000 400000 2 1'),
+    ('claim', 'claim_process', '0 0 0 0'),
+    ('claim', 'claim_process', '1000 1000 200 2'),
+    ('claim', 'claim_request', '0 0 0 0'),
+    ('claim', 'claim_request', '2000000 2000000 400000 2'),
+    ('claim', 'claim_session', '2000000 2000000 400000 200 1'),
+    ('content', 'content', '1000000 1000000 200000 1'),
+    ('content', 'content_idle', '0 0 0 0'),
+    ('content', 'content_idle', '1000 1000 200 1'),
+    ('edge', 'edge', '1000000 1000000 200000 1'),
+    ('edge', 'edge_needs', '1000000 1000000 200000 3 1'),
+    ('edge', 'edge_task', '1000000 1000000 200000 3 1'),
+    ('event', 'event_causation', '0 0 0'),
+    ('event', 'event_causation', '10000000 10000000 2'),
+    ('event', 'event_session', '0 0 0 0'),
+    ('event', 'event_session', '10000000 10000000 2000000 1000'),
+    ('event', 'event_version', '0 0 0 0 0'),
+    ('event', 'event_version', '10000000 10000000 2000000 10 1'),
+    ('landing', 'landing', '1000000 1000000 200000 1'),
+    ('landing', 'landing_task', '1000000 1000000 200000 1 1'),
+    ('message', 'message_recipient', '100000 100000 20000 1000 10'),
+    ('message', 'sqlite_autoindex_message_1', '100000 100000 20000 1'),
+    ('reservation', 'reservation', '10000 10000 2000 1'),
+    ('reservation', 'reservation_pattern', '10000 10000 2000 2'),
+    ('reservation', 'reservation_task', '0 0 0 0'),
+    ('reservation', 'reservation_task', '10000 10000 2000 5'),
+    ('result', 'result_accepted', '0 0 0 0 0'),
+    ('result', 'result_accepted', '1000000 1000000 200000 1 1'),
+    ('result', 'result_task', '1000000 1000000 200000 2 1'),
+    ('result', 'sqlite_autoindex_result_1', '1000000 1000000 200000 1'),
+    ('schedule', 'schedule_next', '0 0 0 0'),
+    ('session', 'session', '100000 100000 20000 1'),
+    ('session', 'session_open', '0 0 0 0 0'),
+    ('session', 'session_open', '1000 1000 200 5 1'),
+    ('task', 'sqlite_autoindex_task_1', '1000000 1000000 200000 1'),
+    ('task', 'task_agent', '0 0 0 0 0'),
+    ('task', 'task_agent', '10000 10000 2000 10 1'),
+    ('task', 'task_created', '1000000 1000000 200000 1 1'),
+    ('task', 'task_dag', '1000000 1000000 200000 100 1'),
+    ('task', 'task_due', '0 0 0 0 0'),
+    ('task', 'task_due', '10000 10000 2000 1 1'),
+    ('task', 'task_idempotency', '0 0 0 0'),
+    ('task', 'task_idempotency', '1000000 1000000 200000 1'),
+    ('task', 'task_key', '1000000 1000000 200000 1 1'),
+    ('task', 'task_offer', '0 0 0 0 0'),
+    ('task', 'task_offer', '1000 1000 200 2 1'),
+    ('task', 'task_parent', '0 0 0 0 0'),
+    ('task', 'task_parent', '100000 100000 20000 10 1'),
+    ('task', 'task_ready', '0 0 0 0 0 0 0 0 0'),
+    ('task', 'task_ready', '100000 100000 20000 2000 500 2 1 1 1'),
+    ('task', 'task_ref', '1000000 1000000 200000 1'),
+    ('task', 'task_session', '0 0 0 0 0'),
+    ('task', 'task_session', '10000 10000 2000 5 1'),
+    ('task', 'task_set_aside', '1000 1000 200 2 1'),
+    ('task', 'task_spawned', '0 0 0 0 0 0'),
+    ('task', 'task_spawned', '100000 100000 20000 10 10 1'),
+    ('task', 'task_state', '1000000 1000000 200000 20000 1'),
+    ('task', 'task_tagged', '0 0 0 0 0'),
+    ('task', 'task_tagged', '200000 200000 40000 1 1'),
+    ('task', 'task_unaffordable', '100000 100000 20000 5000 3000 2000 1 1'),
+    ('usage', 'usage', '2000000 2000000 400000 1'),
+    ('usage', 'usage_late', '0 0 0'),
+    ('usage', 'usage_late', '10000 10000 2000'),
+    ('usage', 'usage_task', '2000000 2000000 400000 3 2'),
+    ('validation', 'sqlite_autoindex_validation_1', '1000000 1000000 200000 1'),
+    ('validation', 'validation_open', '1000000 1000000 200000 100 1 1'),
+    ('validation', 'validation_task', '1000000 1000000 200000 2 1');

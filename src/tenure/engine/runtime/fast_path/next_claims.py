@@ -29,21 +29,19 @@ from tenure.engine.verbs.claim import (
     Claimant,
     Sent,
     fits,
-    granted_as,
-    granted_outcome,
     nothing,
     profile_for,
     sent_of,
-    several,
 )
+from tenure.engine.verbs.grant_answer import granted_as, granted_outcome, several
 from tenure.stores.fast_path import TOLD, TOLD_OF_BRIEF, FastPath, Grant, Granted, Known
 
 
 def ready(command: commands.ClaimNext, principal: Principal) -> Sent | None:
     """The known part of a claim before the transaction; None where the slow path must decide it."""
-    if command.tags or command.metadata or command.like or not 1 <= command.n <= MOST_AT_ONCE:
+    if command.tags or command.metadata or command.spawn is not None or not 1 <= command.n <= MOST_AT_ONCE:
         return None
-    if isinstance(command.lease, str):
+    if command.like or isinstance(command.lease, str):
         return None
     try:
         inputs.check_list(command.capabilities or (), "capability")
