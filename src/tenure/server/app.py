@@ -256,7 +256,7 @@ class App:
         where = {name: wanted for name in FILTERS if (wanted := getattr(query, name)) is not None}
         if query.kind is not None:
             where["kind"] = kinds_of(query.kind)
-        after = await service.read_in_thread(service.engine.store.mark) if cursor is None else cursor
+        after = await service.read_in_thread(service.engine.mark) if cursor is None else cursor
         stream = service.feed.subscribe(query.project, where)  # before the query: no event is missed between the two
 
         async def page() -> Any:

@@ -74,12 +74,12 @@ class Feed:
     # --- the thread ---
 
     def _read(self) -> None:
-        store, mark = self.engine.store, self.position
+        mark = self.position
         while not self._closing.is_set():
             try:
                 if mark < 0:
                     self.position = mark = self._settled()
-                if not store.wait(mark, WAIT):
+                if not self.engine.wait(mark, WAIT):
                     continue
                 events = self._page(mark)
             except StoreError:
@@ -101,7 +101,7 @@ class Feed:
 
     def _settled(self) -> int:
         """The end of the log, or an earlier sequence if a transaction before the end is still open."""
-        end = self.engine.store.mark()
+        end = self.engine.mark()
         last = self._page(max(0, end - PAGE))
         return last[-1].sequence if last else end
 

@@ -7,7 +7,7 @@ touches. Decisions are made in core and run in the engine, inside `begin`. A sto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -196,11 +196,14 @@ class Store(Protocol):
         without the jump, and every write raises ClockJump unless `accept_clock` was called first.
         """
 
-    def mark(self) -> int:
-        """The last event's sequence, for `wait`."""
+    def mark(self, tenant: str) -> int:
+        """The sequence of the tenant's last event, for `wait`."""
 
-    def wait(self, mark: int, timeout: float) -> bool:
-        """Return True as soon as an event beyond `mark` is committed, False after `timeout` seconds."""
+    def wait(self, marks: Mapping[str, int], timeout: float) -> frozenset[str]:
+        """The tenants that changed, as soon as one of them commits an event beyond its mark; none after `timeout`.
+
+        `marks` has a mark for each tenant of interest. A write of any other tenant neither ends the wait nor is read.
+        """
 
     def settled_here(self) -> None:
         """Record that the store belongs here; the engine calls it once a copy has its new epoch."""

@@ -105,16 +105,16 @@ class LocalTransport:
         return Download(view, pieces)
 
     def mark(self, project: str, principal: Principal) -> int:
-        return self.store.mark()
+        return self.engine.mark()
 
     def wait(
         self, mark: int, seconds: float, project: str, principal: Principal, is_wanted: Callable[[], bool] | None = None
     ) -> bool:
         if is_wanted is None:
-            return self.store.wait(mark, seconds)
+            return self.engine.wait(mark, seconds)
         until = self._monotonic() + seconds
         while is_wanted() and (left := until - self._monotonic()) > 0:
-            if self.store.wait(mark, min(GLANCE, left)):
+            if self.engine.wait(mark, min(GLANCE, left)):
                 return True
         return False
 

@@ -292,6 +292,14 @@ class Engine:
         """Runs first in a write transaction, before settling; a leader proves its term here: see `LeaderEngine`."""
         return UnitOfWork(tx, self.random, self.context)
 
+    def mark(self) -> int:
+        """The last event of this engine's tenant, for `wait`."""
+        return self.store.mark(self.tenant)
+
+    def wait(self, mark: int, timeout: float) -> bool:
+        """True as soon as this tenant has an event beyond `mark`, False after `timeout` seconds."""
+        return bool(self.store.wait({self.tenant: mark}, timeout))
+
     def sweep(self, project: str | None = None) -> Report:
         """Settle due rows, in one project or all. Makes events prompt; no answer depends on it."""
         from tenure.engine.duties.sweep import projects, sweep  # here and below: a single command does not need it

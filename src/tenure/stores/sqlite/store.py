@@ -77,25 +77,27 @@ class Sqlite:
         self._closed = False
 
     def begin(self, tenant: str, *, write: bool) -> SqliteTransaction:
-        if tenant != "local":
-            raise InvalidInput(f"tenant {tenant!r}: an SQLite store keeps only the tenant 'local'")
+        _refuse_others(tenant)
         return SqliteTransaction(self, self._ready(), tenant, write)
 
-    def mark(self) -> int:
+    def mark(self, tenant: str) -> int:
+        _refuse_others(tenant)
         ((last,),) = self._read(LAST)
         return last or 0
 
-    def wait(self, mark: int, timeout: float) -> bool:
+    def wait(self, marks: Mapping[str, int], timeout: float) -> frozenset[str]:
         """Commits of this process are noticed at once, those of others within 20 ms."""
+        _refuse_others(*marks)
         until = self.monotonic() + timeout
-        while self.mark() <= mark:
-            left = until - self.monotonic()
-            if left <= 0:
-                return False
-            with self.written:
-                if self._seen <= mark:
-                    self._pause(self.written, min(left, POLL))
-        return True
+        for tenant, mark in marks.items():  # one at most
+            while self.mark(tenant) <= mark:
+                left = until - self.monotonic()
+                if left <= 0:
+                    return frozenset()
+                with self.written:
+                    if self._seen <= mark:
+                        self._pause(self.written, min(left, POLL))
+        return frozenset(marks)
 
     def announce(self, sequence: int, epoch: str, ended: str | None = None) -> None:
         """Wake waiters of this process after a commit up to `sequence`; `ended` is the previous epoch, if it ended.
@@ -374,3 +376,9 @@ class Sqlite:
             raise
         connections.give(connection)
         return answer
+
+
+def _refuse_others(*tenants: str) -> None:
+    for tenant in tenants:
+        if tenant != "local":
+            raise InvalidInput(f"tenant {tenant!r}: an SQLite store keeps only the tenant 'local'")

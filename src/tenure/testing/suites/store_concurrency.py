@@ -82,10 +82,10 @@ class Concurrency(Setting):
     def test_a_commit_of_another_process_wakes_who_waits(self, store: Store, tmp_path: Path) -> None:
         needs(store, WAKE_UPS)
         prepare(store, 1)
-        mark = store.mark()
+        mark = store.mark("local")
         process = multiprocessing.get_context("spawn").Process(target=_write_lines, args=(type(self), tmp_path, 0))
         process.start()
-        assert store.wait(mark, 60) is True
+        assert store.wait({"local": mark}, 60) == {"local"}
         process.join(60)
         assert process.exitcode == 0
 
