@@ -151,8 +151,8 @@ POSTGRES = (
     Mutant(
         "a notification wakes every tenant",
         "stores/postgres/notifications.py",
-        "            for waiter in found.waiters:",
-        "            for other in self._tenants.values():\n                other.calls += 1\n            for waiter in found.waiters:",
+        "            found.calls += 1\n",
+        "            for other in self._tenants.values():\n                other.calls += 1\n",
         "tests/stores/test_postgres_server.py::test_a_commit_of_another_tenant_is_no_news",
     ),
     Mutant(

@@ -18,6 +18,7 @@ from tenure.core.errors import SchemaMismatch
 from tenure.core.records import KINDS, Brief, Task
 from tenure.engine import Context, Engine
 from tenure.stores.port import TENANTS, Store
+from tenure.testing.factories import reading
 from tests.upgrades.old_stores import FOLDER, OldSqlite, OldStore, old_store
 from tests.upgrades.world import Dice
 
@@ -241,5 +242,5 @@ def test_commands_from_before_are_undone(store: Store) -> None:
 
 
 def _tasks(engine: Engine) -> list[Task]:
-    with engine.reading(("shop",)) as work:
+    with reading(engine, ("shop",)) as work:
         return work.find(Task, {"project": "shop"})

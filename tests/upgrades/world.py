@@ -100,8 +100,13 @@ class World:
     def row(self, name: str) -> Any:
         from tenure.engine.runtime.rows import task_named
 
-        with self.engine.reading((self.project,)) as work:
+        def ask(work: Any) -> Any:
             return task_named(work, self.project, name)
+
+        if hasattr(self.engine, "read_settled"):
+            return self.engine.read_settled((self.project,), ask)
+        with self.engine.reading((self.project,)) as work:  # up to schema 4
+            return ask(work)
 
     def keep(self, name: str, receipt: str, answer: str, **fields: Any) -> None:
         """Note a receipt, and what a submission with it must be answered after every upgrade."""

@@ -95,9 +95,7 @@ class Feed:
                 self._is_awaited.wait(LULL)
 
     def _page(self, mark: int) -> list[Event]:
-        with self.engine.store.begin(self.engine.tenant, write=False) as tx:
-            tx.lock("log", ())
-            return tx.events({}, after=mark, limit=PAGE)
+        return self.engine.read(lambda tx: tx.events({}, after=mark, limit=PAGE), follows=True)
 
     def _settled(self) -> int:
         """The end of the log, or an earlier sequence if a transaction before the end is still open."""

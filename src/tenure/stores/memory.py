@@ -23,7 +23,7 @@ from tenure.core.events import Event
 from tenure.core.filters import Contains, Prefix, Present, Where, matches, sums_of
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.stores.host_clock import reader_of
-from tenure.stores.port import EVENT_UNIQUE, HOST_CLOCK, UNIQUE, Change, Clock, Head, Unique
+from tenure.stores.port import EVENT_UNIQUE, HOST_CLOCK, SNAPSHOTS, UNIQUE, Change, Clock, Head, Unique
 from tenure.stores.sql.codec import JSON, columns_of
 
 R = TypeVar("R", bound=Row)
@@ -35,7 +35,7 @@ _PATIENCE = limits.MEMORY_WAIT
 class Memory:
     """Implements the port with dicts."""
 
-    features: frozenset[str] = frozenset({HOST_CLOCK})
+    features: frozenset[str] = frozenset({HOST_CLOCK, SNAPSHOTS})
     is_copy = False
 
     def __init__(

@@ -28,6 +28,7 @@ WAKE_UPS = "wake_ups"  # `wait` returns early when another process commits
 BACKUP = "backup"  # `backup` copies it while it is used
 WRITERS = "writers"  # write transactions run at the same time, at least in different projects
 TENANTS = "tenants"  # more than the tenant `local`
+SNAPSHOTS = "snapshots"  # a read transaction sees one moment; elsewhere a torn read raises Conflict: see `begin`
 HOST_CLOCK = "host_clock"  # its time is the host's, or that of a given clock; `accept_clock` corrects it
 FAST_PATH = "fast_path"  # its transactions claim, renew and complete plain tasks in one statement: see `fast_path`
 
@@ -191,7 +192,9 @@ class Store(Protocol):
     def begin(self, tenant: str, *, write: bool) -> AbstractContextManager[Transaction]:
         """A transaction that commits at the end of the block, and rolls back where the block raises.
 
-        A write transaction sees no changes of others after it began. Raises StoreUnavailable where it cannot begin, and
+        A write transaction sees no changes of others after it began. A read transaction sees one moment: without the
+        feature SNAPSHOTS a query, or the end of the block, may raise Conflict instead, and the caller reads again.
+        Raises StoreUnavailable where it cannot begin, and
         OutcomeUnknown where the commit may or may not have happened. After a jump of the clock `now` is the time
         without the jump, and every write raises ClockJump unless `accept_clock` was called first.
         """

@@ -119,8 +119,7 @@ class LocalTransport:
         return False
 
     def now(self, project: str, principal: Principal) -> int:
-        with self.engine.reading() as work:
-            return work.now
+        return self.engine.read_settled((), lambda work: work.now)
 
     def close(self) -> None:
         """Close the store, after the commands that other threads have sent."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreUnavailable
 from tenure.core.events import Event
-from tenure.stores.port import DURABLE, FAST_PATH, PROCESSES, TENANTS, WAKE_UPS, WRITERS, Clock
+from tenure.stores.port import DURABLE, FAST_PATH, PROCESSES, SNAPSHOTS, TENANTS, WAKE_UPS, WRITERS, Clock
 from tenure.stores.postgres import address, event_blocks, schema, statement_texts
 from tenure.stores.postgres.connection import Connection, Rows, Statement
 from tenure.stores.postgres.connection_pool import ConnectionPool
@@ -44,7 +44,7 @@ JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace(?
 class Postgres:
     """Implements the port with a schema of a PostgreSQL database. Opening creates it unless `create` is False."""
 
-    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, TENANTS, WRITERS, FAST_PATH})
+    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, TENANTS, WRITERS, FAST_PATH, SNAPSHOTS})
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreCorrupt, StoreUnavailable
 from tenure.core.records import KINDS
 from tenure.stores.host_clock import reader_of
-from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, WAKE_UPS, Clock
+from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, SNAPSHOTS, WAKE_UPS, Clock
 from tenure.stores.sqlite import store_file
 from tenure.stores.sqlite.connections import Connections, SqliteConnection, TurnLock, connect
 from tenure.stores.sqlite.errors import moved, translated
@@ -38,7 +38,7 @@ _opened: Counter[tuple[int, str]] = Counter()
 class Sqlite:
     """Implements the port with one file. Opening creates it unless `create` is False."""
 
-    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, BACKUP, HOST_CLOCK})
+    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, BACKUP, HOST_CLOCK, SNAPSHOTS})
 
     def __init__(
         self,

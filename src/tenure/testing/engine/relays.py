@@ -394,5 +394,5 @@ def encoded(scene: Scene) -> list[Message]:
     """Every event of the scene as messages, for tests of their shape."""
     from tenure.engine.relay.page import facts_of
 
-    with scene.store.begin("local", write=False) as tx:
-        return [m for event, facts in facts_of(tx, "local", tx.events({})) for m in messages_of(event, facts)]
+    pairs = scene.engine.read(lambda tx: facts_of(tx, "local", tx.events({})))
+    return [message for event, facts in pairs for message in messages_of(event, facts)]
