@@ -39,6 +39,7 @@ class LocalTransport:
         artifacts: str | None = None,
         tables: UserTables | None = None,
         allow_http: bool = False,
+        networks: Sequence[str] = (),
     ) -> None:
         """With `gather` the commands of several threads share transactions."""
         self.store = open_store(url, clock=clock, create=create)
@@ -47,7 +48,7 @@ class LocalTransport:
         sealer: Any = LazySealer(url)
         context = Context(
             pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES, sealer=sealer,
-            allow_http=allow_http,
+            allow_http=allow_http, networks=tuple(networks),
         )  # fmt: skip
         self.engine = Engine(self.store, random, context)
         self._monotonic = monotonic
