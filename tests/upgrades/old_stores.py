@@ -98,7 +98,7 @@ class OldSqlite:
     def knowing(self, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
         known = sqlite_schema.migrations()
         monkeypatch.setattr(sqlite_schema, "migrations", lambda: known[:steps])
-        monkeypatch.setattr(store_file, "snapshot", lambda: "")
+        monkeypatch.setattr(store_file, "snapshot", lambda: ("", ""))
 
     def opener(self) -> str:
         return f"""

@@ -93,9 +93,8 @@ def _name_claims(outcome: Outcome, value: dict[str, Any]) -> None:
 def _asked(run: Run, given: Namespace) -> dict[str, Any]:
     """The arguments of the claim, without the process: a repeat may come from another one."""
     lease = given.lease if given.lease is not None else run.setting("lease")
-    agent_type = run.who.type if run.who.role == "agent" else None
     return {
-        "task": given.task, "lease": lease, "n": given.n, "agent_type": agent_type, "metadata": dict(given.meta),
+        "task": given.task, "lease": lease, "n": given.n, "agent_type": run.who.type, "metadata": dict(given.meta),
         **filters_of(given),
     }  # fmt: skip
 

@@ -12,6 +12,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -27,6 +28,7 @@ from tenure.cli.answers import (
     print_error,
 )
 from tenure.cli.verbs import ALIASES, GROUPS, VERBS
+from tenure.core import limits
 from tenure.core.errors import TenureError
 
 if TYPE_CHECKING:
@@ -100,6 +102,15 @@ class Run:
         from tenure.config import read_settings
 
         return read_settings(self.folder, self.environ, {"project": self.given.project})
+
+    def give_sign_of_life(self) -> None:
+        """A heartbeat of a known agent that has given no sign for a while; no answer depends on it."""
+        if self.who.role != "agent" or "client" not in self.__dict__:
+            return
+        with suppress(TenureError):
+            agent = self.client.agent_details(self.who.agent)
+            if self.client.now() - agent["last_seen"] >= limits.PRESENCE_OF_READERS:
+                self.client.heartbeat()
 
     def name_project(self, name: str) -> None:
         """Use this project from now on, as if --project had been given."""
@@ -300,9 +311,16 @@ def _run(words: list[str]) -> int:
     run = Run(given, name)
     try:
         answer = _answer(function, run, given)
-        return answer if isinstance(answer, int) else print_answer(answer, run)
+        code = answer if isinstance(answer, int) else print_answer(answer, run)
+        if name in SIGNS_OF_LIFE:
+            run.give_sign_of_life()
+        return code
     finally:
         run.close()
+
+
+# Reads that show that an agent is alive: it looks for work. Commands say so by themselves.
+SIGNS_OF_LIFE = frozenset({"list", "ready", "next", "show", "why", "history", "status", "inbox", "prime"})
 
 
 def _answer(function: Verb, run: Run, given: Namespace) -> Answer | int:

@@ -12,6 +12,8 @@ from tenure.core.queries import Query
 if TYPE_CHECKING:
     from typing import TypedDict, Unpack
 
+    from tenure.core.commands.graph_commands import NewTask, NewTrack
+
     Several = str | Iterable[str] | None
 
     class TaskFilters(TypedDict, total=False):
@@ -43,6 +45,19 @@ if TYPE_CHECKING:
         types: Iterable[str]
         tags: Iterable[str]
         region: str | None
+
+    class ForecastOptions(TypedDict, total=False):
+        """Without `agents` or `pool` the agents that work now; the same `seed` gives the same forecast."""
+
+        agents: int | None
+        pool: str | None
+        dag: str | None
+        runs: int
+        seed: int
+        tasks: Iterable[NewTask]
+        tracks: Iterable[NewTrack]
+        name: str | None
+        budget: str | None
 
     class LogFilters(TypedDict, total=False):
         """The newest `limit` events, or with `last=False` the first ones after the sequence `after`."""
@@ -132,11 +147,19 @@ class Queries(Caller[Out, One, Dicts, Names]):
     def tracks(self) -> Dicts:
         return self._dicts(q.Tracks(project=self.project))
 
+    def forecast(self, **options: Unpack[ForecastOptions]) -> One:
+        """When the open tasks end and what they cost, in most cases; with `tasks` of a plan that is not applied yet."""
+        return self._one(q.Forecast(project=self.project, **_tuples(options)))
+
     # --- the team ---
 
-    def agents(self) -> Dicts:
-        """The agents, and what each holds."""
-        return self._dicts(q.Agents(project=self.project))
+    def agents(self, *, managed: bool | None = None) -> Dicts:
+        """The agents, and what each holds; `managed`: only those that a program looks after, or only the others."""
+        return self._dicts(q.Agents(project=self.project, managed=managed))
+
+    def agent_details(self, name: str) -> One:
+        """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
+        return self._one(q.ShowAgent(project=self.project, agent=name))
 
     def inbox(self, *, unread: bool = True, sender: str | None = None) -> Dicts:
         """Mail of this agent; does not mark it as read."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tenure.client.caller import Dicts, Names, One, Out
-from tenure.client.messaging import Messaging
+from tenure.client.pools import Pools
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import Dependency, NewTask, NewTrack, Process, Template, Totals
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from decimal import Decimal  # only for types: its import would cost every start a millisecond
 
 
-class Verbs(Messaging[Out, One, Dicts, Names]):
+class Verbs(Pools[Out, One, Dicts, Names]):
     """Every verb of a project, as methods.
 
     "Denied" and "stale" are outcomes (check `outcome.ok`); bad input and an unavailable store raise TenureError.
@@ -125,16 +125,18 @@ class Verbs(Messaging[Out, One, Dicts, Names]):
         agent_type: str | None = None,
         request_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        spawn: str | None = None,
         **filters: Any,
     ) -> Out:
         """Claim a task by name, or the best that this agent may claim; `wait` is how many seconds to wait for one.
 
         The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
-        `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered.
+        `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered. `spawn` is the
+        id that a pool gave this process.
         """
         who: dict[str, Any] = {"project": self.project, "agent": self.agent, "session": self.session, "user": self.user}
         who |= {"lease": lease, "process": process, "agent_type": agent_type, "request_id": request_id}
-        who["metadata"] = dict(metadata or {})
+        who |= {"metadata": dict(metadata or {}), "spawn": spawn}
         if task is not None:
             return self.do(c.ClaimTask(**who, task=task))
         command = c.ClaimNext(**who, n=n, **filters)

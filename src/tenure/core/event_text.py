@@ -93,6 +93,14 @@ TEXTS: dict[str, str] = {
     "webhook.removed": "{who} removes webhook {webhook}",
     "webhook.disabled": "webhook {webhook} is disabled: {why}",
     "webhook.test": "{who} tests webhook {webhook}",
+    "pool.set": "{who} sets pool {pool}",
+    "pool.paused": "{who} pauses pool {pool}",
+    "pool.resumed": "{who} resumes pool {pool}",
+    "pool.removed": "{who} removes pool {pool}",
+    "spawn.starting": "pool {pool} starts {agent} for {task_key}",
+    "spawn.running": "{agent} of pool {pool} is running",
+    "spawn.ended": "{agent} of pool {pool} ends: {why}",
+    "spawn.lost": "{agent} of pool {pool} is lost: {why}",
     "agent.emitted": "{who} emits {name}",
     "source.files_changed": "files changed: {paths}",
     "agent.registered": "{who} joins",
@@ -104,6 +112,7 @@ TEXTS: dict[str, str] = {
     "agent.terminated": "{who} is terminated",
     "agent.resumed": "{who} may claim again",
     "agent.left": "{who} leaves",
+    "agent.died": "{who} died: its process is gone",
     "session.started": "a session of {who} starts",
     "session.ended": "a session of {who} ends",
     "message.sent": "{who} sends a message to {to}",
@@ -145,9 +154,9 @@ TEXTS: dict[str, str] = {
 # Fields of `details` that a sentence names, and what stands there in an event without them.
 _DETAILS = {
     "agent": "?", "branch": "a branch", "budget": "?", "by": "somebody", "from": "?", "holder": "a validator",
-    "key": "?", "name": "?", "needs": "another task", "paths": "?", "patterns": "?", "schedule": "?", "scope": "?",
-    "sink": "?", "term": "?", "threshold": "?", "to": "?", "track": "?", "trigger": "?", "webhook": "?",
-    "why": "?",
+    "key": "?", "name": "?", "needs": "another task", "paths": "?", "patterns": "?", "pool": "?", "schedule": "?",
+    "scope": "?", "sink": "?", "task_key": "a task", "term": "?", "threshold": "?", "to": "?", "track": "?",
+    "trigger": "?", "webhook": "?", "why": "?",
 }  # fmt: skip
 _SHOWN = 3
 

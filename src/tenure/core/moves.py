@@ -106,9 +106,12 @@ FIELDS: dict[str, frozenset[str]] = {
 
 def waiting_state(task: Task, at: int) -> str:
     """The state of a task that nobody holds and nothing delays."""
-    if task.unmet > 0 or (task.not_before is not None and task.not_before > at):
-        return PENDING
-    return READY
+    return READY if is_startable(task.unmet, task.not_before, at) else PENDING
+
+
+def is_startable(unmet: int, not_before: int | None, at: int) -> bool:
+    """Whether nothing that was planned keeps a task from starting: no dependency, no start time."""
+    return unmet <= 0 and (not_before is None or not_before <= at)
 
 
 def waiting(task: Task, at: int) -> Task:

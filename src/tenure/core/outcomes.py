@@ -43,6 +43,7 @@ CODES: dict[str, Code] = {
     "DENIED_DEAD_LETTERED": Code("denied", "the task is a dead letter and waits for a person"),
     "DENIED_STATE": Code("denied", "the task's state does not allow this"),
     "DENIED_AGENT": Code("denied", "an operator has terminated the agent"),
+    "DENIED_SPAWN": Code("denied", "the process's spawn has ended or is lost, so it must end without a claim"),
     "DENIED_LEADER": Code("held", "another process leads"),
     "NOT_FOUND": Code("missing", "no such task in this project"),
     "STALE_EPOCH": Code("stale", "the receipt is from an earlier store epoch"),
@@ -121,6 +122,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     schedule: Mapping[str, Any] | None = None
     trigger: Mapping[str, Any] | None = None
     webhook: Mapping[str, Any] | None = None
+    pool: Mapping[str, Any] | None = None
     secret: str | None = None  # a new or rotated key in full: shown only here
     pauses: tuple[Mapping[str, Any], ...] | None = None  # the remaining pauses
     left: tuple[str, ...] | None = None  # reported and not changed

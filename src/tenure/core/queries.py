@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from tenure.core.commands.command import PROJECT, TASK, Declaration
+from tenure.core.commands.graph_commands import NewTask, NewTrack
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, tag_field="query", tag=str.lower, forbid_unknown_fields=True):
@@ -183,9 +184,19 @@ class DeadLetters(Query, frozen=True, kw_only=True):
 
 
 class Agents(Query, frozen=True, kw_only=True):
-    """Agents, and what each holds."""
+    """Agents, and what each holds; with `managed` only those that a program looks after, or only the others."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/agents")
+
+    managed: bool | None = None
+
+
+class ShowAgent(Query, frozen=True, kw_only=True, tag="agent"):
+    """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
+
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/agents/{agent}")
+
+    agent: str
 
 
 class Inbox(Query, frozen=True, kw_only=True):
@@ -313,6 +324,26 @@ class Headroom(Query, frozen=True, kw_only=True):
     agent: str
 
 
+class Forecast(Query, frozen=True, kw_only=True):
+    """When the open tasks end and what they cost: their graph, played many times with attempts of finished tasks.
+
+    With `tasks` (a plan's) they are added on rows that are never saved, and the forecast is about them; with `dag`
+    about that dag. Without `agents` or `pool` the agents that work now are counted.
+    """
+
+    declaration: ClassVar = Declaration("forecast", "viewer", "POST", PROJECT + "/forecast")
+
+    agents: int | None = None
+    pool: str | None = None
+    dag: str | None = None
+    runs: int = 200
+    seed: int = 0
+    tasks: tuple[NewTask, ...] = ()
+    tracks: tuple[NewTrack, ...] = ()
+    name: str | None = None  # of the plan, if it was applied before
+    budget: str | None = None  # the plan's, in dollars
+
+
 class Processes(Query, frozen=True, kw_only=True):
     """The processes that hold claims now."""
 
@@ -410,6 +441,30 @@ class Deliveries(Query, frozen=True, kw_only=True):
 
     webhook: str
     state: str | None = None
+    limit: int = 100
+
+
+class Pools(Query, frozen=True, kw_only=True):
+    """Pools, by name, each with its live processes."""
+
+    declaration: ClassVar = Declaration("pools", "viewer", "GET", PROJECT + "/pools")
+
+
+class ShowPool(Query, frozen=True, kw_only=True, tag="pool"):
+    """One pool with its live processes."""
+
+    declaration: ClassVar = Declaration("pools", "viewer", "GET", PROJECT + "/pools/{pool}")
+
+    pool: str
+
+
+class Spawns(Query, frozen=True, kw_only=True):
+    """Processes that pools have started, the newest first; ended ones are kept for a while."""
+
+    declaration: ClassVar = Declaration("pools", "viewer", "GET", PROJECT + "/spawns")
+
+    pool: str | None = None
+    state: tuple[str, ...] | None = None
     limit: int = 100
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tenure.core import limits
 from tenure.core.lifecycle import Cancelled, PauseCause
 from tenure.core.messaging_records import DataKey, Delivery, Sink, Webhook
+from tenure.core.pool_records import Pool, Spawn
 from tenure.core.task_records import (
     Answered,
     Artifact,
@@ -95,6 +96,21 @@ class Agent(Row, frozen=True, kw_only=True):
     step: str | None = None
     troubles: int = 0  # its own failures in a row
     cool_until: int | None = None
+    managed: bool = False  # a program looks after it: a runner, a worker, a pool; not a person's shell
+    task: str | None = None  # the task that its last heartbeat named
+    percent: int | None = None  # of its work, by its last heartbeat
+    metadata: dict[str, Any] = {}
+
+
+class HealthMinute(Row, frozen=True, kw_only=True):
+    """What an agent used in one minute, at most. Its id is `AGENT@MINUTE` of the hour: the next hour overwrites it."""
+
+    agent: str
+    at: int  # the beginning of the minute
+    health: str = "ok"
+    memory_mb: int | None = None
+    cpu_percent: int | None = None
+    percent: int | None = None
 
 
 class Session(Row, frozen=True, kw_only=True):
@@ -376,6 +392,7 @@ _TRIES = frozenset(
         "down_since", "up_at", "wait_until", "success_at", "failure_at", "status", "error",
     }
 )  # fmt: skip
+_STARTS = frozenset({"spawned", "failures", "wait_until", "error", "error_at"})
 _COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancelled", "dead"})
 
 KINDS: dict[type[Row], Kind] = {
@@ -397,8 +414,23 @@ KINDS: dict[type[Row], Kind] = {
     Track: Kind("track"),
     Project: Kind("project", frozenset({"limited", "typical", "funded", "set_aside"})),
     Agent: Kind(
-        "agent", frozenset({"last_seen", "health", "memory_mb", "cpu_percent", "step", "troubles", "cool_until"})
+        "agent",
+        frozenset(
+            {
+                "last_seen",
+                "health",
+                "memory_mb",
+                "cpu_percent",
+                "step",
+                "troubles",
+                "cool_until",
+                "task",
+                "percent",
+                "metadata",
+            }
+        ),
     ),
+    HealthMinute: Kind("health_minute", logged=False),
     Session: Kind("session", frozenset({"last_activity"})),
     Model: Kind("model", logged=False),
     LikeTasks: Kind("like_tasks", logged=False),
@@ -416,4 +448,6 @@ KINDS: dict[type[Row], Kind] = {
     Webhook: Kind("webhook", _TRIES),
     Delivery: Kind("delivery", logged=False),
     DataKey: Kind("data_key", logged=False),
+    Pool: Kind("pool", _STARTS),
+    Spawn: Kind("spawn", logged=False),
 }

@@ -34,6 +34,7 @@ from tenure.core.records import (
     Project,
     Reservation,
     Row,
+    Spawn,
     Task,
     Trigger,
     Webhook,
@@ -212,8 +213,11 @@ def _events(tx: Transaction, project: str) -> Iterator[list[Event]]:
 
 
 def copy_all(old: Transaction, new: Transaction, project: str) -> tuple[dict[str, int], int]:
-    """Copy rows of every kind, and the log; return the count per table, and the number of events."""
-    rows = {KINDS[kind].table: _copy_rows(old, new, kind, project) for kind in KINDS}
+    """Copy rows of every kind, and the log; return the count per table, and the number of events.
+
+    Spawns stay behind: their processes belong to the old store.
+    """
+    rows = {KINDS[kind].table: _copy_rows(old, new, kind, project) for kind in KINDS if kind is not Spawn}
     return rows, _copy_events(old, new, project)
 
 
@@ -239,7 +243,7 @@ def _digest(tx: Transaction, project: str) -> str:
     """Equal for two stores if and only if each row and event of the project is equal."""
     said = hashlib.sha256()
     encode = msgspec.json.Encoder().encode
-    for kind in KINDS:
+    for kind in (kind for kind in KINDS if kind is not Spawn):
         said.update(KINDS[kind].table.encode())
         for page in _rows(tx, kind, project):
             for row in page:

@@ -26,6 +26,7 @@ from tenure.server.requests import (
     Scope,
     Send,
     query_of,
+    query_reader,
     read_batch,
     reader_of,
     trace_of,
@@ -229,8 +230,20 @@ class App:
     # --- queries ---
 
     def _look(self, route: Route) -> Handler:
+        if route.method == "POST":
+            return self._look_with_body(route)
+
         async def handle(request: Request) -> Response:
             query = query_of(route, request.fields, request.scope["query_string"])
+            return responses.of_view(query, await self.service.look(query, request.principal))
+
+        return handle
+
+    def _look_with_body(self, route: Route) -> Handler:
+        read = query_reader(route)
+
+        async def handle(request: Request) -> Response:
+            query = read(request.fields, await request.body())
             return responses.of_view(query, await self.service.look(query, request.principal))
 
         return handle

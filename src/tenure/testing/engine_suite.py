@@ -19,8 +19,10 @@ from tenure.testing.engine.clocks import Clocks
 from tenure.testing.engine.coordinators import Coordinators
 from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.endings import Endings
+from tenure.testing.engine.forecasts import Forecasts
 from tenure.testing.engine.gauges import Gauges
 from tenure.testing.engine.graphs import Graphs
+from tenure.testing.engine.health import Health
 from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
@@ -30,6 +32,7 @@ from tenure.testing.engine.order import Order
 from tenure.testing.engine.overview import Overview
 from tenure.testing.engine.own_claims import OwnClaims
 from tenure.testing.engine.pauses import Pauses
+from tenure.testing.engine.pools import Pools
 from tenure.testing.engine.processes import Processes
 from tenure.testing.engine.quick_checks import QuickChecks
 from tenure.testing.engine.reach import Reach
@@ -74,6 +77,8 @@ class EngineSuite(
     Team,
     Terminating,
     Overview,
+    Forecasts,
+    Health,
     Gauges,
     Processes,
     OwnClaims,
@@ -93,6 +98,7 @@ class EngineSuite(
     HooksAndNotices,
     Relays,
     Webhooks,
+    Pools,
     Recalling,
     QuickChecks,
     Validations,

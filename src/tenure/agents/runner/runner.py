@@ -107,7 +107,7 @@ class Runner:
             if self._is_due("presence", PRESENCE):
                 for slot in self.slots:
                     if slot.is_alive():
-                        slot.client.heartbeat()
+                        slot.heartbeat()
 
     def _is_due(self, what: str, seconds: float) -> bool:
         now = time.monotonic()

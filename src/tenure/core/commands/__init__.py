@@ -63,6 +63,7 @@ from tenure.core.commands.operator_commands import (
     StopLine,
     Undo,
 )
+from tenure.core.commands.pool_commands import PausePool, RemovePool, ResumePool, SetPool
 from tenure.core.commands.relay_commands import PauseRelay, RemoveRelay, ResumeRelay, RewindRelay
 from tenure.core.commands.source_commands import (
     Deliver,

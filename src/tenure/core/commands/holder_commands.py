@@ -32,6 +32,7 @@ class ClaimTask(Command, frozen=True, kw_only=True, tag="claim"):
     process: Process | None = None  # its end proves the holder gone; None where the receipt is passed on
     agent_type: str | None = None  # claude, codex …: for an agent that is not known yet
     metadata: dict[str, Any] = {}  # about the claimant: kept with the claim, shown in its history
+    spawn: str | None = None  # the id that a pool gave this process
 
 
 class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
@@ -52,6 +53,7 @@ class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
     tags: tuple[str, ...] = ()
     region: str | None = None
     metadata: dict[str, Any] = {}
+    spawn: str | None = None
 
 
 class Renew(Command, frozen=True, kw_only=True, tag="renew"):

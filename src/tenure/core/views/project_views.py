@@ -167,6 +167,9 @@ class GaugesView(TypedDict):
     oldest_ready: Annotated[float, Meta(description="seconds")]
     clock_behind: Annotated[float, Meta(description="seconds by which the clock is behind the store's time")]
     agents: Annotated[dict[str, int], Meta(description="status → how many agents")]
+    pools: Annotated[
+        dict[str, dict[str, int]], Meta(description="pool → its size (0: paused), and its spawns that start or run")
+    ]
     budget: Annotated[MoneyView | None, Meta(description="the project's own; None where it has none")]
     readers: Annotated[
         dict[str, float],
@@ -222,9 +225,19 @@ class SinkHealth(TypedDict):
     lag_events: int
 
 
-class CoordinatorHealth(TypedDict):
-    """Whether a process leads, on any server."""
+class SpawnerHealth(TypedDict):
+    """A spawner that pools use."""
 
+    name: str
+    state: Annotated[str, Meta(extra_json_schema={"enum": ["ok", "failing", "paused"]})]
+    pools: int
+
+
+class CoordinatorHealth(TypedDict):
+    """Whether a process leads, on any server, and what it depends on."""
+
+    status: Annotated[str, Meta(extra_json_schema={"enum": ["healthy", "degraded"]})]
+    database: Annotated[str, Meta(extra_json_schema={"enum": ["ok", "unavailable"]})]
     active: bool
     term: int
     since: Instant | None
@@ -235,6 +248,7 @@ class CoordinatorHealth(TypedDict):
     store: str
     here: bool
     sinks: Sequence[SinkHealth]
+    spawners: Sequence[SpawnerHealth]
 
 
 class RecoveredProject(TypedDict):

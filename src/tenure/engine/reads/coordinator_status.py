@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure.core import lifecycle, limits, team
 from tenure.core.errors import NotFound
 from tenure.core.events import LEVELS
 from tenure.core.filters import Present, Range
 from tenure.core.inputs import check_choice
-from tenure.core.records import Agent, Cycles, Leader, Project, Task
+from tenure.core.records import Agent, Cycles, Leader, Pool, Project, Task
 from tenure.engine.duties import sweep
 from tenure.engine.duties.coordinator import Coordinator, Note
 from tenure.engine.duties.election import STORE
@@ -24,6 +24,9 @@ from tenure.engine.runtime.engine import Engine
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.stores.port import Transaction
 
+if TYPE_CHECKING:
+    from tenure.core.views.project_views import SpawnerHealth
+
 WAITING = (lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING)
 MOST_LOGGED = limits.COORDINATOR_LOG
 NOTE = "coordinator.note"  # the kind of a cycle's notes, which only this process keeps
@@ -32,7 +35,7 @@ NOTE = "coordinator.note"  # the kind of a cycle's notes, which only this proces
 KINDS = (
     "leader.elected", "leader.lost", "epoch.started", "task.lease_expired", "task.process_gone", "task.retry_due",
     "task.offer_ended", "task.warned", "task.aborted", "task.deadline_missed", "task.dead_lettered", "dag.failed",
-    "agent.stale", "session.ended", "archive.moved", "archive.pruned",
+    "agent.stale", "agent.died", "session.ended", "archive.moved", "archive.pruned",
 )  # fmt: skip
 
 
@@ -70,6 +73,20 @@ def status(engine: Engine, here: Coordinator | None = None, only: Collection[str
     }
 
 
+def spawners(engine: Engine) -> list[SpawnerHealth]:
+    """Each spawner that pools use, by name: failing where a pool's last process claimed nothing."""
+    pools = engine.read(lambda tx: tx.find(Pool, {}))
+    named: dict[str, list[Pool]] = {}
+    for pool in pools:
+        named.setdefault(pool.spawner, []).append(pool)
+    return [{"name": name, "state": _state(using), "pools": len(using)} for name, using in sorted(named.items())]
+
+
+def _state(pools: Sequence[Pool]) -> str:
+    enabled = [pool for pool in pools if pool.enabled]
+    return "paused" if not enabled else "failing" if any(pool.error is not None for pool in enabled) else "ok"
+
+
 def _seconds(later: int, earlier: int) -> float:
     return round((later - earlier) / 1e6, 3)
 
@@ -81,7 +98,7 @@ def _counts(tx: Transaction, projects: Iterable[str]) -> dict[str, int]:
     for project in projects:
         states.update(tx.count(Task, {"project": project, "state": (*WAITING, *lifecycle.HELD)}, "state"))
         there = tx.find(Agent, {"project": project, "left_at": Present(False)})
-        stale.update(team.is_stale(agent, tx.now) for agent in there)
+        stale.update(team.is_stale(agent, tx.now) for agent in there if team.is_expected(agent))
     return {
         "pending_tasks": sum(states[state] for state in WAITING),
         "running_tasks": sum(states[state] for state in lifecycle.HELD),

@@ -13,6 +13,7 @@ from tenure.core import roles
 from tenure.core.commands import OWNER, Principal
 from tenure.core.queries import Query
 from tenure.engine.runtime.rows import project_of
+from tenure.engine.runtime.unit_of_work import Deferred
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
@@ -34,7 +35,8 @@ def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> An
         arguments = [getattr(query, name) for name in required]
         return function(work, query.project, *arguments, **{name: getattr(query, name) for name in optional})
 
-    return engine.read_settled((query.project,) if query.project else (), ask, follows=follows)
+    answer = engine.read_settled((query.project,) if query.project else (), ask, follows=follows)
+    return answer.tell() if isinstance(answer, Deferred) else answer
 
 
 @cache
@@ -68,10 +70,14 @@ def reads_of(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
             from tenure.engine.models.model_reads import READS
         case "budgets":
             from tenure.engine.budgets.budget_reads import READS
+        case "forecast":
+            from tenure.engine.reads.forecast import READS
         case "webhooks":
             from tenure.engine.relay.webhook_verbs import READS
         case "relays":
             from tenure.engine.relay.relay_verbs import READS
+        case "pools":
+            from tenure.engine.fleet.pool_verbs import READS
         case "api_keys":
             from tenure.engine.verbs.api_keys import READS
         case "schedules":

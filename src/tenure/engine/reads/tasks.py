@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tenure.core import archive, claims, graph, inputs, lifecycle, limits, notices, roles, team
+from tenure.core import archive, claims, commands, graph, inputs, lifecycle, limits, notices, roles, team
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.event_text import event_text
 from tenure.core.events import STORE_KINDS, Event, kinds_of
 from tenure.core.filters import Contains, Present, Range, matches
-from tenure.core.processes import process_of
+from tenure.core.processes import process_of, text_of
 from tenure.core.records import (
     Agent,
     Archived,
@@ -42,7 +42,7 @@ from tenure.engine.runtime.rows import brief_of, dag_named, fields_of, lineage, 
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs import land, mail
 from tenure.engine.verbs import usage as usage_rows
-from tenure.engine.verbs.agents import agent_view
+from tenure.engine.verbs.agents import agent_in_full, agent_view
 from tenure.engine.verbs.lead import COORDINATOR, PROJECT_LEADER
 
 if TYPE_CHECKING:
@@ -281,8 +281,9 @@ def dead_letters(work: UnitOfWork, project: str, *, resolved: bool = False) -> l
 # --- the team -----------------------------------------------------------------------------------------------
 
 
-def agents(work: UnitOfWork, project: str) -> list[v.AgentView]:
-    return [agent_view(work, a) for a in work.find(Agent, {"project": project})]
+def agents(work: UnitOfWork, project: str, *, managed: bool | None = None) -> list[v.AgentView]:
+    where: dict[str, Any] = {"project": project} | ({} if managed is None else {"managed": managed})
+    return [agent_view(work, a) for a in work.find(Agent, where)]
 
 
 def inbox(
@@ -467,8 +468,12 @@ def usage(work: UnitOfWork, project: str, *, by: str = "task", limit: int = 100)
 
 
 def processes(work: UnitOfWork, project: str) -> list[v.ProcessView]:
-    """The processes that hold claims now, so that a process on their host can check whether they still run."""
+    """The processes that hold claims or are agents, so that another on their host can check whether they still run."""
     holding: dict[str, list[str]] = {}
+    for agent in work.find(Agent, {"project": project, "pid": Present(), "left_at": Present(False)}):
+        if agent.host and agent.boot and agent.pid is not None and agent.pid_start is not None:
+            there = commands.Process(host=agent.host, boot=agent.boot, pid=agent.pid, start=agent.pid_start)
+            holding.setdefault(text_of(there), [])
     for claim in work.find(Claim, {"project": project, "process": Present()}):
         holding.setdefault(claim.process or "", []).append(claim.task)
     tasks = work.get_many(Task, project, [id for held in holding.values() for id in held])
@@ -547,6 +552,7 @@ READS: Reads = {
     q.ShowDag: dag,
     q.DeadLetters: dead_letters,
     q.Agents: agents,
+    q.ShowAgent: agent_in_full,
     q.Inbox: inbox,
     q.Messages: messages,
     q.Reservations: reservations,

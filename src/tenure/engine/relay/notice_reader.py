@@ -177,8 +177,6 @@ class NoticeReader(Reader):
 
 
 def _living(tx: Transaction) -> dict[str, list[Agent]]:
-    """The agents of each project that have not left."""
-    return {
-        project.id: tx.find(Agent, {"project": project.id, "left_at": Present(False)})
-        for project in tx.find(Project, {})
-    }
+    """The agents of each project that have not left and should give signs of life."""
+    found = {project.id: {"project": project.id, "left_at": Present(False)} for project in tx.find(Project, {})}
+    return {name: [a for a in tx.find(Agent, where) if team.is_expected(a)] for name, where in found.items()}

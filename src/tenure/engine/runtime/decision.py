@@ -141,6 +141,8 @@ def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912, PLR0915  # one case a
             from tenure.engine.relay.webhook_verbs import HANDLERS
         case "relays":
             from tenure.engine.relay.relay_verbs import HANDLERS
+        case "pools":
+            from tenure.engine.fleet.pool_verbs import HANDLERS
         case "api_keys":
             from tenure.engine.verbs.api_keys import HANDLERS
         case _:

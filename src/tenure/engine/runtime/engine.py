@@ -412,7 +412,8 @@ def final_answers(replies: Sequence[Reply]) -> list[Answer]:
 
 def _final(reply: Reply) -> Answer:
     if isinstance(reply, Deferred):
-        return reply.tell()
+        answer: Answer = reply.tell()
+        return answer
     if isinstance(reply, RunAgain):  # a preview: it runs once
         assert reply.so_far is not None
         return reply.so_far

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tenure.core import claims, commands, inputs, lifecycle, limits, models, moves, priority, reservations
 from tenure.core.commands.command import digest_of
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tenure.core.budgets import Short
     from tenure.core.views import TaskView
 
+C = TypeVar("C", commands.ClaimTask, commands.ClaimNext)
 MOST_AT_ONCE = limits.CLAIMS_AT_ONCE
 MOST_GENERATIONS = limits.GENERATIONS
 MOST_UNPAID = limits.UNPAID
@@ -76,15 +77,19 @@ def claim(work: UnitOfWork, cmd: commands.ClaimTask) -> Outcome:
     sent, repeated = sending(work, cmd)
     if repeated:
         return _granted_again(work, repeated[0], sent.process)
+    return _claimed(work, cmd, sent) if cmd.spawn is None else _of_spawn(work, cmd, partial(_claimed, sent=sent))
+
+
+def _claimed(work: UnitOfWork, cmd: commands.ClaimTask, sent: Sent) -> Outcome:
     claimant = Claimant(work, cmd, sent)
     task = task_named(work, cmd.project, cmd.task)
     denial = (
-        _denied_by_agent(claimant)
+        denied_by_agent(claimant)
         or _denied_by_state(work, task, claimant)
         or _denied_by_line(task, claimant)
         or _denied_by_offer(task, claimant)
         or _denied_by_skill(task, claimant)
-        or _denied_by_limit(work, claimant)
+        or denied_by_limit(work, claimant)
         or _denied_by_generations(work, task, claimant)
         or _denied_by_conflict(work, task, claimant)
         or _denied_by_budget(work, task, claimant)
@@ -99,8 +104,20 @@ def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
     if not 1 <= cmd.n <= MOST_AT_ONCE:
         raise InvalidInput(f"n must be from 1 to {MOST_AT_ONCE} (got {cmd.n})")
     inputs.check_list(cmd.capabilities or (), "capability")
+    return (
+        _next_claimed(work, cmd, sent) if cmd.spawn is None else _of_spawn(work, cmd, partial(_next_claimed, sent=sent))
+    )
+
+
+def _of_spawn(work: UnitOfWork, cmd: C, decide: Callable[[UnitOfWork, C], Outcome]) -> Outcome:
+    from tenure.engine.fleet.spawned_claims import judged  # few claims come from a pool; keeps startup fast
+
+    return judged(work, cmd, decide)
+
+
+def _next_claimed(work: UnitOfWork, cmd: commands.ClaimNext, sent: Sent) -> Outcome:
     claimant = Claimant(work, cmd, sent)
-    denial = _denied_by_agent(claimant) or _denied_by_limit(work, claimant)
+    denial = denied_by_agent(claimant) or denied_by_limit(work, claimant)
     if denial:
         return denial
     cooling = claimant.agent.cool_until
@@ -118,7 +135,7 @@ def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
         granted.append(_grant(work, task, claimant))
         if len(granted) == cmd.n:
             break
-        if (denial := _denied_by_limit(work, claimant)) is not None:
+        if (denial := denied_by_limit(work, claimant)) is not None:
             break
     if not granted:
         return search.nothing(unfinished)
@@ -216,7 +233,7 @@ def _denied_by_skill(task: Task, claimant: Claimant) -> Outcome | None:
     return lack and Outcome(outcome="DENIED_CAPABILITY", state=task.state, message=message)
 
 
-def _denied_by_agent(claimant: Claimant) -> Outcome | None:
+def denied_by_agent(claimant: Claimant) -> Outcome | None:
     agent = claimant.agent
     if agent.terminated_at is None:
         return None
@@ -224,7 +241,7 @@ def _denied_by_agent(claimant: Claimant) -> Outcome | None:
     return Outcome(outcome="DENIED_AGENT", directive=agents.TERMINATED, message=agents.ended_text(agent), hint=hint)
 
 
-def _denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
+def denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
     agent, limits = claimant.agent, claimant.project.limits
     if agent.draining:
         return Outcome(outcome="DENIED_LIMIT", message=f"agent {agent.id} is draining and claims no more tasks")
@@ -268,7 +285,7 @@ def _denied_by_generations(work: UnitOfWork, task: Task, claimant: Claimant) -> 
     return Outcome(outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED, message=message, hint=hint)
 
 
-def _patterns(brief: Brief) -> tuple[str, ...]:
+def patterns_of(brief: Brief) -> tuple[str, ...]:
     needs = brief.constraints.get("needs", ())
     return tuple(reservations.normalised(p) for p in (*brief.touches, *needs))
 
@@ -280,7 +297,7 @@ def in_the_way(work: UnitOfWork, task: Task, session: str) -> Reservation | None
     from tenure.engine.verbs.reserve import living  # few tasks reserve anything; keeps startup fast
 
     held = living(work, work.find(Reservation, {"project": task.project}))
-    patterns = _patterns(brief_of(work, task))
+    patterns = patterns_of(brief_of(work, task))
     return reservations.in_the_way(patterns, "exclusive", held, task=task.id, session=session, now=work.now)
 
 
@@ -495,7 +512,7 @@ def _reserve(work: UnitOfWork, task: Task) -> list[Reservation]:
     from tenure.engine.verbs.reserve import drop_left_over, reserved_for
 
     drop_left_over(work, task.project)
-    return reserved_for(work, task, _patterns(brief_of(work, task)))
+    return reserved_for(work, task, patterns_of(brief_of(work, task)))
 
 
 def _outcome(work: UnitOfWork, task: Task, claim: Claim) -> Outcome:

@@ -467,7 +467,8 @@ def some_command(kind: type[c.Command], key: str) -> c.Command:
         "processes": (), "source": "project", "target": "agent:ann", "amount": "1",
         "schedule": "s", "trigger": "t", "cron": "* * * * *", "on": "webhook", "headers": {}, "body": b"",
         "template": c.Template(tasks=(NewTask(title="x"),)), "digest": "d" * 64, "size": 1, "since": 0,
-        "sink": "s", "webhook": "w", "url": "https://example.com/", "paths": ("a",), "to": "@all",
+        "sink": "s", "webhook": "w", "pool": "w", "program": "claude", "url": "https://example.com/",
+        "paths": ("a",), "to": "@all",
     }  # fmt: skip
     wanted = {f: fields[f] for f in kind.__struct_fields__ if f in fields}
     if kind is c.Add:
