@@ -40,7 +40,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
 
     `artifacts` is where their bytes are stored: a folder or `s3://bucket/prefix` (default: TENURE_ARTIFACTS, else a
     folder beside an embedded store). A server has its own. `allow_http`: webhooks of a local store may have URLs
-    without TLS.
+    without TLS; `networks`: private networks that they may be sent to.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         pause: Callable[[float], None] = time.sleep,
         tables: UserTables | None = None,
         allow_http: bool = False,
+        networks: Sequence[str] = (),
     ) -> None:
         if url is None:
             url, project, key, artifacts = find_store(project, key, artifacts)
@@ -82,6 +83,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
                 "artifacts": artifacts,
                 "tables": tables,
                 "allow_http": allow_http,
+                "networks": networks,
             }
             self.transport = LocalTransport(url, random=random, create=create, gather=gather, **how)
 

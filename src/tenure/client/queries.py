@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         level: Several
         agent: str | None
         session: str | None
+        store: bool
 
 
 _SEVERAL = frozenset({"state", "track", "type", "agent", "kind", "level"})  # one or many values

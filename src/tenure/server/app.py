@@ -15,7 +15,7 @@ from tenure.core.errors import Bug, InvalidInput, TenureError
 from tenure.core.events import kinds_of
 from tenure.core.queries import Log, States
 from tenure.core.records import replace
-from tenure.core.roles import check_kind, check_scope
+from tenure.core.roles import check_kind, check_scope, sees_store
 from tenure.server import feed, responses
 from tenure.server.logs import ServerLog
 from tenure.server.requests import (
@@ -269,8 +269,9 @@ class App:
         where = {name: wanted for name in FILTERS if (wanted := getattr(query, name)) is not None}
         if query.kind is not None:
             where["kind"] = kinds_of(query.kind)
-        after = await service.read_in_thread(service.engine.store.mark) if cursor is None else cursor
-        stream = service.feed.subscribe(query.project, where)  # before the query: no event is missed between the two
+        after = await service.read_in_thread(service.engine.mark) if cursor is None else cursor
+        stream = service.feed.subscribe(query.project, where, store=query.store and sees_store(principal))
+        # It is subscribed before the query: no event is missed between the two.
 
         async def page() -> Any:
             return await service.look(replace(query, after=after, last=False, limit=feed.PAGE), principal)

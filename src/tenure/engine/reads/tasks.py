@@ -11,7 +11,7 @@ from tenure.core import archive, claims, commands, graph, inputs, lifecycle, lim
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.event_text import event_text
-from tenure.core.events import Event, kinds_of
+from tenure.core.events import STORE_KINDS, Event, kinds_of
 from tenure.core.filters import Contains, Present, Range, matches
 from tenure.core.processes import process_of, text_of
 from tenure.core.records import (
@@ -484,6 +484,7 @@ def log(
     limit: int = 100,
     last: bool = True,
     since: int | None = None,
+    store: bool = False,
     **where: Any,
 ) -> list[v.EventView]:
     """Events of the project, oldest first, without the patches that only replay needs."""
@@ -498,6 +499,11 @@ def log(
         where["task"] = task_named(work, project, where["task"]).id
         older = _archived_events(work, project, where) if after == 0 else []
     events = work.tx.events({"project": project, **where}, after=after, limit=limit, last=last)
+    if store and roles.sees_store(work.principal) and "task" not in where:
+        kinds = tuple(STORE_KINDS.intersection(where.get("kind", STORE_KINDS)))
+        if kinds:
+            others = work.tx.events({**where, "project": "", "kind": kinds}, after=after, limit=limit, last=last)
+            events = sorted([*events, *others], key=lambda event: event.sequence)
     events = [*older, *events][-limit:] if last else [*older, *events][:limit]
     return [event_view(event) for event in events]
 
