@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         Archive,
         Ask,
         Assign,
+        AssignTrack,
         Cancel,
         ClaimNext,
         ClaimTask,
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
         NewTrack,
         Note,
         Pause,
+        PausePool,
         PauseRelay,
         PauseSchedule,
         PauseTrigger,
@@ -111,7 +113,9 @@ if TYPE_CHECKING:
         Register,
         Reject,
         Release,
+        ReleaseTrack,
         RemoveBudget,
+        RemovePool,
         RemoveRelay,
         RemoveSchedule,
         RemoveTrigger,
@@ -119,12 +123,14 @@ if TYPE_CHECKING:
         Renew,
         RenewReservation,
         RenewValidation,
+        Reorder,
         ReplayWebhook,
         ReportUsage,
         Reserve,
         Reset,
         Resume,
         ResumeAgent,
+        ResumePool,
         ResumeRelay,
         ResumeSchedule,
         ResumeTrigger,
@@ -139,6 +145,7 @@ if TYPE_CHECKING:
         SaveCheckpoint,
         Send,
         SetBudget,
+        SetPool,
         SetSchedule,
         SetTrigger,
         SetWatch,
@@ -186,6 +193,7 @@ __all__ = [
     "Archive",
     "Ask",
     "Assign",
+    "AssignTrack",
     "AsyncClient",
     "AsyncContext",
     "Cancel",
@@ -234,6 +242,7 @@ __all__ = [
     "NothingToClaim",
     "Outcome",
     "Pause",
+    "PausePool",
     "PauseRelay",
     "PauseSchedule",
     "PauseTrigger",
@@ -252,7 +261,9 @@ __all__ = [
     "Register",
     "Reject",
     "Release",
+    "ReleaseTrack",
     "RemoveBudget",
+    "RemovePool",
     "RemoveRelay",
     "RemoveSchedule",
     "RemoveTrigger",
@@ -260,6 +271,7 @@ __all__ = [
     "Renew",
     "RenewReservation",
     "RenewValidation",
+    "Reorder",
     "ReplayWebhook",
     "ReportUsage",
     "Reserve",
@@ -268,6 +280,7 @@ __all__ = [
     "Result",
     "Resume",
     "ResumeAgent",
+    "ResumePool",
     "ResumeRelay",
     "ResumeSchedule",
     "ResumeTrigger",
@@ -284,6 +297,7 @@ __all__ = [
     "SaveCheckpoint",
     "Send",
     "SetBudget",
+    "SetPool",
     "SetSchedule",
     "SetTrigger",
     "SetWatch",
@@ -332,17 +346,18 @@ _NAMES = {
         "AsyncContext Cancelled CommandContext Context Failure Permanent RetryLater TaskFunction Worker"
     ),
     "tenure.core.commands": (
-        "Abort Add AddMany Adopt Answer Approve Archive Ask Assign Cancel ClaimNext ClaimTask "
-        "CreateKey DefineProject DefineTrack Deliver Dependency Drain Edit Emit Fail FilesChanged "
-        "Gone Heartbeat Judge Land Lead Leave Link MoveBudget NewTask NewTrack Note Pause "
-        "PauseRelay PauseSchedule PauseTrigger PauseWebhook Plan Process Progress Publish "
-        "PutArtifact Read Reassign Recover Register Reject Release RemoveBudget RemoveRelay "
-        "RemoveSchedule RemoveTrigger RemoveWebhook Renew RenewReservation RenewValidation "
-        "ReplayWebhook ReportUsage Reserve Reset Resume ResumeAgent ResumeRelay ResumeSchedule "
-        "ResumeTrigger ResumeWebhook Retry RevokeKey RewindRelay RotateKey RotateSecret "
-        "RotateWebhook RunSchedule SaveCheckpoint Send SetBudget SetSchedule SetTrigger SetWatch "
-        "SetWebhook Spawn Start StartLine StepDown StopLine Submit TakeValidation Template "
-        "Terminate TestWebhook Totals TryTrigger Undecide Undo Unlink Unreserve Wait"
+        "Abort Add AddMany Adopt Answer Approve Archive Ask Assign AssignTrack Cancel ClaimNext "
+        "ClaimTask CreateKey DefineProject DefineTrack Deliver Dependency Drain Edit Emit Fail "
+        "FilesChanged Gone Heartbeat Judge Land Lead Leave Link MoveBudget NewTask NewTrack Note "
+        "Pause PausePool PauseRelay PauseSchedule PauseTrigger PauseWebhook Plan Process Progress "
+        "Publish PutArtifact Read Reassign Recover Register Reject Release ReleaseTrack "
+        "RemoveBudget RemovePool RemoveRelay RemoveSchedule RemoveTrigger RemoveWebhook Renew "
+        "RenewReservation RenewValidation Reorder ReplayWebhook ReportUsage Reserve Reset Resume "
+        "ResumeAgent ResumePool ResumeRelay ResumeSchedule ResumeTrigger ResumeWebhook Retry "
+        "RevokeKey RewindRelay RotateKey RotateSecret RotateWebhook RunSchedule SaveCheckpoint Send "
+        "SetBudget SetPool SetSchedule SetTrigger SetWatch SetWebhook Spawn Start StartLine "
+        "StepDown StopLine Submit TakeValidation Template Terminate TestWebhook Totals TryTrigger "
+        "Undecide Undo Unlink Unreserve Wait"
     ),
     "tenure.core.errors": "InvalidInput NotFound TenureError",
     "tenure.core.outcomes": "Outcome",

@@ -207,6 +207,22 @@ def sent_out(ann: Any) -> None:
     ann.remove_relay("webhooks")
 
 
+def pooled(ann: Any) -> None:
+    """Pools: paused at once, since a server would start agents."""
+    ann.set_pool("crew", size=2)  # a new pool needs a program
+    ann.set_pool("crew", "claude", spawner="none", capabilities=["gpu"], types=["docs"], models=["opus"], idle=30.0)
+    ann.set_pool("crew", size=2, tracks=["Q"])
+    ann.set_pool("crew", size=0)
+    ann.pause_pool("crew", "lunch")
+    ann.pools()
+    ann.pool("crew")
+    ann.spawns("crew", state=["running", "lost"], limit=10)
+    ann.spawns(state=["asleep"])
+    ann.resume_pool("crew")
+    ann.remove_pool("crew")
+    ann.pool("crew")
+
+
 def tell(ann: Any) -> None:
     """Every verb and every look at least once, and refusals and errors among them."""
     ann.status()  # no such project yet
@@ -313,6 +329,7 @@ def tell(ann: Any) -> None:
     checked(ann)
     made_by_itself(ann)
     sent_out(ann)
+    pooled(ann)
     gone = ann.cancel("Q-001", "no need")
     ann.undo(gone.command_id)
     ann.cancel("Q-001")

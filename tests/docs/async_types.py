@@ -8,7 +8,7 @@ from pathlib import Path
 
 CLIENT = Path(__file__).parents[2] / "src" / "tenure" / "client"
 TARGET = CLIENT / "async_verbs.pyi"
-MODULES = ("caller", "queries", "sources", "messaging", "operator_verbs", "verbs")
+MODULES = ("caller", "queries", "sources", "messaging", "pools", "operator_verbs", "verbs")
 OWN = {"mark", "wait_for_news"}  # AsyncClient has its own
 
 FIELDS = """class AsyncVerbs:

@@ -10,6 +10,7 @@ from tenure.client import refusals, results
 from tenure.client.handles import Ended, Handle
 from tenure.client.messaging import Messaging
 from tenure.client.operator_verbs import OperatorVerbs
+from tenure.client.pools import Pools
 from tenure.client.queries import Queries
 from tenure.client.sources import Sources
 from tenure.client.verbs import Verbs
@@ -38,6 +39,7 @@ def page() -> str:
             _listed(Client, own),
             "## Verbs\n", _listed(Verbs, _names(Verbs, Queries)),
             "## Operators and the team\n", _listed(OperatorVerbs, _names(OperatorVerbs)),
+            "## Pools\n", _listed(Pools, _names(Pools)),
             "## Mail, facts, webhooks and relays\n", _listed(Messaging, _names(Messaging)),
             "## Schedules, triggers and the watch\n", _listed(Sources, _names(Sources)),
             "## Queries\n", _listed(Queries, _names(Queries)),

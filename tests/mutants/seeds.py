@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 from tests.mutants.seeds_of_artifacts import ARTIFACTS
+from tests.mutants.seeds_of_assignment import ASSIGNMENT
 from tests.mutants.seeds_of_batches import BATCHES
 from tests.mutants.seeds_of_brokers import BROKERS
 from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_claims import CLAIMS
 from tests.mutants.seeds_of_disks import DISKS
+from tests.mutants.seeds_of_health import HEALTH
 from tests.mutants.seeds_of_identity import IDENTITY
 from tests.mutants.seeds_of_leading import LEADING
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
 from tests.mutants.seeds_of_place import PLACE
+from tests.mutants.seeds_of_pools import POOLS
 from tests.mutants.seeds_of_postgres import POSTGRES
 from tests.mutants.seeds_of_processes import PROCESSES
 from tests.mutants.seeds_of_relays import RELAYS
@@ -31,10 +34,12 @@ from tests.mutants.seeds_of_workers import WORKERS
 
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
+    *ASSIGNMENT,
     *POSTGRES,
     *BATCHES,
     *BUDGETS,
     *DISKS,
+    *HEALTH,
     *LEADING,
     *MODELS,
     *MOVES,
@@ -43,6 +48,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *RELAYS,
     *REPEATS,
     *PLACE,
+    *POOLS,
     *PROCESSES,
     *SECRETS,
     *SHARING,

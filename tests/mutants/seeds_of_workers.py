@@ -145,8 +145,8 @@ WORKERS = (
     Mutant(
         "workers: the fast path does not know what a claim excludes",
         "engine/runtime/fast_path/next_claims.py",
-        " or command.without or",
-        " or",
+        "    if command.without or command.like or",
+        "    if command.like or",
         on("postgres", "test_a_claim_gets_no_task_that_it_excludes"),
     ),
     Mutant(

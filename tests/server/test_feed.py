@@ -120,14 +120,14 @@ async def test_a_store_that_is_away_at_the_start_is_waited_for(monkeypatch):
     monkeypatch.setattr(feed, "RETRY", 0.001)
     engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(c.DefineProject(project="p"))
-    mark, tries = engine.store.mark, iter(range(100))
+    mark, tries = engine.mark, iter(range(100))
 
     def away_at_first():
         if next(tries) < 3:
             raise StoreUnavailable("not yet")
         return mark()
 
-    monkeypatch.setattr(engine.store, "mark", away_at_first)
+    monkeypatch.setattr(engine, "mark", away_at_first)
     heard: asyncio.Queue = asyncio.Queue()
     reading = feed.Feed(engine)
     reading.listeners.append(lambda events: [heard.put_nowait(event.kind) for event in events])
@@ -159,7 +159,7 @@ async def test_while_nobody_waits_pages_are_read_rarely_and_whoever_comes_ends_t
         stream = news.subscribe("p", {})
         for title in ("third", "fourth"):
             engine.do(c.Add(project="p", task=NewTask(title=title)))
-            while engine.store.mark() > news.position:
+            while engine.store.mark("local") > news.position:
                 await asyncio.wait_for(heard.get(), 10)
         news.unsubscribe("p", stream)
         assert not news._is_awaited.is_set()

@@ -83,6 +83,9 @@ class ProjectSettings(TypedDict, total=False):
     agents_may_operate: bool | None
     limits: Mapping[str, int] | None
     routing: bool | None
+    router: bool | None
+    order: str | None
+    lead: str | None
 
 
 class BudgetFields(TypedDict, total=False):
@@ -107,10 +110,14 @@ class AgentFields(TypedDict, total=False):
     boot: str | None
     pid: int | None
     pid_start: int | None
+    managed: bool
 
 
 class Health(TypedDict, total=False):
-    health: str
+    health: str | None
+    task: str | None
+    percent: int | None
+    metadata: Mapping[str, Any] | None
     step: str | None
     memory_mb: int | None
     cpu_percent: int | None

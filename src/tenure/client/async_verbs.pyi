@@ -1,4 +1,4 @@
-"""The methods of AsyncClient for type checkers. Generated from caller.py, queries.py, sources.py, messaging.py, operator_verbs.py, verbs.py by `./x docs`; do not edit."""
+"""The methods of AsyncClient for type checkers. Generated from caller.py, queries.py, sources.py, messaging.py, pools.py, operator_verbs.py, verbs.py by `./x docs`; do not edit."""
 # fmt: off
 
 from collections.abc import Iterable, Mapping
@@ -9,6 +9,7 @@ from tenure.client.results import Added, Changed, Claimed, Held, Mail, Next, Pla
 from tenure.client.times import Duration, Instant
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, NewTask, NewTrack, Principal, Process, Submit, Template, Totals
+from tenure.core.commands.graph_commands import NewTask, NewTrack
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.core.records import Watch, replace
@@ -35,6 +36,17 @@ class TaskFilters(TypedDict, total=False):
     order: str
     after: tuple[Any, str] | None
     limit: int
+class ForecastOptions(TypedDict, total=False):
+    """Without `agents` or `pool` the agents that work now; the same `seed` gives the same forecast."""
+    agents: int | None
+    pool: str | None
+    dag: str | None
+    runs: int
+    seed: int
+    tasks: Iterable[NewTask]
+    tracks: Iterable[NewTrack]
+    name: str | None
+    budget: str | None
 class LogFilters(TypedDict, total=False):
     """The newest `limit` events, or with `last=False` the first ones after the sequence `after`."""
     after: int
@@ -46,6 +58,7 @@ class LogFilters(TypedDict, total=False):
     level: Several
     agent: str | None
     session: str | None
+    store: bool
 
 class AsyncVerbs:
     project: str
@@ -123,12 +136,24 @@ class AsyncVerbs:
         """The tasks of a dag, of a named plan, or all, as they were planned."""
         ...
 
+    async def settings(self) -> dict[str, Any]:
+        """The settings of the project."""
+        ...
+
     async def tracks(self) -> list[dict[str, Any]]:
         """The project's tracks."""
         ...
 
-    async def agents(self) -> list[dict[str, Any]]:
-        """The agents, and what each holds."""
+    async def forecast(self, **options: Unpack[ForecastOptions]) -> dict[str, Any]:
+        """When the open tasks end and what they cost, in most cases; with `tasks` of a plan that is not applied yet."""
+        ...
+
+    async def agents(self, *, managed: bool | None=None) -> list[dict[str, Any]]:
+        """The agents, and what each holds; `managed`: only those that a program looks after, or only the others."""
+        ...
+
+    async def agent_details(self, name: str) -> dict[str, Any]:
+        """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
         ...
 
     async def inbox(self, *, unread: bool=True, sender: str | None=None) -> list[dict[str, Any]]:
@@ -358,12 +383,58 @@ class AsyncVerbs:
         """Forget the sink's place in the log, so that it no longer holds the archive back."""
         ...
 
-    async def init(self, **settings: Unpack[ProjectSettings]) -> Updated:
-        """Create the project, or change its settings: default_track, boost, agents_may_operate, limits, routing."""
+    async def set_pool(self, name: str, program: str | None=None, *, size: int | None=None, spawner: str | None=None, idle: Duration | None=None, capabilities: Iterable[str] | None=None, types: Iterable[str] | None=None, tracks: Iterable[str] | None=None, models: Iterable[str] | None=None) -> Changed:
+        """Create or change a pool; what is left out stays as it is. A new pool needs a program.
+
+            `program` and `spawner` are names in the configuration of the leading process.
+            """
         ...
 
-    async def define_track(self, code: str, name: str, purpose: str='') -> Updated:
-        """Create or change a track; its letter starts the keys of its tasks."""
+    async def pause_pool(self, name: str, reason: str='') -> Changed:
+        """Start nothing more; running agents finish their tasks."""
+        ...
+
+    async def resume_pool(self, name: str) -> Changed:
+        """Start agents again, at once, also while the pool backs off."""
+        ...
+
+    async def remove_pool(self, name: str) -> Changed:
+        """Remove the pool. Agents that have not claimed yet claim nothing; the others finish their tasks."""
+        ...
+
+    async def pools(self) -> list[dict[str, Any]]:
+        """The pools, by name, with the number of their live processes."""
+        ...
+
+    async def pool(self, name: str) -> dict[str, Any]:
+        """One pool with its live processes."""
+        ...
+
+    async def spawns(self, pool: str | None=None, *, state: Iterable[str] | None=None, limit: int=100) -> list[dict[str, Any]]:
+        """Processes that pools have started, the newest first; ended ones are kept for a while."""
+        ...
+
+    async def init(self, **settings: Unpack[ProjectSettings]) -> Updated:
+        """Create the project, or change its settings.
+
+            These are default_track, boost, agents_may_operate, limits, routing, router, order and lead.
+            """
+        ...
+
+    async def reorder(self, after: str | None=None) -> Updated:
+        """Move a page of open tasks to the project's current order; `next` of the outcome is `after` of the next."""
+        ...
+
+    async def define_track(self, code: str, name: str | None=None, purpose: str='', *, max_agents: int | None=None) -> Updated:
+        """Create or change a track; without a name, name and purpose of a known one stay."""
+        ...
+
+    async def assign_track(self, code: str, agent: str) -> Updated:
+        """Assign a track to an agent until it leaves or is released; needs the project's router."""
+        ...
+
+    async def release_track(self, code: str, agent: str | None=None) -> Updated:
+        """End the assignment of a track to an agent, or to all."""
         ...
 
     async def stop_line(self, scope: str='project:', reason: str='') -> Updated:
@@ -433,16 +504,16 @@ class AsyncVerbs:
         """Change fields of a task; with `version` only if it is still the current one."""
         ...
 
-    async def assign(self, task: str, agent: str, seconds: Duration=limits.OFFER) -> Updated:
-        """Offer the task to one agent for a while."""
+    async def assign(self, task: str, agent: str, seconds: Duration=limits.OFFER, *, term: int | None=None) -> Updated:
+        """Offer a task to one agent. With `term` as the project's leader: a stale one is refused."""
         ...
 
-    async def reassign(self, task: str, agent: str, seconds: Duration=limits.OFFER) -> Updated:
-        """End the claim and offer the task to another agent for a while."""
+    async def reassign(self, task: str, agent: str, seconds: Duration=limits.OFFER, *, term: int | None=None) -> Updated:
+        """End the claim and offer the task to another agent for a while; `term` as for `assign`."""
         ...
 
-    async def recover(self, task: str, reason: str='') -> Updated:
-        """End a claim whose holder is lost; the attempt does not count."""
+    async def recover(self, task: str, reason: str='', *, term: int | None=None) -> Updated:
+        """End a claim whose holder is lost; the attempt does not count. `term` as for `assign`."""
         ...
 
     async def abort(self, task: str, reason: str='') -> Updated:
@@ -540,11 +611,13 @@ class AsyncVerbs:
         """Publish a draft, or all drafts of a dag."""
         ...
 
-    async def claim(self, task: str | None=None, *, lease: Duration | None=None, n: int=1, wait: Duration=0.0, process: Process | None=None, agent_type: str | None=None, request_id: str | None=None, metadata: Mapping[str, Any] | None=None, **filters: Unpack[ClaimOptions]) -> Claimed:
+    async def claim(self, task: str | None=None, *, lease: Duration | None=None, n: int=1, like: bool=False, wait: Duration=0.0, process: Process | None=None, agent_type: str | None=None, request_id: str | None=None, metadata: Mapping[str, Any] | None=None, spawn: str | None=None, **filters: Unpack[ClaimOptions]) -> Claimed:
         """Claim a task by name, or the best that this agent may claim; `wait` is how long to wait for one.
 
             The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
-            `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered.
+            `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered. The lease `"auto"`
+            follows the task's estimate, else its type. With `like` all `n` tasks are of the type and track of the first.
+            `spawn` is the id that a pool gave this process.
             """
         ...
 

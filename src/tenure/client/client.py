@@ -46,7 +46,7 @@ class Client(Verbs):
 
     `artifacts` is where their bytes are stored: a folder or `s3://bucket/prefix` (default: TENURE_ARTIFACTS, else a
     folder beside an embedded store). A server has its own. `allow_http`: webhooks of a local store may have URLs
-    without TLS.
+    without TLS; `networks`: private networks that they may be sent to.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Client(Verbs):
         pause: Callable[[float], None] = time.sleep,
         tables: UserTables | None = None,
         allow_http: bool = False,
+        networks: Sequence[str] = (),
     ) -> None:
         if url is None:
             url, project, key, artifacts = find_store(project, key, artifacts)
@@ -89,6 +90,7 @@ class Client(Verbs):
                 "artifacts": artifacts,
                 "tables": tables,
                 "allow_http": allow_http,
+                "networks": networks,
             }
             self.transport = LocalTransport(url, random=random, create=create is not False, gather=gather, **how)
         if create:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.messaging import Messaging
 from tenure.client.new_tasks import as_tuples
+from tenure.client.pools import Pools
 from tenure.client.results import Changed, Reserved, Team, Updated
 from tenure.core import commands as c
 from tenure.core import limits
@@ -20,16 +20,33 @@ if TYPE_CHECKING:  # only for types: the import of Decimal alone would cost ever
     from tenure.client.times import Duration
 
 
-class OperatorVerbs(Messaging):
+class OperatorVerbs(Pools):
     # --- projects ---
 
     def init(self, **settings: Unpack[ProjectSettings]) -> Updated:
-        """Create the project, or change its settings: default_track, boost, agents_may_operate, limits, routing."""
+        """Create the project, or change its settings.
+
+        These are default_track, boost, agents_may_operate, limits, routing, router, order and lead.
+        """
         return self._do(Updated, c.DefineProject, **as_tuples(settings))
 
-    def define_track(self, code: str, name: str, purpose: str = "") -> Updated:
-        """Create or change a track; its letter starts the keys of its tasks."""
-        return self._do(Updated, c.DefineTrack, code=code, name=name, purpose=purpose)
+    def reorder(self, after: str | None = None) -> Updated:
+        """Move a page of open tasks to the project's current order; `next` of the outcome is `after` of the next."""
+        return self._do(Updated, c.Reorder, after=after)
+
+    def define_track(
+        self, code: str, name: str | None = None, purpose: str = "", *, max_agents: int | None = None
+    ) -> Updated:
+        """Create or change a track; without a name, name and purpose of a known one stay."""
+        return self._do(Updated, c.DefineTrack, code=code, name=name, purpose=purpose, max_agents=max_agents)
+
+    def assign_track(self, code: str, agent: str) -> Updated:
+        """Assign a track to an agent until it leaves or is released; needs the project's router."""
+        return self._do(Updated, c.AssignTrack, code=code, agent=agent)
+
+    def release_track(self, code: str, agent: str | None = None) -> Updated:
+        """End the assignment of a track to an agent, or to all."""
+        return self._do(Updated, c.ReleaseTrack, code=code, agent=agent)
 
     def stop_line(self, scope: str = "project:", reason: str = "") -> Updated:
         """Stop claiming in a scope: `project:`, `track:B`, `dag:ID`, `agent:NAME` or `type:code`."""
@@ -116,17 +133,17 @@ class OperatorVerbs(Messaging):
         """Change fields of a task; with `version` only if it is still the current one."""
         return self._do(Updated, c.Edit, task=task, changes=as_tuples(changes), version=version, supersede=supersede)
 
-    def assign(self, task: str, agent: str, seconds: Duration = limits.OFFER) -> Updated:
-        """Offer the task to one agent for a while."""
-        return self._do(Updated, c.Assign, task=task, agent=agent, seconds=seconds)
+    def assign(self, task: str, agent: str, seconds: Duration = limits.OFFER, *, term: int | None = None) -> Updated:
+        """Offer a task to one agent. With `term` as the project's leader: a stale one is refused."""
+        return self._do(Updated, c.Assign, task=task, agent=agent, seconds=seconds, term=term)
 
-    def reassign(self, task: str, agent: str, seconds: Duration = limits.OFFER) -> Updated:
-        """End the claim and offer the task to another agent for a while."""
-        return self._do(Updated, c.Reassign, task=task, agent=agent, seconds=seconds)
+    def reassign(self, task: str, agent: str, seconds: Duration = limits.OFFER, *, term: int | None = None) -> Updated:
+        """End the claim and offer the task to another agent for a while; `term` as for `assign`."""
+        return self._do(Updated, c.Reassign, task=task, agent=agent, seconds=seconds, term=term)
 
-    def recover(self, task: str, reason: str = "") -> Updated:
-        """End a claim whose holder is lost; the attempt does not count."""
-        return self._do(Updated, c.Recover, task=task, reason=reason)
+    def recover(self, task: str, reason: str = "", *, term: int | None = None) -> Updated:
+        """End a claim whose holder is lost; the attempt does not count. `term` as for `assign`."""
+        return self._do(Updated, c.Recover, task=task, reason=reason, term=term)
 
     def abort(self, task: str, reason: str = "") -> Updated:
         """End a claim that hangs; the attempt counts."""

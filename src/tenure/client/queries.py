@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tenure.client.arguments import ClaimOptions
     from tenure.client.times import Instant
+    from tenure.core.commands.graph_commands import NewTask, NewTrack
 
     Several = str | Iterable[str] | None
 
@@ -39,6 +40,19 @@ if TYPE_CHECKING:
         after: tuple[Any, str] | None
         limit: int
 
+    class ForecastOptions(TypedDict, total=False):
+        """Without `agents` or `pool` the agents that work now; the same `seed` gives the same forecast."""
+
+        agents: int | None
+        pool: str | None
+        dag: str | None
+        runs: int
+        seed: int
+        tasks: Iterable[NewTask]
+        tracks: Iterable[NewTrack]
+        name: str | None
+        budget: str | None
+
     class LogFilters(TypedDict, total=False):
         """The newest `limit` events, or with `last=False` the first ones after the sequence `after`."""
 
@@ -51,6 +65,7 @@ if TYPE_CHECKING:
         level: Several
         agent: str | None
         session: str | None
+        store: bool
 
 
 _SEVERAL = frozenset({"state", "track", "type", "agent", "kind", "level"})  # one or many values
@@ -124,15 +139,27 @@ class Queries(Caller):
         """The tasks of a dag, of a named plan, or all, as they were planned."""
         return self._dicts(q.Plans(project=self.project, dag=dag, plan=plan, open_only=open_only))
 
+    def settings(self) -> dict[str, Any]:
+        """The settings of the project."""
+        return self._one(q.ShowProject(project=self.project))
+
     def tracks(self) -> list[dict[str, Any]]:
         """The project's tracks."""
         return self._dicts(q.Tracks(project=self.project))
 
+    def forecast(self, **options: Unpack[ForecastOptions]) -> dict[str, Any]:
+        """When the open tasks end and what they cost, in most cases; with `tasks` of a plan that is not applied yet."""
+        return self._one(q.Forecast(project=self.project, **_tuples(options)))
+
     # --- the team ---
 
-    def agents(self) -> list[dict[str, Any]]:
-        """The agents, and what each holds."""
-        return self._dicts(q.Agents(project=self.project))
+    def agents(self, *, managed: bool | None = None) -> list[dict[str, Any]]:
+        """The agents, and what each holds; `managed`: only those that a program looks after, or only the others."""
+        return self._dicts(q.Agents(project=self.project, managed=managed))
+
+    def agent_details(self, name: str) -> dict[str, Any]:
+        """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
+        return self._one(q.ShowAgent(project=self.project, agent=name))
 
     def inbox(self, *, unread: bool = True, sender: str | None = None) -> list[dict[str, Any]]:
         """Mail of this agent; does not mark it as read."""

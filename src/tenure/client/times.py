@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=msgspec.Struct)
 
 SECOND = 1_000_000
+AUTO = "auto"  # a lease that the store chooses
 # Fields with seconds, of commands, queries, new tasks, constraints and limits of a task.
 DURATIONS = frozenset(
     {
         "lease", "deadline_in", "not_before_in", "retry_after", "done_in", "seconds", "duration", "grace", "expires",
-        "heartbeat", "stale_after", "max_duration", "estimated_duration",
+        "heartbeat", "stale_after", "idle", "max_duration", "estimated_duration",
     }
 )  # fmt: skip
 _RELATIVE = {"deadline": "deadline_in", "not_before": "not_before_in"}
@@ -102,6 +103,8 @@ def _field(name: str, value: Any) -> dict[str, Any]:
     if name in _NESTED:
         plain = _nested(value)
         return {} if plain is value else {name: plain}
+    if name == "lease" and value == AUTO:
+        return {}
     if name in DURATIONS:
         return {name: seconds_of(value, name)}
     if name in _RELATIVE:

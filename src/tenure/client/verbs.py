@@ -138,24 +138,28 @@ class Verbs(OperatorVerbs):
         *,
         lease: Duration | None = None,
         n: int = 1,
+        like: bool = False,
         wait: Duration = 0.0,
         process: Process | None = None,
         agent_type: str | None = None,
         request_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        spawn: str | None = None,
         **filters: Unpack[ClaimOptions],
     ) -> Claimed:
         """Claim a task by name, or the best that this agent may claim; `wait` is how long to wait for one.
 
         The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
-        `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered.
+        `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered. The lease `"auto"`
+        follows the task's estimate, else its type. With `like` all `n` tasks are of the type and track of the first.
+        `spawn` is the id that a pool gave this process.
         """
         who: dict[str, Any] = {"project": self.project, "agent": self.agent, "session": self.session, "user": self.user}
         who |= {"lease": lease, "process": process, "agent_type": agent_type, "request_id": request_id}
-        who["metadata"] = dict(metadata or {})
+        who |= {"metadata": dict(metadata or {}), "spawn": spawn}
         if task is not None:
             return self._as(Claimed, self.do(c.ClaimTask(**who, task=task)))
-        command = c.ClaimNext(**who, n=n, **as_tuples(filters))
+        command = c.ClaimNext(**who, n=n, like=like, **as_tuples(filters))
         seconds = seconds_of(wait, "wait")
         return self._as(Claimed, self.claim_or_wait(command, seconds) if seconds > 0 else self.do(command))
 

@@ -21,7 +21,7 @@ import msgspec
 from tenure.client.wire import plain
 from tenure.core import limits
 from tenure.core.errors import StoreError, TenureError
-from tenure.core.events import Event
+from tenure.core.events import STORE_KINDS, Event
 from tenure.core.filters import matches
 from tenure.engine import Engine
 from tenure.engine.reads.tasks import event_view
@@ -39,6 +39,8 @@ RECENT = 10_000  # events kept for those who wait for news of their tasks and we
 _OF_HOLDER = frozenset(
     {"task.claimed", "task.started", "task.progress", "task.checkpoint", "task.artifact", "task.landing"}
 )
+
+STORE = ""  # the project of events that belong to none
 
 HEARTBEAT = b": heartbeat\n\n"
 
@@ -88,12 +90,12 @@ class Feed:
     # --- the thread ---
 
     def _read(self) -> None:
-        store, mark = self.engine.store, self.position
+        mark = self.position
         while not self._closing.is_set():
             try:
                 if mark < 0:
                     self.position = mark = self._settled()
-                if not store.wait(mark, WAIT):
+                if not self.engine.wait(mark, WAIT):
                     continue
                 events = self._page(mark)
             except StoreError:
@@ -109,13 +111,11 @@ class Feed:
                 self._is_awaited.wait(LULL)
 
     def _page(self, mark: int) -> list[Event]:
-        with self.engine.store.begin(self.engine.tenant, write=False) as tx:
-            tx.lock("log", ())
-            return tx.events({}, after=mark, limit=PAGE)
+        return self.engine.read(lambda tx: tx.events({}, after=mark, limit=PAGE), follows=True)
 
     def _settled(self) -> int:
         """The end of the log, or an earlier sequence if a transaction before the end is still open."""
-        end = self.engine.store.mark()
+        end = self.engine.mark()
         last = self._page(max(0, end - PAGE))
         return last[-1].sequence if last else end
 
@@ -132,8 +132,9 @@ class Feed:
                     stream.check()
         if self._streams:
             for event in events:
-                for stream in self._streams.get(event.project, ()):
-                    stream.put(event)
+                if event.project or event.kind in STORE_KINDS:
+                    for stream in self._streams.get(event.project, ()):
+                        stream.put(event)
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
@@ -197,21 +198,24 @@ class Feed:
 
     # --- streams ---
 
-    def subscribe(self, project: str, where: Mapping[str, Any]) -> Stream:
+    def subscribe(self, project: str, where: Mapping[str, Any], *, store: bool = False) -> Stream:
+        """The events of a project; with `store` also those of sinks and leaders, which belong to none."""
         stream = Stream(where)
         if self._closing.is_set():
             stream.end()
-        self._streams.setdefault(project, set()).add(stream)
+        for name in (project, STORE) if store else (project,):
+            self._streams.setdefault(name, set()).add(stream)
         self._await(1)
         return stream
 
     def unsubscribe(self, project: str, stream: Stream) -> None:
-        streams = self._streams.get(project, set())
-        if stream in streams:
-            streams.remove(stream)
+        if stream in self._streams.get(project, ()):
             self._await(-1)
-        if not streams:
-            self._streams.pop(project, None)
+        for name in (project, STORE):
+            streams = self._streams.get(name, set())
+            streams.discard(stream)
+            if not streams:
+                self._streams.pop(name, None)
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

@@ -202,8 +202,8 @@ class RequestContext(NamedTuple):
 # --- commands -----------------------------------------------------------------------------------------------
 
 
-def body_type(kind: type[Command], without: Collection[str]) -> type[msgspec.Struct]:
-    """The struct of a command's body: the command's fields except `without`."""
+def body_type(kind: type[Command] | type[Query], without: Collection[str]) -> type[msgspec.Struct]:
+    """The struct of a command's body, or of a query with one: its fields except `without`."""
     fields: list[Any] = []
     for field in msgspec.structs.fields(kind):
         if field.name in APART or field.name in without:
@@ -216,7 +216,7 @@ def body_type(kind: type[Command], without: Collection[str]) -> type[msgspec.Str
         kw_only=True,
         frozen=True,
         forbid_unknown_fields=True,
-        tag_field="command",
+        tag_field=kind.__struct_config__.tag_field,
         tag=kind.__struct_config__.tag,
         module=__name__,
     )
@@ -348,6 +348,20 @@ def query_of(route: Route, fields: Mapping[str, str], query_string: bytes) -> Qu
         return msgspec.convert(values, kind, strict=False)
     except (msgspec.ValidationError, RecursionError) as error:
         raise InvalidInput(f"the query: {error}") from None
+
+
+@cache
+def query_reader(route: Route) -> Callable[[Mapping[str, str], bytes], Query]:
+    """A function that decodes the body of a query that is sent with one: a plan does not fit into a URL."""
+    kind = route.asks
+    assert issubclass(kind, Query)
+    decode = _decoder(body_type(kind, _braces(route.path)), may_be_empty=True, has_instants=True)
+
+    def read(fields: Mapping[str, str], body: bytes) -> Query:
+        given = decode(body)
+        return kind(**{name: getattr(given, name) for name in given.__struct_fields__}, **fields)
+
+    return read
 
 
 def _value(name: str, text: str) -> Any:

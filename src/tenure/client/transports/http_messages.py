@@ -89,6 +89,9 @@ def query_request(query: Query, principal: Principal) -> Request:
     route = ROUTES[type(query)]
     fields = {name: getattr(query, name) for name in query.__struct_fields__}
     path, in_path = _filled(route, fields)
+    if route.method == "POST":
+        body = {name: value for name, value in _given(query) if name not in in_path and name != "project"}
+        return Request("POST", path, {**identity_headers(principal), **_JSON}, msgspec.json.encode(body))
     pairs: list[tuple[str, str]] = []
     for name, value in _given(query):
         if name in in_path or name == "project":

@@ -8,6 +8,7 @@ same attempt. The function must stop only if that is denied.
 from __future__ import annotations
 
 import logging
+import os
 import random
 import threading
 import time
@@ -20,6 +21,7 @@ from tenure.core import limits
 from tenure.core.commands import Command, Renew
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import CODES, Outcome
+from tenure.processes.tree_usage import TreeMeter
 
 log = logging.getLogger("tenure.worker")
 
@@ -189,6 +191,8 @@ class Renewer:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._meter = TreeMeter()
+        self._meter.measure(os.getpid())  # so that the first heartbeat knows the CPU, too
         self._due: dict[HeldClaim, float] = {}
         self._heartbeat = time.monotonic() + limits.PRESENCE_OF_WORKERS
         self._changed = threading.Condition()
@@ -237,12 +241,20 @@ class Renewer:
                 self._renew([claim for claim in due if not claim.is_over and not claim.is_cancelled])
                 if now >= self._heartbeat:
                     self._heartbeat = now + limits.PRESENCE_OF_WORKERS
-                    self._client.heartbeat()
+                    self._client.heartbeat(**self._said())
             except TenureError as error:
                 self._put_off(due, error)
             except Exception:  # the other claims must still be renewed
                 log.exception("the renewer continues after an unexpected error")
                 self._put_off(due, None)
+
+    def _said(self) -> dict[str, Any]:
+        """What the worker does and uses: its oldest claim, memory and CPU of its processes."""
+        with self._changed:
+            task = next((claim.task["id"] for claim in self._due if not claim.is_over), None)
+        said: dict[str, Any] = {} if task is None else {"task": task}
+        used = self._meter.measure(os.getpid())
+        return said if used is None else said | used._asdict()
 
     def _soonest(self) -> float:
         return min((*self._due.values(), self._heartbeat))

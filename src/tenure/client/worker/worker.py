@@ -244,7 +244,7 @@ class Worker:
         self._mail = MailCommands(self.client, self._commands)
         self._source = self._open_source()
         region = self._filters["region"]
-        self.client.register(type=self._agent_type, capabilities=self._capabilities, region=region)
+        self.client.register(type=self._agent_type, capabilities=self._capabilities, region=region, managed=True)
         for sent in outbox.Outbox(self.client.transport.url, os.environ).flush(self.client):
             said = sent.outcome.outcome if sent.outcome else sent.error
             log.info("%s: from the outbox, sent again: %s", sent.finished.key, said)

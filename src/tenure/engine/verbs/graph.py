@@ -20,6 +20,7 @@ from tenure.engine.runtime.rows import (
     tasks_by_idempotency,
 )
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
+from tenure.engine.verbs.agents import sign_of_life
 from tenure.engine.verbs.create import (
     KEYS_PER_QUERY,
     Builder,
@@ -40,6 +41,8 @@ def add(work: UnitOfWork, cmd: commands.Add) -> Outcome:
         found = tasks_by_idempotency(work, cmd.project, cmd.task.idempotency_key)
         if found:
             return Outcome(outcome="EXISTS", again=True, **_shown(work, found[0]))
+    if work.principal.role == "agent":
+        sign_of_life(work, cmd.project, work.principal.agent)
     (task,) = Builder(work, project, work.principal.name).build((cmd.task,))
     return Outcome(
         outcome="CREATED", command_id=work.command_id, message=f"{task.key} is {task.state}", **_shown(work, task)
