@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
@@ -114,7 +114,13 @@ class LocalTransport:
         return self.engine.mark()
 
     def wait(
-        self, mark: int, seconds: float, project: str, principal: Principal, is_wanted: Callable[[], bool] | None = None
+        self,
+        mark: int,
+        seconds: float,
+        project: str,
+        principal: Principal,
+        is_wanted: Callable[[], bool] | None = None,
+        tasks: Collection[str] = (),
     ) -> bool:
         if is_wanted is None:
             return self.engine.wait(mark, seconds)
@@ -133,6 +139,12 @@ class LocalTransport:
             self.gatherer.close()
         self._artifacts.close()
         self.store.close()
+        if self.url.startswith("memory://"):
+            from tenure.artifacts import memory as artifacts
+            from tenure.stores import memory as stores
+
+            if not stores.is_open(self.url):
+                artifacts.forget(self.url)
 
 
 class LazySealer:
@@ -193,7 +205,7 @@ class ProjectArtifacts:
         if self._url:
             return self._url
         if self._store.startswith("memory://"):
-            return "memory://"
+            return self._store
         path = path_of(self._store)
         if path is None:
             raise InvalidInput(

@@ -34,6 +34,7 @@ from tenure.core.records import (
     Trigger,
     Usage,
 )
+from tenure.core.redaction import TRACE
 from tenure.engine.archive.recall import recall_dag, remember
 from tenure.engine.artifacts import artifact_verbs
 from tenure.engine.checks import validation_reads
@@ -167,6 +168,8 @@ def _check_cursor(after: tuple[Any, str] | None, order: str) -> None:
 def states(work: UnitOfWork, project: str, names: Iterable[str]) -> list[v.StateLine]:
     """One short line per name: the state of the task, or that there is none."""
     out: list[v.StateLine] = []
+    names = tuple(names)
+    work.get_many(Task, project, [name for name in names if name.startswith("task_")])  # in one query
     for name in names:
         try:
             task = task_named(work, project, name)
@@ -196,10 +199,12 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
     for one in artifact_verbs.of_task(work, task):
         put.setdefault(one.generation, []).append(artifact_verbs.view(one, task))
     return [
-        fields_of(c, "generation run attempt session agent user acquired_at released_at state metadata counted")
+        fields_of(c, "generation run attempt session agent user acquired_at released_at state counted")
         | fields_of(c, "result_accepted error_class error")
         | {name: value for name in ("term", "lease_why") if (value := getattr(c, name)) is not None}
         | {
+            "metadata": {name: value for name, value in c.metadata.items() if name != TRACE},
+            "trace": c.metadata.get(TRACE),
             "release_reason": c.reason,
             "renewals": task.renewals if c.state == "active" else c.renewals,
             "work_product_ref": c.work_product,
