@@ -16,6 +16,7 @@ from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
 from tests.mutants.seeds_of_place import PLACE
+from tests.mutants.seeds_of_pools import POOLS
 from tests.mutants.seeds_of_postgres import POSTGRES
 from tests.mutants.seeds_of_processes import PROCESSES
 from tests.mutants.seeds_of_relays import RELAYS
@@ -46,6 +47,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *RELAYS,
     *REPEATS,
     *PLACE,
+    *POOLS,
     *PROCESSES,
     *SECRETS,
     *SHARING,

@@ -128,7 +128,8 @@ def _options(run: Run, given: Namespace) -> Options:
     return Options(
         cli=cli, program=program, name=given.name or _name(program if cli.type == GENERIC else cli.type),
         home=run.own_home, project=run.project, folder=run.folder, environ=run.environ,
-        slots=min(given.n, most or given.n), extra=extra, model=given.model, route=given.route or bool(run.setting("run.route")),
+        slots=min(given.n, most or given.n), extra=extra, model=given.model,
+        route=given.route or bool(run.setting("run.route")),
         filters=filters_of(given),
         mode=ONCE if given.once else UNTIL_EMPTY if given.until_empty else FOREVER, most_tasks=most, timeout=timeout,
         lease=given.lease, grace=given.grace, bwrap=_bwrap(run) if given.bwrap else None, prompt=given.prompt,
@@ -139,8 +140,8 @@ def _options(run: Run, given: Namespace) -> Options:
 def _checkouts(run: Run, given: Namespace) -> tuple[bool, bool, str | None]:
     """Whether each claim gets a worktree, whether it is landed, and onto which branch.
 
-    Two agents in one checkout overwrite each other's files. So in a repository with commits several agents, and those of
-    a pool, get a worktree for each claim, landed onto the branch that is checked out now, unless the user says otherwise.
+    Two agents in one checkout overwrite each other's files. So in a repository several agents, and those of a pool, get
+    a worktree for each claim, landed onto the branch that is checked out now, unless the user says otherwise.
     """
     from tenure.agents import git
     from tenure.agents.runner.claim_worktree import check

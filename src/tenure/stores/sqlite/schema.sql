@@ -2,7 +2,7 @@
 -- 0002_fence 53b32e8c60c724f8ff6e5d5954d56260e57ca2c8082d45841a9561c241a3bf1d since 0.2.0
 -- 0003_names 7050d35236a3e8a7c19daba27fd4978661a941494fbc35bc7785c474b7735d63 since 0.2.0
 -- 0004_messaging 973f8f0887a5fa7d8ee21994390e61ce1dd59afbf3c9cf06b1e67b0a0cc01c58 since 0.2.0
--- 0005_fleet ce28c294bf75a959cd2eeca2648c63357bc45247744faf50f8192dfac776d726 since 0.2.0
+-- 0005_fleet ca79b7b67b1252ae39416354c50904d91425ea26d0d0c1a8f3f01c47067ba622 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -733,7 +733,7 @@ CREATE TABLE spawn (
     offer_until INTEGER NOT NULL,
     running_at INTEGER,
     claimed_at INTEGER,
-    idle_since INTEGER,
+    idle_at INTEGER,
     ended_at INTEGER,
     why TEXT,
     api_key TEXT,
