@@ -143,6 +143,10 @@ class Queries(Caller[Out, One, Dicts, Names]):
         """The tasks of a dag, of a named plan, or all, as they were planned."""
         return self._dicts(q.Plans(project=self.project, dag=dag, plan=plan, open_only=open_only))
 
+    def settings(self) -> One:
+        """The settings of the project."""
+        return self._one(q.ShowProject(project=self.project))
+
     def tracks(self) -> Dicts:
         return self._dicts(q.Tracks(project=self.project))
 

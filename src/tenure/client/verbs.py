@@ -28,11 +28,29 @@ class Verbs(Pools[Out, One, Dicts, Names]):
     # --- projects ---
 
     def init(self, **settings: Any) -> Out:
-        """Create the project, or change its settings: default_track, boost, agents_may_operate, limits, routing."""
+        """Create the project, or change its settings.
+
+        These are default_track, boost, agents_may_operate, limits, routing, router, order and lead.
+        """
         return self._do(c.DefineProject, **settings)
 
-    def define_track(self, code: str, name: str, purpose: str = "") -> Out:
-        return self._do(c.DefineTrack, code=code, name=name, purpose=purpose)
+    def reorder(self, after: str | None = None) -> Out:
+        """Move a page of open tasks to the project's current order; `next` of the outcome is `after` of the next."""
+        return self._do(c.Reorder, after=after)
+
+    def define_track(
+        self, code: str, name: str | None = None, purpose: str = "", *, max_agents: int | None = None
+    ) -> Out:
+        """Create or change a track; without a name, name and purpose of a known one stay."""
+        return self._do(c.DefineTrack, code=code, name=name, purpose=purpose, max_agents=max_agents)
+
+    def assign_track(self, code: str, agent: str) -> Out:
+        """Assign a track to an agent until it leaves or is released; needs the project's router."""
+        return self._do(c.AssignTrack, code=code, agent=agent)
+
+    def release_track(self, code: str, agent: str | None = None) -> Out:
+        """End the assignment of a track to an agent, or to all."""
+        return self._do(c.ReleaseTrack, code=code, agent=agent)
 
     def stop_line(self, scope: str = "project:", reason: str = "") -> Out:
         return self._do(c.StopLine, scope=scope, reason=reason)
@@ -118,8 +136,9 @@ class Verbs(Pools[Out, One, Dicts, Names]):
         self,
         task: str | None = None,
         *,
-        lease: float | None = None,
+        lease: float | str | None = None,
         n: int = 1,
+        like: bool = False,
         wait: float = 0.0,
         process: Process | None = None,
         agent_type: str | None = None,
@@ -131,15 +150,16 @@ class Verbs(Pools[Out, One, Dicts, Names]):
         """Claim a task by name, or the best that this agent may claim; `wait` is how many seconds to wait for one.
 
         The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
-        `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered. `spawn` is the
-        id that a pool gave this process.
+        `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered. The lease `"auto"`
+        follows the task's estimate, else its type. With `like` all `n` tasks are of the type and track of the first.
+        `spawn` is the id that a pool gave this process.
         """
         who: dict[str, Any] = {"project": self.project, "agent": self.agent, "session": self.session, "user": self.user}
         who |= {"lease": lease, "process": process, "agent_type": agent_type, "request_id": request_id}
         who |= {"metadata": dict(metadata or {}), "spawn": spawn}
         if task is not None:
             return self.do(c.ClaimTask(**who, task=task))
-        command = c.ClaimNext(**who, n=n, **filters)
+        command = c.ClaimNext(**who, n=n, like=like, **filters)
         return self.claim_or_wait(command, wait) if wait > 0 else self.do(command)
 
     def renew(
@@ -321,14 +341,15 @@ class Verbs(Pools[Out, One, Dicts, Names]):
         """Change fields of a task; with `version` only if it is still the current one."""
         return self._do(c.Edit, task=task, changes=changes, version=version, supersede=supersede)
 
-    def assign(self, task: str, agent: str, seconds: float = limits.OFFER) -> Out:
-        return self._do(c.Assign, task=task, agent=agent, seconds=seconds)
+    def assign(self, task: str, agent: str, seconds: float = limits.OFFER, *, term: int | None = None) -> Out:
+        """Offer a task to one agent. With `term` as the project's leader: a stale one is refused."""
+        return self._do(c.Assign, task=task, agent=agent, seconds=seconds, term=term)
 
-    def reassign(self, task: str, agent: str, seconds: float = limits.OFFER) -> Out:
-        return self._do(c.Reassign, task=task, agent=agent, seconds=seconds)
+    def reassign(self, task: str, agent: str, seconds: float = limits.OFFER, *, term: int | None = None) -> Out:
+        return self._do(c.Reassign, task=task, agent=agent, seconds=seconds, term=term)
 
-    def recover(self, task: str, reason: str = "") -> Out:
-        return self._do(c.Recover, task=task, reason=reason)
+    def recover(self, task: str, reason: str = "", *, term: int | None = None) -> Out:
+        return self._do(c.Recover, task=task, reason=reason, term=term)
 
     def abort(self, task: str, reason: str = "") -> Out:
         return self._do(c.Abort, task=task, reason=reason)

@@ -50,8 +50,8 @@ def claim(call: Call, given: a.Claim) -> Reply:
         wanted = next_best(call, given)
         return claim_reply(call, client.claim_or_wait(wanted.command, wanted.wait, is_wanted=call.is_wanted))
     call.caller.introduce()
-    if given.wait or given.track or given.type or given.tags or given.capabilities:
-        raise InvalidInput("claim: wait and filters are not allowed with task")
+    if given.wait or given.track or given.type or given.tags or given.capabilities or given.like:
+        raise InvalidInput("claim: wait, like and filters are not allowed with task")
     return claim_reply(call, client.claim(given.task, lease=_lease(call, given), process=call.caller.process))
 
 
@@ -70,22 +70,29 @@ def next_best(call: Call, given: a.Claim) -> NextClaim:
         types=_listing(given.type),
         tags=given.tags or (),
         capabilities=given.capabilities,
+        n=1 if given.like is None else given.like,
+        like=given.like is not None,
     )
     return NextClaim(command, _wait(given.wait))
 
 
 def claim_reply(call: Call, outcome: Outcome) -> Reply:
     way = _after_claim(outcome)
-    if outcome.receipt and outcome.task:
-        try:
-            call.caller.receipts.keep(outcome.task["id"], outcome.task["key"], outcome.receipt)
-        except OSError:  # the claim is granted anyway, and this reply has its receipt
-            way += " Note the receipt: it could not be saved here."
+    for granted in outcome.claims or (outcome,):
+        if granted.receipt and granted.task:
+            try:
+                call.caller.receipts.keep(granted.task["id"], granted.task["key"], granted.receipt)
+            except OSError:  # the claim is granted anyway, and this reply has its receipt
+                way += " Note the receipt: it could not be saved here."
     return outcome_reply(outcome, next=way, asks=True)
 
 
-def _lease(call: Call, given: a.Claim) -> float:
-    return float(call.caller.settings["lease"].value) if given.lease is None else given.lease
+def _lease(call: Call, given: a.Claim) -> float | str:
+    wanted: float | str = call.caller.settings["lease"].value if given.lease is None else given.lease
+    try:
+        return float(wanted)  # models also send "300"
+    except ValueError:
+        return wanted
 
 
 def _wait(seconds: float | None) -> float:
@@ -103,6 +110,8 @@ def _listing(name: str | None) -> tuple[str, ...]:
 
 
 def _after_claim(outcome: Outcome) -> str:
+    if outcome.claims:
+        return "Do them one after another, and finish each with its own receipt; update renews its lease."
     if outcome.receipt:
         held = f" You also hold {', '.join(outcome.unfinished)}." if outcome.unfinished else ""
         data = (

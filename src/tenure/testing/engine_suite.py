@@ -7,6 +7,7 @@ class TestMine(EngineSuite):
 
 from __future__ import annotations
 
+from tenure.testing.engine.agent_leaders import AgentLeaders
 from tenure.testing.engine.answered import AnsweredRequests
 from tenure.testing.engine.archive import Archive
 from tenure.testing.engine.artifacts import Artifacts
@@ -26,6 +27,7 @@ from tenure.testing.engine.health import Health
 from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
+from tenure.testing.engine.lengths import Lengths
 from tenure.testing.engine.models import Models
 from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
@@ -47,6 +49,7 @@ from tenure.testing.engine.spending import Spending
 from tenure.testing.engine.team import Team
 from tenure.testing.engine.terminating import Terminating
 from tenure.testing.engine.timelines import Timelines
+from tenure.testing.engine.tracks import Tracks
 from tenure.testing.engine.triggers import Triggers
 from tenure.testing.engine.undo import Undo
 from tenure.testing.engine.upkeep import Upkeep
@@ -74,7 +77,10 @@ class EngineSuite(
     Reservations,
     Graphs,
     Order,
+    Lengths,
+    Tracks,
     Team,
+    AgentLeaders,
     Terminating,
     Overview,
     Forecasts,

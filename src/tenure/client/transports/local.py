@@ -14,7 +14,7 @@ from tenure.core.outcomes import Outcome
 from tenure.engine import Context, Engine, Random
 from tenure.engine.runtime.context import SHIPPED_TABLES, UserTables
 from tenure.stores.open_store import open_store, path_of
-from tenure.stores.port import Clock
+from tenure.stores.port import FAST_PATH, Clock
 
 if TYPE_CHECKING:
     from tenure.artifacts.port import Artifacts
@@ -39,15 +39,19 @@ class LocalTransport:
         artifacts: str | None = None,
         tables: UserTables | None = None,
         allow_http: bool = False,
+        elects: bool = True,
     ) -> None:
-        """With `gather` the commands of several threads share transactions."""
+        """With `gather` the commands of several threads share transactions.
+
+        `elects`: in an embedded store the first agent of a project that joins or claims leads it.
+        """
         self.store = open_store(url, clock=clock, create=create)
         self.url = self.store.url
         self._artifacts = ProjectArtifacts(artifacts, url)
         sealer: Any = LazySealer(url)
         context = Context(
             pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES, sealer=sealer,
-            allow_http=allow_http,
+            allow_http=allow_http, elects=elects and FAST_PATH not in self.store.features,
         )  # fmt: skip
         self.engine = Engine(self.store, random, context)
         self._monotonic = monotonic

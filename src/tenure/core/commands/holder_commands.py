@@ -27,7 +27,7 @@ class ClaimTask(Command, frozen=True, kw_only=True, tag="claim"):
     task: str
     agent: str
     session: str
-    lease: float | None = None
+    lease: float | str | None = None  # seconds, or `auto`: by the task's estimate, else by what its type takes
     user: str | None = None
     process: Process | None = None  # its end proves the holder gone; None where the receipt is passed on
     agent_type: str | None = None  # claude, codex …: for an agent that is not known yet
@@ -42,11 +42,12 @@ class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
 
     agent: str
     session: str
-    lease: float | None = None
+    lease: float | str | None = None  # as in `claim`
     user: str | None = None
     process: Process | None = None
     agent_type: str | None = None
     n: int = 1
+    like: bool = False  # all of the type and track of the first
     capabilities: tuple[str, ...] | None = None  # None: what the agent registered
     tracks: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
