@@ -26,6 +26,7 @@ from tests.mutants.seeds_of_secrets import SECRETS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
+from tests.mutants.seeds_of_spawners import SPAWNERS
 from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_validation import VALIDATION
@@ -53,6 +54,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *SECRETS,
     *SHARING,
     *SIGNING_IN,
+    *SPAWNERS,
     *THE_SERVER,
     *SOURCES,
     *TRUST,

@@ -103,6 +103,7 @@ class Pools(Stage):
         assert (request.context.title, request.context.description) == ("Write the parser, all of it, with tests", "d")
         assert spawn.handle == f"h-{spawn.id}"
         agent = scene.row(Agent, "crew-1")
+        assert agent.managed
         assert (agent.type, agent.capabilities, agent.models, agent.tracks) == ("claude", ("gpu",), ("opus",), ("A",))
         port.step()
         assert len(port.calls.asked) == 1
