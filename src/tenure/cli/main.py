@@ -32,7 +32,7 @@ from tenure.core.errors import TenureError
 if TYPE_CHECKING:
     from tenure.agents.identity import Who
     from tenure.agents.receipts import Receipts
-    from tenure.client import Client
+    from tenure.cli.noted_client import NotingClient
     from tenure.config import Home, Settings
     from tenure.core.commands import Command
     from tenure.core.outcomes import Outcome
@@ -92,6 +92,7 @@ class Run:
         self.is_terminal = sys.stdout.isatty()
         self.done: list[Outcome] = []  # outcomes so far: a later error must mention them
         self.warnings: list[str] = []  # what went wrong after that
+        self.is_holder = False  # it presents a receipt, or asks for one
         self.unwritten: list[Callable[[], None]] = []  # called if the answer cannot be written
         self.folder = os.path.abspath(given.dir or ".")
 
@@ -137,11 +138,11 @@ class Run:
         return recognise(self.environ, self.given.agent, self.given.session)
 
     @cached_property
-    def client(self) -> Client:
+    def client(self) -> NotingClient:
         """The store's client, acting as `who`."""
         return self.client_at(self.home.url)
 
-    def client_at(self, url: str, *, role: str | None = None, create: bool = False) -> Client:
+    def client_at(self, url: str, *, role: str | None = None, create: bool = False) -> NotingClient:
         from tenure.cli.noted_client import NotingClient
 
         who, tables = self.who, None
@@ -186,6 +187,7 @@ class Run:
 
     def receipt(self, given: Namespace) -> str:
         """The receipt to present: --receipt, or the one that this agent keeps; never one of the folder or worktree."""
+        self.is_holder = True
         if given.receipt:
             return str(given.receipt)
         return self.receipts.find(self.named_task(given.task), self.client.own_claims).receipt
@@ -297,7 +299,7 @@ def _run(words: list[str]) -> int:
     run = Run(given, name)
     try:
         answer = _answer(function, run, given)
-        return answer if isinstance(answer, int) else print_answer(answer, run)
+        return answer if isinstance(answer, int) else print_answer(_with_news(run, answer), run)
     finally:
         run.close()
 
@@ -314,6 +316,25 @@ def _answer(function: Verb, run: Run, given: Namespace) -> Answer | int:
         if not run.done:
             raise
         raise _after_effect(_unfinished(error, run), run) from error
+
+
+def _with_news(run: Run, answer: Answer) -> Answer:
+    """The answer with mail and directives, if a holder or an agent has sent a command."""
+    last = run.client.last if "client" in vars(run) else None
+    if last is None or not (run.is_holder or run.who.role == "agent"):
+        return answer
+    from tenure.agents.agent_news import lines, news_of
+
+    news = news_of(run.client, last)
+    value = {**answer.value, **news} if isinstance(answer.value, dict) else answer.value
+    said = lines(news)
+    if not said:
+        return answer._replace(value=value)
+    text = answer.text
+    return answer._replace(
+        value=value,
+        text=lambda: "\n".join([part for part in (text if isinstance(text, str) else text(), *said) if part]),
+    )
 
 
 def _after_effect(error: TenureError, run: Run) -> TenureError:

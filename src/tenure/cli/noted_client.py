@@ -16,6 +16,7 @@ class NotingClient(Client):
 
     def __init__(self, *words: Any, done: list[Outcome], **settings: Any) -> None:
         self._done = done
+        self.last: Outcome | None = None  # the last outcome, also a refusal
         super().__init__(*words, **settings)
 
     def do(self, command: Command) -> Outcome:
@@ -37,6 +38,7 @@ class NotingClient(Client):
         return self._noted(super().put_artifact(receipt, name, content, type=type))
 
     def _noted(self, outcome: Outcome) -> Outcome:
+        self.last = outcome
         if outcome.ok and outcome.outcome != "UNCHANGED":
             self._done.append(outcome)
         return outcome

@@ -8,7 +8,8 @@ from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tenure.agents.quotations import QUOTED, as_json, editor_of, fenced, quoted, written_by
+from tenure.agents.briefing import asked_of, parts_of, text_of
+from tenure.agents.quotations import QUOTED, as_json, fenced
 from tenure.cli.main import Answer, Run, arg, options, shown
 from tenure.cli.status import paid
 from tenure.cli.text_format import (
@@ -95,10 +96,17 @@ def list_(run: Run, given: Namespace) -> Answer:
 @options(TASK)
 def show(run: Run, given: Namespace) -> Answer:
     """Show everything about one task, except its log."""
-    return shown(run.client.show(given.task), lambda task: task_text(task, editor_of(run.client, task)))
+    found = run.client.show(given.task)
+    brief = run.client.briefing(found["id"])
+    more = {name: wire(brief[name]) for name in BRIEFED if name in brief}
+    return Answer({**wire(found), **more}, lambda: task_text(found, brief))
 
 
-def task_text(task: dict[str, Any], editor: str | None = None) -> str:
+# Of the briefing, in `show --json`: what `show` has not.
+BRIEFED = ("inputs", "missing", "edited_by", "failure", "review", "notes", "retries")
+
+
+def task_text(task: dict[str, Any], brief: Mapping[str, Any]) -> str:
     lines = [style(task["key"], "bold"), plain(task["title"]), ""]
     state = style(task["state"], MARKS[task["state"]].colour)
     facts: list[tuple[str, Any]] = [
@@ -113,33 +121,36 @@ def task_text(task: dict[str, Any], editor: str | None = None) -> str:
         ("subtasks", ", ".join(task["subtasks"])),
         ("tags", ", ".join(task.get("tags", ()))),
         ("touches", ", ".join(task.get("touches", ()))),
-        ("last error", task.get("last_error") and plain(str(task["last_error"]["message"]))),
         ("verdict", "validation" in task and verdict_line(task["validation"])),
+        ("done by", _done_by(task)),
         ("work product", task.get("work_product")),
         ("artifacts", ", ".join(dict.fromkeys(plain(one["name"]) for one in task.get("artifacts", ())))),
+        ("cost", paid(task.get("usage"))),
         ("archived", task.get("archived_at") and moment(task["archived_at"], 0)),
         ("version", task["version"]),
-        ("words", written_by(task, editor)),
     ]
     width = max(len(name) for name, value in facts if value) + 2
     lines += [f"{name:<{width}}{value}" for name, value in facts if value]
-    if task.get("description"):
-        lines += ["", quoted(str(task["description"]))]
-    for name in ("spec", "constraints", "output", "metadata"):
+    lines += ["", *asked_of(brief)]
+    for name in ("constraints", "output", "metadata"):
         if task.get(name):
             lines += ["", f"{name}: {as_json(task[name], indent=2)}"]
-    if "result" in task or "checkpoint" in task:
-        lines += ["", QUOTED]
+    for block in text_of(parts_of(brief, rest=f"tenure show {task['ref']} --json"), ""):
+        lines += ["", block]
     if "result" in task:
         result = task["result"]
         by = plain(result["agent"])
-        lines += [f"result of generation {result['generation']} by {by}: {plain(result['summary'])}"]
+        lines += ["", QUOTED, f"result of generation {result['generation']} by {by}: {plain(result['summary'])}"]
         if result.get("data") is not None:
-            lines += [fenced(result["data"], "tenure show --json")]
-    if "checkpoint" in task:
-        left = task["checkpoint"]
-        lines += [f"checkpoint by {plain(left['agent'])}:", fenced(left["data"], "tenure show --json")]
+            lines += [fenced(result["data"], f"tenure show {task['ref']} --json")]
     return "\n".join(lines)
+
+
+def _done_by(task: dict[str, Any]) -> str:
+    """Whose result was accepted, and when."""
+    if "result" not in task:
+        return ""
+    return f"{plain(task['result']['agent'])}, {moment(task['result']['submitted_at'], 0)}"
 
 
 def _progress(task: dict[str, Any]) -> str:

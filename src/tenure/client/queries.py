@@ -111,6 +111,14 @@ class Queries(Caller[Out, One, Dicts, Names]):
         """Why a task is in its state."""
         return self._one(q.Why(project=self.project, task=task))
 
+    def briefing(self, task: str) -> One:
+        """What the next holder of a task must know."""
+        return self._one(q.Briefing(project=self.project, task=task))
+
+    def todo(self, limit: int = 100) -> Dicts:
+        """Everything that waits for a person, the longest wait first."""
+        return self._dicts(q.Todo(project=self.project, limit=limit))
+
     def dead_letters(self, *, resolved: bool = False) -> Dicts:
         """Tasks that ran out of attempts and wait for a person."""
         return self._dicts(q.DeadLetters(project=self.project, resolved=resolved))
@@ -136,6 +144,10 @@ class Queries(Caller[Out, One, Dicts, Names]):
     def agents(self) -> Dicts:
         """The agents, and what each holds."""
         return self._dicts(q.Agents(project=self.project))
+
+    def agent_news(self) -> One:
+        """Unread mail of this agent, and what is asked of it."""
+        return self._one(q.AgentNews(project=self.project, agent=self.agent))
 
     def inbox(self, *, unread: bool = True, sender: str | None = None) -> Dicts:
         """Mail of this agent; does not mark it as read."""

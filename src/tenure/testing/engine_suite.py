@@ -12,6 +12,7 @@ from tenure.testing.engine.archive import Archive
 from tenure.testing.engine.artifacts import Artifacts
 from tenure.testing.engine.attempts import Attempts
 from tenure.testing.engine.both_ways import BothWays
+from tenure.testing.engine.briefings import Briefings
 from tenure.testing.engine.budget_checks import BudgetChecks
 from tenure.testing.engine.budgets import Budgets
 from tenure.testing.engine.changes import Changes
@@ -74,6 +75,7 @@ class EngineSuite(
     Team,
     Terminating,
     Overview,
+    Briefings,
     Gauges,
     Processes,
     OwnClaims,

@@ -37,6 +37,7 @@ from tenure.core.views.relay_views import DeliveryView, RelayView, WebhookView
 from tenure.core.views.source_views import ScheduleInFull, ScheduleView, TriggerInFull, TriggerView, WatchedView
 from tenure.core.views.task_views import (
     ArtifactView,
+    BriefingView,
     CheckpointView,
     CheckView,
     HistoryEntry,
@@ -46,6 +47,7 @@ from tenure.core.views.task_views import (
     StateLine,
     TaskInFull,
     TaskView,
+    TodoEntry,
     TotalsView,
     UsageView,
     ValidationView,
@@ -53,6 +55,7 @@ from tenure.core.views.task_views import (
     WhyView,
 )
 from tenure.core.views.team_views import (
+    AgentNewsView,
     AgentView,
     KeyView,
     MessageEntry,
@@ -84,6 +87,9 @@ OF: dict[type[q.Query], Any] = {
     q.Results: list[ResultView],
     q.Artifacts: list[ArtifactView],
     q.Why: WhyView,
+    q.Briefing: BriefingView,
+    q.AgentNews: AgentNewsView,
+    q.Todo: list[TodoEntry],
     q.Dags: list[DagEntry],
     q.ShowDag: DagView,
     q.Plans: list[PlanView],

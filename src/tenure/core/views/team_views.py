@@ -74,6 +74,21 @@ class MessageEntry(_Mail):
     read_by: Sequence[str]
 
 
+class DirectiveView(TypedDict):
+    """What is asked of an agent; with a task, of the holder of that task."""
+
+    directive: str
+    text: str
+    task: NotRequired[str]
+
+
+class AgentNewsView(TypedDict):
+    """What an agent should hear now."""
+
+    mail: Annotated[int, Meta(description="unread messages")]
+    directives: Sequence[DirectiveView]
+
+
 class KeyView(TypedDict):
     """An API key, without its secret. Until `previous_until` the previous secret is valid too."""
 
