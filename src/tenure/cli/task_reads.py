@@ -11,7 +11,7 @@ from typing import Any
 from tenure.agents.briefing import asked_of, parts_of, text_of
 from tenure.agents.quotations import QUOTED, as_json, fenced
 from tenure.cli.main import Answer, Run, arg, options, shown
-from tenure.cli.status import paid
+from tenure.cli.status import paid, stops, tally
 from tenure.cli.text_format import (
     MARKS,
     NOTHING,
@@ -27,6 +27,7 @@ from tenure.cli.text_format import (
     width_of,
 )
 from tenure.client.wire import plain as wire
+from tenure.core.lifecycle import OPEN
 
 TITLE = 60
 TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
@@ -50,7 +51,17 @@ def listed(tasks: Iterable[dict[str, Any]]) -> str:
 def ready(run: Run, given: Namespace) -> Answer:
     """List tasks that can be claimed now, in the order in which `claim` takes them."""
     found = run.client.ready(track=given.track, limit=given.limit)
-    return shown(found, lambda tasks: listed(tasks) if tasks else "nothing is ready")
+    return shown(found, lambda tasks: listed(tasks) if tasks else _nothing_ready(run))
+
+
+def _nothing_ready(run: Run) -> str:
+    """Why: a stopped line is not an empty queue."""
+    status = run.client.status()
+    stopped = [f"claiming is stopped for {line}; `tenure go` allows it again" for line in stops(status)]
+    waiting = tally({state: n for state, n in status["tasks"].items() if state in OPEN})
+    return "\n".join(
+        ["nothing is ready", *stopped, *([f"open tasks: {waiting}"] if any(status["tasks"].values()) else [])]
+    )
 
 
 FILTERS = (

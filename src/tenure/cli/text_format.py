@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tenure.core import lifecycle
+from tenure.core import instants, lifecycle
 from tenure.core.safe_text import one_line
 
 SECOND = 1_000_000
 plain = one_line
+lasting = instants.lasting
 NOTHING = "–"
 
 _CODES = {
@@ -94,23 +95,6 @@ def columns(rows: Iterable[Any], wanted: Columns, empty: str = "") -> str:
 def _padded(cell: str, width: int, is_right: bool) -> str:
     space = " " * (width - width_of(cell))
     return space + cell if is_right else cell + space
-
-
-def lasting(seconds: float) -> str:
-    """A duration in one or two units: `0.4 s`, `12 s`, `5 min`, `3 h 20 min`, `2 d 4 h`."""
-    if seconds < 0:
-        return "-" + lasting(-seconds)
-    if seconds < 1:
-        return f"{seconds:.1f} s" if seconds >= 0.05 else "0 s"
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, hours, days = whole // 60, whole // 3600, whole // 86_400
-    if hours < 1:
-        return f"{minutes} min {whole % 60} s" if minutes < 10 and whole % 60 else f"{minutes} min"
-    if days < 1:
-        return f"{hours} h {minutes % 60} min" if minutes % 60 else f"{hours} h"
-    return f"{days} d {hours % 24} h" if hours % 24 and days < 10 else f"{days} d"
 
 
 def briefly(seconds: float) -> str:

@@ -179,11 +179,17 @@ def lacks_skill(profile: Profile, lane: Lane) -> Obstacle | None:
     return None
 
 
+def stop_text(scope: str, reason: str) -> str:
+    """That claiming is stopped in a scope, and why."""
+    where = "the whole project" if scope == "project:" else scope.replace(":", " ", 1)
+    return f"claiming is stopped for {where}" + (f": {reason}" if reason else "")
+
+
 def stop_of(profile: Profile, *scopes: str) -> Obstacle | None:
     """The stop in one of the scopes, if any."""
     for scope in scopes if profile.stopped else ():
         if scope in profile.stopped:
-            return Obstacle("stopped", f"claiming is stopped for {scope}: {profile.stopped[scope]}")
+            return Obstacle("stopped", stop_text(scope, profile.stopped[scope]))
     return None
 
 

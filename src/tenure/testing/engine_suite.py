@@ -19,6 +19,7 @@ from tenure.testing.engine.changes import Changes
 from tenure.testing.engine.clocks import Clocks
 from tenure.testing.engine.coordinators import Coordinators
 from tenure.testing.engine.deliveries import Deliveries
+from tenure.testing.engine.denials import Denials
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.gauges import Gauges
 from tenure.testing.engine.graphs import Graphs
@@ -76,6 +77,7 @@ class EngineSuite(
     Terminating,
     Overview,
     Briefings,
+    Denials,
     Gauges,
     Processes,
     OwnClaims,
