@@ -7,7 +7,7 @@ from typing import Any
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown, verb_of
 from tenure.cli.option_kinds import contents, seconds
-from tenure.cli.text_format import Columns, ago, clock, columns, plain
+from tenure.cli.text_format import Columns, ago, clock, columns, moment, plain
 from tenure.core import commands as c
 from tenure.core import limits
 
@@ -133,11 +133,14 @@ def session(run: Run, given: Namespace) -> Answer:
 
 def _memory(memory: dict[str, Any]) -> str:
     lines = [f"{memory['id']}  agent {memory['agent']}{', over' if memory['is_over'] else ''}"]
-    lines += [f"holds      {', '.join(memory['active_claims']) or 'nothing'}"]
+    held = [f"{one['key']}@{one['generation']} until {moment(one['lease_until'])}" for one in memory["active_claims"]]
+    lines += [f"holds      {', '.join(held) or 'nothing'}"]
     lines += [f"completed  {', '.join(memory['completed']) or 'nothing'}"]
     for entry in memory["task_log"]:
         if "time" in entry:
-            lines += [f"  {clock(entry['time'])}  {entry['what']}  {entry['task']} generation {entry['generation']}"]
+            said = f": {entry['outcome'].lower()}" if entry.get("outcome") else ""
+            what = f"{entry['event']}  {entry['task']} generation {entry['generation']}{said}"
+            lines += [f"  {moment(entry['time'])}  {what}"]
     return "\n".join(lines)
 
 

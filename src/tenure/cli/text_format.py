@@ -121,11 +121,11 @@ def clock(instant: int | None) -> str:
     return NOTHING if instant is None else time.strftime("%H:%M:%S", time.localtime(instant / SECOND))
 
 
-def moment(instant: int | None, now: int) -> str:
+def moment(instant: int | None, now: int | None = None) -> str:
     """Local time of day, with its date where that is another than today's."""
     if instant is None:
         return NOTHING
-    then, today = time.localtime(instant / SECOND), time.localtime(now / SECOND)
+    then, today = time.localtime(instant / SECOND), time.localtime(None if now is None else now / SECOND)
     return time.strftime("%H:%M:%S" if then[:3] == today[:3] else "%Y-%m-%d %H:%M:%S", then)
 
 

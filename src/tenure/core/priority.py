@@ -181,8 +181,11 @@ def lacks_skill(profile: Profile, lane: Lane) -> Obstacle | None:
 
 def stop_text(scope: str, reason: str) -> str:
     """That claiming is stopped in a scope, and why."""
-    where = "the whole project" if scope == "project:" else scope.replace(":", " ", 1)
-    return f"claiming is stopped for {where}" + (f": {reason}" if reason else "")
+    return f"claiming is stopped for {scope_text(scope)}" + (f": {reason}" if reason else "")
+
+
+def scope_text(scope: str) -> str:
+    return "the whole project" if scope == "project:" else scope.replace(":", " ", 1)
 
 
 def stop_of(profile: Profile, *scopes: str) -> Obstacle | None:

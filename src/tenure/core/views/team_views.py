@@ -157,13 +157,14 @@ class OwnClaim(TypedDict):
 class Remembered(TypedDict):
     """A line of a session's history."""
 
-    what: str
+    event: str
     time: NotRequired[Instant]
     task: str | None
     track: NotRequired[str | None]
+    sequence: NotRequired[Annotated[int | None, Meta(description="the task's, in its track")]]
     generation: int | None
     agent: str | None
-    outcome: NotRequired[str | None]
+    outcome: NotRequired[Annotated[str | None, Meta(description="of a submitted result: ACCEPTED or REJECTED")]]
     work_product: NotRequired[str | None]
     details: NotRequired[dict[str, Any]]
     count: NotRequired[int]
@@ -177,11 +178,24 @@ class TrackProgress(TypedDict):
     pending: int
 
 
+class ActiveClaim(TypedDict):
+    """A task that the session holds."""
+
+    key: str
+    track: str
+    generation: int
+    agent: str
+    lease_until: Instant
+
+
 class SessionView(SessionEntry):
     """What a session claimed, did and lost."""
 
+    tenant: str
+    project: str
     is_over: bool
     task_log: Sequence[Remembered]
-    active_claims: Sequence[str]
+    active_claims: Sequence[ActiveClaim]
     completed: Sequence[str]
+    track_assignments: Sequence[str]
     track_progress: dict[str, TrackProgress]

@@ -39,6 +39,7 @@ def add(work: UnitOfWork, cmd: commands.Add) -> Outcome:
         found = tasks_by_idempotency(work, cmd.project, cmd.task.idempotency_key)
         if found:
             return Outcome(outcome="EXISTS", again=True, **_shown(work, found[0]))
+    inputs.check_deadline(cmd.task.deadline, work.now)
     (task,) = Builder(work, project, work.principal.name).build((cmd.task,))
     return Outcome(
         outcome="CREATED", command_id=work.command_id, message=f"{task.key} is {task.state}", **_shown(work, task)

@@ -145,7 +145,7 @@ def _started(work: UnitOfWork, task: Task) -> Task:
     begun = moves.started(task, work.now)
     if begun is task:
         return work.put(task)
-    kept = work.record("task.started", task=begun)
+    kept = work.record("task.started", task=begun, holder=begun)
     spread(work)
     return kept
 
@@ -193,7 +193,7 @@ def progress(work: UnitOfWork, cmd: commands.Progress) -> Outcome:
         wanted=None if task.wanted == "warn" else task.wanted,
     )
     details = {"percent": cmd.percent, "step": cmd.step}
-    kept = work.record("task.progress", message=cmd.step or "", task=after, details=details)
+    kept = work.record("task.progress", message=cmd.step or "", task=after, holder=hold.claim, details=details)
     spread(work)
     mail = agents.unread(work, cmd.project, hold.claim.agent)
     answer = Outcome(outcome="OK", mail=mail, **fields_of(kept, _STANDING), **brief.directive(work, kept))

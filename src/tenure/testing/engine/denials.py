@@ -72,6 +72,7 @@ class Denials(Stage):
         assert (denied.outcome, denied.retry_in) == ("DENIED_NOT_READY", 3600)
         assert "in 1 h" in denied.message
         offered = scene.add()
+        scene.know("bo")
         scene.do(c.Assign, task=offered, agent="bo", seconds=90)
         denied = scene.claim(offered, "ann")
         assert (denied.outcome, denied.retry_in) == ("DENIED_OFFERED", 90)
