@@ -355,18 +355,30 @@ def find_home(start: str, settings: Settings) -> Home:
 # --- settings -----------------------------------------------------------------------------------------------
 
 
-def read_settings(start: str, environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Settings:
-    """Every setting with its origin. The environment variable of `run.timeout` is TENURE_RUN_TIMEOUT."""
+def read_settings(
+    start: str,
+    environ: Mapping[str, str],
+    flags: Mapping[str, Any] | None = None,
+    *,
+    problems: list[BadConfig] | None = None,
+) -> Settings:
+    """Every setting with its origin. The environment variable of `run.timeout` is TENURE_RUN_TIMEOUT.
+
+    What is wrong raises BadConfig; with `problems` it is added there, and the rest is read.
+    """
     merged = {key: Value(setting.default, "default") for key, setting in SETTINGS.items()}
     folder = find_folder(start)
     sources = {}
     for path in _files(start, folder):
-        found, sources[path] = _from_file(path)
+        found, sources[path] = _from_file(path, problems)
         merged |= found
     for key in SETTINGS:
         name = "TENURE_" + key.upper().replace(".", "_")
         if environ.get(name):
-            merged[key] = Value(_from_text(key, environ[name], name), name)
+            try:
+                merged[key] = Value(_from_text(key, environ[name], name), name)
+            except BadConfig as error:
+                _report(error, problems)
     for key, given in (flags or {}).items():
         if given is not None:
             merged[key] = Value(given, "flag")
@@ -418,7 +430,13 @@ def shared_file(start: str) -> str | None:
     return None
 
 
-def _from_file(path: str) -> tuple[dict[str, Value], Source]:
+def _report(error: BadConfig, problems: list[BadConfig] | None) -> None:
+    if problems is None:
+        raise error
+    problems.append(error)
+
+
+def _from_file(path: str, problems: list[BadConfig] | None = None) -> tuple[dict[str, Value], Source]:
     import tomllib
 
     try:
@@ -429,29 +447,35 @@ def _from_file(path: str) -> tuple[dict[str, Value], Source]:
         raise BadConfig(f"{path}: {error}") from None
     found = {}
     for key, given in _flat(content):
-        if key.partition(".")[0] in SECTIONS:
-            if os.path.basename(path) == SHARED:
-                continue
-            raise BadConfig(f"{path}: {key} belongs in {SHARED}", "put it there; `tenure trust` allows it")
-        if key in _NOT_SHARED and os.path.basename(path) == SHARED:
-            hint = f"put it into TENURE_{key.upper()}, or .tenure/config.toml"
-            raise BadConfig(f"{path}: a shared file must not {_NOT_SHARED[key]}", hint)
-        setting = setting_of(key)
-        if setting is None:
-            from tenure.core.inputs import suggestion
-
-            known = [*SETTINGS, *(name.replace("NAME", key.split(".")[1]) for name in NAMED if key.count(".") == 2)]
-            raise BadConfig(
-                f"{path}: there is no setting {key!r}{suggestion(key, known)}", "`tenure config` lists them"
-            )
-        wanted = setting.type
-        fits = isinstance(given, wanted) or (wanted is float and isinstance(given, int) and not isinstance(given, bool))
-        if not fits:
-            raise BadConfig(f"{path}: {key} is {given!r}; it must be a {wanted.__name__}")
-        found[key] = Value(wanted(given), path)
+        if key.partition(".")[0] in SECTIONS and os.path.basename(path) == SHARED:
+            continue
+        try:
+            found[key] = Value(_checked(path, key, given), path)
+        except BadConfig as error:
+            _report(error, problems)
     from tenure.trust.risky_settings import section_of
 
     return found, Source(path, status, section_of(content))
+
+
+def _checked(path: str, key: str, given: Any) -> Any:
+    """The value of a setting in a file; BadConfig where the file must not have it, or not so."""
+    if key.partition(".")[0] in SECTIONS:
+        raise BadConfig(f"{path}: {key} belongs in {SHARED}", "put it there; `tenure trust` allows it")
+    if key in _NOT_SHARED and os.path.basename(path) == SHARED:
+        hint = f"put it into TENURE_{key.upper()}, or .tenure/config.toml"
+        raise BadConfig(f"{path}: a shared file must not {_NOT_SHARED[key]}", hint)
+    setting = setting_of(key)
+    if setting is None:
+        from tenure.core.inputs import suggestion
+
+        known = [*SETTINGS, *(name.replace("NAME", key.split(".")[1]) for name in NAMED if key.count(".") == 2)]
+        raise BadConfig(f"{path}: there is no setting {key!r}{suggestion(key, known)}", "`tenure config` lists them")
+    wanted = setting.type
+    fits = isinstance(given, wanted) or (wanted is float and isinstance(given, int) and not isinstance(given, bool))
+    if not fits:
+        raise BadConfig(f"{path}: {key} is {given!r}; it must be a {wanted.__name__}")
+    return wanted(given)
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

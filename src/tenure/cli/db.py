@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
 @options(arg("key", nargs="?", help="one setting (else all)"))
 def config(run: Run, given: Namespace) -> Answer:
-    """Show the settings, their values, and where each came from: default, a file, the environment, or a flag."""
+    """Show the settings, their values, and where each came from: default, a file, the environment, or a flag.
+
+    What is wrong in a file or variable is reported beside them.
+    """
+    from tenure.config import BadConfig, read_settings
+
+    problems: list[BadConfig] = []
+    run.settings = read_settings(run.folder, run.environ, {"project": given.project}, problems=problems)
+    for problem in problems:
+        run.warn(problem.message)
     if given.key is not None and given.key not in list(run.settings):  # `in` would read it
         from tenure.core.inputs import suggestion
 
@@ -40,7 +49,8 @@ def config(run: Run, given: Namespace) -> Answer:
     }
     if given.key is not None:
         return Answer(value, str(chosen[given.key].value))
-    return Answer(value, table([(key, _spelt(v.value), v.origin) for key, v in chosen.items()]))
+    text = table([(key, _spelt(v.value), v.origin) for key, v in chosen.items()])
+    return Answer(value, text, 11 if problems else 0)
 
 
 def _spelt(value: object) -> str | None:
@@ -78,6 +88,7 @@ def daemon(run: Run, given: Namespace) -> int:
     validating = validating_of(run, lambda text: say(text, sys.stderr))
     leader.start()
     validating.start()
+    say(f"tenure: coordinating {run.home.shown}; Ctrl-C or SIGTERM ends it", sys.stderr)
     ended.wait()
     validating.stop()
     leader.stop()

@@ -128,7 +128,21 @@ class Run:
 
     @property
     def project(self) -> str:
-        return str(self.setting("project"))
+        """The project that was named; else the only one of a store in which several could be."""
+        name = self.settings["project"]
+        if name.origin == "default" and "_only_project" not in vars(self):
+            self._only_project = None  # the client asks for the project too
+            self._only_project = self._find_only_project()
+        return self._only_project or str(name.value)
+
+    _only_project: str | None = None
+
+    def _find_only_project(self) -> str | None:
+        if self.settings["url"].value is None or self.verb == "init":
+            return None
+        with self.client_at(self.home.url) as client:
+            names = client.projects()
+        return names[0] if len(names) == 1 else None
 
     @cached_property
     def who(self) -> Who:
@@ -143,7 +157,8 @@ class Run:
         return self.client_at(self.home.url)
 
     def client_at(self, url: str, *, role: str | None = None, create: bool = False) -> NotingClient:
-        from tenure.cli.noted_client import NotingClient
+        from tenure.cli.noted_client import NotingClient, Patience
+        from tenure.config import without_password
 
         who, tables = self.who, None
         if self.setting("prices") or self.setting("tiers"):
@@ -154,7 +169,7 @@ class Run:
         return NotingClient(
             url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
             user=who.user, create=create, artifacts=self.artifacts, tables=tables, done=self.done,
-            allow_http=self._allows_http,
+            allow_http=self._allows_http, pause=Patience(without_password(url)),
         )  # fmt: skip
 
     @property
@@ -258,6 +273,12 @@ def verb_of(command: Callable[..., Command], text: str, *declared: Option, **fie
 
 
 class Parser(argparse.ArgumentParser):
+    def format_help(self) -> str:
+        from tenure.cli.examples import examples_of
+
+        self.epilog = examples_of(self.prog.removeprefix("tenure "))
+        return super().format_help()
+
     def error(self, message: str) -> NoReturn:
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message:
@@ -288,14 +309,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     before, rest = _leading(words)
-    if not rest or rest[0] in ("-h", "--help", "help", "-V", "--version"):
+    if not rest or rest[0] in ("-h", "--help", "help", "-V", "--version", "version"):
         from tenure.cli.verbs import general
 
         return general(rest)
     name, rest = _verb(rest)
     function = function_of(VERBS[name].where)
     parser = parser_of(name, function)
-    given = parser.parse_intermixed_args([*before, *rest])
+    given = parser.parse_intermixed_args([*before, *_joined(rest)])
     run = Run(given, name)
     try:
         answer = _answer(function, run, given)
@@ -365,6 +386,17 @@ def _leading(words: list[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at:]
 
 
+def _joined(words: list[str]) -> list[str]:
+    """`--order -priority` as `--order=-priority`: argparse would take the value for an option."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--order" and word.startswith("-"):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
 def _verb(words: list[str]) -> tuple[str, list[str]]:
     """The verb's full name, and the words after it; `plan check` is one verb of two words."""
     first = ALIASES.get(words[0], words[0])
@@ -396,6 +428,7 @@ def parser_of(name: str, function: Verb) -> Parser:
         prog=f"tenure {name}",
         description="\n".join(line.strip() for line in (function.__doc__ or VERBS[name].text).strip().splitlines()),
         formatter_class=_formatter,
+        epilog="\n",  # `format_help` replaces it: few commands print their help
         allow_abbrev=False,
     )
     for names, settings in getattr(function, "declared", ()):

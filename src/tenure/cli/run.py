@@ -180,4 +180,7 @@ def _answer(shared: Shared, chosen: Options, took: float) -> Answer:
         code = 130
     elif chosen.mode == ONCE and not shared.counts:
         code = 3
+    if not shared.counts and shared.fatal is None and not shared.terminated and not shared.stopping.is_set():
+        value["message"] = "no task was ready: the queue is empty, or all of it waits; `tenure ready` says why"
+        text = value["message"]
     return Answer(value, text, code)

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,8 @@ LARGEST_LOG = limits.HOOK_LOG_BYTES
 
 
 @options(
-    arg("--agents", metavar="NAMES", help="also set these up: claude,codex,gemini,opencode,copilot, or all, or none")
+    arg("--agents", metavar="NAMES", help="also set these up: claude,codex,gemini,opencode,copilot, or all, or none"),
+    arg("--force", action="store_true", help="in this very folder, even inside of a repository or another store's"),
 )
 def init(run: Run, given: Namespace) -> Answer:
     """Create a store in `.tenure`: in a git repository at its root, shared by all worktrees.
@@ -41,11 +43,12 @@ def init(run: Run, given: Namespace) -> Answer:
     url = run.setting("url")
     folder = None
     if url is None:
-        folder = new_store.make_folder(new_store.place_for(run.folder))
+        place = os.path.realpath(run.folder) if given.force else new_store.place_for(run.folder)
+        folder = new_store.make_folder(place)
         url = os.path.join(folder, DATABASE)
     is_new = not _is_there(run, url)
     if is_new and folder is not None:
-        if run.settings["project"].origin == "default":
+        if run.settings["project"].origin in ("default", *_other_projects(run, folder)):
             run.name_project(new_store.named_after(os.path.dirname(folder)))
         new_store.keep_project(folder, run.project)
     # The creator of a store owns it; in an existing one an agent stays an agent.
@@ -59,7 +62,30 @@ def init(run: Run, given: Namespace) -> Answer:
         return Answer(value, lambda: _welcome(value))
     done = _set_up(run, asked) if asked else Answer({"agents": []})
     value["setup"] = done.value
-    return Answer(value, lambda: _welcome(value) + "\n\n" + str(done.text), done.code)
+    return Answer(value, lambda: _welcome(value, _set_up_lines(done.value)), done.code)
+
+
+def _set_up_lines(value: dict[str, Any]) -> list[str]:
+    """What was set up for agents, in few lines: `setup --check` has all of it."""
+    if not value["agents"]:
+        return []
+    files = [file for file in value["files"] if file["what"] in ("made", "changed")]
+    lines = [f"Set up {', '.join(value['agents'])}: {len(files)} files written; `tenure setup --check` lists them."]
+    lines += [
+        f"  {file['path']}: {file.get('problem') or 'edited by hand, kept'}"
+        for file in value["files"]
+        if file.get("problem") or file.get("kept")
+    ]
+    needs = [f"  {gate['agent']}: {gate['text']}" for gate in value["gates"] if not gate["is_open"]]
+    return lines + (["Still needs you:", *needs] if needs else [])
+
+
+def _other_projects(run: Run, folder: str) -> list[str]:
+    """The name that `init` gave to the store of a folder above: not this one's."""
+    from tenure.config import PROJECT, find_folder
+
+    above = find_folder(os.path.dirname(os.path.dirname(folder)))
+    return [os.path.join(above, PROJECT)] if above else []
 
 
 def _is_there(run: Run, url: str) -> bool:
@@ -81,7 +107,7 @@ def _lacks_project(client: Client) -> bool:
     return False
 
 
-def _welcome(value: dict[str, Any]) -> str:
+def _welcome(value: dict[str, Any], more: Sequence[str] = ()) -> str:
     made = "Created" if value["made_store"] else "Already here:"
     also = " and created" if value["made_project"] and not value["made_store"] else ","
     lines = [f"{made} {value['store']}{also} project {value['project']}."]
@@ -89,7 +115,7 @@ def _welcome(value: dict[str, Any]) -> str:
     if found:
         names = ", ".join(f"{name} ({why})" for name, why in found.items())
         lines += [f"Agents found: {names}.", f"  tenure setup {' '.join(found)}   shows them how to use it"]
-    lines += ['Next:\n  tenure add "a first task"', "  tenure claim", '  tenure done -s "what you did"']
+    lines += [*more, 'Next:\n  tenure add "a first task"', "  tenure claim", '  tenure done -s "what you did"']
     return "\n".join(lines)
 
 

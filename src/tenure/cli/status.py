@@ -18,6 +18,7 @@ from tenure.cli.text_format import (
     in_words,
     lasting,
     moment,
+    money,
     plain,
     shorten,
     style,
@@ -216,7 +217,7 @@ def paid(usage: Mapping[str, Any] | None) -> str:
         return ""
     said: list[str] = []
     if usage.get("cost_usd") is not None:
-        said.append(f"${usage['cost_usd']}" + (f" ({usage['unpriced']} unpriced)" if usage.get("unpriced") else ""))
+        said.append(money(usage["cost_usd"]) + (f" ({usage['unpriced']} unpriced)" if usage.get("unpriced") else ""))
     read = sum(usage.get(name, 0) for name in ("fresh", "cached", "written"))
     if read or usage.get("output"):
         from_cache = f" ({thousands(usage['cached'])} from cache)" if usage.get("cached") else ""
@@ -247,7 +248,7 @@ def _cost(row: Mapping[str, Any]) -> str | None:
     """Marked with ≈ where part of it is computed from the price table."""
     if row["cost_usd"] is None:
         return None
-    return f"{'≈ ' if row.get('computed_usd') else ''}${row['cost_usd']}"
+    return f"{'≈ ' if row.get('computed_usd') else ''}{money(row['cost_usd'])}"
 
 
 def _spent(spent: Sequence[Mapping[str, Any]], by: str) -> str:

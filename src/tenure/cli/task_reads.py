@@ -15,11 +15,14 @@ from tenure.cli.status import paid, stops, tally
 from tenure.cli.text_format import (
     MARKS,
     NOTHING,
+    ago,
     clock,
     counted,
+    day,
     in_words,
     lasting,
     moment,
+    money,
     plain,
     shorten,
     style,
@@ -34,14 +37,15 @@ TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
 
 
 def listed(tasks: Iterable[dict[str, Any]]) -> str:
+    name = "ref" if sys.stdout.isatty() else "key"  # short for people, whole in a pipe
     rows = [
         (
-            task["key"], style(task["state"], MARKS[task["state"]].colour), task["tier"], task.get("agent"),
-            shorten(task["title"], TITLE),
+            task[name], style(in_words(task["state"]), MARKS[task["state"]].colour), task["tier"], task.get("agent"),
+            plain(task["title"]),
         )
         for task in tasks
     ]  # fmt: skip
-    return table(rows, ("key", "state", "priority", "agent", "title")) or "no tasks"
+    return table(rows, ("task", "state", "priority", "agent", "title")) or "no tasks"
 
 
 @options(
@@ -65,7 +69,7 @@ def _nothing_ready(run: Run) -> str:
 
 
 FILTERS = (
-    arg("-s", "--state", action="append", metavar="STATE", help="in this state (may be repeated)"),
+    arg("-s", "--state", "--status", action="append", metavar="STATE", help="in this state (may be repeated)"),
     arg("-t", "--tag", metavar="TAG", help="with this tag"),
     arg("--track", metavar="CODE", help="of this track"),
     arg("--type", metavar="NAME", help="of this type"),
@@ -185,6 +189,35 @@ def explained(said: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+@options(arg("-n", "--limit", type=int, default=50, metavar="N", help="at most N (50)"))
+def todo(run: Run, given: Namespace) -> Answer:
+    """List everything that waits for a person: questions, reviews, dead letters, budgets, lost claims.
+
+    The longest wait comes first, with the commands that end it.
+    """
+    now = run.client.now()
+    return shown(run.client.todo(given.limit), lambda found: _todo_text(found, now))
+
+
+def _todo_text(found: list[dict[str, Any]], now: int) -> str:
+    lines = []
+    for one in found:
+        behind = f", {counted(one['blocks'], 'task')} behind it" if one["blocks"] else ""
+        by = f" by {plain(one['by'])}" if one.get("by") else ""
+        head = f"{style(one['what'], 'bold')}  {one['ref']}  {shorten(one['title'], TITLE)}"
+        lines += [head, f"  {ago(one['since'], now)}{by}{behind}: {shorten(one['text'], 90)}"]
+        lines += ["  " + " | ".join(_remedy(verb, one["ref"]) for verb in one["do"])]
+    return "\n".join(lines) or "nothing waits for a person"
+
+
+def _remedy(verb: str, ref: str) -> str:
+    if verb == "budget set":
+        return "tenure budget set --usd AMOUNT"
+    noun, _, option = verb.partition(" ")
+    more = {"answer": ' "…"', "reject": ' -m "…"'}.get(noun, f" {option}" if option else "")
+    return f"tenure {noun} {ref}{more}"
+
+
 @options(arg("--resolved", action="store_true", help="also reviewed ones"))
 def dlq(run: Run, given: Namespace) -> Answer:
     """List dead letters: tasks that ran out of attempts and wait for a person (`retry`, `edit`, `adopt`, `cancel`)."""
@@ -196,10 +229,10 @@ def _letters(letters: list[dict[str, Any]]) -> str:
     for letter in letters:
         poison = ", at least two agents failed it" if letter["poison_pill"] else ""
         cost = f", {paid(letter['usage'])}" if letter["usage"] else ""
-        lines += [f"{letter['key']}  since {clock(letter['dead_lettered_at'])}{poison}{cost}"]
+        lines += [f"{letter['key']}  since {moment(letter['dead_lettered_at'])}{poison}{cost}"]
         for failure in letter["history"]:
             took = f" after {lasting(failure['duration'])}" if failure.get("duration") else ""
-            took += f" and ${failure['usage']['cost_usd']}" if (failure["usage"] or {}).get("cost_usd") else ""
+            took += f" and {money(failure['usage']['cost_usd'])}" if (failure["usage"] or {}).get("cost_usd") else ""
             error = shorten(str(failure.get("error") or ""), TITLE)
             lines += [f"  attempt {failure['attempt']}: {failure['agent']}, {failure['error_class']}{took}: {error}"]
     return "\n".join(lines) or "no dead letters"
@@ -267,15 +300,19 @@ def _row(claim: Mapping[str, Any], now: int) -> tuple[object, ...]:
     reason = claim["release_reason"]
     ended = style(reason, HOW.get(reason, "dim")) if reason else style("holds it", "yellow")
     return (
-        claim["generation"], shorten(claim["agent"], 20), shorten(claim["session"], 24), _held(claim, now), ended,
+        claim["generation"], shorten(_who(claim), 28), shorten(claim["session"], 24), _held(claim, now), ended,
         _fate(claim), claim["work_product_ref"],
     )  # fmt: skip
+
+
+def _who(claim: Mapping[str, Any]) -> str:
+    return f"{claim['agent']} ({claim['user']})" if claim.get("user") else str(claim["agent"])
 
 
 def _held(claim: Mapping[str, Any], now: int) -> str:
     began, ended = claim["acquired_at"], claim["released_at"]
     until = clock(ended) if ended is not None else "…"
-    return f"{moment(began, now)} – {until} ({lasting(((now if ended is None else ended) - began) / 1e6)})"
+    return f"{day(began)} {clock(began)} – {until} ({lasting(((now if ended is None else ended) - began) / 1e6)})"
 
 
 def _fate(claim: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ SECOND = 1_000_000
 plain = one_line
 lasting = instants.lasting
 NOTHING = "–"
+NARROWEST = 12  # columns; a narrower last column says nothing
 
 _CODES = {
     "bold": 1, "dim": 2, "underline": 4, "reverse": 7,
@@ -78,9 +79,34 @@ def table(rows: Iterable[Sequence[object]], headers: Sequence[str] = (), *, inde
     if headers:
         cells.insert(0, [style(header, "dim") for header in headers])
     widths = [max(width_of(row[n]) for row in cells) for n in range(len(cells[0]))]
+    _fit(cells, widths, len(indent))
     return "\n".join(
         (indent + "  ".join(_padded(cell, widths[n], right[n]) for n, cell in enumerate(row))).rstrip() for row in cells
     )
+
+
+def _fit(cells: list[list[str]], widths: list[int], indent: int) -> None:
+    """Cut the last column to what a terminal has left; a pipe gets all of it."""
+    room = terminal_width()
+    if room is None or isinstance(cells[-1][-1], str) is False:
+        return
+    left = room - indent - sum(widths[:-1]) - 2 * (len(widths) - 1)
+    if left >= widths[-1] or left < NARROWEST:
+        return
+    for row in cells:
+        if width_of(row[-1]) > left and "\x1b" not in row[-1]:
+            row[-1] = shorten(row[-1], left)
+    widths[-1] = left
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal; None where stdout is not one."""
+    if not sys.stdout.isatty():
+        return None
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except OSError:
+        return None
 
 
 Columns = Mapping[str, str | Callable[[Any], object]]  # header → a key of the row, or a function of it
@@ -127,6 +153,20 @@ def moment(instant: int | None, now: int | None = None) -> str:
         return NOTHING
     then, today = time.localtime(instant / SECOND), time.localtime(None if now is None else now / SECOND)
     return time.strftime("%H:%M:%S" if then[:3] == today[:3] else "%Y-%m-%d %H:%M:%S", then)
+
+
+def day(instant: int) -> str:
+    """The local date, as 2026-03-01."""
+    return time.strftime("%Y-%m-%d", time.localtime(instant / SECOND))
+
+
+def money(amount: str | float | None) -> str:
+    """Dollars with two digits: `$1.20`, `-$0.50`, `<$0.01`; a dash for none. `--json` has the exact amount."""
+    if amount is None:
+        return NOTHING
+    value = float(amount)
+    sign, value = ("-" if value < 0 else ""), abs(value)
+    return f"{sign}<$0.01" if 0 < value < 0.005 else f"{sign}${value:,.2f}"
 
 
 def counted(count: int, word: str, plural: str | None = None) -> str:
