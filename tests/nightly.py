@@ -73,6 +73,7 @@ def steps() -> list[Step]:
     found = [
         Step("tests", "all tests, with coverage", partial(x, "coverage", "--shuffle", TODAY)),
         Step("agents", "all agent CLIs", partial(x, "test", "agents")),
+        Step("docs", "the documentation as a site", partial(x, "docs", "--site")),
         Step("mutants", "every mutant", partial(x, "mutants", "--jobs", "2")),
     ]
     for name, options in HARNESSES.items():

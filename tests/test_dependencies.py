@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -37,6 +39,22 @@ def test_a_dependency_before_its_first_release_has_an_upper_bound() -> None:
         if version.startswith("0."):
             assert any(part.operator == "<" for part in requirement.specifier), requirement
         assert requirement.specifier.contains(version), requirement
+
+
+def test_what_serve_imports_is_part_of_a_plain_install() -> None:
+    """`pip install tenure && tenure serve` works without an extra."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    plain = {Requirement(line).name.replace("-", "_") for line in project["dependencies"]} | {"jwt"}
+    found = set()
+    for file in (ROOT / "src" / "tenure" / "server").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {name.name.partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module.partition(".")[0])
+    others = found - set(sys.stdlib_module_names) - {"tenure"}
+    assert {"starlette", "uvicorn"} & others
+    assert others <= plain, others - plain
 
 
 def test_the_installer_takes_nothing_without_its_hash() -> None:

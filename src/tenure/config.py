@@ -65,6 +65,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "hooks.keep_working": Setting(bool, False, "the hook asks an agent that stops while it holds a task to continue"),
     "run.agent": Setting(str, None, "the agent that `tenure run` starts without --agent"),
+    "run.route": Setting(bool, False, "whether `tenure run` starts agents with the model that a claim recommends"),
     "run.timeout": Setting(float, limits.RUN_TIMEOUT, "seconds after which `tenure run` ends an agent's process"),
     "serve.host": Setting(str, "127.0.0.1", "the address that `tenure serve` listens on"),
     "serve.port": Setting(int, 7420, "its port"),
@@ -338,7 +339,7 @@ def check_store(home: Home, environ: Mapping[str, str]) -> None:
 
 
 # The record of `tenure trust` for a store that somebody else made.
-STORE_SECTION = {"store": "its keys sign in at `serve`, its tasks go to the agents of `run`"}
+STORE_SECTION = {"store": "its keys sign in at `serve`, its tasks go to the agents of `run` and `mcp`"}
 
 
 def find_home(start: str, settings: Settings) -> Home:

@@ -290,10 +290,13 @@ def test_tenure_is_started_by_name_where_that_lasts(tmp_path: Path, monkeypatch:
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     path = str(program.parent)
-    assert start_command({"PATH": path}) == ("tenure",)
-    assert start_command({"PATH": "/nowhere"}) == (sys.executable, "-m", "tenure")
+    for environ in ({"PATH": path}, {"PATH": "/nowhere"}, {"PATH": path, "VIRTUAL_ENV": str(tmp_path)}):
+        assert start_command(environ) == ("tenure",)  # in a repository, whose files others read too
+    assert start_command({"PATH": path}, is_global=True) == ("tenure",)
+    here = (sys.executable, "-m", "tenure")
+    assert start_command({"PATH": "/nowhere"}, is_global=True) == here
     # An active virtual environment's folder leaves the PATH with it.
-    assert start_command({"PATH": path, "VIRTUAL_ENV": str(tmp_path)}) == (sys.executable, "-m", "tenure")
+    assert start_command({"PATH": path, "VIRTUAL_ENV": str(tmp_path)}, is_global=True) == here
 
 
 def test_copilot_has_its_own_hooks_only_without_those_of_claude(place: SetupTarget) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tenure.cli.task_reads import _landings
 from tests.cli.conftest import Tenure
 from tests.cli.shop import LEASE, Shop, busy_shop, just_now
 from tests.cli.terminal import Terminal
@@ -77,3 +78,10 @@ def test_a_narrow_terminal_gets_a_narrow_timeline(bare: Tenure, shop: Shop) -> N
     with Terminal(words, environ=bare.environ, columns=160) as wide:
         assert wide.ended() == 0
     assert "wp-B-001" in wide.text
+
+
+def test_a_landing_is_called_done_only_where_its_claim_was_accepted() -> None:
+    landings = [{"branch": "main", "new": "b" * 40}, {"branch": "main", "new": "a" * 40}]  # newest first
+    lines = {reason: _landings({"landings": landings, "release_reason": reason}) for reason in ("COMPLETED", "EXPIRED")}
+    assert lines["COMPLETED"] == ["└ began to land aaaaaaaaaaaa on main", "└ landed bbbbbbbbbbbb on main"]
+    assert lines["EXPIRED"] == ["└ began to land aaaaaaaaaaaa on main", "└ began to land bbbbbbbbbbbb on main"]

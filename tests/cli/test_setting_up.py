@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -278,15 +279,16 @@ def test_set_up_without_a_store_or_an_agent_says_what_to_do(bare: Tenure) -> Non
     assert bare("setup", "claude", "--check", "--remove").code == 2
 
 
-def test_files_that_name_this_machines_interpreter_are_told(repository: Tenure) -> None:
+def test_files_of_a_repository_name_tenure_and_setup_says_where_it_is_missing(repository: Tenure) -> None:
     repository("init")
     said = repository.process("setup", "codex", PATH="/usr/bin:/bin")
-    assert "is not on your PATH: the files name" in said.out
+    assert "put `tenure` on the PATH" in said.out
+    assert sys.executable not in (repository.folder / ".codex/hooks.json").read_text()
     program = repository.folder.parent / "tenure"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     said = repository.process("setup", "codex", PATH=f"{program.parent}:/usr/bin:/bin")
-    assert "is not on your PATH" not in said.out
+    assert "put `tenure` on the PATH" not in said.out
     assert json.loads((repository.folder / ".codex/hooks.json").read_text())["hooks"]["Stop"][0]["hooks"][0][
         "command"
     ].startswith("tenure hook")

@@ -54,6 +54,13 @@ TRUST = (
         f"{TEST_UNTRUSTED}::test_ones_own_settings_count_without_a_word",
     ),
     Mutant(
+        "trust: tasks of a cloned store go to an agent over MCP",
+        "mcp/callers.py",
+        "check_store(home, self.options.environ)",
+        "pass",
+        "tests/mcp/test_bad_input.py::test_the_tasks_of_a_store_that_came_with_a_repository_are_not_given_to_an_agent",
+    ),
+    Mutant(
         "trust: a cloned store is served",
         "config.py",
         "    if why is not None:\n        from tenure.trust.grants import Trusted\n",

@@ -100,7 +100,8 @@ def work(agent: Agent, held: list[str], over: Event) -> None:
         elif how == "release":
             agent.client.release(receipt)
         else:
-            agent.client.renew(receipt, LEASE)
+            for one in (receipt, *held):  # the rush may have left it more than one
+                agent.client.renew(one, LEASE)
             agent.save()
             os.kill(os.getpid(), signal.SIGKILL)
     for receipt in held:

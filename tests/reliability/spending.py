@@ -72,7 +72,7 @@ class Proof:
         kept = {k: v for k, v in os.environ.items() if k not in identity and not k.startswith("TENURE_")}
         self.environ = {
             **kept, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder), "USER": "ann",
-            "NO_COLOR": "1", "PROOF_MARK": self.mark, "TENURE_PROJECT": PROJECT,
+            "NO_COLOR": "1", "PROOF_MARK": self.mark, "TENURE_PROJECT": PROJECT, "TENURE_RUN_ROUTE": "true",
         }  # fmt: skip
         self.plan = make_plan(tasks, random.Random(seed))
         self.keys: dict[str, str] = {}  # by a task's name in the plan

@@ -86,7 +86,7 @@ def test_a_result_that_the_agent_handed_in_itself_is_not_handed_in_twice(stage: 
 
     assert stage.lineage(key) == [(1, "COMPLETED", True)]
     assert [r["summary"] for r in stage.client.results(key)] == ["did it myself"]
-    assert "submitted by the agent itself" in log
+    assert "submitted with its receipt while the agent ran" in log
     assert "1 completed" in log
 
 

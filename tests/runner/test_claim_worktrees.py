@@ -54,6 +54,36 @@ def test_what_lands_is_there_for_the_next_task(stage: Stage) -> None:
     assert list((stage.home / "worktrees").iterdir()) == []
 
 
+def test_several_agents_get_worktrees_and_land_without_being_asked(stage: Stage) -> None:
+    first = stage.add("First")
+    second = stage.add("Second", after=[first])
+    stage.do(first, writes={"first.txt": "1\n"})
+    stage.do(second, writes={"second.txt": "2\n"})
+    stage.go()
+
+    said = stage.run("--until-empty", "-n", "2").ends()
+
+    assert "2 agents, a git worktree for each task, landed on main" in said
+    assert (stage.folder / "first.txt").read_text() == "1\n"
+    environ = json.loads((stage.control / "environ" / second).read_text())
+    assert Path(environ["CWD"]).parent == stage.home / "worktrees"
+    assert stage.client.show(second)["landings"][0]["branch"] == "main"
+
+
+def test_shared_keeps_several_agents_in_one_checkout_and_says_so(stage: Stage) -> None:
+    key = stage.add("First")
+    stage.go()
+    said = stage.run("--until-empty", "-n", "2", "--shared").ends()
+    assert f"2 agents, all in {stage.folder}" in said
+    assert json.loads((stage.control / "environ" / key).read_text())["CWD"] == str(stage.folder)
+
+
+def test_several_agents_with_nothing_to_land_on_are_refused(stage: Stage) -> None:
+    stage.git("checkout", "-q", "--detach")
+    said = stage.run("--until-empty", "-n", "2").ends(2)
+    assert "name one with --onto, or give --shared" in said
+
+
 def test_a_task_without_commits_only_hands_in_its_words(stage: Stage) -> None:
     key = stage.add("Think")
     stage.go()

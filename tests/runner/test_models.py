@@ -46,8 +46,30 @@ def test_each_task_gets_its_model(stage: Stage, claude: dict[str, str]) -> None:
     stage.add("feature")
     stage.add("design", constraints={"complexity": 9})
     stage.add("named", constraints={"model_preferences": ["gpt-5", "claude-opus-4-6"]})
-    stage.run("--until-empty", agent="claude", **claude).ends()
+    stage.run("--until-empty", "--route", agent="claude", **claude).ends()
     assert starts(claude) == [("haiku", "small"), ("sonnet", "middle"), ("opus", "top"), ("claude-opus-4-6", "top")]
+
+
+def test_the_agents_own_setting_counts_unless_routing_is_asked_for(stage: Stage, claude: dict[str, str]) -> None:
+    stage.add("stub", type="boilerplate")
+    stage.add("named", constraints={"model_preferences": ["claude-opus-4-6"]})
+    stage.run("--until-empty", agent="claude", **claude).ends()
+    assert [model for model, _ in starts(claude)] == [None, "claude-opus-4-6"]
+    stage.add("stub", type="boilerplate")
+    stage.run("--until-empty", agent="claude", TENURE_RUN_ROUTE="true", **claude).ends()
+    assert starts(claude)[-1] == ("haiku", "small")
+
+
+def test_an_agent_that_did_nothing_has_not_completed_its_task(stage: Stage, claude: dict[str, str]) -> None:
+    """Exit code 0, no message, no tokens: as some end when they do not know their model."""
+    program = Path(claude["PATH"].partition(":")[0], "codex")
+    program.write_text('#!/bin/sh\ncat > /dev/null\necho \'{"type":"thread.started","thread_id":"1"}\'\n')
+    program.chmod(0o755)
+    stage.add("stub")
+    said = stage.run("--once", agent="codex", **claude).ends()
+    assert "failed (environment): codex ended without a message" in said
+    (task,) = stage.client.tasks()
+    assert (task["state"], task["attempts"]) == ("ready", 0)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +80,13 @@ def test_a_person_has_the_last_word(
     stage: Stage, claude: dict[str, str], words: tuple[str, ...], agent: str, model: str
 ) -> None:
     stage.add("stub", type="boilerplate")
-    stage.run("--until-empty", *words, agent=agent, **claude).ends()
+    stage.run("--until-empty", "--route", *words, agent=agent, **claude).ends()
     assert [found for found, _ in starts(claude)] == [model]
 
 
 def test_a_model_in_the_agents_own_variable_is_a_persons_word(stage: Stage, claude: dict[str, str]) -> None:
     stage.add("stub", type="boilerplate")
-    stage.run("--until-empty", agent="claude", ANTHROPIC_MODEL="claude-sonnet-4-5", **claude).ends()
+    stage.run("--until-empty", "--route", agent="claude", ANTHROPIC_MODEL="claude-sonnet-4-5", **claude).ends()
     assert [found for found, _ in starts(claude)] == [None]
 
 
@@ -72,7 +94,7 @@ def test_an_agent_that_lacks_a_model_chooses_its_own_from_then_on(stage: Stage, 
     """What the account does not have must not keep the runner from its work."""
     for n in range(3):
         stage.add(f"stub {n}", type="boilerplate")
-    runs = stage.run("--max-tasks", 3, agent="claude", **claude | {"FAKE_LACKS": "haiku"})
+    runs = stage.run("--max-tasks", 3, "--route", agent="claude", **claude | {"FAKE_LACKS": "haiku"})
     said = runs.ends()
     assert "claude does not know haiku" in said
     assert [found for found, _ in starts(claude)] == ["haiku", None, None]

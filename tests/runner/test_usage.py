@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,13 @@ def test_a_runner_that_ends_for_want_of_money_says_so(stage: Stage, words: tuple
     assert "an admin can raise it by $0.04" in said
 
 
-def test_costs_from_the_price_table_are_shown_as_estimates(stage: Stage) -> None:
+@pytest.mark.parametrize("words", [(), ("--land",)])
+def test_costs_from_the_price_table_are_shown_as_estimates(stage: Stage, words: tuple[str, ...]) -> None:
+    stage.repository()
     key = stage.add("Counted")
     usage = {"model": "gpt-6.1-terra", "fresh": 1_000_000, "output": 100_000}
-    stage.do(says=[json.dumps({"result": 1, "usage": usage})])
+    stage.do(says=[json.dumps({"result": 1, "usage": usage})], writes={"made.txt": "by KEY\n"})
     stage.go()
-    assert f"{key}: completed after 0 s, ≈ $1.50" in stage.run("--once").ends()
+    said = stage.run("--once", *words).ends()
+    assert re.search(rf"{key}: completed after \d s, ≈ \$1.50", said), said
+    assert bool(stage.client.show(key).get("landings")) == bool(words)

@@ -17,6 +17,7 @@ from tenure.stores.sql.migrations import read_migrations
 from tenure.stores.sql.statements import table_of
 from tenure.stores.sqlite import Sqlite, schema, store_file
 from tenure.stores.sqlite.transaction import DIALECT
+from tenure.testing.clock import FakeClock
 from tenure.testing.samples import row_of
 from tenure.testing.suites.store_setting import add, stored
 from tests.docs import sqlite_schema
@@ -102,7 +103,7 @@ def test_published_migrations_are_never_edited() -> None:
 
 
 def test_the_snapshot_is_what_the_migrations_make() -> None:
-    assert store_file.snapshot() == sqlite_schema.page(), "run ./x docs schema.sql"
+    assert store_file.STATISTICS.join(store_file.snapshot()) == sqlite_schema.page(), "run ./x docs schema.sql"
 
 
 def test_the_unique_indexes_are_the_contracts() -> None:
@@ -129,6 +130,24 @@ def test_a_fresh_schema_equals_a_migrated_one(
         Sqlite(str(old)).close()
         assert _shell(old, store_file.MASTER) == _shell(path, store_file.MASTER)
         assert _shell(old, store_file.STEPS) == _shell(path, store_file.STEPS)
+
+
+def test_a_file_made_from_the_snapshot_equals_one_that_the_migrations_made(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock()
+    Sqlite(str(path), clock=clock).close()
+    step_by_step = tmp_path / "steps.db"
+    with monkeypatch.context() as without:
+        without.setattr(schema, "snapshot", lambda: ("", ""))
+        Sqlite(str(step_by_step), clock=clock).close()
+    assert _shell(path, store_file.MASTER) == _shell(step_by_step, store_file.MASTER)
+    kept = [name for kind, name, _, _ in _shell(path, store_file.MASTER) if kind == "table" and name != "meta"]
+    for table in kept:
+        ordered = f"SELECT * FROM {table} ORDER BY 1, 2, 3"
+        assert _shell(path, ordered) == _shell(step_by_step, ordered), table
+    meta = "SELECT schema, boot, clock_offset, ahead_at, ahead_uptime FROM meta"
+    assert _shell(path, meta) == _shell(step_by_step, meta)
 
 
 def test_a_newer_version_upgrades_after_a_backup(path: Path, request: pytest.FixtureRequest) -> None:

@@ -32,6 +32,7 @@ AT_MOST = limits.RUN_AGENTS
         help="claude, codex, gemini, opencode, copilot (words behind it are passed on), or any command"),
     arg("--name", metavar="NAME", help="the agents' names: NAME-1, NAME-2, … (else from the program)"),
     arg("--model", metavar="NAME", help="the model to use (else the task's or the agent's)"),
+    arg("--route", action="store_true", help="use the model that each claim recommends (run.route)"),
     arg("--once", action="store_true", help="one task each, if there is one; then end"),
     arg("--until-empty", action="store_true", help="end when no task can become ready any more"),
     arg("--max-tasks", type=int, metavar="N", help="end after N tasks in all"),
@@ -39,7 +40,9 @@ AT_MOST = limits.RUN_AGENTS
     arg("--lease", type=seconds, default=300.0, metavar="SECONDS", help="the lease of a claim (300)"),
     arg("--grace", type=seconds, default=5.0, metavar="SECONDS", help="time between SIGTERM and SIGKILL (5)"),
     arg("--worktree", action="store_true", help="run each claim in its own git worktree and branch"),
-    arg("--land", action="store_true", help="merge the work into its branch, then submit (implies --worktree)"),
+    arg("--land", action="store_true",
+        help="merge the work into its branch, then submit (implies --worktree; the default of -n 2 and more in git)"),
+    arg("--shared", action="store_true", help="let several agents work in this one checkout"),
     arg("--onto", metavar="BRANCH", help="begin from and land on this branch (else the one that is checked out)"),
     arg("--bwrap", action="store_true", help="run in a process namespace: nothing an agent starts outlives it"),
     arg("--prompt", type=contents, default="", metavar="TEXT", help="added to every prompt: text, or @FILE"),
@@ -57,6 +60,11 @@ def run(run: Run, given: Namespace) -> Answer | int:
     began = time.monotonic()
     chosen = _options(run, given)
     client, say = run.client_at(run.home.url), _printer(run.is_json)
+    if chosen.slots > 1:
+        where = (
+            f"a git worktree for each task, landed on {chosen.onto}" if chosen.land else "a git worktree for each task"
+        )
+        say(f"{chosen.slots} agents, " + (where if chosen.worktree else f"all in {run.folder}"))
     runner = Runner(client, chosen, say)
     leader = None if client.is_remote else _leader(run, client, say)
     before = {
@@ -85,6 +93,7 @@ def _leader(run: Run, client: Client, say: Callable[[str], None]) -> LeaderProce
 
 def _options(run: Run, given: Namespace) -> Options:
     from tenure.agents.runner.clis import cli_for
+    from tenure.agents.runner.clis.cli import GENERIC
     from tenure.agents.runner.shared import FOREVER, ONCE, UNTIL_EMPTY, Options
 
     if not 1 <= given.n <= AT_MOST:
@@ -98,21 +107,56 @@ def _options(run: Run, given: Namespace) -> Options:
     timeout = given.timeout if given.timeout is not None else run.setting("run.timeout")
     if timeout <= 0 or given.grace < 0:
         raise Usage("--timeout and --grace must be greater than zero")
-    if given.onto and not (given.worktree or given.land):
-        raise Usage("--onto needs a worktree", "give --worktree or --land with it")
-    if given.worktree or given.land:
-        from tenure.agents.runner.claim_worktree import check
-
-        check(run.folder)
+    worktree, land, onto = _checkouts(run, given)
     most = given.max_tasks if not given.once else min(given.n, given.max_tasks or given.n)
     return Options(
-        cli=cli, program=program, name=given.name or _name(program if cli.type == "generic" else cli.type),
+        cli=cli, program=program, name=given.name or _name(program if cli.type == GENERIC else cli.type),
         home=run.own_home, project=run.project, folder=run.folder, environ=run.environ,
-        slots=min(given.n, most or given.n), extra=extra, model=given.model, filters=filters_of(given),
+        slots=min(given.n, most or given.n), extra=extra, model=given.model, route=given.route or bool(run.setting("run.route")),
+        filters=filters_of(given),
         mode=ONCE if given.once else UNTIL_EMPTY if given.until_empty else FOREVER, most_tasks=most, timeout=timeout,
         lease=given.lease, grace=given.grace, bwrap=_bwrap(run) if given.bwrap else None, prompt=given.prompt,
-        worktree=given.worktree or given.land, land=given.land, onto=given.onto,
+        worktree=worktree, land=land, onto=onto,
     )  # fmt: skip
+
+
+def _checkouts(run: Run, given: Namespace) -> tuple[bool, bool, str | None]:
+    """Whether each claim gets a worktree, whether it is landed, and onto which branch.
+
+    Two agents in one checkout overwrite each other's files. So in a repository with commits several agents get a worktree
+    for each claim, landed onto the branch that is checked out now, unless the user says otherwise.
+    """
+    from tenure.agents import git
+    from tenure.agents.runner.claim_worktree import check
+
+    if given.shared and (given.worktree or given.land or given.onto):
+        raise Usage("--shared excludes --worktree, --land and --onto", "give one of them")
+    if given.worktree or given.land:
+        check(run.folder)
+        return True, given.land, given.onto
+    if given.shared or given.n < 2 or not _in_repository(run.folder):
+        if given.onto:
+            raise Usage("--onto needs a worktree", "give --worktree or --land with it")
+        return False, False, None
+    if git.commit_id(run.folder, "HEAD") is None:
+        raise Usage(
+            "several agents get a git worktree each, and this repository has no commit yet",
+            "create the first commit, or give --shared to let them work in this one checkout",
+        )
+    onto = given.onto or git.branch_here(run.folder)
+    if onto is None:
+        raise Usage("no branch is checked out here to land on", "name one with --onto, or give --shared")
+    return True, True, onto
+
+
+def _in_repository(folder: str) -> bool:
+    from tenure.agents import git
+
+    try:
+        git.find(folder)
+    except git.NoRepository:
+        return False
+    return True
 
 
 def _agent(run: Run, given: Namespace) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     arg("--port", type=int, metavar="N", help="on which port (7420)"),
     arg("--tls-cert", metavar="FILE", help="the certificate, for HTTPS"),
     arg("--tls-key", metavar="FILE", help="its private key"),
+    arg("--open", action="store_true", help="open the dashboard in your browser"),
     arg("--store-wait", type=float, metavar="SECONDS", help="how long to wait for an unavailable PostgreSQL (300)"),
 )
 def serve(run: Run, given: Namespace) -> int:
@@ -43,7 +44,7 @@ def serve(run: Run, given: Namespace) -> int:
     flags = {f"serve.{name}": getattr(given, name) for name in ("host", "port", "tls_cert", "tls_key", "store_wait")}
     settings = read_settings(run.folder, run.environ, {"project": given.project, **flags})
     return serve_(
-        _client(run, settings).engine, settings, lambda url, link: _say(run, url, link),
+        _client(run, settings).engine, settings, lambda url, link: _announce(run, url, link, opens=given.open),
         {"/mcp": lambda assembly: _mcp(assembly, settings)},
         [lambda info: validating_of(run, lambda text: info(text, part="validating"))],
         place_of(run),
@@ -67,10 +68,15 @@ def _client(run: Run, settings: Mapping[str, Value]) -> Client:
         log.close()
 
 
-def _say(run: Run, url: str, link: str | None) -> None:
+def _announce(run: Run, url: str, link: str | None, *, opens: bool) -> None:
     say(f"serving {run.own_home.shown} on {url}")
     if link is not None and run.is_terminal:  # not into a log, which others may read
         say(f"dashboard: {link}")
+    if opens:
+        import webbrowser
+
+        if not webbrowser.open(link or url):
+            say("no browser could be opened; use the address above")
 
 
 def _mcp(assembly: Assembly, settings: Mapping[str, Value]) -> McpApp:

@@ -170,7 +170,8 @@ def _place(run: Run, is_global: bool) -> SetupTarget:
     from tenure.agents.recipes.recipe import SetupTarget
 
     home = run.environ.get("HOME") or os.path.expanduser("~")
-    return SetupTarget(home if is_global else _root(run), home, is_global, start_command(run.environ), run.environ)
+    start = start_command(run.environ, is_global=is_global)
+    return SetupTarget(home if is_global else _root(run), home, is_global, start, run.environ)
 
 
 def _memory_file(run: Run, is_global: bool) -> str:
@@ -199,9 +200,13 @@ def _check(run: Run, asked: list[str] | None, is_global: bool) -> Answer:
 
 def _gates(place: SetupTarget, names: list[str]) -> list[dict[str, Any]]:
     """The confirmations that these agents need from a person."""
-    from tenure.agents.recipes import by_name
+    from tenure.agents.recipes import by_name, is_on_path
 
-    return [{"agent": name, **gate._asdict()} for name in names for gate in by_name(name).gates(place)]
+    gates = [{"agent": name, **gate._asdict()} for name in names for gate in by_name(name).gates(place)]
+    if names and not place.is_global and not is_on_path(place.environ):
+        text = "put `tenure` on the PATH, as `uv tool install tenure` does: the files name it"
+        gates.append({"agent": "all", "text": text, "is_open": False})
+    return gates
 
 
 def _standing_text(standings: list[Standing], gates: list[dict[str, Any]], root: str) -> str:
@@ -258,7 +263,7 @@ def _set_up(
     if standings:
         text += ["", _standing_text(standings, gates, place.root)]
         if len(place.command) > 1:
-            text += ["", f"`tenure` is not on your PATH: the files name {place.command[0]}, which others may not have."]
+            text += ["", f"`tenure` is not on your PATH: the files name {place.command[0]}."]
     return Answer(value, "\n".join(text), 8 if any(c.problem for c in changes) else 0)
 
 

@@ -337,6 +337,17 @@ def verdict_line(verdict: Mapping[str, Any]) -> str:
     return f"{said}: {shorten(why, 90)}" if why else said
 
 
+def _landings(claim: Mapping[str, Any]) -> list[str]:
+    """A landing is recorded before its branch moves: that it moved is certain of the last ones of an accepted claim."""
+    last = {landing["branch"]: landing["new"] for landing in reversed(claim.get("landings") or ())}
+    is_done = claim["release_reason"] in ("COMPLETED", "SUBMITTED")
+    return [
+        f"└ {'landed' if is_done and last[landing['branch']] == landing['new'] else 'began to land'}"
+        f" {landing['new'][:12]} on {plain(landing['branch'])}"
+        for landing in reversed(claim.get("landings") or ())
+    ]
+
+
 def _under(claim: Mapping[str, Any], now: int, *, is_narrow: bool) -> list[str]:
     said = []
     if claim.get("error"):
@@ -345,10 +356,7 @@ def _under(claim: Mapping[str, Any], now: int, *, is_narrow: bool) -> list[str]:
     verdict = claim.get("validation")
     if verdict:
         said.append(f"└ {verdict_line(verdict)}")
-    said += [
-        f"└ was about to land {landing['new'][:12]} on {plain(landing['branch'])}"
-        for landing in reversed(claim.get("landings") or ())
-    ]
+    said += _landings(claim)
     for result in claim["refused"]:
         why = style(f"refused: {result['reason']}", "red")
         who = f"from {plain(result['agent'])} with generation {result['generation']}"

@@ -75,6 +75,7 @@ READING = {
     "why": Listed("task_reads:why", "explain why a task is in its state"),
     "history": Listed("task_reads:history", "show who held a task, and how each claim ended"),
     "log": Listed("logs:log", "print events, oldest first"),
+    "logs": Listed("transcripts:logs", "print or follow the transcript of an agent"),
     "wait": Listed("logs:wait", "wait until tasks have ended"),
     "budget list": Listed("budgets:list_", "list budgets and the remainder of each"),
     "budget show": Listed("budgets:show", "show one budget, its use and its forecast"),

@@ -84,9 +84,13 @@ def of_command(command: c.Submit | c.Fail | c.Release, key: str) -> Finished:
     return Finished(what=what, project=command.project, key=key, receipt=command.receipt, **fields)
 
 
-def send_usage(client: Client, finished: Finished) -> None:
+def send_usage(client: Client, finished: Finished) -> Mapping[str, Any] | None:
+    """What the claim has cost so far, as the store answers the last report; None without usage."""
+    booked = None
     for totals in finished.usage:
-        client.do(c.ReportUsage(project=finished.project, receipt=finished.receipt, **msgspec.structs.asdict(totals)))
+        report = c.ReportUsage(project=finished.project, receipt=finished.receipt, **msgspec.structs.asdict(totals))
+        booked = client.do(report).usage
+    return booked
 
 
 def is_unknown(finished: Finished, outcome: Outcome) -> bool:

@@ -22,7 +22,7 @@ from tenure.agents import process_table
 from tenure.agents.identity import KNOWN, Known, Who, marked, recognise
 from tenure.agents.receipts import Kept, Receipts
 from tenure.client import Client
-from tenure.config import Home, NoStore, Value, file_of, find_home, read_settings
+from tenure.config import Home, NoStore, Value, check_store, file_of, find_home, read_settings
 from tenure.core import limits
 from tenure.core.commands import Process
 from tenure.core.outcomes import Outcome
@@ -119,6 +119,7 @@ class LocalCallers:
         # A recreated store has the same path but is another file.
         key = (home.url, _file(home.url), project, who.agent, who.session, tables)
         if key not in self._clients:
+            check_store(home, self.options.environ)
             self._clients[key] = Client(
                 home.url,
                 project,

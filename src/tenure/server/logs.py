@@ -27,7 +27,7 @@ from tenure.core.errors import InvalidInput
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 # Requested by machines every few seconds; their lines would hide the others.
 QUIET = frozenset({"/health", "/health/coordinator", "/ready", "/metrics"})
-_LOUD = ("uvicorn", "uvicorn.error", "uvicorn.asgi")
+_UVICORN = ("uvicorn", "uvicorn.error", "uvicorn.asgi")
 
 Fields = MutableMapping[str, Any]
 
@@ -76,11 +76,11 @@ class ServerLog:
 
     def take_over(self) -> None:
         """Pass records of libraries through this log too, until `close`."""
-        for name in ("", *_LOUD):
+        for name in ("", *_UVICORN):
             logger = logging.getLogger(name)
             self._before.append((logger, logger.handlers, logger.level, logger.propagate))
             logger.handlers = [] if name else [self._through]
-            logger.setLevel(logging.INFO if name else logging.WARNING)
+            logger.setLevel(logging.WARNING)  # uvicorn's reports of its start and end repeat ours
             logger.propagate = True
 
     def close(self) -> None:

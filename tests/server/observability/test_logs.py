@@ -158,11 +158,12 @@ def taken_over(written: Written) -> Iterator[Written]:
 
 def test_what_libraries_log_goes_the_same_way(taken_over: Written) -> None:
     logging.getLogger("uvicorn.error").info("Started server process [%d]", 7)
+    logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
     logging.getLogger("asyncio").error("%s", f"Task failed with {RECEIPT}")
     logging.getLogger("asyncio").info("chatter")
     told = [(line["logger"], line["level"], line["event"]) for line in taken_over.lines]
     assert told == [
-        ("uvicorn.error", "info", "Started server process [7]"),
+        ("uvicorn.error", "warning", "Invalid HTTP request received."),
         ("asyncio", "error", "Task failed with B-003@7:…"),
     ]
 

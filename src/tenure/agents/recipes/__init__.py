@@ -43,13 +43,17 @@ def found_agents(root: str, environ: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def start_command(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The command that starts tenure from other tools' settings: its name if it is on the PATH, else this interpreter.
+def start_command(environ: Mapping[str, str], *, is_global: bool = False) -> tuple[str, ...]:
+    """The command that starts tenure from other tools' settings.
 
-    A virtual environment's folder is on the PATH only as long as it is active, so its `tenure` does not count.
+    Files of a repository are committed, so they name `tenure`: an interpreter's path is good on one machine alone. A user's
+    own files name this interpreter where `tenure` is not on the PATH.
     """
+    return (sys.executable, "-m", "tenure") if is_global and not is_on_path(environ) else ("tenure",)
+
+
+def is_on_path(environ: Mapping[str, str]) -> bool:
+    """Whether other tools find `tenure`. A virtual environment is on the PATH only while it is active: it does not count."""
     found = shutil.which("tenure", path=environ.get("PATH"))
     inside = environ.get("VIRTUAL_ENV") or (sys.prefix if sys.prefix != sys.base_prefix else None)
-    if found and not (inside and os.path.abspath(found).startswith(os.path.abspath(inside) + os.sep)):
-        return ("tenure",)
-    return (sys.executable, "-m", "tenure")
+    return bool(found and not (inside and os.path.abspath(found).startswith(os.path.abspath(inside) + os.sep)))

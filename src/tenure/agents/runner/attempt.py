@@ -164,11 +164,15 @@ class Attempt:
             self.say(f"{self.key}: {self.tree.made.note}")
 
     def _model(self) -> str | None:
-        """The model that the user named, else one of the claim that this agent knows; None: the agent's default."""
+        """The model that the user named, else one of the task that this agent knows; None: the agent's own setting.
+
+        The model that the claim recommends counts only where the user asked for routing.
+        """
         options = self.options
         if options.model is not None or options.names_model:
             return options.model
-        wanted = (self.granted.model, *(self.granted.models or ()))
+        recommended = (self.granted.model,) if options.route else ()
+        wanted = (*recommended, *(self.granted.models or ()))
         self.chosen = next((m for m in wanted if m and options.cli.takes(m) and m not in self.shared.unknown), None)
         if self.chosen is not None and self.chosen == self.granted.model:
             self.say(f"{self.key}: model {self.chosen} ({self.granted.why})")

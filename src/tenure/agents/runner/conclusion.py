@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tenure.agents.runner.agent_output import AgentOutput, Failure
+from tenure.agents.runner.clis.cli import GENERIC
 from tenure.agents.runner.outbox import Finished, is_unknown, send
 from tenure.agents.runner.shared import AttemptEnd
 from tenure.core import limits
+from tenure.core.commands import Totals
 from tenure.core.errors import InvalidInput, NotFound, StoreError, TenureError
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
@@ -61,6 +63,8 @@ def _conclude(attempt: Attempt, ended: Ended, output: AgentOutput) -> AttemptEnd
         attempt.try_to(attempt.report_usage)
         return _done(attempt, claim.own_ending.what, claim.own_ending.sentence)
     failure = failure_of(ended, output, is_namespace=attempt.options.bwrap is not None)
+    if failure is None and attempt.options.cli.type != GENERIC and not did_anything(output, attempt.usage()):
+        failure = Failure("environment", f"{attempt.options.cli.program} ended without a message and used no tokens")
     if failure is not None:
         attempt.keep_transcript()
     if claim.stop is not None and (failure is not None or claim.stop.directive == "cancel"):
@@ -93,6 +97,11 @@ def failure_of(ended: Ended, output: AgentOutput, *, is_namespace: bool = False)
     if code < 0 and ended.why is None:
         return Failure("crash", f"it was ended by {_signal_name(-code)}")
     return output.failure
+
+
+def did_anything(output: AgentOutput, usage: tuple[Totals, ...]) -> bool:
+    """Whether an agent CLI that ended well has worked: some print an error that nobody understands, and exit with 0."""
+    return bool(output.text.strip() or output.data is not None or usage)
 
 
 def _signal_name(number: int) -> str:

@@ -31,10 +31,10 @@ class OwnEnding(NamedTuple):
 
 # Release reasons that only a holder of the receipt causes, and the runner did not.
 OWN_ENDINGS = {
-    "COMPLETED": OwnEnding("completed", "submitted by the agent itself"),
-    "SUBMITTED": OwnEnding("completed", "submitted by the agent itself"),
-    "FAILED": OwnEnding("failed", "failed by the agent itself"),
-    "VOLUNTARY": OwnEnding("released", "released by the agent itself"),
+    "COMPLETED": OwnEnding("completed", "submitted with its receipt while the agent ran"),
+    "SUBMITTED": OwnEnding("completed", "submitted with its receipt while the agent ran"),
+    "FAILED": OwnEnding("failed", "reported as failed while the agent ran"),
+    "VOLUNTARY": OwnEnding("released", "released while the agent ran"),
     "WAITING": OwnEnding("waiting", "waits for subtasks that the agent has made"),
 }
 
@@ -170,7 +170,7 @@ class HeldClaim:
         ending = self._ending()
         own_ending = OWN_ENDINGS.get(ending.get("release_reason") or "")
         if ending.get("error_class") == "invalid_output":
-            own_ending = OwnEnding("failed", "submitted by the agent itself, and refused")
+            own_ending = OwnEnding("failed", "submitted while the agent ran, and refused")
         if ending.get("error_class") == "question":
             own_ending = OwnEnding("waiting", "waits for the answer to the agent's question")
         if own_ending is not None:

@@ -14,6 +14,7 @@ from tenure.client import Client, outbox
 from tenure.client.outbox import Finished, Sent, is_unknown
 from tenure.core.commands import Process
 from tenure.core.outcomes import Outcome
+from tenure.core.records import replace
 
 __all__ = ["Finished", "Outbox", "Sent", "is_unknown", "send"]
 
@@ -24,8 +25,9 @@ def send(client: Client, finished: Finished) -> Outcome:
         return outbox.send(client, finished)
     from tenure.agents.runner.claim_worktree import land
 
-    outbox.send_usage(client, finished)
-    return land(client, finished)
+    booked = outbox.send_usage(client, finished)
+    outcome = land(client, finished)
+    return outcome if outcome.usage else replace(outcome, usage=booked)
 
 
 class Outbox(outbox.Outbox):

@@ -32,6 +32,7 @@ class Options(NamedTuple):
     slots: int = 1
     extra: tuple[str, ...] = ()
     model: str | None = None
+    route: bool = False  # use the model that a claim recommends
     filters: Mapping[str, Any] = {}
     mode: str = FOREVER
     most_tasks: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ import apsw
 from tenure.core.errors import SchemaMismatch
 from tenure.stores.sql.migrations import Applied, Migration, pending, read_migrations
 from tenure.stores.sqlite.connections import SqliteConnection
-from tenure.stores.sqlite.store_file import MASTER
+from tenure.stores.sqlite.store_file import MASTER, headed, snapshot
 
 FOLDER = Path(__file__).parent / "migrations"
 
 RECORD = "INSERT INTO migration (number, name, checksum, since, breaking, applied_at) VALUES (?, ?, ?, ?, ?, ?)"
 META_ROW = "INSERT INTO meta (one, epoch, schema, place) VALUES (1, ?, ?, ?)"
+_RESERVED = re.compile(r"CREATE TABLE sqlite_\w+\([\w,]*\);")  # only ANALYZE may create these
 SET_SCHEMA = "UPDATE meta SET schema = ?"
 
 
@@ -56,7 +58,17 @@ def built(steps: int) -> list[tuple[Any, ...]]:
 
 
 def make(connection: SqliteConnection, epoch: str, place: str, now: int) -> None:
-    """All migrations, in an empty file that no other process uses yet."""
+    """All migrations, in an empty file that no other process uses yet: at once where the snapshot is of these."""
+    text, statistics = snapshot()
+    steps = [(m.number, m.name, m.checksum, m.since) for m in migrations()]
+    if text.partition("\n\n")[0] == "\n".join(headed(steps)):
+        connection.execute("BEGIN IMMEDIATE")
+        connection.all(_RESERVED.sub("", text) + "ANALYZE sqlite_schema;" + statistics)
+        for migration in migrations():
+            connection.all(RECORD, _record(migration, now))
+        connection.all(META_ROW, (epoch, len(steps), place))
+        connection.execute("COMMIT")
+        return
     first, *others = migrations()
     _apply(connection, first, now, META_ROW, (epoch, first.number, place))
     for migration in others:
@@ -75,11 +87,14 @@ def _apply(connection: SqliteConnection, migration: Migration, now: int, noting:
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.all(migration.text)
-        record = (migration.number, migration.name, migration.checksum, migration.since)
-        connection.all(RECORD, (*record, int(migration.breaking), now))
+        connection.all(RECORD, _record(migration, now))
         connection.all(noting, values)
         connection.execute("COMMIT")
     except BaseException:
         if connection.raw.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _record(step: Migration, now: int) -> tuple[Any, ...]:
+    return step.number, step.name, step.checksum, step.since, int(step.breaking), now

@@ -2,7 +2,8 @@
 
 **Schema.** `schema.sql` is the schema that the migrations create, as SQLite reports it, under their checksums (`./x
 docs schema.sql` writes it). Comparing a file with this text needs no hashing and no second database; every command
-opens the store first. Where the text differs, `schema.compare` decides by the migrations.
+opens the store first. Where the text differs, `schema.compare` decides by the migrations. A new file is created from
+this text too: SQLite reads its whole schema again at each ALTER TABLE of a migration.
 
 **Notes.** `cp backup.db tenure.db` keeps device and inode, so the file itself cannot show that it was replaced. The
 user's state folder keeps, by device and inode, the last sequence seen in each epoch, as lines `EPOCH SEQUENCE`. A file
@@ -17,7 +18,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _IN_USE = 128  # the byte of `-shm` that SQLite locks while a connection is open
 MOUNTS = "/proc/self/mounts"
 SNAPSHOT = os.path.join(os.path.dirname(__file__), "schema.sql")
+STATISTICS = "\n-- statistics of the planner\n"  # what follows in the snapshot fills a new file
 MASTER = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY tbl_name, type DESC, name"
 STEPS = "SELECT number, name, checksum, since FROM migration ORDER BY number"
 META = "SELECT epoch, schema, place FROM meta"
@@ -212,7 +214,7 @@ def look(connection: SqliteConnection, path: str) -> FoundFile | None:
         steps, meta = connection.all(STEPS), connection.all(META)
     finally:
         connection.execute("ROLLBACK")
-    if described(steps, objects) != snapshot():
+    if described(steps, objects) != snapshot()[0]:
         from tenure.stores.sqlite.schema import compare
 
         if not compare(steps, objects, path):
@@ -223,22 +225,29 @@ def look(connection: SqliteConnection, path: str) -> FoundFile | None:
 
 
 @cache
-def snapshot() -> str:
+def snapshot() -> tuple[str, str]:
+    """The schema as `described`, and the statement that fills the planner's statistics of a new file."""
     try:
         with open(SNAPSHOT, encoding="utf-8") as file:
-            return file.read()
+            text, _, statistics = file.read().partition(STATISTICS)
     except FileNotFoundError:
-        return ""
+        return "", ""
+    return text, statistics
 
 
 def described(steps: list[tuple[Any, ...]], objects: list[tuple[Any, ...]]) -> str:
     """Steps and schema as one text."""
-    lines = [f"-- {name} {checksum} since {since}" for _, name, checksum, since in steps]
+    lines = headed(steps)
     for kind, name, table, text in objects:
         lines.append(f"\n-- {kind} {name} of {table}")
         if text is not None:
             lines.append(f"{text};")
     return "\n".join(lines) + "\n"
+
+
+def headed(steps: Iterable[tuple[Any, ...]]) -> list[str]:
+    """The first lines of the text: one a migration."""
+    return [f"-- {name} {checksum} since {since}" for _, name, checksum, since in steps]
 
 
 # --- the note of the last sequence ---

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from tenure.agents.runner.agent_output import Reader
 from tenure.core.errors import TenureError
 
+GENERIC = "generic"  # the type of any command that is not a known agent
+
 
 class NoProgram(TenureError):
     code = "NO_PROGRAM"

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from tenure.agents.runner.agent_output import AgentOutput, Exit, Failure, event_of, named
-from tenure.agents.runner.clis.cli import Cli, Start
+from tenure.agents.runner.clis.cli import GENERIC, Cli, Start
 from tenure.core import limits, retry
 from tenure.core.commands import Totals
 
@@ -27,7 +27,7 @@ MOST_KEPT = limits.COMMAND_OUTPUT
 
 
 class Command(Cli):
-    type = "generic"
+    type = GENERIC
 
     def __init__(self, words: tuple[str, ...]) -> None:
         self.program = words[0]
