@@ -102,9 +102,6 @@ def msg(run: Run, given: Namespace) -> Answer:
     """Send a message to agents. Their next command reports it.
 
     With --action, brokers also carry it to one worker of the type.
-
-    tenure msg 'The build is red' --to @track:B
-    tenure msg 'Look at B-003' --to @type:codex --action review --expires 60s
     """
     fields = {name: getattr(given, name) for name in ("type", "reply_to", "action", "expires")}
     return answered(run.client.send(given.text, given.to, **fields))

@@ -220,9 +220,9 @@ def everyday() -> str:
     for title, names in EVERYDAY.items():
         first = True
         for name in names:
-            lines.append(f"  {title if first else '':<7}{name:<12} {VERBS[name].text}")
+            lines.append(f"  {title if first else '':<7}{name:<11} {VERBS[name].text}")
             first = False
-    lines += ["", "`tenure help --all` lists every verb, `tenure VERB -h` its options with examples."]
+    lines += ["", "`tenure help --all` lists every verb; `tenure VERB -h` shows its options."]
     return "\n".join(lines) + "\n"
 
 

@@ -44,12 +44,15 @@ class TotalsView(SumsView):
 
 
 class SpentView(TotalsView):
-    """Spending of one task, agent, model or session, under the requested name."""
+    """Spending of one task, agent, model, session, type, dag or track, under the requested name."""
 
     task: NotRequired[str]
     agent: NotRequired[str]
     model: NotRequired[str]
     session: NotRequired[str]
+    type: NotRequired[str]
+    dag: NotRequired[str]
+    track: NotRequired[str]
 
 
 States = Annotated[
