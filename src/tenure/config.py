@@ -56,6 +56,30 @@ SETTINGS: dict[str, Setting] = {
         "`s3://bucket/prefix`; by default beside an embedded store",
     ),
     "lease": Setting(float, limits.LEASE_IN_A_SHELL, "seconds that a claim in a shell lasts, unless renewed"),
+    "leader.lease": Setting(float, limits.LEADER_LEASE, "seconds that `serve`, `daemon` or `run` leads unless renewed"),
+    "agents.heartbeat": Setting(
+        float, limits.AGENT_HEARTBEAT, "seconds between an agent's signs of life; `join` says so"
+    ),
+    "agents.stale_after": Setting(
+        float,
+        None,
+        "seconds without a sign of life after which an agent is stale; by default 1800 for agents at a shell",
+    ),
+    "agents.type": Setting(str, None, "the type of an agent that is not recognised by its environment"),
+    "agents.auto_name": Setting(
+        bool, True, "false: an agent must name itself (`join -n`, `--agent`, TENURE_AGENT) before it claims"
+    ),
+    "tasks.priority": Setting(str, None, "the priority of a task that `add` creates without one"),
+    "tasks.max_attempts": Setting(int, None, "the attempts of a task that `add` creates without a number"),
+    "tasks.on_lost": Setting(str, None, "what a lost claim means for such a task: `retry`, `back_off` or `hold`"),
+    "log.level": Setting(str, "info", "the lowest level in the log of commands: `debug`, `info`, `warning` or `error`"),
+    "log.file": Setting(
+        str, None, "the log of commands and of `daemon`, one JSON object a line, without arguments; by default none"
+    ),
+    "display.colour": Setting(
+        str, "auto", "`auto`: on a terminal, unless NO_COLOR or TENURE_NO_COLOR is set; `always`; `never`"
+    ),
+    "display.unicode": Setting(bool, True, "false: signs, bars and dashes are ASCII"),
     "prices": Setting(str, None, "a TOML file with your prices; they override the shipped ones"),
     "tiers": Setting(str, None, "a TOML file with your tiers of models; they override the shipped ones"),
     "done.clean_tree": Setting(bool, False, "`done` refuses while the working tree has uncommitted changes"),

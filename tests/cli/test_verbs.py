@@ -440,11 +440,10 @@ def test_a_new_epoch_voids_every_receipt(tenure: Tenure, add: Add, claim: Callab
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_name_verbs_and_options(tenure: Tenure, shell: str) -> None:
+def test_completion_scripts_ask_for_the_next_word(tenure: Tenure, shell: str) -> None:
     script = tenure("completion", shell).out
-    assert "claim" in script
-    assert "checkpoint" in script
-    assert "summary" in script
+    assert f"tenure completion {shell} --words" in script
+    assert tenure("completion", shell, "--words", "cl").out.split() == ["claim"]
 
 
 def test_bash_completes_verbs_options_and_keys(tenure: Tenure, add: Add) -> None:
@@ -472,3 +471,11 @@ def test_bash_completes_verbs_options_and_keys(tenure: Tenure, add: Add) -> None
     assert "--summary" in completed("done", "--su")
     assert completed("checkpoint", "sh") == {"show"}
     assert completed("show", "A-0") == {"A-001-write-the-parser"}
+    assert completed("list", "-s", "re") == {"ready", "retrying"}
+    assert completed("--project", "x", "list", "--state", "dead") == {"dead_lettered", "dead-letter"}
+    assert completed("add", "x", "-p", "") == {"critical", "high", "normal", "low", "background"}
+    assert completed("add", "x", "--track", "C") == {"C"}
+    assert completed("link", "A-001", "--on-failure", "") == {"block", "cancel", "ignore"}
+    assert completed("msg", "hi", "--to", "@a") == {"@all"}
+    assert completed("config", "run.t") == {"run.timeout"}
+    assert completed("nothing", "x") == set()

@@ -62,6 +62,7 @@ def claim(run: Run, given: Namespace) -> Answer:
     --receipt. If the answer of a claim was lost, the same command gets the same claim again.
     """
     run.is_holder = True
+    run.check_named()
     began = time.perf_counter()  # measures the claim itself: open to commit
     asked = _asked(run, given)
     outcome, request = _claimed(run, given, asked)

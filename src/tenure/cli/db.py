@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from tenure.cli.answers import say
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import counted, lasting, table
@@ -78,17 +76,19 @@ def daemon(run: Run, given: Namespace) -> int:
     import signal
     import threading
 
+    from tenure.cli.command_log import log_of
     from tenure.cli.leading import leader_of
     from tenure.cli.validation_verbs import validating_of
 
     ended = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: ended.set())
-    leader = leader_of(run, run.client.engine, lambda text: say(f"tenure: {text}", sys.stderr), looks=given.every)
-    validating = validating_of(run, lambda text: say(text, sys.stderr))
+    log = log_of(run)
+    leader = leader_of(run, run.client.engine, lambda text: log.say("warning", text), looks=given.every)
+    validating = validating_of(run, lambda text: log.say("info", text))
     leader.start()
     validating.start()
-    say(f"tenure: coordinating {run.home.shown}; Ctrl-C or SIGTERM ends it", sys.stderr)
+    log.say("info", f"coordinating {run.home.shown}; Ctrl-C or SIGTERM ends it")
     ended.wait()
     validating.stop()
     leader.stop()

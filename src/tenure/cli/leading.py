@@ -29,5 +29,6 @@ def leader_of(run: Run, engine: Engine, say: Callable[[str], object], **settings
         if note.level == "error":
             say(f"{note.message}; retrying")
 
+    settings.setdefault("lease", run.setting("leader.lease"))
     coordinator = coordinator_of(engine, tell=report, **settings)
     return LeaderProcess(coordinator, messaging_here(run.settings, say), place_of(run), say=say)

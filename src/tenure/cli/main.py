@@ -10,13 +10,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from tenure.cli import text_format
 from tenure.cli.answers import (
+    OF_ERROR,
     Interrupted,
     Unfinished,
     exit_of,
@@ -110,6 +113,13 @@ class Run:
     def setting(self, key: str) -> Any:
         return self.settings[key].value
 
+    def display(self, key: str) -> Any:
+        """A setting of `display`; None where the settings cannot be read: the command says why."""
+        try:
+            return self.setting(f"display.{key}")
+        except TenureError:
+            return None
+
     @cached_property
     def home(self) -> Home:
         from tenure.config import find_home
@@ -149,7 +159,22 @@ class Run:
         """The caller; `join` assigns another."""
         from tenure.agents.identity import recognise
 
-        return recognise(self.environ, self.given.agent, self.given.session)
+        who = recognise(self.environ, self.given.agent, self.given.session)
+        default = self.settings.seen("agents.type").value
+        return who._replace(type=default) if default and who.type == "generic" else who
+
+    def check_named(self) -> None:
+        """Refuse an agent that has not named itself, where the project wants names."""
+        from tenure.agents.identity import JOINED
+
+        who = self.who
+        if self.setting("agents.auto_name") or who.role != "agent":
+            return
+        if not who.agent_source.startswith(("--agent", "TENURE_AGENT", JOINED)):
+            raise Usage(
+                f"{self.verb}: this project wants agents that name themselves (agents.auto_name is false)",
+                "`tenure join -n NAME` once, or --agent NAME, or TENURE_AGENT",
+            )
 
     @cached_property
     def client(self) -> NotingClient:
@@ -292,6 +317,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code of one command."""
     words = list(sys.argv[1:] if argv is None else argv)
     open_streams()
     wants_json = "--json" in words
@@ -318,11 +344,21 @@ def _run(words: list[str]) -> int:
     parser = parser_of(name, function)
     given = parser.parse_intermixed_args([*before, *_joined(rest)])
     run = Run(given, name)
+    text_format.display = run.display
+    began, code = time.perf_counter(), 70  # measures the command, for the log
     try:
         answer = _answer(function, run, given)
-        return answer if isinstance(answer, int) else print_answer(_with_news(run, answer), run)
+        code = answer if isinstance(answer, int) else print_answer(_with_news(run, answer), run)
+        return code
+    except TenureError as error:
+        code = OF_ERROR.get(error.code, 70)
+        raise
     finally:
         run.close()
+        if "settings" in vars(run) and run.settings.seen("log.file").value is not None:
+            from tenure.cli.command_log import note_command
+
+            note_command(run, code, time.perf_counter() - began)
 
 
 def _answer(function: Verb, run: Run, given: Namespace) -> Answer | int:

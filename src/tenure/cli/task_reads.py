@@ -69,7 +69,15 @@ def _nothing_ready(run: Run) -> str:
 
 
 FILTERS = (
-    arg("-s", "--state", "--status", action="append", metavar="STATE", help="in this state (may be repeated)"),
+    arg(
+        "-s",
+        "--state",
+        "--status",
+        dest="state",
+        action="append",
+        metavar="STATE",
+        help="in this state (may be repeated)",
+    ),
     arg("-t", "--tag", metavar="TAG", help="with this tag"),
     arg("--track", metavar="CODE", help="of this track"),
     arg("--type", metavar="NAME", help="of this type"),

@@ -13,6 +13,7 @@ from tenure.core import limits
 from tenure.core.outcomes import Outcome
 
 CLI_STALE = limits.CLI_AGENT_STALE
+UNRECOGNISED = ("generic", "human")
 
 
 @options(
@@ -31,12 +32,13 @@ def join(run: Run, given: Namespace) -> Answer:
     """
     from tenure.agents.identity import join as joined
 
-    who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type)
-    run.who = who
+    default = run.setting("agents.type")
+    who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type or default)
+    run.who = who = who if who.type not in UNRECOGNISED else who._replace(type=default or who.type)
     outcome = run.client.register(
         type=given.type or who.type, capabilities=tuple(given.cap), tracks=tuple(given.track),
         models=tuple(given.model), region=given.region, max_concurrent_tasks=given.max_tasks, user=who.user,
-        stale_after=CLI_STALE,
+        stale_after=run.setting("agents.stale_after") or CLI_STALE, heartbeat=run.setting("agents.heartbeat"),
     )  # fmt: skip
     lines = [f"export TENURE_AGENT={who.agent}", f"export TENURE_SESSION={who.session}"]
     # An agent is known by its name: that is its id.

@@ -32,9 +32,29 @@ MARK = f"\x1b{os.urandom(8).hex()}["
 _STYLED = re.compile(f"{re.escape(MARK)}[0-9;]*m")
 
 
+display: Callable[[str], Any] = lambda key: None  # noqa: E731  # the settings `display.…` of this command
+
+# Signs of ours, in ASCII.
+_ASCII = str.maketrans({
+    "–": "-", "…": "...", "·": ".", "✎": "~", "○": "o", "◐": "*", "●": "*", "‖": "=", "◇": "?", "✓": "+", "↻": "%",
+    "✗": "x", "█": "#", "▓": "+", "░": ".", "└": "`", "≈": "~", "→": "->", "▁": ".", "▂": ".", "▃": ":", "▄": ":",
+    "▅": "|", "▆": "|", "▇": "#",
+})  # fmt: skip
+
+
 def is_coloured() -> bool:
-    """Colour is for terminals, unless NO_COLOR is set to anything."""
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+    """Colour is for terminals, or as `display.colour` says; never where NO_COLOR or TENURE_NO_COLOR is set."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TENURE_NO_COLOR"):
+        return False
+    wanted = display("colour")
+    if wanted in ("always", "never"):
+        return bool(wanted == "always")
+    return os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+
+
+def in_signs(text: str) -> str:
+    """The text with the signs that `display.unicode` allows."""
+    return text if text.isascii() or display("unicode") is not False else text.translate(_ASCII)
 
 
 def style(text: str, *names: str) -> str:

@@ -90,6 +90,7 @@ JWT_LIFETIME = limit(86400.0, "s", "a JWT, from `iat` to `exp`", "setting `serve
 JWT_LEEWAY = limit(10, "s", "the clock of a JWT's issuer", _FIXED, "refused with 401")
 
 _sections.append("Staleness")
+AGENT_HEARTBEAT = limit(30.0, "s", "between two signs of life of an agent", "setting `agents.heartbeat`", "nothing")
 AGENT_STALE = limit(180.0, "s", "an agent without a sign of life", "argument `stale_after` of `register`",
     "the agent is shown as stale (`agent.stale`)")
 CLI_AGENT_STALE = limit(1800.0, "s", "an agent CLI or MCP client without a sign of life", _FIXED,

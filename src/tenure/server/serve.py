@@ -84,7 +84,7 @@ def serve(
     log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value)
     log.take_over()
     token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
-    assembly = Assembly(engine, policy, log, token, _leading(settings, place, log))
+    assembly = Assembly(engine, policy, log, token, _leading(settings, place, log), settings["leader.lease"].value)
     assembly.service.parts += [make(log.info) for make in parts]
     app: AsgiApp = assembly.app
     closing = [assembly.service.begin_close]

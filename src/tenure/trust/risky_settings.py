@@ -8,7 +8,7 @@ from typing import Any
 
 # They start a program, open a port, or name a destination or an identity.
 RISKY = (
-    "commands", "judges", "spawners", "hooks.on_*", "run.agent", "serve", "url", "key", "artifacts", "sinks", "notify",
+    "commands", "judges", "spawners", "hooks.on_*", "run.agent", "log.file", "serve", "url", "key", "artifacts", "sinks", "notify",
     "webhooks",
 )  # fmt: skip
 SECRET = ("key", "serve.jwt_secret")
