@@ -34,15 +34,16 @@ def state(tenure: Tenure, task: str) -> str:
 
 
 def test_a_task_can_be_described_in_full(tenure: Tenure) -> None:
+    tenure("add", "Before", "--track", "B")
     said = tenure(
         "add", "Write the API", "--track", "C", "-d", "REST, JSON", "-p", "high", "-t", "api", "-t", "http",
         "--deadline", "2h", "--cap", "python", "--touches", "src/api/**", "--spec", '{"goal": "v1"}',
-        "--context", "task:B-001:output", "--metadata", '{"owner": "ann"}', "--max-attempts", 5, "--type", "code",
+        "--ref", "task:B-001:output", "--context", "It is old code.", "--metadata", '{"owner": "ann"}', "--max-attempts", 5, "--type", "code",
         "--json",
     ).json  # fmt: skip
     assert (said["track"], said["tier"], said["tags"], said["max_attempts"]) == ("C", "high", ["api", "http"], 5)
     assert said["constraints"] == {"required_capabilities": ["python"]}
-    assert said["spec"] == {"goal": "v1", "context_refs": ["task:B-001:output"]}
+    assert said["spec"] == {"goal": "v1", "context_refs": ["task:B-001:output"], "context": "It is old code."}
     assert said["touches"] == ["src/api/**"]
     assert said["deadline"] > said["created_at"]
 
@@ -58,7 +59,7 @@ def test_texts_come_from_stdin_and_files(tenure: Tenure) -> None:
 
 
 def test_an_idempotency_key_makes_nothing_twice(tenure: Tenure) -> None:
-    first, again = (tenure("add", "One", "--key", "k", "--json").json for _ in range(2))
+    first, again = (tenure("add", "One", "--idempotency-key", "k", "--json").json for _ in range(2))
     assert (first["outcome"], again["outcome"], again["id"]) == ("CREATED", "EXISTS", first["id"])
 
 
@@ -283,9 +284,9 @@ def test_a_resume_says_what_still_holds_a_task_back(tenure: Tenure, add: Add) ->
     tenure("claim", "A-001")
     tenure("ask", "A-001", "Which?")
     tenure("pause", "A-001", "-m", "later")
-    said = tenure("resume", "A-001", "--json").json
+    (said,) = tenure("resume", "A-001", "--json").json
     assert (said["outcome"], [pause["cause"] for pause in said["pauses"]]) == ("UPDATED", ["question"])
-    assert tenure("resume", "A-001", "--budget", "--json").json["outcome"] == "UNCHANGED"
+    assert [one["outcome"] for one in tenure("resume", "A-001", "--budget", "--json").json] == ["UNCHANGED"]
     assert tenure("answer", "A-001", "Both.", "--json").json["state"] == "ready"
 
 
@@ -305,10 +306,12 @@ def test_pause_resume_reset_archive(tenure: Tenure, add: Add) -> None:
 
 def test_offers_and_reassignment(tenure: Tenure, add: Add, claim: Callable[..., str]) -> None:
     add("One")
-    assert tenure("assign", "A-001", "bo", "--for", "10m").code == 0
+    assert tenure("assign", "A-001", "bo", "--for", "10m").code == 4  # nobody of that name
+    tenure("join", "-n", "bo", "--session", "s-bo"), tenure("join", "-n", "cy", "--session", "s-cy")
+    assert "offered to agent bo for 10 min" in tenure("assign", "A-001", "bo", "--for", "10m").out
     assert tenure("claim", "A-001", "--agent", "ann", "--session", "s").code == 7
     claim("bo")
-    assert tenure("reassign", "A-001", "cy").code == 0
+    assert "offered to agent cy" in tenure("reassign", "A-001", "cy").out
     assert tenure("show", "A-001", "--json").json["offer_to"] == "cy"
 
 
@@ -411,7 +414,8 @@ def test_a_daemon_makes_the_events_of_time_prompt(tenure: Tenure, add: Add) -> N
     following.kill()
     following.communicate()
     daemon.terminate()
-    assert daemon.communicate(timeout=60) == ("", "")
+    out, err = daemon.communicate(timeout=60)
+    assert (out, err.count("\n"), "coordinating" in err) == ("", 1, True)
     assert daemon.returncode == 0
 
 

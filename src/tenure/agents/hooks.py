@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tenure.agents import dialects, hook_memory, identity, process_table
 from tenure.agents.dialects import AFTER_TOOL, BEFORE_EDIT, COMPACTING, END, START, STOP, Event
 from tenure.agents.hook_memory import hook_state
-from tenure.agents.identity import GIVEN, JOINED, KNOWN, Known, marked
+from tenure.agents.identity import GIVEN, JOINED, KNOWN, Known, known_types, marked
 from tenure.agents.receipts import Kept, Receipts
 from tenure.config import Home, NoStore, find_home, read_settings
 from tenure.core import limits
@@ -127,8 +127,8 @@ def recognise(environ: Mapping[str, str], event: Event, options: HookOptions) ->
     none, but the payload has it. Gemini CLI and OpenCode give none to their shells: there the nearest agent process is
     the session, in the hook as in the shell, and the payload's id is not used.
     """
-    known = KNOWN.get(options.caller or "") or _nearest(environ)
-    others = {m for agent in KNOWN.values() if agent is not known for m in (*agent.markers, agent.session)}
+    known = known_types(environ).get(options.caller or "") or _nearest(environ)
+    others = {m for agent in known_types(environ).values() if agent != known for m in (*agent.markers, agent.session)}
     seen = {name: value for name, value in environ.items() if name not in others}
     for marker in known.markers:
         if marker != known.session:
@@ -140,7 +140,7 @@ def recognise(environ: Mapping[str, str], event: Event, options: HookOptions) ->
 
 def _nearest(environ: Mapping[str, str]) -> Known:
     """The agent whose process is nearest, since variables are inherited from agents further out."""
-    programs = {program: agent for agent in KNOWN.values() for program in agent.programs}
+    programs = {program: agent for agent in known_types(environ).values() for program in agent.programs}
     process = process_table.nearest(programs)
     named = [programs[name] for name in process.programs if name in programs] if process else []
     return next(iter([*named, *marked(environ)]), KNOWN["claude"])

@@ -340,7 +340,7 @@ def _run(words: list[str]) -> int:
 
         return general(rest)
     name, rest = _verb(rest)
-    function = function_of(VERBS[name].where)
+    function = function_of(VERBS[name].where) if name in VERBS else plugged_in(name)
     parser = parser_of(name, function)
     given = parser.parse_intermixed_args([*before, *_joined(rest)])
     run = Run(given, name)
@@ -448,8 +448,32 @@ def _verb(words: list[str]) -> tuple[str, list[str]]:
             near = suggestion(words[1], under)
             raise Usage(f"tenure {first}: there is no {words[1]!r}{near}", f"there are: {', '.join(under)}")
         raise Usage(f"tenure {first} wants one of: {', '.join(under)}", f"as in `tenure {first} {under[0]}`")
-    near = suggestion(first, [*VERBS, *ALIASES])
+    if first in plug_ins():
+        return first, words[1:]
+    near = suggestion(first, [*VERBS, *ALIASES, *plug_ins()])
     raise Usage(f"unknown verb {first!r}{near}", "`tenure help` lists them")
+
+
+PLUG_INS = "tenure.commands"  # the group of entry points that bring verbs
+
+
+def plug_ins() -> list[str]:
+    """Verbs of installed packages. Only an unknown verb and `help --all` look for them: it takes 20 ms."""
+    from importlib.metadata import entry_points
+
+    return sorted({entry.name for entry in entry_points(group=PLUG_INS)} - VERBS.keys())
+
+
+def plugged_in(name: str) -> Verb:
+    """The verb of an installed package: a function `(run, given) → Answer`, with `@options`."""
+    from importlib.metadata import entry_points
+
+    entry = next(entry for entry in entry_points(group=PLUG_INS) if entry.name == name)
+    try:
+        function: Verb = entry.load()
+    except Exception as error:
+        raise Usage(f"{name}: its plug-in {entry.value} failed: {error}", "reinstall that package") from error
+    return function
 
 
 def function_of(where: str) -> Verb:
@@ -462,7 +486,7 @@ def parser_of(name: str, function: Verb) -> Parser:
     """The parser of one verb: its own options, then the shared ones."""
     parser = Parser(
         prog=f"tenure {name}",
-        description="\n".join(line.strip() for line in (function.__doc__ or VERBS[name].text).strip().splitlines()),
+        description="\n".join(line.strip() for line in (function.__doc__ or name).strip().splitlines()),
         formatter_class=_formatter,
         epilog="\n",  # `format_help` replaces it: few commands print their help
         allow_abbrev=False,

@@ -148,13 +148,15 @@ def setup(run: Run, given: Namespace) -> Answer:
 def _named(run: Run, names: str) -> list[str]:
     """The agents that are meant by `claude,codex`, `all` or `none`."""
     from tenure.agents.recipes import NAMES
+    from tenure.agents.recipes import names as all_names
     from tenure.core.inputs import suggestion
 
     words = [word for word in names.replace(",", " ").split() if word != "none"]
+    known = NAMES if all(word in (*NAMES, "all") for word in words) and "all" not in words else all_names()
     for word in words:
-        if word not in (*NAMES, "all"):
-            raise Usage(f"{run.verb}: no agent {word!r}{suggestion(word, NAMES)}", f"there are: {', '.join(NAMES)}")
-    return list(NAMES) if "all" in words else [name for name in NAMES if name in words]
+        if word not in (*known, "all"):
+            raise Usage(f"{run.verb}: no agent {word!r}{suggestion(word, known)}", f"there are: {', '.join(known)}")
+    return list(known) if "all" in words else [name for name in known if name in words]
 
 
 def _root(run: Run) -> str:
@@ -233,7 +235,8 @@ def _set_up(
     shows: bool = False,
     force: bool = False,
 ) -> Answer:
-    from tenure.agents.recipes import NAMES, found_agents, installation, setup_record
+    from tenure.agents.recipes import found_agents, installation, setup_record
+    from tenure.agents.recipes import names as all_names
 
     place = _place(run, is_global)
     file = _memory_file(run, is_global)
@@ -246,12 +249,13 @@ def _set_up(
     if not asked:
         if remove:
             return Answer({"agents": [], "files": []}, "No agent is set up here; nothing to remove.")
-        raise Usage("setup: no agent found here", f"name one: {', '.join(NAMES)}")
-    agents = [name for name in NAMES if (name in there or name in asked) and not (remove and name in asked)]
+        raise Usage("setup: no agent found here", f"name one: {', '.join(all_names())}")
+    agents = [name for name in all_names() if (name in there or name in asked) and not (remove and name in asked)]
     changes = installation.prepare(place, asked, agents, memory, force=force)
     if shows:
         return _shown(changes, place.root)
     remembered = installation.carry_out(place, changes, agents, memory)
+    _record_types(run, agents)
     setup_record.save(file, place.root, remembered)
     gates = [] if remove else _gates(place, asked)
     standings = [] if remove else installation.standings(place, asked, among=agents)
@@ -265,6 +269,16 @@ def _set_up(
         if len(place.command) > 1:
             text += ["", f"`tenure` is not on your PATH: the files name {place.command[0]}."]
     return Answer(value, "\n".join(text), 8 if any(c.problem for c in changes) else 0)
+
+
+def _record_types(run: Run, names: list[str]) -> None:
+    """Let later commands recognise agents of plug-ins without looking for entry points."""
+    from tenure.agents.agent_types import plugged_in
+    from tenure.agents.identity import record_types
+    from tenure.agents.recipes import NAMES
+
+    made = [plugged_in(name) for name in names if name not in NAMES]
+    record_types(run.environ, *(one.known for one in made if one is not None))
 
 
 def _what(change: Change) -> str:

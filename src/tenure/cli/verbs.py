@@ -231,6 +231,10 @@ def overview() -> str:
     for title, section in SECTIONS.items():
         lines += ["", f"{title}:"]
         lines += [f"  {name:<17} {verb.text}" for name, verb in section.items()]
+    from tenure.cli.main import plug_ins
+
+    others = plug_ins()
+    lines += ["", "From plug-ins:", *(f"  {name}" for name in others)] if others else []
     lines += [
         "",
         "`tenure VERB -h` shows its options. Every verb takes `--json` and then prints exactly one JSON value.",
