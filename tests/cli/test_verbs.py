@@ -38,7 +38,8 @@ def test_a_task_can_be_described_in_full(tenure: Tenure) -> None:
     said = tenure(
         "add", "Write the API", "--track", "C", "-d", "REST, JSON", "-p", "high", "-t", "api", "-t", "http",
         "--deadline", "2h", "--cap", "python", "--touches", "src/api/**", "--spec", '{"goal": "v1"}',
-        "--ref", "task:B-001:output", "--context", "It is old code.", "--metadata", '{"owner": "ann"}', "--max-attempts", 5, "--type", "code",
+        "--ref", "task:B-001:output", "--context", "It is old code.", "--metadata", '{"owner": "ann"}',
+        "--max-attempts", 5, "--type", "code",
         "--json",
     ).json  # fmt: skip
     assert (said["track"], said["tier"], said["tags"], said["max_attempts"]) == ("C", "high", ["api", "http"], 5)

@@ -204,6 +204,7 @@ def _after_tool(call: Call) -> dict[str, Any]:
     held = call.receipts.live()
     with call.client() as client:
         outcomes, mail = _renew(client, held)
+        _report_usage(call, client, held)
         text = _primed(call, client) if was_lost else ""
     news = []
     with hook_state(call.state_file) as kept:
@@ -233,6 +234,29 @@ def _renew(client: Client, held: list[Kept]) -> tuple[list[tuple[Kept, Any]], in
     answers = client.batch([*renewals, Heartbeat(project=project, agent=client.agent, session=client.session)])
     outcomes = [(k, a) for k, a in zip(held, answers, strict=False) if not isinstance(a, TenureError)]
     return outcomes, max((a.mail or 0 for a in answers if not isinstance(a, TenureError)), default=0)
+
+
+def _report_usage(call: Call, client: Client, held: list[Kept]) -> None:
+    """Book what the agent's transcript says it used under each claim: a message counts for the claim before it.
+
+    The runner reports its agents' totals itself.
+    """
+    if not held or not call.event.transcript or call.environ.get("TENURE_PROMPT_FILE"):
+        return
+    from msgspec import structs
+
+    from tenure.agents.transcript_usage import totals_between
+    from tenure.core.commands import ReportUsage
+
+    begun = sorted((int(client.show(kept.task).get("claimed_at") or 0) / 1e6, kept.receipt) for kept in held)
+    ends = [*(at for at, _ in begun[1:]), None]
+    reports = [
+        ReportUsage(project=client.project, receipt=receipt, **structs.asdict(totals))
+        for (since, receipt), until in zip(begun, ends, strict=True)
+        for totals in totals_between(call.event.transcript, since, until)
+    ]
+    if reports:
+        client.batch(reports)
 
 
 def _news(kept: Kept, outcome: str, directive: str | None, text: str | None) -> str:
@@ -333,7 +357,10 @@ def _anothers(client: Client, files: list[str]) -> str | None:
 
 
 def _stop(call: Call) -> dict[str, Any]:
-    """Ask an agent that stops while it holds a task to continue, once; a second stop is accepted."""
+    """Book its usage. Ask an agent that stops while it holds a task to continue, once; a second stop is accepted."""
+    if call.event.transcript and (held := call.receipts.live()):
+        with call.client() as client:
+            _report_usage(call, client, held)
     if not call.settings["hooks.keep_working"].value or call.event.is_again:
         return {}
     held = call.receipts.live()
@@ -359,6 +386,7 @@ def _end(call: Call) -> dict[str, Any]:
     from tenure.core.errors import NotFound
 
     with call.client() as client, suppress(NotFound):  # a session without commands is not registered
+        _report_usage(call, client, call.receipts.live())
         client.leave()
     call.receipts.forget()
     with suppress(FileNotFoundError):

@@ -454,6 +454,8 @@ RUN_AGENTS = limit(64, "agents", "`tenure run -n`", _FIXED, "refused with exit c
 HOOK_TIMEOUT = limit(5, "s", "one hook of an agent CLI", "the agent CLI's settings", "the agent CLI goes on without it")
 SESSION_BRIEF = limit(600, "tokens", "the brief at a session's start", _FIXED, "the least important lines are left out")
 QUOTED = limit(200_000, "characters", "one quotation in a prompt", _FIXED, _CUT)
+TRANSCRIPT_READ = limit(256 << 20, "bytes", "an agent's transcript that a hook reads for usage", _FIXED,
+    "its usage is not reported")
 CLAIM_FILES = limit(500, "files", "receipts kept for one agent before old ones are deleted", _FIXED,
     "those older than a day are deleted")
 JOIN_FILES = limit(100, "files", "records of joined processes before old ones are deleted", _FIXED,

@@ -37,7 +37,10 @@ class Assembly:
         leading: Callable[[Coordinator, Stepped], Part] | None = None,
         lease: float = limits.LEADER_LEASE,
     ) -> None:
-        """`lease` is the leader's, in seconds. `leading` makes what runs while this process leads; without it only the coordinator runs."""
+        """`leading` makes what runs while this process leads; without it only the coordinator runs.
+
+        `lease` is the leader's, in seconds.
+        """
         self._log = log
         self.metrics = Metrics(tenant=engine.tenant, version=__version__)
         self.service = Service(engine, self.metrics)
