@@ -389,7 +389,7 @@ def read_settings(
 ) -> Settings:
     """Every setting with its origin. The environment variable of `run.timeout` is TENURE_RUN_TIMEOUT.
 
-    What is wrong raises BadConfig; with `problems` it is added there, and the rest is read.
+    An error raises BadConfig; with `problems` it is added there, and the rest is read.
     """
     merged = {key: Value(setting.default, "default") for key, setting in SETTINGS.items()}
     folder = find_folder(start)

@@ -116,7 +116,10 @@ def add(run: Run, given: Namespace) -> Answer:
     # Scripts need the task; the outcome is added to it.
     value = {**answer.value.pop("task"), **answer.value}
     waits = f", waits for {', '.join(given.after)}" if given.after and task["state"] == "pending" else ""
-    return Answer(value, f"{task['key']}  {task['state']}, {task['tier']} ({task['priority']}){waits}", answer.code)
+    # A number says nothing of its tier; the default needs no word.
+    is_usual = given.priority is None and task["tier"] == "normal"
+    tier = "" if is_usual else f", {task['tier']} ({task['priority']})"
+    return Answer(value, f"{task['key']}  {task['state']}{tier}{waits}", answer.code)
 
 
 def tasks_of(listed: Any, titles: Iterable[str] = ()) -> list[NewTask]:
