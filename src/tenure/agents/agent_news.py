@@ -1,4 +1,4 @@
-"""What an agent hears with the answer to its command: unread mail, and what is asked of it.
+"""News for an agent, shown with the answer to its command: unread mail and directives.
 
 The hot answers (claim, submit) are made without it, so that their statements stay short; the interfaces that agents
 use ask for it after each command.

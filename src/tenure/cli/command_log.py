@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tenure.cli.main import Run
 
 LEVELS = ("debug", "info", "warning", "error")
-_REFUSED = frozenset({3, 5, 6, 7, 9})  # exit codes of answers that are no effect, and no error
+_REFUSED = frozenset({3, 5, 6, 7, 9})  # exit codes of refusals: nothing changed, nothing failed
 
 
 def level_of(code: int) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def config(run: Run, given: Namespace) -> Answer:
     """Show the settings, their values, and where each came from: default, a file, the environment, or a flag.
 
-    What is wrong in a file or variable is reported beside them.
+    Errors in a file or variable are reported; the other settings are shown.
     """
     from tenure.config import BadConfig, read_settings
 

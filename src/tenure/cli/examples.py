@@ -103,7 +103,7 @@ agents | agents | agents --json
 agent list | agent list | agent list --json
 agent show | agent show ann | agent show ann --json
 agent drain | agent drain ann | agent drain ann --json
-agent terminate | agent terminate ann -m "runs in circles" | agent terminate ann --now
+agent terminate | agent terminate ann -m "repeats itself" | agent terminate ann --now
 agent resume | agent resume ann | agent resume ann --json
 msg | msg "The build is red" --to @track:B | msg "Done with B-003" --to ann
 inbox | inbox --unread | inbox --from ann --keep

@@ -66,7 +66,7 @@ def init(run: Run, given: Namespace) -> Answer:
 
 
 def _set_up_lines(value: dict[str, Any]) -> list[str]:
-    """What was set up for agents, in few lines: `setup --check` has all of it."""
+    """The setup of agents in a few lines: `setup --check` lists every piece."""
     if not value["agents"]:
         return []
     files = [file for file in value["files"] if file["what"] in ("made", "changed")]

@@ -75,7 +75,7 @@ class MessageEntry(_Mail):
 
 
 class DirectiveView(TypedDict):
-    """What is asked of an agent; with a task, of the holder of that task."""
+    """A directive for an agent; with a task, for the holder of that task."""
 
     directive: str
     text: str

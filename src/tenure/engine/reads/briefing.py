@@ -98,7 +98,7 @@ def _review(work: UnitOfWork, task: Task) -> ReviewView | None:
 
 
 def news(work: UnitOfWork, project: str, agent: str) -> AgentNewsView:
-    """Unread mail; what an operator asks of the agent; what is asked of the holder of each of its tasks."""
+    """Unread mail, an operator's directive for the agent, and those for the holder of each of its tasks."""
     said: list[DirectiveView] = []
     known = work.get(Agent, project, agent)
     if known is not None and known.terminated_at is not None:
