@@ -38,6 +38,7 @@ class Setting(NamedTuple):
     type: type
     default: Any
     meaning: str
+    words: tuple[str, ...] = ()  # texts that it takes besides
 
 
 SETTINGS: dict[str, Setting] = {
@@ -55,7 +56,12 @@ SETTINGS: dict[str, Setting] = {
         "where the bytes of artifacts are stored, for one store alone: a folder (from the repository's root) or "
         "`s3://bucket/prefix`; by default beside an embedded store",
     ),
-    "lease": Setting(float, limits.LEASE_IN_A_SHELL, "seconds that a claim in a shell lasts, unless renewed"),
+    "lease": Setting(
+        float,
+        limits.LEASE_IN_A_SHELL,
+        "seconds that a claim in a shell lasts, unless renewed; `auto`: by the task's estimate, else by its type",
+        ("auto",),
+    ),
     "leader.lease": Setting(float, limits.LEADER_LEASE, "seconds that `serve`, `daemon` or `run` leads unless renewed"),
     "agents.heartbeat": Setting(
         float, limits.AGENT_HEARTBEAT, "seconds between an agent's signs of life; `join` says so"
@@ -101,6 +107,7 @@ SETTINGS: dict[str, Setting] = {
         "`auto`: on loopback the user who started it is known by the token of the start, all others sign in; "
         "`required`: everybody signs in; `open`: on loopback every user of the machine is owner",
     ),
+    "serve.url": Setting(str, None, "where agents of pools reach the server; by default where it listens"),
     "serve.hosts": Setting(str, None, "host names of the server besides loopback's, with commas between"),
     "serve.trusted_proxy": Setting(
         str, None, "addresses or networks of proxies whose X-Forwarded-… headers are trusted, with commas between"
@@ -123,6 +130,14 @@ SETTINGS: dict[str, Setting] = {
         float, limits.JWT_LIFETIME, "seconds that a JWT may live, from its `iat` to its `exp`"
     ),
     "serve.rate": Setting(float, limits.REQUEST_RATE, "requests a second that each key or token may send; 0: no limit"),
+    "gateway.listen": Setting(str, "127.0.0.1:7430", "where `tenure gateway` listens"),
+    "gateway.secret": Setting(str, None, "the secret that its requests are signed with; `tenure gateway --new-secret`"),
+    "gateway.secret_file": Setting(str, None, "or the file that has it"),
+    "gateway.size": Setting(int, limits.GATEWAY_CHILDREN, "how many agents it runs at once, at most"),
+    "gateway.tls_cert": Setting(str, None, "the certificate's file, for HTTPS"),
+    "gateway.tls_key": Setting(str, None, "the file of its private key"),
+    "gateway.allow_http": Setting(bool, False, "it may listen beyond loopback without TLS"),
+    "gateway.log": Setting(str, None, "a file that the output of its agents' runners is appended to; by default none"),
     "webhooks.allow_http": Setting(bool, False, "webhooks and channels for notices may have URLs without TLS"),
     "webhooks.networks": Setting(
         str, None, "private networks that webhooks and channels for notices may send to, with commas between"
@@ -147,6 +162,9 @@ NAMED: dict[str, Setting] = {
     ),
     "sinks.NAME.short_names": Setting(bool, False, "also send `evt.task.dead.v1`"),
     "sinks.NAME.keys": Setting(bool, False, "of Redis: also mirror the state of agents and tasks to keys"),
+    "sinks.NAME.commands": Setting(
+        bool, False, "of Redis: also run `recover` and `reassign_task` from the channel `coordinator:commands`"
+    ),
     "notify.NAME.url": Setting(
         str, None, "where notices to people go: `https://…` compatible with Slack, `smtps://…` or `smtp://…`"
     ),
@@ -157,6 +175,23 @@ NAMED: dict[str, Setting] = {
     "notify.NAME.to": Setting(list, None, "of mail: the recipients"),
     "notify.NAME.kinds": Setting(list, [], "kinds of notices, such as `dead letter`; none: all"),
     "notify.NAME.enabled": Setting(bool, True, "false: nothing is sent"),
+    "spawners.NAME.kind": Setting(
+        str, "", "what starts agents: `local`, `gateway` or `command`; by default its name, if that is one of them"
+    ),
+    "spawners.NAME.url": Setting(str, "", "of a gateway: where it listens, as in `https://host:7430`"),
+    "spawners.NAME.secret_env": Setting(str, "", "of a gateway: the environment variable that has the shared secret"),
+    "spawners.NAME.secret_file": Setting(str, "", "or the file that has it"),
+    "spawners.NAME.allow_http": Setting(bool, False, "of a gateway beyond loopback: its URL may be without TLS"),
+    "spawners.NAME.authorities": Setting(str, "", "of a gateway: a file of CAs in place of the system's"),
+    "spawners.NAME.start": Setting(
+        list, [], "of a command: its words, with `{spawn}`, `{key}`, `{agent}` and others; no shell reads it"
+    ),
+    "spawners.NAME.status": Setting(list, [], "of a command that prints a handle: exit 0 if `{handle}` runs, 1 if not"),
+    "spawners.NAME.end": Setting(list, [], "of such a command: ends `{handle}`; `{graceful}` is `true` or `false`"),
+    "spawners.NAME.log": Setting(str, "", "of `local` and `command`: a file that the output is appended to"),
+    "programs.NAME.agent": Setting(str, "", "what a pool or gateway may start: an agent with its words, or a command"),
+    "programs.NAME.folder": Setting(str, "", "where it works; by default the folder of the server or gateway"),
+    "programs.NAME.options": Setting(list, [], "more words for `tenure run`, as in `--land` or `--timeout`"),
     "hooks.on_KIND": Setting(
         list,
         None,
@@ -169,9 +204,13 @@ NAMED: dict[str, Setting] = {
 # Of tenure.toml alone: the commands and judges of validators. Nothing here reads them; see `trust/grants.py`.
 SECTIONS = ("commands", "judges")
 
-_NOT_SHARED = {"key": "contain a key", "artifacts": "set where artifacts are sent"}
+_NOT_SHARED = {
+    "key": "contain a key",
+    "gateway.secret": "contain a secret",
+    "artifacts": "set where artifacts are sent",
+}
 
-SECRETS = frozenset({"key", "serve.jwt_secret"})  # never shown
+SECRETS = frozenset({"key", "serve.jwt_secret", "gateway.secret"})  # never shown
 
 
 def setting_of(key: str) -> Setting | None:
@@ -488,7 +527,7 @@ def _checked(path: str, key: str, given: Any) -> Any:
     if key.partition(".")[0] in SECTIONS:
         raise BadConfig(f"{path}: {key} belongs in {SHARED}", "put it there; `tenure trust` allows it")
     if key in _NOT_SHARED and os.path.basename(path) == SHARED:
-        hint = f"put it into TENURE_{key.upper()}, or .tenure/config.toml"
+        hint = f"put it into TENURE_{key.upper().replace('.', '_')}, or .tenure/config.toml"
         raise BadConfig(f"{path}: a shared file must not {_NOT_SHARED[key]}", hint)
     setting = setting_of(key)
     if setting is None:
@@ -498,8 +537,11 @@ def _checked(path: str, key: str, given: Any) -> Any:
         raise BadConfig(f"{path}: there is no setting {key!r}{suggestion(key, known)}", "`tenure config` lists them")
     wanted = setting.type
     fits = isinstance(given, wanted) or (wanted is float and isinstance(given, int) and not isinstance(given, bool))
+    if given in setting.words:
+        return given
     if not fits:
-        raise BadConfig(f"{path}: {key} is {given!r}; it must be a {wanted.__name__}")
+        also = "".join(f", or {word!r}" for word in setting.words)
+        raise BadConfig(f"{path}: {key} is {given!r}; it must be a {wanted.__name__}{also}")
     return wanted(given)
 
 
@@ -514,6 +556,8 @@ def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]
 
 def _from_text(key: str, text: str, origin: str) -> Any:
     wanted = SETTINGS[key].type
+    if text in SETTINGS[key].words:
+        return text
     if wanted is bool:
         if text.lower() not in ("true", "false", "1", "0", "yes", "no"):
             raise BadConfig(f"{origin} is {text!r}; it must be true or false")

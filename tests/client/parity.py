@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tenure.client import AsyncClient, Client
+from tenure.client.handles import Ended
 from tenure.client.verbs import Verbs
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, NewTrack, Process, Totals
@@ -90,6 +91,8 @@ def comparable(value: Any, names: dict[str, str], field: str = "") -> Any:
     """Without what differs from run to run: ids by the order of their coming, no tokens, times or measures."""
     if isinstance(value, TenureError):
         return [type(value).__name__, value.code, comparable(value.message, names), value.definite]
+    if isinstance(value, Ended):
+        value = value.task
     if isinstance(value, msgspec.Struct):
         value = msgspec.to_builtins(value)
     if isinstance(value, dict):
@@ -204,11 +207,28 @@ def sent_out(ann: Any) -> None:
     ann.remove_relay("webhooks")
 
 
+def pooled(ann: Any) -> None:
+    """Pools: paused at once, since a server would start agents."""
+    ann.set_pool("crew", size=2)  # a new pool needs a program
+    ann.set_pool("crew", "claude", spawner="none", capabilities=["gpu"], types=["docs"], models=["opus"], idle=30.0)
+    ann.set_pool("crew", size=2, tracks=["Q"])
+    ann.set_pool("crew", size=0)
+    ann.pause_pool("crew", "lunch")
+    ann.pools()
+    ann.pool("crew")
+    ann.spawns("crew", state=["running", "lost"], limit=10)
+    ann.spawns(state=["asleep"])
+    ann.resume_pool("crew")
+    ann.remove_pool("crew")
+    ann.pool("crew")
+
+
 def tell(ann: Any) -> None:
     """Every verb and every look at least once, and refusals and errors among them."""
     ann.status()  # no such project yet
     ann.init(limits={"max_lease": 3600})
     ann.define_track("Q", "Quality", "to be sure")
+    ann.define_track("M", "Many")
     ann.projects()
     one = ann.add("Größe prüfen", tags=("a", "b"), touches=("src/*.py",), metadata={"at": "noon", "n": [1, 2.5, None]})
     two = ann.add("Two", after=["A-001"], priority="high", request_id="r-two")
@@ -216,6 +236,11 @@ def tell(ann: Any) -> None:
     ann.add("Other", request_id="r-two")  # the id was used
     ann.add("", track="A")
     ann.add("Late", deadline=4_000_000_000_000_000)
+    ann.add_many([NewTask(title="Many", track="M", idempotency_key="m"), NewTask(title="More", track="M")])
+    ann.add_many([NewTask(title="Many", track="M", idempotency_key="m")])
+    ann.add_many([NewTask(title="Fine", track="M"), NewTask(title="")])
+    ann.add_many([])
+    ann.wait("Z-404")
     plan = ann.plan(
         [NewTask(title="First", name="f"), NewTask(title="Second", name="s", depends_on=("f",), track="Q")],
         title="A plan", name="plan", tracks=[NewTrack(code="R", name="Rest")],
@@ -266,6 +291,7 @@ def tell(ann: Any) -> None:
         receipt, {"at": 1, "until": "x", "nested": [{"time": 5}]}, "fine", usage=[Totals(model="opus", fresh=11)]
     )
     ann.submit(receipt, {"other": 1})
+    ann.wait("A-001", timeout="5s")
     ann.results("A-001")
     ann.history("A-001")
     ann.why("A-001")
@@ -303,6 +329,7 @@ def tell(ann: Any) -> None:
     checked(ann)
     made_by_itself(ann)
     sent_out(ann)
+    pooled(ann)
     gone = ann.cancel("Q-001", "no need")
     ann.undo(gone.command_id)
     ann.cancel("Q-001")

@@ -1,7 +1,7 @@
 """Builds the documentation as a site with search, from the same files: `./x docs --site [FOLDER]`.
 
-The pages beside `docs/` (architecture, reliability, changes) become pages of the site. The site loads nothing from other
-hosts. A link to a page or anchor that does not exist fails the build.
+The pages beside `docs/` (architecture, reliability, changes) become pages of the site. The site loads nothing from
+other hosts. A link to a page or anchor that does not exist fails the build.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core import signatures
 from tenure.core.commands import Dependency, NewTask, NewTrack, Principal, Process, Template, Totals
-from tenure.core.records import Delivery, RetryPolicy, Watch
+from tenure.core.records import Delivery, RetryPolicy, Spawn, Watch, replace
 from tenure.core.webhook_delivery import STATUS_CHANGED
 from tenure.testing.factories import PROJECT, Scene
 
@@ -57,6 +57,7 @@ def enrich(scene: Scene) -> Rich:
     scene.do(c.RevokeKey, project="", key="robot")
     _sources(scene)
     _webhook(scene)
+    _pool(scene)
     _budgets(scene)
     held["validating"] = _validated(scene)
     noted = scene.do(c.Edit, task=held["ready"], changes={"tags": ["seen"], "deadline": scene.now + 3_600_000_000})
@@ -204,6 +205,19 @@ def _webhook(scene: Scene) -> None:
     scene.engine.transact((PROJECT,), lambda work: work.put(failed))
 
 
+def _pool(scene: Scene) -> None:
+    """A pool with one process that runs and one that ended."""
+    scene.do(c.SetPool, pool="crew", program="claude", size=2, capabilities=("a",), types=("none",))
+    running = Spawn(
+        project=PROJECT, id="spawn_1", pool="crew", place=1, agent="crew-1", task="task_x", task_key="A-001",
+        spawner="local", state="running", handle="1:2", session="s-crew", term=1, started_at=scene.now,
+        offer_until=scene.now, running_at=scene.now, claimed_at=scene.now,
+    )  # fmt: skip
+    ended = replace(running, id="spawn_2", place=2, state="ended", why="its agent left", ended_at=scene.now)
+    for spawn in (running, ended):
+        scene.engine.transact((PROJECT,), lambda work, spawn=spawn: work.put(spawn))
+
+
 def _mail(scene: Scene) -> str:
     sent = scene.do(c.Send, sender="ann", text="hello", to="@all")
     (message,) = sent.messages or ()
@@ -228,6 +242,10 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
         yield q.ShowTrigger, {"trigger": trigger}
     yield q.ShowWebhook, {"webhook": "out"}
     yield q.Deliveries, {"webhook": "out"}
+    yield q.Pools, {}
+    yield q.ShowPool, {"pool": "crew"}
+    yield q.Spawns, {}
+    yield q.Spawns, {"pool": "crew", "state": ("running",)}
     yield q.Keys, {"ended": True}
     yield q.Processes, {}
     for kind in (q.ShowSavings, q.Estimates, q.Models):

@@ -170,15 +170,15 @@ REPEATS = (
     Mutant(
         "a terminated agent claims by name",
         "engine/verbs/claim.py",
-        "        _denied_by_agent(claimant)\n        or _denied_by_state",
+        "        denied_by_agent(claimant)\n        or _denied_by_state",
         "        None\n        or _denied_by_state",
         "test_a_terminated_agent_claims_nothing_until_it_is_resumed[True]",
     ),
     Mutant(
         "a terminated agent claims the next task",
         "engine/verbs/claim.py",
-        "denial = _denied_by_agent(claimant) or _denied_by_limit(work, claimant)",
-        "denial = _denied_by_limit(work, claimant)",
+        "denial = denied_by_agent(claimant) or denied_by_limit(work, claimant)",
+        "denial = denied_by_limit(work, claimant)",
         "test_a_terminated_agent_claims_nothing_until_it_is_resumed[True]",
     ),
     Mutant(

@@ -14,9 +14,11 @@ import pytest
 
 import tenure
 from tenure.client.caller import SystemRandom
-from tenure.core.records import Leader, replace
+from tenure.core.commands import DefineProject, PausePool, SetPool
+from tenure.core.records import Leader, Pool, replace
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.server import coordinator_routes
 from tenure.server.coordinator_routes import CoordinatorEndpoints
 from tenure.server.requests import Request
@@ -166,6 +168,40 @@ def test_probes_are_answered(server: TenureServer) -> None:
     assert ask(server, "GET", "/ready") == (200, {"status": "ready"})
     code, value = ask(server, "GET", "/health/coordinator")
     assert (code, value["active"], value["store"], value["here"]) == (200, True, "ok", True)
+    assert [value[name] for name in ("status", "database", "sinks", "spawners")] == ["healthy", "ok", [], []]
+
+
+async def test_a_spawner_that_fails_degrades_the_health_and_no_error_is_shown() -> None:
+    engine = Engine(Memory(), SystemRandom())
+    engine.do(DefineProject(project="p"))
+    engine.do(SetPool(project="p", pool="coders", program="claude"))
+    coordinator = Coordinator(engine, "one", lambda: 0.0)
+    coordinator.step()
+    service = Service(engine)
+    endpoints = CoordinatorEndpoints(service, coordinator)
+    request = Request({"headers": []}, lambda: None)  # type: ignore[arg-type, return-value]
+
+    async def health() -> tuple[int, dict[str, Any]]:
+        answer = await endpoints.coordinator_health(request)
+        return answer.status, json.loads(answer.body)
+
+    def fail(work: UnitOfWork) -> None:
+        pool = work.require(Pool, "p", "coders")
+        work.put(replace(pool, error="cannot start /home/ann/agent", error_at=work.now))
+
+    code, value = await health()
+    assert (code, value["status"], value["spawners"]) == (
+        200,
+        "healthy",
+        [{"name": "local", "state": "ok", "pools": 1}],
+    )
+    engine.transact(("p",), fail)
+    code, value = await health()
+    assert (code, value["status"], value["spawners"][0]["state"]) == (200, "degraded", "failing")
+    assert "ann" not in json.dumps(value)
+    engine.do(PausePool(project="p", pool="coders"))
+    assert (await health())[1]["status"] == "healthy"
+    service._close()
 
 
 # --- a store that hangs ---
@@ -189,6 +225,9 @@ async def test_probes_of_a_store_that_hangs_say_so_and_do_not_pile_up(monkeypatc
     for _ in range(3):
         answer = await endpoints.ready(request)
         assert (answer.status, dict(answer.headers)[b"retry-after"]) == (503, b"1")
+        answer = await endpoints.coordinator_health(request)
+        value = json.loads(answer.body)
+        assert (answer.status, value["status"], value["database"]) == (503, "degraded", "unavailable")
     assert len(asked) == 1
     assert (await endpoints.health(request)).status == 200
     goes_on.set()

@@ -142,7 +142,7 @@ def found_or_installed(program: str) -> Path:
 
 @contextmanager
 def installing() -> Iterator[None]:
-    """apt runs once at a time; tests run in two processes."""
+    """apt runs once at a time; tests run in several processes."""
     with _INSTALLING.open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         yield

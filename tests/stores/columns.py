@@ -19,7 +19,7 @@ SQLITE_TYPES = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "RE
 # Narrow rows live in the tree of their key: one page less to write each. Wide ones would make that tree deep.
 NARROW = {
     "claim", "usage", "landing", "content", "edge", "dag", "track", "project", "agent", "session", "model",
-    "reservation", "leader", "api_key", "log_cursor", "budget",
+    "reservation", "leader", "api_key", "log_cursor", "budget", "health_minute",
 }  # fmt: skip
 
 
@@ -32,7 +32,7 @@ POSTGRES_TYPES = {
 # Rows that are written many times leave room on their pages for their next versions.
 FILL = {
     "task_hot": 50, "claim": 50, "agent": 70, "session": 70, "dag": 70, "track": 70, "leader": 70, "usage": 85,
-    "budget": 50,
+    "budget": 50, "health_minute": 70,
 }  # fmt: skip
 
 # Columns that no struct has: see the migration, `log_cursor` and `event_blocks`.

@@ -1,4 +1,4 @@
-"""What one process runs while it leads: the coordinator, relays to sinks, webhooks, local hooks, notices, file watch.
+"""What one process runs while it leads: the coordinator, relays, webhooks, local hooks, notices, file watch, pools.
 
 `serve`, `daemon` and `run` start it and stop it; all of it waits while another process leads. Each part has its
 own thread: a sink that hangs delays neither a lease nor another part, and the stop only up to its timeout.
@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from tenure.config import BadConfig, Settings
 from tenure.core import limits
@@ -25,6 +25,10 @@ from tenure.sinks.open_sink import open_sink, prefixed
 from tenure.sinks.port import Sink
 from tenure.sinks.settings import ChannelSettings, Messaging, SinkSettings, read_messaging
 from tenure.trust.grants import Untrusted
+
+if TYPE_CHECKING:
+    from tenure.engine.fleet.offers import Address
+    from tenure.spawners.port import Spawner
 
 STOP = limits.RELAY_SEND + 2.0  # seconds for all parts together
 
@@ -55,6 +59,21 @@ def messaging_here(settings: Settings, say: Callable[[str], object]) -> Messagin
         return Messaging({})
 
 
+class FleetSettings(NamedTuple):
+    """What starts the agents of pools, and where they find the store."""
+
+    spawners: Mapping[str, Callable[[], Spawner]]
+    address: Callable[[], Address | None]  # None: not known yet
+
+
+def fleet_here(
+    settings: Settings, place: Place, address: Callable[[], Address | None], say: Callable[[str], object]
+) -> FleetSettings:
+    from tenure.spawners.settings import spawners_here
+
+    return FleetSettings(spawners_here(settings, place.folder, say), address)
+
+
 class LeaderProcess:
     """Nothing is sent before `start`; every sink and channel is checked before that. Raises BadConfig."""
 
@@ -63,21 +82,25 @@ class LeaderProcess:
         coordinator: Coordinator,
         messaging: Messaging,
         place: Place,
+        fleet: FleetSettings | None = None,
         *,
         say: Callable[[str], object] = lambda _: None,
         stepped: Stepped = lambda *_: None,
     ) -> None:
-        """`say` receives errors of parts; `stepped` what each relay has done."""
+        """`say` receives errors of parts; `stepped` what each relay has done. Without `fleet` pools are not filled."""
         self.coordinator, self._messaging, self._place = coordinator, messaging, place
         self._say, self._stepped = say, stepped
         self._engine: Engine = coordinator.engine
         for sink in messaging.sinks:
             _named("sinks", sink.name, partial(opened, sink, self._engine)).close()
         self._parts: list[Part] = [*map(self._relay, messaging.sinks), self._webhooks(), self._files()]
+        self._parts += [self._commands(sink) for sink in messaging.sinks if sink.commands]
         if messaging.hooks:
             self._parts.append(self._hooks())
         if messaging.channels:
             self._parts.append(self._notices())
+        if fleet is not None:
+            self._parts.append(self._fleet(fleet))
 
     def start(self) -> None:
         self.coordinator.start()
@@ -104,6 +127,14 @@ class LeaderProcess:
             self._engine, settings, partial(opened, sink, self._engine), self.coordinator.led, time.monotonic,
             stepped=self._stepped,
         )  # fmt: skip
+
+    def _commands(self, sink: SinkSettings) -> Part:
+        from tenure.engine.relay.channel_commands import ChannelCommands
+        from tenure.sinks.redis_commands import CommandChannel
+
+        url, engine = prefixed(sink.url, sink.prefix), self._engine
+        opened = partial(CommandChannel, url, engine.tenant)
+        return ChannelCommands(engine, sink.name, sink.projects, opened, self.coordinator.led, failed=self._say)
 
     def _webhooks(self) -> Part:
         return WebhookPart(self._engine, self._messaging, self.coordinator, self._say)
@@ -135,6 +166,13 @@ class LeaderProcess:
             for one in self._messaging.channels
         }
         return NoticeReader(self._engine, channels, self.coordinator.led, time.monotonic, failed=self._say)
+
+    def _fleet(self, settings: FleetSettings) -> Part:
+        from tenure.engine.fleet.fleet import Fleet
+        from tenure.engine.fleet.spawner_threads import SpawnerThreads
+
+        calls = SpawnerThreads(settings.spawners)
+        return Fleet(self._engine, calls, settings.address, self.coordinator.led, failed=self._say)
 
     def _files(self) -> Part:
         from tenure.agents.file_watch import FileWatch

@@ -1,7 +1,7 @@
 """Transcripts for people: what an agent said and which tools it called, from the output of each CLI.
 
-A line of a transcript has the agent's own output, which most CLIs print as one JSON event a line. The table below has the
-events that say something to a reader; all others are left out.
+A line of a transcript has the agent's own output, which most CLIs print as one JSON event a line. The table below has
+the events that say something to a reader; all others are left out.
 """
 
 from __future__ import annotations

@@ -64,14 +64,17 @@ TABLE = (
         10,
         "the store is unavailable or overloaded; nothing was done",
         errors="AUTH_UNAVAILABLE RATE_LIMITED OVERLOADED STORE_UNAVAILABLE STORE_ERROR CLOCK_JUMP CONFLICT "
-        "SCHEMA_MISMATCH STORE_CORRUPT ARTIFACT_CORRUPT UNDECIDED SECRET_UNREADABLE SINK_UNAVAILABLE",
+        "SCHEMA_MISMATCH STORE_CORRUPT ARTIFACT_CORRUPT UNDECIDED SECRET_UNREADABLE SINK_UNAVAILABLE "
+        "SPAWN_FAILED",
     ),
     # NO_ROUTE, NO_METHOD: the URL is not of a tenure server, or of another version
     Exit(11, "bad configuration", errors="BAD_CONFIG NO_ROUTE NO_METHOD UNTRUSTED NO_PROGRAM SECRETS_OFF"),
     Exit(12, "not authorised", errors="NOT_SIGNED_IN"),
     Exit(70, "an internal error; nothing was done", errors="BUG"),
     Exit(
-        75, "outcome unknown, or done but the answer could not be written: retry", errors="OUTCOME_UNKNOWN UNFINISHED"
+        75,
+        "outcome unknown, or done but the answer could not be written: retry",
+        errors="OUTCOME_UNKNOWN UNFINISHED SPAWN_UNKNOWN",
     ),
     Exit(130, "interrupted", errors="INTERRUPTED"),
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.agents.quotations import as_json
 from tenure.cli.main import Answer, Run, answered, arg, options
-from tenure.cli.option_kinds import pair, seconds
+from tenure.cli.option_kinds import lease, pair, seconds
 from tenure.cli.text_format import lasting, plain
 from tenure.core import limits
 from tenure.core.errors import RequestIdReused, TenureError
@@ -40,9 +40,10 @@ def filters_of(given: Namespace) -> dict[str, Any]:
 
 @options(
     arg("task", nargs="?", help="the task; else the best one you may take"),
-    arg("--lease", type=seconds, metavar="SECONDS", help="length of the lease (or 30m, 2h)"),
+    arg("--lease", type=lease, metavar="SECONDS", help="length of the lease (or 30m, 2h, auto)"),
     arg("--wait", type=seconds, default=0.0, metavar="SECONDS", help="wait that long for a ready task"),
     arg("-n", type=int, default=1, metavar="N", help="take up to N tasks"),
+    arg("--like", action="store_true", help="with -n: all of the type and track of the first"),
     arg(
         "--meta",
         action="append",
@@ -59,7 +60,8 @@ def claim(run: Run, given: Namespace) -> Answer:
 
     The answer carries a receipt, the only proof that you hold the task. It is kept for this agent in this session, so
     that `done`, `fail` and the others find it; sub-agents that share both name the claim (KEY@GENERATION) or pass
-    --receipt. If the answer of a claim was lost, the same command gets the same claim again.
+    --receipt. If the answer of a claim was lost, the same command gets the same claim again. With `--lease auto` the
+    lease follows the task's estimate, else what tasks of its type take.
     """
     run.is_holder = True
     run.check_named()
@@ -104,11 +106,10 @@ def _name_claims(run: Run, outcome: Outcome, value: dict[str, Any]) -> None:
 
 def _asked(run: Run, given: Namespace) -> dict[str, Any]:
     """The arguments of the claim, without the process: a repeat may come from another one."""
-    lease = given.lease if given.lease is not None else run.setting("lease")
-    agent_type = run.who.type if run.who.role == "agent" else None
+    length = given.lease if given.lease is not None else run.setting("lease")
     return {
-        "task": given.task, "lease": lease, "n": given.n, "agent_type": agent_type, "metadata": dict(given.meta),
-        **filters_of(given),
+        "task": given.task, "lease": length, "n": given.n, "agent_type": run.who.type, "metadata": dict(given.meta),
+        **filters_of(given), **({"like": True} if given.like else {}),
     }  # fmt: skip
 
 
@@ -119,7 +120,8 @@ def _claimed(run: Run, given: Namespace, asked: dict[str, Any]) -> tuple[Outcome
 
     words = str((run.project, run.who.session, run.who.agent, run.who.user, sorted(asked.items())))
     while True:
-        sent = request(run.environ, run.home, words, asked["lease"])
+        within = limits.LEASE_IN_A_SHELL if isinstance(asked["lease"], str) else asked["lease"]
+        sent = request(run.environ, run.home, words, within)
         try:
             outcome = _ask(run, given, asked, sent.id)
         except RequestIdReused:
@@ -241,7 +243,10 @@ def briefing_text(outcome: Outcome, brief: Mapping[str, Any], *, is_only: bool =
     lines = [f"{task.get('key')} is yours: generation {outcome.generation}, attempt {outcome.attempt}."]
     lines += [f"claim    {claim}", f"receipt  {outcome.receipt}"]
     if outcome.lease is not None:
-        lines += [f"lease    {lasting(outcome.lease)}; every command on this task renews it"]
+        why = f" ({outcome.lease_why})" if outcome.lease_why else ""
+        lines += [f"lease    {lasting(outcome.lease)}{why}; every command on this task renews it"]
+    if outcome.term is not None:
+        lines += [f"offer    by the leader, term {outcome.term}"]
     if outcome.model:
         lines += [f"model    {outcome.model} ({outcome.why})"]
     lines += ["", plain(task.get("title", "")), *asked_of(brief)]

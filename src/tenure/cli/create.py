@@ -110,8 +110,6 @@ def add(run: Run, given: Namespace) -> Answer:
     fields["idempotency_key"] = given.idempotency_key
     outcome = run.client.add(given.title, after=after, draft=given.draft, **fields)
     answer = answered(outcome)
-    if outcome.task is None:
-        return answer
     task = outcome.task
     # Scripts need the task; the outcome is added to it.
     value = {**answer.value.pop("task"), **answer.value}

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tenure.agents.leader_process import LeaderProcess, Place, messaging_here
+from tenure.agents.leader_process import LeaderProcess, Place, fleet_here, messaging_here
 from tenure.config import FOLDER
 from tenure.server.coordinator import Note, coordinator_of
 
@@ -29,6 +29,9 @@ def leader_of(run: Run, engine: Engine, say: Callable[[str], object], **settings
         if note.level == "error":
             say(f"{note.message}; retrying")
 
+    from tenure.engine.fleet.offers import Address
+
     settings.setdefault("lease", run.setting("leader.lease"))
-    coordinator = coordinator_of(engine, tell=report, **settings)
-    return LeaderProcess(coordinator, messaging_here(run.settings, say), place_of(run), say=say)
+    coordinator, place = coordinator_of(engine, tell=report, **settings), place_of(run)
+    fleet = fleet_here(run.settings, place, lambda: Address(run.home.url), say)
+    return LeaderProcess(coordinator, messaging_here(run.settings, say), place, fleet, say=say)

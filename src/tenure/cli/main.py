@@ -13,6 +13,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -30,6 +31,7 @@ from tenure.cli.answers import (
     print_error,
 )
 from tenure.cli.verbs import ALIASES, GROUPS, VERBS
+from tenure.core import limits
 from tenure.core.errors import TenureError
 
 if TYPE_CHECKING:
@@ -104,6 +106,15 @@ class Run:
         from tenure.config import read_settings
 
         return read_settings(self.folder, self.environ, {"project": self.given.project})
+
+    def give_sign_of_life(self) -> None:
+        """A heartbeat of a known agent that has given no sign for a while; no answer depends on it."""
+        if self.who.role != "agent" or "client" not in self.__dict__:
+            return
+        with suppress(TenureError):
+            agent = self.client.agent_details(self.who.agent)
+            if self.client.now() - agent["last_seen"] >= limits.PRESENCE_OF_READERS:
+                self.client.heartbeat()
 
     def name_project(self, name: str) -> None:
         """Use this project from now on, as if --project had been given."""
@@ -194,20 +205,24 @@ class Run:
         return NotingClient(
             url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
             user=who.user, create=create, artifacts=self.artifacts, tables=tables, done=self.done,
-            allow_http=self._allows_http, pause=Patience(without_password(url)),
+            allow_http=bool(self._trusted("webhooks.allow_http")), networks=self._networks,
+            pause=Patience(without_password(url)),
         )  # fmt: skip
 
     @property
-    def _allows_http(self) -> bool:
-        """`webhooks.allow_http`, if the file that sets it is trusted: no command fails because of it."""
-        if not self.settings.seen("webhooks.allow_http").value:
-            return False
+    def _networks(self) -> tuple[str, ...]:
+        return tuple(filter(None, (part.strip() for part in (self._trusted("webhooks.networks") or "").split(","))))
+
+    def _trusted(self, name: str) -> Any:
+        """The value of a setting, if the file that sets it is trusted: no command fails because of it."""
+        if not self.settings.seen(name).value:
+            return None
         from tenure.trust.grants import Untrusted
 
         try:
-            return bool(self.setting("webhooks.allow_http"))
+            return self.setting(name)
         except Untrusted:
-            return False
+            return None
 
     @property
     def artifacts(self) -> str | None:
@@ -349,6 +364,8 @@ def _run(words: list[str]) -> int:
     try:
         answer = _answer(function, run, given)
         code = answer if isinstance(answer, int) else print_answer(_with_news(run, answer), run)
+        if name in SIGNS_OF_LIFE:
+            run.give_sign_of_life()
         return code
     except TenureError as error:
         code = OF_ERROR.get(error.code, 70)
@@ -359,6 +376,10 @@ def _run(words: list[str]) -> int:
             from tenure.cli.command_log import note_command
 
             note_command(run, code, time.perf_counter() - began)
+
+
+# Reads that show that an agent is alive: it looks for work. Commands say so by themselves.
+SIGNS_OF_LIFE = frozenset({"list", "ready", "next", "show", "why", "history", "status", "inbox", "prime"})
 
 
 def _answer(function: Verb, run: Run, given: Namespace) -> Answer | int:

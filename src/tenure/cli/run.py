@@ -34,6 +34,9 @@ AT_MOST = limits.RUN_AGENTS
     arg("--model", metavar="NAME", help="the model to use (else the task's or the agent's)"),
     arg("--route", action="store_true", help="use the model that each claim recommends (run.route)"),
     arg("--once", action="store_true", help="one task each, if there is one; then end"),
+    arg("--spawn", metavar="ID", help="the spawn of a pool that this process is for (with --once)"),
+    arg("--task", metavar="KEY", help="claim this task and no other (with --once)"),
+    arg("--key-stdin", action="store_true", help="read the API key from the first line of stdin"),
     arg("--until-empty", action="store_true", help="end when no task can become ready any more"),
     arg("--max-tasks", type=int, metavar="N", help="end after N tasks in all"),
     arg("--timeout", type=seconds, metavar="SECONDS", help="end an agent after this time (run.timeout; 90, 15m, 2h)"),
@@ -58,6 +61,8 @@ def run(run: Run, given: Namespace) -> Answer | int:
     from tenure.agents.runner.runner import Runner
 
     began = time.monotonic()
+    if given.key_stdin:
+        _read_key()
     chosen = _options(run, given)
     client, say = run.client_at(run.home.url), _printer(run.is_json)
     if chosen.slots > 1:
@@ -66,7 +71,8 @@ def run(run: Run, given: Namespace) -> Answer | int:
         )
         say(f"{chosen.slots} agents, " + (where if chosen.worktree else f"all in {run.folder}"))
     runner = Runner(client, chosen, say)
-    leader = None if client.is_remote else _leader(run, client, say)
+    # A process of a pool works for the leader that started it, and does not become one.
+    leader = None if client.is_remote or chosen.spawn else _leader(run, client, say)
     before = {
         signal.SIGINT: signal.signal(signal.SIGINT, runner.interrupt),
         signal.SIGTERM: signal.signal(signal.SIGTERM, runner.terminate),
@@ -85,6 +91,14 @@ def run(run: Run, given: Namespace) -> Answer | int:
     return _answer(shared, chosen, time.monotonic() - began)
 
 
+def _read_key() -> None:
+    """The key from stdin: a command line is readable by every user, and ssh forwards no environment."""
+    key = sys.stdin.readline(1000).strip()
+    if not key:
+        raise Usage("--key-stdin: the first line of stdin is empty", "send the API key and a newline")
+    os.environ["TENURE_KEY"] = key
+
+
 def _leader(run: Run, client: Client, say: Callable[[str], None]) -> LeaderProcess:
     from tenure.cli.leading import leader_of
 
@@ -100,6 +114,8 @@ def _options(run: Run, given: Namespace) -> Options:
         raise Usage(f"-n must be from 1 to {AT_MOST} (got {given.n})")
     if given.once and given.until_empty:
         raise Usage("--once and --until-empty exclude each other", "give one of them")
+    if (given.spawn or given.task) and not (given.once and given.n == 1):
+        raise Usage("--spawn and --task are for one agent and one task", "give --once, and no -n")
     if given.max_tasks is not None and given.max_tasks < 1:
         raise Usage(f"--max-tasks must be at least 1 (got {given.max_tasks})")
     cli, extra = cli_for(_agent(run, given))
@@ -113,19 +129,20 @@ def _options(run: Run, given: Namespace) -> Options:
     return Options(
         cli=cli, program=program, name=given.name or _name(program if cli.type == GENERIC else cli.type),
         home=run.own_home, project=run.project, folder=run.folder, environ=run.environ,
-        slots=min(given.n, most or given.n), extra=extra, model=given.model, route=given.route or bool(run.setting("run.route")),
+        slots=min(given.n, most or given.n), extra=extra, model=given.model,
+        route=given.route or bool(run.setting("run.route")),
         filters=filters_of(given),
         mode=ONCE if given.once else UNTIL_EMPTY if given.until_empty else FOREVER, most_tasks=most, timeout=timeout,
         lease=given.lease, grace=given.grace, bwrap=_bwrap(run) if given.bwrap else None, prompt=given.prompt,
-        worktree=worktree, land=land, onto=onto,
+        worktree=worktree, land=land, onto=onto, spawn=given.spawn, task=given.task,
     )  # fmt: skip
 
 
 def _checkouts(run: Run, given: Namespace) -> tuple[bool, bool, str | None]:
     """Whether each claim gets a worktree, whether it is landed, and onto which branch.
 
-    Two agents in one checkout overwrite each other's files. So in a repository with commits several agents get a worktree
-    for each claim, landed onto the branch that is checked out now, unless the user says otherwise.
+    Two agents in one checkout overwrite each other's files. So in a repository several agents, and those of a pool, get
+    a worktree for each claim, landed onto the branch that is checked out now, unless the user says otherwise.
     """
     from tenure.agents import git
     from tenure.agents.runner.claim_worktree import check
@@ -135,7 +152,8 @@ def _checkouts(run: Run, given: Namespace) -> tuple[bool, bool, str | None]:
     if given.worktree or given.land:
         check(run.folder)
         return True, given.land, given.onto
-    if given.shared or given.n < 2 or not _in_repository(run.folder):
+    several = given.n > 1 or given.spawn is not None  # a pool's agents are processes of their own
+    if given.shared or not several or not _in_repository(run.folder):
         if given.onto:
             raise Usage("--onto needs a worktree", "give --worktree or --land with it")
         return False, False, None
@@ -217,6 +235,7 @@ def _printer(is_json: bool) -> Callable[[str], None]:
 def _answer(shared: Shared, chosen: Options, took: float) -> Answer:
     from tenure.agents.runner.runner import summary_of
     from tenure.agents.runner.shared import ONCE
+    from tenure.cli.answers import exit_of
 
     value = summary_of(shared, took)
     counts = ", ".join(f"{count} {what}" for what, count in sorted(shared.counts.items())) or "no task"
@@ -232,6 +251,10 @@ def _answer(shared: Shared, chosen: Options, took: float) -> Answer:
         value["terminated"] = list(shared.terminated)
         text += f"\nterminated by an operator: {', '.join(shared.terminated)}"
         code = 9
+    elif shared.denied is not None:
+        value["denied"] = shared.denied.outcome
+        text += f"\n{shared.denied.message}"
+        code = exit_of(shared.denied.outcome)
     elif shared.stopping.is_set():
         code = 130
     elif chosen.mode == ONCE and not shared.counts:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown, verb_of
 from tenure.cli.option_kinds import contents, seconds
-from tenure.cli.text_format import Columns, ago, columns, moment, plain
+from tenure.cli.text_format import Columns, ago, columns, lasting, moment, plain, shorten
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.outcomes import Outcome
@@ -78,18 +78,46 @@ def _left(run: Run, outcome: Outcome, session_: str) -> Outcome:
     return outcome
 
 
-@options()
+@options(
+    arg("--managed", action="store_true", default=None, help="only agents of runners, workers and pools"),
+    arg("--unmanaged", dest="managed", action="store_false", help="only the others"),
+)
 def agents(run: Run, given: Namespace) -> Answer:
-    """List agents and what they hold."""
+    """List agents: what each holds and does, its memory and CPU."""
     now = run.client.now()
     wanted: Columns = {
         "agent": "name",
         "type": "type",
-        "status": "status",
+        "status": _status,
         "holds": lambda agent: ", ".join(agent.get("tasks", ())) or None,
+        "step": lambda agent: _step(agent) or None,
+        "memory": lambda agent: _memory_text(agent) or None,
+        "cpu": lambda agent: _cpu_text(agent) or None,
         "last seen": lambda agent: ago(agent.get("last_seen"), now),
     }
-    return shown(run.client.agents(), lambda found: columns(found, wanted, "no agents yet"))
+    return shown(run.client.agents(managed=given.managed), lambda found: columns(found, wanted, "no agents yet"))
+
+
+def _status(agent: dict[str, Any]) -> str:
+    """With what it reports of itself, where that is not good."""
+    health = agent.get("health") or "ok"
+    return str(agent["status"]) if health in ("ok", "healthy") else f"{agent['status']}, {health}"
+
+
+def _step(agent: dict[str, Any]) -> str:
+    percent = agent.get("percent")
+    return shorten(
+        " ".join(plain(part) for part in (agent.get("step"), f"{percent}%" if percent is not None else "") if part), 40
+    )
+
+
+def _memory_text(agent: dict[str, Any]) -> str:
+    used = agent.get("memory_mb")
+    return "" if used is None else f"{used} MB" if used < 10_000 else f"{used / 1024:.1f} GB"
+
+
+def _cpu_text(agent: dict[str, Any]) -> str:
+    return "" if agent.get("cpu_percent") is None else f"{agent['cpu_percent']}%"
 
 
 @options(
@@ -138,7 +166,11 @@ def _letter(m: dict[str, Any]) -> str:
     arg("--step-down", action="store_true", help="give up leadership (with --term)"),
 )
 def lead(run: Run, given: Namespace) -> Answer:
-    """Become the project's leader (mail to @leader reaches you), or renew leadership."""
+    """Become the project's leader, or renew leadership; prints the term.
+
+    Mail to @leader reaches you, and `assign`, `reassign` and `recover` accept your --term. In a store without a server
+    the first agent that joins or claims leads, and its commands renew that: then `lead` shows its term.
+    """
     if given.step_down:
         if given.term is None:
             raise Usage("lead --step-down: which term?", "pass it with --term")
@@ -157,6 +189,8 @@ def _memory(memory: dict[str, Any]) -> str:
     held = [f"{one['key']}@{one['generation']} until {moment(one['lease_until'])}" for one in memory["active_claims"]]
     lines += [f"holds      {', '.join(held) or 'nothing'}"]
     lines += [f"completed  {', '.join(memory['completed']) or 'nothing'}"]
+    if memory["tracks"]:
+        lines += [f"tracks     {', '.join(memory['tracks'])}, assigned to {memory['agent']}"]
     for entry in memory["task_log"]:
         if "time" in entry:
             said = f": {entry['outcome'].lower()}" if entry.get("outcome") else ""
@@ -170,18 +204,16 @@ _NAMED = arg("name", metavar="AGENT", help="its name, as `tenure agent list` sho
 
 @options(_NAMED)
 def show_agent(run: Run, given: Namespace) -> Answer:
-    """Show one agent: capabilities, claims, and whether it may claim."""
-    found = next((agent for agent in run.client.agents() if agent["name"] == given.name), None)
-    if found is None:
-        from tenure.core.errors import NotFound
-
-        raise NotFound(f"no agent {given.name[:80]!r} in project {run.project}", "`tenure agent list` names them")
+    """Show one agent: capabilities, claims, whether it may claim, and its last hour."""
+    found = run.client.agent_details(given.name)
     now = run.client.now()
     return shown(found, lambda agent: _agent_text(agent, now))
 
 
 def _agent_text(agent: dict[str, Any], now: int) -> str:
-    lines = [f"{plain(agent['name'])}  {agent['type']}, {agent['status']}, last seen {ago(agent['last_seen'], now)}"]
+    managed = ", managed" if agent["managed"] else ""
+    seen = f"last seen {ago(agent['last_seen'], now)}{_next_heartbeat(agent, now)}"
+    lines = [f"{plain(agent['name'])}  {agent['type']}{managed}, {_status(agent)}, {seen}"]
     if agent["terminated_at"] is not None:
         why = f": {plain(agent['terminated_for'])}" if agent["terminated_for"] else ""
         lines.append(f"terminated {moment(agent['terminated_at'])}{why}; `tenure agent resume` lets it claim again")
@@ -189,7 +221,33 @@ def _agent_text(agent: dict[str, Any], now: int) -> str:
         lines.append("drained: it claims nothing more; `tenure agent resume` lets it claim again")
     lines += [f"{name:<13}{', '.join(agent[name])}" for name in ("capabilities", "tracks", "models") if agent[name]]
     lines.append(f"{'holds':<13}{', '.join(agent['tasks']) or 'nothing'}")
+    if agent["task"]:
+        ready = f", expected to be done {moment(agent['done_by'], now)}" if agent["done_by"] else ""
+        lines.append(f"{'works on':<13}{plain(agent['task'])}  {_step(agent)}{ready}".rstrip())
+    lines += [f"{plain(name):<13}{plain(str(value))}" for name, value in agent["metadata"].items()]
+    for name, what, text in (("memory_mb", "memory", _memory_text(agent)), ("cpu_percent", "cpu", _cpu_text(agent))):
+        if text:
+            lines.append(f"{what:<13}{text:<9} {_hour([minute[name] for minute in agent['minutes']])}".rstrip())
     return "\n".join(lines)
+
+
+def _next_heartbeat(agent: dict[str, Any], now: int) -> str:
+    at = agent["next_heartbeat_at"]
+    if at is None:
+        return ""
+    return f", next heartbeat in {lasting((at - now) / 1e6)}" if at > now else ", its heartbeat is overdue"
+
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+def _hour(values: list[int | None]) -> str:
+    """A bar for each minute of the last hour, relative to the highest."""
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return ""
+    top = max(*known, 1)
+    return "".join(" " if v is None else BLOCKS[v * (len(BLOCKS) - 1) // top] for v in values)
 
 
 drain_agent = verb_of(

@@ -1,8 +1,8 @@
 """The HTTP API as one table: each route with the command or query that it carries.
 
 Server, OpenAPI page and HTTP client are derived from it. Words in braces are fields of the command or query; the other
-fields are the JSON body of a command, or the query string of a query. `{task}` of a holder's verb must agree with the
-receipt, which names the task too.
+fields are the JSON body of a command, and of a query by POST, or the query string of a query by GET. `{task}` of a
+holder's verb must agree with the receipt, which names the task too.
 """
 
 from __future__ import annotations

@@ -25,7 +25,18 @@ from tenure.core.lifecycle import (
     Ending,
 )  # fmt: skip
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
-from tenure.core.retry import MOST_FAILURES, delay, is_poison, is_retried
+from tenure.core.retry import (
+    AGENT_TASK_COOL_OFF,
+    COUNTING,
+    MOST_FAILURES,
+    RATE_LIMIT,
+    RATE_LIMIT_DELAY,
+    cooled,
+    counts_after_all,
+    delay,
+    is_poison,
+    is_retried,
+)
 
 MOST_NAMED = limits.UNFINISHED_NAMED
 
@@ -285,3 +296,33 @@ def tried_again(
     if task.state == DEAD_LETTERED:
         return task
     return moves.retrying(task, at + (delay(policy, task.attempts, fraction) if retry_after is None else retry_after))
+
+
+def failed(
+    task: Task,
+    claim: Claim,
+    policy: RetryPolicy,
+    error_class: str,
+    error: str,
+    at: int,
+    fraction: float,
+    retry_after: int | None = None,
+) -> tuple[Task, Claim]:
+    """Task and claim after the holder reported a failure of this class, other than an exceeded budget.
+
+    The task's own failures are retried by its policy. After an agent's own failure the task is free for others at once,
+    after a rate limit for all in a while; the attempt is given back until enough different agents had trouble with it.
+    """
+    trouble = error_class not in COUNTING
+    counts = not trouble or counts_after_all(task, claim.agent)
+    ending = lifecycle.FAILED_COUNTING if counts else lifecycle.FAILED_GIVEN_BACK
+    free, over = ended(task, claim, ending, at, retry=policy, error_class=error_class, error=error)
+    if trouble:
+        free = replace(free, troubled=tuple(dict.fromkeys((*task.troubled, claim.agent))))
+    if over.counted:
+        return tried_again(free, policy, at, fraction, retry_after), over
+    if free.state == DEAD_LETTERED:
+        return free, over
+    if error_class == RATE_LIMIT:
+        return moves.retrying(free, at + (RATE_LIMIT_DELAY if retry_after is None else retry_after)), over
+    return replace(free, cool_offs=cooled(task, claim.agent, at, AGENT_TASK_COOL_OFF)), over

@@ -74,6 +74,7 @@ KINDS: dict[str, str] = {
     "task.archived": "hidden from lists",
     "task.unarchived": "shown in lists again",
     "task.edited": "the task was edited",
+    "task.reordered": "the task was moved to the project's current order",
     "task.offered": "offered to one agent for a while",
     "task.offer_ended": "the offer ended; any agent may claim",
     "task.recovered": "a person ended a claim whose receipt was lost",
@@ -89,6 +90,7 @@ KINDS: dict[str, str] = {
     "agent.terminated": "an operator terminated it, and its last claim has ended",
     "agent.resumed": "an operator allowed it to claim again",
     "agent.left": "an agent left",
+    "agent.died": "its process is gone, as a process on its host found; it is offline",
     "session.started": "a session started",
     "session.ended": "a session ended",
     "message.sent": "mail was sent to an agent",
@@ -99,8 +101,10 @@ KINDS: dict[str, str] = {
     "budget.alert_ended": "spending is below that threshold again",
     "reservation.taken": "patterns were reserved",
     "reservation.released": "a reservation was released",
+    "track.assigned": "a track was assigned to an agent: by its first claim there, or by a person",
+    "track.released": "the assignment of a track to an agent ended",
     "leader.elected": "a new leader was elected, with a new term",
-    "leader.lost": "the leader stepped down",
+    "leader.lost": "the leader stepped down, or its lease or its process ended",
     "archive.moved": "finished tasks were moved to the archive, each with its log",
     "archive.returned": "tasks returned from the archive because they changed",
     "archive.pruned": "tasks past their retention were deleted from the archive",
@@ -139,12 +143,24 @@ KINDS: dict[str, str] = {
     "webhook.removed": "a webhook was removed with its deliveries",
     "webhook.disabled": "a webhook was disabled: its receiver is gone, or nothing succeeded for three days",
     "webhook.test": "a test message for one webhook",
+    "pool.set": "a pool was created or changed",
+    "pool.paused": "a person paused a pool; its running agents finish their tasks",
+    "pool.resumed": "a pool starts agents again",
+    "pool.removed": "a pool was removed",
+    "spawn.starting": "the leader offered a task and asks a spawner for an agent",
+    "spawn.running": "the agent of a spawn has called for the first time",
+    "spawn.ended": "the process of a spawn ended, or was never started; it can claim nothing more",
+    "spawn.lost": "a spawn was not heard of in time, or its process is unknown; it can claim nothing more",
     "agent.emitted": "an agent or person emitted a fact; it is never read as state",
     "source.files_changed": "watched files of the repository changed",
     "epoch.started": "the store began a new epoch; older receipts are void",
     "clock.accepted": "a person accepted the host's clock; only this event may be earlier than the one before",
     "command.undone": "an earlier command was undone",
 }
+
+
+# Of events that belong to no project, those that every reader of all projects may see.
+STORE_KINDS = frozenset(kind for kind in KINDS if kind.startswith(("sink.", "leader.")))
 
 
 def kinds_of(names: Iterable[str]) -> tuple[str, ...]:

@@ -57,12 +57,27 @@ OFFER = limit(60.0, "s", "offering a task to one agent", "argument `seconds`", "
 LEADER_LEASE = limit(30.0, "s", "leading the coordinator", "argument `lease`",
     "another process may lead, with the next term")
 LEADER_BACK_OFF = limit(10.0, "s", "waiting after a failed round of duties", _FIXED, "the next round starts")
+AGENT_LEADER_LEASE = limit(30 * _US, "us", "leading a project, as an agent whose commands renew it",
+    "argument `lease` of `lead`", "another agent may lead, with the next term")
+AGENT_LEADER_WRITTEN = limit(10 * _US, "us", "writing that renewal", _FIXED, "not written more often")
+TRACK_IDLE = limit(10 * _MINUTES * _US, "us", "an agent that holds nothing on its track, with the router on", _FIXED,
+    "the track is free for another agent")
+ORDER_LONGEST = limit(4 * _HOURS * _US, "us", "an estimate in the order `shortest`; also a task without one", _FIXED,
+    "counts as this long")
+HUNG_TIMES = limit(3, "times", "work beyond its `estimated_duration` without progress", _FIXED,
+    "the holder is warned")
 HUNG_AFTER = limit(30 * _MINUTES * _US, "us", "work past its estimated end without progress", _FIXED,
     "the holder is warned")
 ABORT_AFTER = limit(10 * _MINUTES * _US, "us", "silence after that warning", _FIXED,
     "the claim ends; the attempt counts")
 RUN_TIMEOUT = limit(3600.0, "s", "one agent process of `tenure run`", "setting `run.timeout`",
     "the process is stopped, the claim fails")
+SPAWN_GRACE = limit(4.0, "s", "a spawned agent that is ended, from SIGTERM on", _FIXED, "its process tree is killed")
+SPAWN_SECONDS = limit(10.0, "s", "one call of a spawner", _FIXED, "whether the agent runs is unknown")
+SPAWN_FILE_KEPT = limit(3600.0, "s", "the file of a spawned process that has ended", _FIXED, "the file is removed")
+GATEWAY_CHILDREN = limit(32, "agents", "agents of one gateway at once", "setting `gateway.size`",
+    "refused with 429 `LIMIT_REACHED`")
+GATEWAY_CHILDREN_MAX = limit(1000, "agents", "the setting `gateway.size`", _FIXED, "refused with exit code 2")
 RESPONSE_WAIT = limit(60.0, "s", "one long poll over HTTP", "query `wait`, up to this",
     "the answer is `NO_TASK`; ask again")
 CLOCK_AHEAD = limit(600 * _US, "us", "a host clock ahead of the store", "`tenure db clock`",
@@ -91,6 +106,10 @@ JWT_LEEWAY = limit(10, "s", "the clock of a JWT's issuer", _FIXED, "refused with
 
 _sections.append("Staleness")
 AGENT_HEARTBEAT = limit(30.0, "s", "between two signs of life of an agent", "setting `agents.heartbeat`", "nothing")
+HEALTH_MINUTES = limit(60, "minutes", "an agent's memory and CPU, one row a minute", _FIXED,
+    "the oldest is overwritten")
+PRESENCE_OF_READERS = limit(60 * _US, "us", "signs of life by commands that only read", _FIXED,
+    "no other is written before")
 AGENT_STALE = limit(180.0, "s", "an agent without a sign of life", "argument `stale_after` of `register`",
     "the agent is shown as stale (`agent.stale`)")
 CLI_AGENT_STALE = limit(1800.0, "s", "an agent CLI or MCP client without a sign of life", _FIXED,
@@ -144,6 +163,12 @@ REFUSED_RESULTS = limit(3, "results", "refused results kept per generation", _FI
 ANSWERS_KEPT = limit(20, "answers", "answers to questions kept with a task", _FIXED, "the log has the older ones")
 FINISHED_KEPT = limit(25, "tasks", "finished tasks that an estimate is made from, per type and size", _FIXED,
     "the oldest is dropped")
+FORECAST_HISTORY = limit(1000, "tasks", "finished tasks that a forecast is made from", _FIXED,
+    "older ones do not count")
+FORECAST_SAMPLE = limit(200, "attempts", "attempts of like tasks that a forecast draws from", _FIXED,
+    "older ones do not count")
+FORECAST_TASKS = limit(10_000, "tasks", "open tasks in one forecast", _FIXED, _TOO_LARGE)
+FORECAST_RUNS = limit(1000, "runs", "runs of one forecast", _FIXED, _INVALID)
 
 _sections.append("Sizes")
 BATCH = limit(500, "commands", "one batch", _FIXED, _TOO_LARGE)
@@ -174,6 +199,7 @@ ARTIFACT_NAME_PARTS = limit(16, "parts", "an artifact's name", _FIXED, _INVALID)
 _sections.append("Tasks, claims and the graph")
 CLAIMS_AT_ONCE = limit(100, "tasks", "one claim command", "argument `n`, up to this", _INVALID)
 GENERATIONS = limit(100, "claims", "a task in one run", "project limit `max_generations_per_task`", "dead letter")
+ADDED_AT_ONCE = limit(1000, "tasks", "one batch of `add_many`", _FIXED, _TOO_LARGE)
 PLAN_TASKS = limit(10_000, "tasks", "one plan", _FIXED, _TOO_LARGE)
 DEPENDENCIES = limit(1000, "dependencies", "a task", _FIXED, _TOO_LARGE)
 CHILDREN = limit(200, "subtasks", "a task", _FIXED, _REACHED)
@@ -182,6 +208,11 @@ LINEAGE = limit(1000, "tasks", "a task with all tasks below it", _FIXED, _REACHE
 WEIGHT_DEPTH = limit(10, "tasks", "the path that adds to a task's priority", _FIXED, "a longer path adds nothing")
 ATTEMPTS = limit(1000, "attempts", "`max_attempts` and `retry.poison`", _FIXED, _INVALID)
 GIVEN_BACK = limit(10, "attempts", "attempts given back in one run", _FIXED, "later ones count")
+LEASE_SAMPLES = limit(20, "tasks", "completed tasks of a type, for the lease `auto`", _FIXED,
+    "with fewer the default lease applies")
+LEASE_SAMPLED = limit(500, "tasks", "last completed tasks that are read for it", _FIXED, "older ones do not count")
+TRACK_AGENTS = limit(1000, "agents", "`max_agents` of a track", _FIXED, _INVALID)
+REORDERED = limit(500, "tasks", "one page of `project reorder`", _FIXED, "the answer has `next`, to go on")
 FAILURES_KEPT = limit(100, "failures", "failures whose agents a task remembers", _FIXED, "the oldest is dropped")
 COMPLEXITY = limit(1000, "points", "the complexity of a task", _FIXED, _INVALID)
 ESTIMATED_TOKENS = limit(10**12, "tokens", "the estimate of a task", _FIXED, _INVALID)
@@ -293,6 +324,21 @@ ANNOUNCED_AGAIN = limit(600 * _US, "us", "between two announcements of a ready t
     "it is announced again")
 ANNOUNCEMENTS = limit(1000, "commands", "one sweep of ready tasks to a broker", _FIXED,
     "the rest comes with the next sweep")
+
+_sections.append("Pools")
+POOLS = limit(20, "pools", "a project", _FIXED, _REACHED)
+POOL_SIZE = limit(1000, "places", "a pool", "argument `size`, up to this", _INVALID)
+POOL_NAME = limit(60, "characters", "the name of a pool, a program or a spawner", _FIXED, _INVALID)
+POOL_IDLE = limit(60.0, "s", "a process of a pool without a claim", "argument `idle`", "it is ended")
+SPAWN_OFFER = limit(120 * _US, "us", "offering a task to an agent that a pool starts", _FIXED,
+    "the task is open to every agent again, and the spawn is lost")
+SPAWN_UNKNOWN = limit(10 * _US, "us", "a process that its spawner does not know and that holds nothing", _FIXED,
+    "the spawn is lost")
+SPAWN_BACK_OFF = limit(60 * _US, "us", "waiting after spawns of a pool that claimed nothing", _FIXED,
+    "the next agent is started")
+POOL_ERROR = limit(300, "characters", "why a spawn ended", _FIXED, _CUT)
+SPAWNS_KEPT = limit(200, "spawns", "ended spawns of a project", _FIXED, "the oldest are dropped")
+SPAWNS_AT_ONCE = limit(16, "spawns", "agents started in one step of a pool", _FIXED, "the rest follows with the next")
 
 _sections.append("Outgoing webhooks, hooks and notices")
 SEND_SECONDS = limit(10.0, "s", "one delivery to a webhook, a mail server or a Slack channel, in all", _FIXED,
@@ -413,6 +459,7 @@ STORE_START_WAIT = limit(300.0, "s", "waiting for PostgreSQL at the start of `se
     "the server does not start")
 STORE_RETRY = limit(15.0, "s", "pause between two tries at the start", _FIXED, "the next try")
 METRIC_PROJECTS = limit(100, "projects", "label values of metrics", _FIXED, "the rest is `other`")
+METRIC_POOLS = limit(100, "pools", "label values of metrics", _FIXED, "the rest is `other`")
 METRIC_TYPES = limit(50, "types", "label values of metrics", _FIXED, "the rest is `other`")
 METRIC_CLASSES = limit(30, "classes", "label values of metrics", _FIXED, "the rest is `other`")
 METRIC_EVENTS = limit(50_000, "events", "events that wait to be counted", _FIXED,
@@ -447,6 +494,7 @@ TASKS_PER_QUERY = limit(100, "tasks", "tasks named in one URL", _FIXED, "sent as
 WORKER_POLL = limit(60.0, "s", "one wait of an idle worker", _FIXED, "the worker asks again")
 WORKER_GRACE = limit(10.0, "s", "functions of a worker that must stop now", "`Worker(grace=)`",
     "their claims are released")
+TRACE = limit(8000, "characters", "the stack trace of a failed attempt", _FIXED, _CUT)
 WORKER_ERROR = limit(4000, "characters", "the message of a failed function", _FIXED, _CUT)
 
 _sections.append("Agents and the runner")

@@ -40,12 +40,13 @@ _HOLD: dict[str, Any] = {
 }  # fmt: skip
 # Fields that belong to some states only, with their value in the others.
 BOUND: dict[str, Any] = _HOLD | {
-    "offer_to": None, "offer_until": None, "set_aside_for": None, "price": None, "retry_at": None, "pauses": (),
+    "offer_to": None, "offer_until": None, "offer_term": None, "set_aside_for": None, "price": None, "retry_at": None,
+    "pauses": (),
     "state_before": None, "cancelled": None, "completed_at": None, "work_product": None, "dead_lettered_at": None,
     "archived_at": None,
 }  # fmt: skip
 KEPT: dict[str, frozenset[str]] = dict.fromkeys(STATES, frozenset()) | {
-    READY: frozenset({"offer_to", "offer_until", "set_aside_for", "price"}),
+    READY: frozenset({"offer_to", "offer_until", "offer_term", "set_aside_for", "price"}),
     CLAIMED: frozenset({*_HOLD, "pauses"}),
     RUNNING: frozenset({*_HOLD, "pauses"}),
     PAUSED: frozenset({"pauses", "state_before", "retry_at"}),
@@ -106,9 +107,12 @@ FIELDS: dict[str, frozenset[str]] = {
 
 def waiting_state(task: Task, at: int) -> str:
     """The state of a task that nobody holds and nothing delays."""
-    if task.unmet > 0 or (task.not_before is not None and task.not_before > at):
-        return PENDING
-    return READY
+    return READY if is_startable(task.unmet, task.not_before, at) else PENDING
+
+
+def is_startable(unmet: int, not_before: int | None, at: int) -> bool:
+    """Whether nothing that was planned keeps a task from starting: no dependency, no start time."""
+    return unmet <= 0 and (not_before is None or not_before <= at)
 
 
 def waiting(task: Task, at: int) -> Task:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from tenure.core.commands.command import PROJECT, TASK, Declaration
+from tenure.core.commands.graph_commands import NewTask, NewTrack
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, tag_field="query", tag=str.lower, forbid_unknown_fields=True):
@@ -31,6 +32,12 @@ class Status(Query, frozen=True, kw_only=True):
     """One screen: who leads, who works, the progress of each track, tasks by state."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT)
+
+
+class ShowProject(Query, frozen=True, kw_only=True):
+    """The settings of the project."""
+
+    declaration: ClassVar = Declaration("project_view", "viewer", "GET", PROJECT + "/settings")
 
 
 class Overview(Query, frozen=True, kw_only=True):
@@ -195,7 +202,7 @@ class Plans(Query, frozen=True, kw_only=True):
 class Tracks(Query, frozen=True, kw_only=True):
     """The project's tracks."""
 
-    declaration: ClassVar = Declaration("plan_export", "viewer", "GET", PROJECT + "/tracks")
+    declaration: ClassVar = Declaration("project_view", "viewer", "GET", PROJECT + "/tracks")
 
 
 class DeadLetters(Query, frozen=True, kw_only=True):
@@ -207,9 +214,19 @@ class DeadLetters(Query, frozen=True, kw_only=True):
 
 
 class Agents(Query, frozen=True, kw_only=True):
-    """Agents, and what each holds."""
+    """Agents, and what each holds; with `managed` only those that a program looks after, or only the others."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/agents")
+
+    managed: bool | None = None
+
+
+class ShowAgent(Query, frozen=True, kw_only=True, tag="agent"):
+    """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
+
+    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/agents/{agent}")
+
+    agent: str
 
 
 class Inbox(Query, frozen=True, kw_only=True):
@@ -337,6 +354,26 @@ class Headroom(Query, frozen=True, kw_only=True):
     agent: str
 
 
+class Forecast(Query, frozen=True, kw_only=True):
+    """When the open tasks end and what they cost: their graph, played many times with attempts of finished tasks.
+
+    With `tasks` (a plan's) they are added on rows that are never saved, and the forecast is about them; with `dag`
+    about that dag. Without `agents` or `pool` the agents that work now are counted.
+    """
+
+    declaration: ClassVar = Declaration("forecast", "viewer", "POST", PROJECT + "/forecast")
+
+    agents: int | None = None
+    pool: str | None = None
+    dag: str | None = None
+    runs: int = 200
+    seed: int = 0
+    tasks: tuple[NewTask, ...] = ()
+    tracks: tuple[NewTrack, ...] = ()
+    name: str | None = None  # of the plan, if it was applied before
+    budget: str | None = None  # the plan's, in dollars
+
+
 class Processes(Query, frozen=True, kw_only=True):
     """The processes that hold claims now."""
 
@@ -346,7 +383,8 @@ class Processes(Query, frozen=True, kw_only=True):
 class Log(Query, frozen=True, kw_only=True):
     """Events, oldest first: the newest `limit`, or with `last` off the first behind `after`.
 
-    A `kind` is one kind of event, or a noun for all kinds of it: `task`.
+    A `kind` is one kind of event, or a noun for all kinds of it: `task`. With `store` also events of sinks and
+    leaders, which belong to no project; a caller for some projects does not get them.
     """
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/events")
@@ -360,6 +398,7 @@ class Log(Query, frozen=True, kw_only=True):
     level: tuple[str, ...] | None = None
     agent: str | None = None
     session: str | None = None
+    store: bool = False
 
 
 class Keys(Query, frozen=True, kw_only=True):
@@ -432,6 +471,30 @@ class Deliveries(Query, frozen=True, kw_only=True):
 
     webhook: str
     state: str | None = None
+    limit: int = 100
+
+
+class Pools(Query, frozen=True, kw_only=True):
+    """Pools, by name, each with its live processes."""
+
+    declaration: ClassVar = Declaration("pools", "viewer", "GET", PROJECT + "/pools")
+
+
+class ShowPool(Query, frozen=True, kw_only=True, tag="pool"):
+    """One pool with its live processes."""
+
+    declaration: ClassVar = Declaration("pools", "viewer", "GET", PROJECT + "/pools/{pool}")
+
+    pool: str
+
+
+class Spawns(Query, frozen=True, kw_only=True):
+    """Processes that pools have started, the newest first; ended ones are kept for a while."""
+
+    declaration: ClassVar = Declaration("pools", "viewer", "GET", PROJECT + "/spawns")
+
+    pool: str | None = None
+    state: tuple[str, ...] | None = None
     limit: int = 100
 
 

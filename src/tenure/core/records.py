@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tenure.core import limits
 from tenure.core.lifecycle import Cancelled, PauseCause
 from tenure.core.messaging_records import DataKey, Delivery, Sink, Webhook
+from tenure.core.pool_records import Pool, Spawn
 from tenure.core.task_records import (
     Answered,
     Artifact,
@@ -47,6 +48,11 @@ class Track(Row, frozen=True, kw_only=True):
     cancelled: int = 0
     pruned: int = 0  # of these: deleted from the archive
     gone: tuple[tuple[int, int], ...] = ()  # their sequences, from and to: a key is never reused
+    # With the project's router: see core/tracks.py.
+    max_agents: int = 1
+    assigned: dict[str, int] = {}  # agent → since when
+    pinned: tuple[str, ...] = ()  # of these: assigned by a person, until released
+    idle_since: dict[str, int] = {}  # of these: agents that hold nothing there → since when
 
 
 class Project(Row, frozen=True, kw_only=True):
@@ -60,6 +66,10 @@ class Project(Row, frozen=True, kw_only=True):
     watch: Watch | None = None
     created_at: int = 0
     routing: bool = True  # claims recommend a model
+    router: bool = False  # a track is worked on by the agents assigned to it
+    ordering: str = "priority"  # or shortest: of tasks that are created from now on
+    order_turn: int = 0  # grows by one with each change of the order
+    lead: str = "default"  # auto: an agent leads; off: only by `lead`; default: auto in a store without a server
     # Repeated here from rows that a claim would otherwise have to read:
     limited: tuple[str, ...] = ()  # models in trouble, each a Model
     typical: dict[str, tuple[int, int | None]] = {}  # of each LikeTasks with enough tasks: median tokens and cost
@@ -95,6 +105,21 @@ class Agent(Row, frozen=True, kw_only=True):
     step: str | None = None
     troubles: int = 0  # its own failures in a row
     cool_until: int | None = None
+    managed: bool = False  # a program looks after it: a runner, a worker, a pool; not a person's shell
+    task: str | None = None  # the task that its last heartbeat named
+    percent: int | None = None  # of its work, by its last heartbeat
+    metadata: dict[str, Any] = {}
+
+
+class HealthMinute(Row, frozen=True, kw_only=True):
+    """What an agent used in one minute, at most. Its id is `AGENT@MINUTE` of the hour: the next hour overwrites it."""
+
+    agent: str
+    at: int  # the beginning of the minute
+    health: str = "ok"
+    memory_mb: int | None = None
+    cpu_percent: int | None = None
+    percent: int | None = None
 
 
 class Session(Row, frozen=True, kw_only=True):
@@ -154,6 +179,9 @@ class Leader(Row, frozen=True, kw_only=True):
     elected_at: int
     lease: int
     until: int
+    process: str | None = None  # of an agent elected by its command: its end ends the term
+    is_auto: bool = False  # elected by a command of the agent, and renewed by its commands
+    is_lost: bool = False  # the end of its lease has been announced
     duties_begun: dict[str, int] = {}  # of the coordinator: duty → the time of its last start, under any leader
     cycles: Cycles = Cycles()
 
@@ -376,6 +404,7 @@ _TRIES = frozenset(
         "down_since", "up_at", "wait_until", "success_at", "failure_at", "status", "error",
     }
 )  # fmt: skip
+_STARTS = frozenset({"spawned", "failures", "wait_until", "error", "error_at"})
 _COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancelled", "dead"})
 
 KINDS: dict[type[Row], Kind] = {
@@ -394,17 +423,32 @@ KINDS: dict[type[Row], Kind] = {
     Edge: Kind("edge"),
     Dag: Kind("dag", _COUNTS),
     DeadLetter: Kind("dead_letter"),
-    Track: Kind("track"),
+    Track: Kind("track", frozenset({"idle_since"})),
     Project: Kind("project", frozenset({"limited", "typical", "funded", "set_aside"})),
     Agent: Kind(
-        "agent", frozenset({"last_seen", "health", "memory_mb", "cpu_percent", "step", "troubles", "cool_until"})
+        "agent",
+        frozenset(
+            {
+                "last_seen",
+                "health",
+                "memory_mb",
+                "cpu_percent",
+                "step",
+                "troubles",
+                "cool_until",
+                "task",
+                "percent",
+                "metadata",
+            }
+        ),
     ),
+    HealthMinute: Kind("health_minute", logged=False),
     Session: Kind("session", frozenset({"last_activity"})),
     Model: Kind("model", logged=False),
     LikeTasks: Kind("like_tasks", logged=False),
     Message: Kind("message", frozenset({"read_at"})),
     Reservation: Kind("reservation", frozenset({"nonce", "until", "lease"})),
-    Leader: Kind("leader", frozenset({"until", "lease", "duties_begun", "cycles"})),
+    Leader: Kind("leader", frozenset({"until", "lease", "duties_begun", "cycles", "process"})),
     Request: Kind("request", logged=False),
     Archived: Kind("archived", logged=False),
     ApiKey: Kind("api_key", frozenset({"digest", "previous", "used_at"})),
@@ -416,4 +460,6 @@ KINDS: dict[type[Row], Kind] = {
     Webhook: Kind("webhook", _TRIES),
     Delivery: Kind("delivery", logged=False),
     DataKey: Kind("data_key", logged=False),
+    Pool: Kind("pool", _STARTS),
+    Spawn: Kind("spawn", logged=False),
 }

@@ -6,14 +6,16 @@ from collections.abc import Iterable
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
-from tenure.core.records import Agent, Leader, Session, replace
+from tenure.core.records import Agent, HealthMinute, Leader, Session, replace
 
 SESSION_IDLE = limits.SESSION_IDLE
 PRESENCE = limits.PRESENCE
 INSTANCE = "instance"  # not an agent type: the broker names `cmd.agent.instance.ID` are mailboxes
 TYPE = "@type:"  # an address: all agents of that type
 MESSAGE_TYPES = ("chat", "request", "response", "system")
-HEALTH = ("ok", "degraded", "unresponsive")
+HEALTH = ("ok", "healthy", "degraded", "unresponsive")
+PERSON = "human"  # the type of a person's shell
+MINUTE = 60_000_000
 
 
 def status(agent: Agent, holds: int, now: int) -> str:
@@ -22,13 +24,55 @@ def status(agent: Agent, holds: int, now: int) -> str:
         return "offline"
     if agent.draining or agent.terminated_at is not None:
         return "draining"
-    if is_stale(agent, now):
-        return "stale"
+    if is_silent(agent, now):
+        return "offline" if is_person(agent) else "stale"
     return "active" if holds else "idle"
 
 
-def is_stale(agent: Agent, now: int) -> bool:
+def is_person(agent: Agent) -> bool:
+    """A shell that a person claims from. Nobody expects signs of life of it."""
+    return agent.type == PERSON
+
+
+def is_silent(agent: Agent, now: int) -> bool:
     return agent.left_at is None and now - agent.last_seen >= agent.stale_after
+
+
+def is_stale(agent: Agent, now: int) -> bool:
+    """Whether an agent should have given a sign of life; people go home without one."""
+    return is_silent(agent, now) and not is_person(agent)
+
+
+def is_expected(agent: Agent) -> bool:
+    """Whether it counts among the agents that alerts watch."""
+    return agent.left_at is None and not is_person(agent)
+
+
+def next_heartbeat(agent: Agent, status: str) -> int | None:
+    """When its next heartbeat is due; None where no program sends any."""
+    return agent.last_seen + agent.heartbeat if agent.managed and status != "offline" else None
+
+
+def minute_of(agent: Agent, now: int, before: HealthMinute | None) -> HealthMinute:
+    """The agent's row for this minute: the most of each, and the last word on its health."""
+    at = now - now % MINUTE
+    if before is None or before.at != at:
+        before = HealthMinute(project=agent.project, id=minute_id(agent.id, now), agent=agent.id, at=at)
+    return replace(
+        before,
+        health=agent.health,
+        memory_mb=_most(before.memory_mb, agent.memory_mb),
+        cpu_percent=_most(before.cpu_percent, agent.cpu_percent),
+        percent=agent.percent,
+    )
+
+
+def minute_id(agent: str, now: int) -> str:
+    return f"{agent}@{now // MINUTE % limits.HEALTH_MINUTES:02d}"
+
+
+def _most(one: int | None, other: int | None) -> int | None:
+    return max((value for value in (one, other) if value is not None), default=None)
 
 
 def is_over(session: Session, holds: int, now: int) -> bool:

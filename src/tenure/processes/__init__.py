@@ -2,8 +2,8 @@
 
 `supervisor.py` is the caller's end: it starts a command with its limits, reads its output and ends it.
 `supervisor_script.py` is the process above the command; it kills the whole tree, however the tree forks and also where
-the caller is killed. `output.py` bounds the output that is kept; `bounded_run.py` runs one command to its end. May
-import core, and the script nothing of ours.
+the caller is killed. `output.py` bounds the output that is kept; `bounded_run.py` runs one command to its end;
+`detached.py` starts one that outlives its caller. May import core, and the script nothing of ours.
 
 How the tree is found. The script is a subreaper: an orphan below it becomes its child, so a double fork or a new
 session hides nothing, and "no child is left" proves that no descendant is. Killing repeats until that is proven. Whole

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from tenure.processes.output import HeadAndTail
 from tenure.processes.supervisor import Supervisor
@@ -24,6 +25,19 @@ class NotRun(Exception):
     def __init__(self, message: str, *, may_pass: bool = False, is_misconfigured: bool = False) -> None:
         super().__init__(message)
         self.message, self.may_pass, self.is_misconfigured = message, may_pass, is_misconfigured
+
+
+def unnamed_file(content: bytes) -> IO[bytes]:
+    """A file for a command's stdin: in memory where the system has such files, since it may be a secret."""
+    handle = os.memfd_create("stdin") if hasattr(os, "memfd_create") else None
+    file = tempfile.TemporaryFile() if handle is None else os.fdopen(handle, "w+b")  # noqa: SIM115 - the caller closes
+    try:
+        file.write(content)
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 class CommandRun(NamedTuple):
@@ -53,9 +67,7 @@ def run(
     began, kept = time.monotonic(), HeadAndTail(HEAD, TAIL)
     with ExitStack() as stack:
         try:
-            given = stack.enter_context(tempfile.TemporaryFile())
-            given.write(stdin)
-            given.seek(0)
+            given = stack.enter_context(unnamed_file(stdin))
             stderr = subprocess.STDOUT if keep_stderr else subprocess.DEVNULL
             supervisor = Supervisor(stdin=given.fileno(), stderr=stderr)
         except OSError as error:  # the disk is full, or there are too many processes

@@ -4,6 +4,10 @@
 (`argv`, …) and any number of limits (`end`, `after`, `grace`); its end means that the caller needs no more. Stdout and
 stderr are the command's. The descriptor named by the first argument gets one line of JSON when nothing of the command
 is left. After that line this process stays until stdin ends: a claim may name it as its holder's process.
+
+An order with `is_detached` is for a command that outlives its caller (`detached.py`): a line reports that it has
+started, the end of stdin changes nothing, SIGINT is passed on to the command, and SIGTERM ends the tree: the command
+alone is asked first, everything that is left after `grace` seconds is killed.
 """
 
 from __future__ import annotations
@@ -188,6 +192,7 @@ class Supervisor:
         """`guard` is a pipe that ends with the process that watches over this one."""
         self.status, self.wake, self.guard = status, wake, guard
         self.order = order
+        self.is_detached = bool(order.get("is_detached"))
         self.tree = Tree()
         self.is_wanted = True
         self.limit: tuple[float, str, float] | None = None  # when to end the command, why, and its grace
@@ -203,6 +208,11 @@ class Supervisor:
         self.is_wanted = False
         self.end("unwanted", 0.0, self.order["grace"])
 
+    def pass_on(self) -> None:
+        """Give SIGINT to the command."""
+        if self.tree.main is not None and self.tree.code is None:
+            send(self.tree.main.pid, signal.SIGINT)
+
     def end(self, why: str, after: float, grace: float) -> None:
         at = time.monotonic() + after
         if self.limit is None or at < self.limit[0]:
@@ -212,7 +222,10 @@ class Supervisor:
 
     def begin_end(self, why: str | None, grace: float) -> None:
         self.why = why
-        if grace > 0:
+        if grace > 0 and self.is_detached and self.tree.main is not None:
+            send(self.tree.main.pid, signal.SIGTERM)
+            send(self.tree.main.pid, signal.SIGCONT)
+        elif grace > 0:
             self.tree.ask_to_end()
         self.kill_at = time.monotonic() + grace
 
@@ -246,6 +259,8 @@ class Supervisor:
             self.report(failed=f"{error.filename or self.order['argv'][0]}: {error.strerror or error}")
         mute()
         is_reported = self.tree.is_gone
+        if self.is_detached and self.tree.main is not None:
+            self.report(started=self.tree.main.pid)
         while self.is_wanted or not self.tree.is_gone:
             for limit in control.limits():
                 self.end(limit["end"], limit["after"], limit["grace"])
@@ -262,7 +277,10 @@ class Supervisor:
                 list(self.tree.kill())
                 os._exit(1)
             if 0 in ready and not control.read():
-                self.give_up()
+                if self.is_detached:
+                    self.is_wanted = False  # nobody waits; the command runs on
+                else:
+                    self.give_up()
 
 
 class Control:
@@ -310,10 +328,11 @@ def watch(child: int) -> int:
     """Wait for the supervisor proper; where it was killed, kill the tree, which is this process's now."""
     signal.set_wakeup_fd(-1)
 
-    def pass_on(*_: object) -> None:
-        send(child, signal.SIGTERM)
+    def pass_on(number: int, _: object) -> None:
+        send(child, number)
 
-    signal.signal(signal.SIGTERM, pass_on)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, pass_on)
     while True:
         pid, how = os.waitpid(-1, 0)
         if pid == child:
@@ -344,6 +363,8 @@ def main(status: int) -> None:
         mute()
         os._exit(1 if watch(child) else 0)  # nothing is to be cleaned up, which takes longer than all the rest
     os.close(alive)
+    if order.get("is_detached"):
+        os.setsid()  # a kill of the group must leave one of the two, which then kills the tree
     if LIBC is not None:
         LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # a fork does not inherit it
     wake, waker = os.pipe()
@@ -352,6 +373,8 @@ def main(status: int) -> None:
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     supervisor = Supervisor(status, wake, guard, order)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.give_up())
+    if supervisor.is_detached:
+        signal.signal(signal.SIGINT, lambda *_: supervisor.pass_on())
     supervisor.supervise(control)
     os._exit(0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure import __version__
 from tenure.client.routes import PREFIX
@@ -16,7 +16,7 @@ from tenure.core.queries import Relays
 from tenure.core.roles import check_coordinator
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
-from tenure.engine.reads.coordinator_status import MOST_LOGGED, logs, recover, status
+from tenure.engine.reads.coordinator_status import MOST_LOGGED, logs, recover, spawners, status
 from tenure.engine.reads.query_table import read_query
 from tenure.server import responses
 from tenure.server.app import Endpoint
@@ -24,7 +24,18 @@ from tenure.server.requests import Request, decode_recover
 from tenure.server.responses import Response
 from tenure.server.service import Service
 
+if TYPE_CHECKING:
+    from tenure.core.views.project_views import CoordinatorHealth
+
 PATIENCE = limits.READY_WAIT
+HEALTHY, DEGRADED = "healthy", "degraded"
+WELL = ("up to date", "ok", "paused")  # states of sinks and spawners: a person paused it on purpose
+_WITHOUT_STORE: CoordinatorHealth = {
+    "status": DEGRADED, "database": "unavailable", "active": False, "term": 0, "since": None,
+    "last_heartbeat_at": None, "last_cycle_at": None, "cycles": 0, "lease": None, "store": "unavailable",
+    "here": False, "sinks": [], "spawners": [],
+}  # fmt: skip
+_LATER = (b"retry-after", b"%d" % responses.RETRY_AFTER)
 
 
 def routes(service: Service, coordinator: Coordinator) -> Iterator[Endpoint]:
@@ -86,17 +97,21 @@ class CoordinatorEndpoints:
         return responses.of_error(trouble or StoreUnavailable("this server is shutting down", "use another server"))
 
     async def coordinator_health(self, request: Request) -> Response:
-        """200 if any process leads; 503 if none does, or the store is unavailable."""
+        """200 if any process leads; 503 if none does, or the store is unavailable. A sink in trouble degrades it."""
         trouble = await self._store_error()
         if trouble is not None:
-            return responses.of_error(trouble)
+            return responses.of_value(_WITHOUT_STORE, _LATER, status=503)
         seen = await self._service.read_in_thread(status, self._engine, self._coordinator)
         relays = await self._service.read_in_thread(read_query, self._engine, Relays())
         shown = ("active", "term", "since", "last_heartbeat_at", "last_cycle_at", "cycles", "lease")
         value = {name: seen[name] for name in shown} | {"store": "ok", "here": seen["here"]["leads"]}
         # Everybody may ask: no URL, and no text of an error.
         value["sinks"] = [{name: relay[name] for name in ("name", "state", "lag", "lag_events")} for relay in relays]
-        headers = () if seen["active"] else ((b"retry-after", b"%d" % responses.RETRY_AFTER),)
+        value["spawners"] = await self._service.read_in_thread(spawners, self._engine)
+        parts = (*relays, *value["spawners"])
+        is_well = seen["active"] and all(part["state"] in WELL for part in parts)
+        value = {"status": HEALTHY if is_well else DEGRADED, "database": "ok"} | value
+        headers = () if seen["active"] else (_LATER,)
         return responses.of_value(plain(value), *headers, status=200 if seen["active"] else 503)
 
     async def _store_error(self) -> TenureError | None:
@@ -114,8 +129,7 @@ class CoordinatorEndpoints:
 
 
 def _small_read(engine: Engine) -> None:
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        tx.now  # noqa: B018 - a store may begin with its first query
+    engine.read(lambda tx: tx.now)  # a store may begin with its first query
 
 
 def _seen(probe: asyncio.Future[None]) -> None:

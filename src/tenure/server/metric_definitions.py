@@ -90,6 +90,14 @@ EVENTS = {
         "tasks dead-lettered, by the class of the last failure", *WHERE, "type", "reason"
     ),
     "tenure_heartbeat_misses_total": counter("agents that became stale", *WHERE),
+    "tenure_agents_spawned_total": counter("agents that pools asked a spawner for", *WHERE, "pool"),
+    "tenure_spawns_ended_total": counter(
+        "spawns that are over, by their last state and whether they had claimed a task",
+        *WHERE,
+        "pool",
+        "state",
+        "claimed",
+    ),
     "tenure_events_uncounted_total": counter(
         "events missing in the counters of this group: they arrived too fast, or their rows were unavailable"
     ),
@@ -125,6 +133,8 @@ STORE_GAUGES = {
     "tenure_budget_left": store_gauge(
         "the part that is neither spent nor reserved; negative after an overrun", "currency"
     ),
+    "tenure_pool_size": store_gauge("places of a pool that is not paused", "pool"),
+    "tenure_spawns": store_gauge("live processes of a pool, by state: starting or running", "pool", "state"),
     "tenure_stale_agents": store_gauge("agents that became stale in the last day"),
 }
 

@@ -75,6 +75,7 @@ class Metrics:
         self._children: dict[tuple[Any, ...], Any] = {}
         self._projects, self._types = LabelValues(MOST_PROJECTS), LabelValues(limits.METRIC_TYPES)
         self._classes, self._roles = LabelValues(limits.METRIC_CLASSES), LabelValues(len(ROLES))
+        self._pools = LabelValues(limits.METRIC_POOLS)
         self._last_cycle = monotonic()
         age = self._metrics["tenure_coordinator_last_cycle_age_seconds"]
         age.set_function(lambda: self.monotonic() - self._last_cycle)
@@ -170,10 +171,20 @@ class Metrics:
             self._of("tenure_dead_letters_total", *at, self._type_of(about), self._class_of(event)).inc()
         elif event.kind == "agent.stale":
             self._of("tenure_heartbeat_misses_total", *at).inc()
+        elif event.kind in SPAWNS:
+            self._spawn(event, at)
         reason = ending_of(event)
         if reason is not None:
             self._of("tenure_claims_ended_total", *at, reason).inc()
             self._spent("tenure_claim_duration_seconds", at, about.held)
+
+    def _spawn(self, event: Event, at: tuple[str, str]) -> None:
+        pool, state = self._pools.bounded(str(event.details.get("pool"))), event.kind.partition(".")[2]
+        if state == "starting":
+            self._of("tenure_agents_spawned_total", *at, pool).inc()
+        else:
+            claimed = "yes" if event.details.get("claimed") else "no"
+            self._of("tenure_spawns_ended_total", *at, pool, state, claimed).inc()
 
     def uncounted(self, events: int) -> None:
         self._of("tenure_events_uncounted_total").inc(events)
@@ -224,6 +235,8 @@ class Metrics:
 PAGE = 500
 MOST_WAITING = limits.METRIC_EVENTS
 ELECTED = "leader.elected"
+SPAWNS = ("spawn.starting", "spawn.ended", "spawn.lost")
+_NO_TASK = frozenset({"agent.stale", *SPAWNS})  # counted without a task
 _IDLE = frozenset({"task.progress", "task.checkpoint", "task.landing", "task.noted", "task.started"})  # count nothing
 
 
@@ -290,7 +303,7 @@ class EventCounter:
                 self._counts = event.agent == self._instance
                 if self._counts:
                     yield event
-            elif self._counts and (event.task is not None or event.kind == "agent.stale") and event.kind not in _IDLE:
+            elif self._counts and (event.task is not None or event.kind in _NO_TASK) and event.kind not in _IDLE:
                 yield event
 
     def idle(self, timeout: float) -> bool:
@@ -331,8 +344,7 @@ class EventCounter:
         missing = self._cache.missing(page)
         try:
             if missing is not None:
-                with self._engine.store.begin(self._engine.tenant, write=False) as tx:
-                    self._cache.learn_rows(tx, missing)
+                self._engine.read(lambda tx: self._cache.learn_rows(tx, missing))
         except StoreError:
             self._cache.forget_rows()  # the counters continue without the missing facts
         for event in page:

@@ -173,6 +173,10 @@ def _series(entry: GaugesView) -> Iterator[tuple[str, tuple[str, ...], float]]:
             yield "tenure_queue_depth", (state, tier), count
     for status, count in entry["agents"].items():
         yield "tenure_agents", (status,), count
+    for pool, counts in entry["pools"].items():
+        yield "tenure_pool_size", (pool,), counts["size"]
+        for state in ("starting", "running"):
+            yield "tenure_spawns", (pool, state), counts[state]
     for reader, seconds in entry["readers"].items():
         yield "tenure_archive_held_back", (reader,), seconds
     money = entry["budget"]

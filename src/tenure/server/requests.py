@@ -61,8 +61,12 @@ class Request:
 
     def parameter(self, name: str) -> str | None:
         """One value of the query string."""
-        given = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True).get(name)
+        given = self.parameters(name)
         return given[-1] if given else None
+
+    def parameters(self, name: str) -> list[str]:
+        """All values of a repeated name in the query string."""
+        return parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True).get(name, [])
 
     def number(self, name: str, default: float, most: float) -> float:
         text = self.parameter(name)
@@ -183,7 +187,7 @@ def _id(token: Callable[[int], bytes], size: int) -> str:
 
 
 # Their bodies may contain instants as RFC 3339 text.
-_WITH_INSTANTS = (c.Add, c.Plan, c.Spawn, c.Edit, c.Retry, c.RewindRelay, c.ReplayWebhook)
+_WITH_INSTANTS = (c.Add, c.AddMany, c.Plan, c.Spawn, c.Edit, c.Retry, c.RewindRelay, c.ReplayWebhook)
 
 
 class RequestContext(NamedTuple):
@@ -198,8 +202,8 @@ class RequestContext(NamedTuple):
 # --- commands -----------------------------------------------------------------------------------------------
 
 
-def body_type(kind: type[Command], without: Collection[str]) -> type[msgspec.Struct]:
-    """The struct of a command's body: the command's fields except `without`."""
+def body_type(kind: type[Command] | type[Query], without: Collection[str]) -> type[msgspec.Struct]:
+    """The struct of a command's body, or of a query with one: its fields except `without`."""
     fields: list[Any] = []
     for field in msgspec.structs.fields(kind):
         if field.name in APART or field.name in without:
@@ -212,7 +216,7 @@ def body_type(kind: type[Command], without: Collection[str]) -> type[msgspec.Str
         kw_only=True,
         frozen=True,
         forbid_unknown_fields=True,
-        tag_field="command",
+        tag_field=kind.__struct_config__.tag_field,
         tag=kind.__struct_config__.tag,
         module=__name__,
     )
@@ -344,6 +348,20 @@ def query_of(route: Route, fields: Mapping[str, str], query_string: bytes) -> Qu
         return msgspec.convert(values, kind, strict=False)
     except (msgspec.ValidationError, RecursionError) as error:
         raise InvalidInput(f"the query: {error}") from None
+
+
+@cache
+def query_reader(route: Route) -> Callable[[Mapping[str, str], bytes], Query]:
+    """A function that decodes the body of a query that is sent with one: a plan does not fit into a URL."""
+    kind = route.asks
+    assert issubclass(kind, Query)
+    decode = _decoder(body_type(kind, _braces(route.path)), may_be_empty=True, has_instants=True)
+
+    def read(fields: Mapping[str, str], body: bytes) -> Query:
+        given = decode(body)
+        return kind(**{name: getattr(given, name) for name in given.__struct_fields__}, **fields)
+
+    return read
 
 
 def _value(name: str, text: str) -> Any:

@@ -14,18 +14,20 @@ from functools import partial
 from types import FrameType
 from typing import Protocol
 
+import msgspec
 import uvicorn
 
-from tenure.agents.leader_process import LeaderProcess, Place, Stepped, messaging_here
+from tenure.agents.leader_process import LeaderProcess, Place, Stepped, fleet_here, messaging_here
 from tenure.client.local_token import PREFIX, remove_token, token_file, write_token
 from tenure.config import BadConfig, Settings
 from tenure.core.queries import Keys
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
+from tenure.engine.fleet.offers import Address
 from tenure.engine.reads.query_table import read_query
 from tenure.server.app import AsgiApp
 from tenure.server.assembly import Assembly
-from tenure.server.auth.policy import check_bind, policy_of
+from tenure.server.auth.policy import Policy, check_bind, policy_of
 from tenure.server.auth.request_source import is_in
 from tenure.server.connection_limits import HEAD_TIMEOUT, LimitedConnection, UnauthenticatedConnections
 from tenure.server.logs import ServerLog
@@ -79,12 +81,16 @@ def serve(
     `parts` are factories that get the log's `info`; the parts start and stop with the server. `place` is where hooks
     run and files are watched; without it nothing is relayed.
     """
+    # Behind a server agents have keys and roles: none leads by being first, unless the project says so.
+    engine = Engine(engine.store, engine.random, msgspec.structs.replace(engine.context, elects=False))
     policy = policy_of(settings)
     check_bind(policy, has_keys=bool(read_query(engine, Keys())))
     log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value)
     log.take_over()
     token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
-    assembly = Assembly(engine, policy, log, token, _leading(settings, place, log), settings["leader.lease"].value)
+    found_at: list[Address] = []  # where agents of pools find this server, once it listens
+    leading = _leading(settings, place, log, lambda: found_at[0] if found_at else None)
+    assembly = Assembly(engine, policy, log, token, leading, settings["leader.lease"].value)
     assembly.service.parts += [make(log.info) for make in parts]
     app: AsgiApp = assembly.app
     closing = [assembly.service.begin_close]
@@ -118,9 +124,10 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         # Until uvicorn installs its handlers, and when it raises the signal again at its end, which is not a failure.
         signal.signal(number, server.request_exit)
-    listening = _listening(host, port)
+    listening = listening_on(host, port, "choose another port with --port")
     address, port = listening.getsockname()[:2]
-    url = f"{'https' if policy.has_tls else 'http'}://{_in_url(host)}:{port}"
+    url = f"{'https' if policy.has_tls else 'http'}://{in_url(host)}:{port}"
+    found_at.append(Address(settings["serve.url"].value or _reached(policy, address, port), has_keys=True))
     token_at = token_file(os.environ, address, port)
     if token is not None:
         _write_token(token_at, token)
@@ -137,12 +144,21 @@ def serve(
     return 0
 
 
-def _leading(settings: Settings, place: Place | None, log: ServerLog) -> Callable[[Coordinator, Stepped], Part] | None:
+def _leading(
+    settings: Settings, place: Place | None, log: ServerLog, address: Callable[[], Address | None]
+) -> Callable[[Coordinator, Stepped], Part] | None:
     if place is None:
         return None
     say = partial(log.warning, part="relays")
-    messaging = messaging_here(settings, say)
-    return lambda coordinator, stepped: LeaderProcess(coordinator, messaging, place, say=say, stepped=stepped)
+    messaging, fleet = messaging_here(settings, say), fleet_here(settings, place, address, say)
+    return lambda coordinator, stepped: LeaderProcess(coordinator, messaging, place, fleet, say=say, stepped=stepped)
+
+
+def _reached(policy: Policy, address: str, port: int) -> str:
+    """The URL for agents on this machine; those on others need the setting `serve.url`."""
+    everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # compared, not bound
+    host = everywhere.get(address, policy.host)
+    return f"{'https' if policy.has_tls else 'http'}://{in_url(host)}:{port}"
 
 
 def _write_token(path: str, token: str) -> None:
@@ -155,18 +171,16 @@ def _write_token(path: str, token: str) -> None:
         ) from None
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening_on(host: str, port: int, hint: str) -> socket.socket:
     """A listening socket, opened before any other part starts."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise BadConfig(
-            f"cannot listen on {host}:{port}: {error.strerror or error}", "choose another port with --port"
-        ) from None
+        raise BadConfig(f"cannot listen on {host}:{port}: {error.strerror or error}", hint) from None
     listening.setblocking(False)
     return listening
 
 
-def _in_url(host: str) -> str:
+def in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host

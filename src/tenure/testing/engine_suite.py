@@ -7,6 +7,7 @@ class TestMine(EngineSuite):
 
 from __future__ import annotations
 
+from tenure.testing.engine.agent_leaders import AgentLeaders
 from tenure.testing.engine.answered import AnsweredRequests
 from tenure.testing.engine.archive import Archive
 from tenure.testing.engine.artifacts import Artifacts
@@ -15,23 +16,28 @@ from tenure.testing.engine.both_ways import BothWays
 from tenure.testing.engine.briefings import Briefings
 from tenure.testing.engine.budget_checks import BudgetChecks
 from tenure.testing.engine.budgets import Budgets
+from tenure.testing.engine.bulk import Bulk
 from tenure.testing.engine.changes import Changes
 from tenure.testing.engine.clocks import Clocks
 from tenure.testing.engine.coordinators import Coordinators
 from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.denials import Denials
 from tenure.testing.engine.endings import Endings
+from tenure.testing.engine.forecasts import Forecasts
 from tenure.testing.engine.gauges import Gauges
 from tenure.testing.engine.graphs import Graphs
+from tenure.testing.engine.health import Health
 from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
+from tenure.testing.engine.lengths import Lengths
 from tenure.testing.engine.models import Models
 from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
 from tenure.testing.engine.overview import Overview
 from tenure.testing.engine.own_claims import OwnClaims
 from tenure.testing.engine.pauses import Pauses
+from tenure.testing.engine.pools import Pools
 from tenure.testing.engine.processes import Processes
 from tenure.testing.engine.quick_checks import QuickChecks
 from tenure.testing.engine.reach import Reach
@@ -46,6 +52,7 @@ from tenure.testing.engine.spending import Spending
 from tenure.testing.engine.team import Team
 from tenure.testing.engine.terminating import Terminating
 from tenure.testing.engine.timelines import Timelines
+from tenure.testing.engine.tracks import Tracks
 from tenure.testing.engine.triggers import Triggers
 from tenure.testing.engine.undo import Undo
 from tenure.testing.engine.upkeep import Upkeep
@@ -64,6 +71,7 @@ class EngineSuite(
     Receipts,
     Spending,
     Budgets,
+    Bulk,
     BudgetChecks,
     Models,
     Landings,
@@ -73,11 +81,16 @@ class EngineSuite(
     Reservations,
     Graphs,
     Order,
+    Lengths,
+    Tracks,
     Team,
+    AgentLeaders,
     Terminating,
     Overview,
     Briefings,
     Denials,
+    Forecasts,
+    Health,
     Gauges,
     Processes,
     OwnClaims,
@@ -97,6 +110,7 @@ class EngineSuite(
     HooksAndNotices,
     Relays,
     Webhooks,
+    Pools,
     Recalling,
     QuickChecks,
     Validations,

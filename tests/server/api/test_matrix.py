@@ -35,6 +35,7 @@ NAMES = {
     "trigger": "none",
     "sink": "none",
     "webhook": "none",
+    "pool": "none",
     "name": "a/b.txt",
 }
 # The least that reaches the role's own check: the store's coordinator is another matter, see below.

@@ -47,7 +47,7 @@ EXPECT: dict[str, Rule] = {
             "states", "dags", "dag", "plans", "deadletters", "agents", "sessions", "session", "validations",
             "reservations", "spent", "budgets", "budget", "projection", "alerts", "headroom", "savings", "estimates",
             "models", "processes", "log", "schedules", "schedule", "triggers", "trigger", "watched", "batch", "preview",
-            "news", "get_artifact", "webhooks", "webhook", "deliveries",
+            "news", "get_artifact", "webhooks", "webhook", "deliveries", "pools", "pool", "spawns",
         ),
         VIEW,
     ),
@@ -82,7 +82,7 @@ EXPECT: dict[str, Rule] = {
             "remove_budget", "move_budget", "stop_line", "start_line", "pause_schedule", "resume_schedule",
             "remove_schedule", "run_schedule", "pause_trigger", "resume_trigger", "remove_trigger", "rotate_secret",
             "try_trigger", "set_webhook", "pause_webhook", "resume_webhook", "remove_webhook", "rotate_webhook",
-            "test_webhook", "replay_webhook",
+            "test_webhook", "replay_webhook", "set_pool", "pause_pool", "resume_pool", "remove_pool",
         ),
         ADMIN,
     ),
@@ -130,6 +130,7 @@ class World:
 
     def __init__(self) -> None:
         clock = FakeClock()
+        self.loop = asyncio.Runner()
         self.scene = Scene(Memory(clock=clock), clock)
         self.engine = self.scene.engine
         self.receipts: dict[tuple[str, str, str], str] = {}
@@ -221,7 +222,7 @@ class World:
 
             await asyncio.wait_for(self.assembly.app(scope, receive, send), 30)
 
-        asyncio.run(ask())
+        self.loop.run(ask())
         raw = b"".join(message.get("body", b"") for message in sent[1:])
         told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
         is_json = "json" in told.get("content-type", "")
@@ -236,7 +237,8 @@ class World:
         }
 
     def close(self) -> None:
-        asyncio.run(self.assembly.service.close())
+        self.loop.run(self.assembly.service.close())
+        self.loop.close()
 
 
 # --- the request for a row ---
@@ -253,7 +255,7 @@ def names_of(world: World, operation: str, project: str, agent: str) -> dict[str
         "project": project, "task": world.tasks[known, agent, kind], "dag": "dag", "session": f"s-{agent}",
         "agent": agent, "sender": agent, "holder": agent, "code": "Z", "key": "no-such-key",
         "scope": f"agent:{agent}", "schedule": "nightly", "trigger": "hook",
-        "name": "fact" if operation == "emit" else "a.txt", "webhook": "out", "sink": "nats", "url": "https://example.org/hook",
+        "name": "fact" if operation == "emit" else "a.txt", "webhook": "out", "pool": "none", "sink": "nats", "url": "https://example.org/hook",
         "receipt": world.receipts.get((known, agent, receipt), "Z-999@1:53Z70T9DQ1FPZ2RDF81842BXPTNRVB1Y"),
         "old": "1" * 40, "new": "2" * 40, "branch": "main", "cron": "* * * * *", "on": "webhook", "to": "ann",
         "body": "e30=",

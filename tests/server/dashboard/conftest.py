@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,14 +24,43 @@ if TYPE_CHECKING:
 PROJECT = "shop"
 
 
+class Kept:
+    """One browser for the modules that follow one another: to start it takes more than a second of processor time."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._browser: Browser | None = None
+
+    def browser(self) -> Browser:
+        if self._browser is None:
+            self._browser = self._stack.enter_context(browsing())
+        return self._browser
+
+    def close(self) -> None:
+        self._browser = None
+        self._stack.close()
+
+
+KEPT = Kept()
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Closed with each module: while it is there an event loop runs in this thread, and no test can have its own."""
+def browser() -> Browser:
     try:
-        with browsing() as started:
-            yield started
+        return KEPT.browser()
     except Unavailable as why:
         missing(str(why))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Close it before other tests: while it runs, this thread has an event loop, and no test can have its own."""
+    try:
+        yield
+    finally:
+        is_used = nextitem is not None and ("browser" in nextitem.fixturenames or nextitem.path == item.path)  # type: ignore[attr-defined]
+        if not is_used:
+            KEPT.close()
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,7 @@ def test_no_page_is_loud_nameless_too_wide_or_harmed_by_what_tasks_say(
         "dags": (f"{P}/dags", HOSTILE),
         "dag": (f"{P}/dags/{accounts}", "Accounts"),
         "dag-hostile": (f"{P}/dags/{hostile_dag}", HOSTILE),
+        "forecast": (f"{P}/forecast", "The path that decides"),
         "agents": (f"{P}/agents", SNEAKY),
         "dead-letters": (f"{P}/dead-letters", HOSTILE),
         "messages": (f"{P}/messages", HOSTILE),
@@ -59,6 +60,7 @@ def test_an_empty_project_and_the_list_of_projects_are_drawn_too(tab: Tab, store
     with Client(str(store), "quiet") as quiet:
         quiet.init()
     empty = {"": "No tasks yet", "/tasks": "No tasks yet", "/dags": "No dags yet", "/agents": "No agents yet"}
+    empty["/forecast"] = "No open tasks"
     empty |= {"/dead-letters": "No dead letters", "/messages": "No messages", "/usage": "No usage reported"}
     for page, said in empty.items():
         tab.go(f"/projects/quiet{page}")

@@ -71,14 +71,14 @@ def _programs(name: str) -> tuple[str, ...]:
 def start_command(environ: Mapping[str, str], *, is_global: bool = False) -> tuple[str, ...]:
     """The command that starts tenure from other tools' settings.
 
-    Files of a repository are committed, so they name `tenure`: an interpreter's path is good on one machine alone. A user's
-    own files name this interpreter where `tenure` is not on the PATH.
+    Files of a repository are committed, so they name `tenure`: an interpreter's path is good on one machine alone. A
+    user's own files name this interpreter where `tenure` is not on the PATH.
     """
     return (sys.executable, "-m", "tenure") if is_global and not is_on_path(environ) else ("tenure",)
 
 
 def is_on_path(environ: Mapping[str, str]) -> bool:
-    """Whether other tools find `tenure`. A virtual environment is on the PATH only while it is active: it does not count."""
+    """Whether other tools find `tenure`. A virtual environment does not count: it leaves the PATH when it ends."""
     found = shutil.which("tenure", path=environ.get("PATH"))
     inside = environ.get("VIRTUAL_ENV") or (sys.prefix if sys.prefix != sys.base_prefix else None)
     return bool(found and not (inside and os.path.abspath(found).startswith(os.path.abspath(inside) + os.sep)))

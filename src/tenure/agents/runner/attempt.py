@@ -76,6 +76,7 @@ class Attempt:
             client,
             granted,
             lease=self.options.lease,
+            spawn=self.options.spawn,
             process=lambda: described(supervisor.pid),
             receipts=self.receipts,
             stopped=self._stopped,

@@ -53,6 +53,7 @@ class HeldClaim:
         granted: Outcome,
         *,
         lease: float,
+        spawn: str | None = None,
         process: Callable[[], Process | None],
         receipts: Receipts,
         stopped: Callable[[Stop], None],
@@ -76,7 +77,8 @@ class HeldClaim:
         self.stop: Stop | None = None
         self.own_ending: OwnEnding | None = None
         self.mutex = threading.RLock()  # held while the receipt is used, since it may change at any time
-        self._lease = lease
+        self._lease, self._spawn = lease, spawn
+        self._is_denied = False
         self._process = process
         self._receipts = receipts
         self._stopped, self._settled, self._moved, self._say = stopped, settled, moved, say
@@ -92,6 +94,11 @@ class HeldClaim:
     @property
     def is_live(self) -> bool:
         return self.stop is None and self.own_ending is None
+
+    @property
+    def is_terminated(self) -> bool:
+        """Has an operator terminated the agent?"""
+        return self._is_denied or self._directive == "terminated"
 
     def start(self) -> None:
         self._thread.start()
@@ -198,7 +205,8 @@ class HeldClaim:
         if process is None:
             self._stop(Stop("abort", "the agent's supervisor was killed"))
             return
-        outcome = self.client.claim(self.id, lease=self._lease, process=process)
+        outcome = self.client.claim(self.id, lease=self._lease, process=process, spawn=self._spawn)
+        self._is_denied = outcome.outcome == "DENIED_AGENT"
         if outcome.outcome != "GRANTED" or outcome.receipt is None or outcome.generation is None:
             directive = refusal.directive if refusal.directive in ("pause", "cancel") else "abort"
             self._stop(Stop(directive, f"{refusal.message}; {outcome.message}"))

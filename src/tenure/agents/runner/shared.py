@@ -15,6 +15,7 @@ from tenure.agents.runner.outbox import Outbox
 from tenure.config import Home
 from tenure.core import limits
 from tenure.core.commands import Totals
+from tenure.core.outcomes import Outcome
 from tenure.core.retry import TROUBLES_IN_A_ROW
 
 FOREVER, UNTIL_EMPTY, ONCE = "forever", "until empty", "once"
@@ -44,6 +45,12 @@ class Options(NamedTuple):
     onto: str | None = None
     bwrap: str | None = None  # its path, where each agent runs in its own pid namespace
     prompt: str = ""  # added to every prompt
+    spawn: str | None = None  # the id that a pool gave this process; it goes with every claim
+    task: str | None = None  # the one task to claim
+
+    def agent(self, number: int) -> str:
+        """The name of an agent; a pool has named its one agent in full."""
+        return self.name if self.spawn is not None else f"{self.name}-{number}"
 
     @property
     def names_model(self) -> bool:
@@ -77,6 +84,7 @@ class Shared:
         self.done: list[AttemptEnd] = []
         self.fatal: AttemptEnd | None = None  # the failure that keeps every agent of this kind from working here
         self.terminated: list[str] = []  # agents that an operator terminated
+        self.denied: Outcome | None = None  # the pool's spawn of this process is over
         self.keeps_transcripts = True  # as artifacts; False where there is no artifact store
         self.unknown: set[str] = set()  # models of claims that the agent does not know; not used again
         self._say = say

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import threading
 from contextlib import suppress
 from typing import Any
@@ -16,6 +17,7 @@ from tenure.core.commands import Principal
 from tenure.core.errors import StoreError, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.processes.supervisor import Supervisor
+from tenure.processes.tree_usage import TreeMeter
 
 GLANCE = 0.2  # seconds between checks of the flags while waiting
 POLL = 15.0  # seconds after which an idle slot asks again without a notification
@@ -36,12 +38,13 @@ class Slot(threading.Thread):
         self.shared, self.options = shared, shared.options
         process = shared.process
         run = f"run-{process.host[:40]}-{process.pid}-{process.start}" if process else f"run-{id(shared)}"
-        self.agent = f"{shared.options.name}-{number}"
+        self.agent = shared.options.agent(number)
         self.session = f"{run}-{number}"
         self.client = speaking(client, self.agent, self.session)
         self.checker = client  # verdicts are of the user who started the runner, not of its agents
         self.attempt: Attempt | None = None
         self.error: BaseException | None = None
+        self._meter = TreeMeter()
         self._has_ticket = False
         self._count = 0
         self._next: Client | None = None
@@ -74,9 +77,11 @@ class Slot(threading.Thread):
                     client = self._next_client()
                     mark = client.mark()
                     outcome = client.claim(
+                        self.options.task,
                         lease=self.options.lease,
                         process=described(supervisor.pid),
                         request_id=client.session,
+                        spawn=self.options.spawn,
                         **self.options.filters,
                     )
                     if outcome.outcome == "GRANTED":
@@ -119,6 +124,13 @@ class Slot(threading.Thread):
             self.shared.say(f"{self.agent}: {outcome.message}")
             self.shared.terminated.append(self.agent)
             return True
+        if outcome.outcome == "DENIED_SPAWN":
+            self.shared.say(f"{self.agent}: {outcome.message}")
+            self.shared.denied = outcome
+            return True
+        if self.options.task is not None:
+            self.shared.say(f"{self.agent}: {outcome.message}")
+            return True  # its one task cannot be claimed
         if outcome.outcome != "NO_TASK":
             return self._is_drained()
         if self.options.mode == ONCE:
@@ -175,7 +187,9 @@ class Slot(threading.Thread):
         try:
             done = self.attempt.run()
         finally:
-            self.attempt = None
+            claim, self.attempt = self.attempt.claim, None
+        if claim.is_terminated and self.options.mode == ONCE:  # there is no next claim that would be denied
+            self.shared.terminated.append(self.agent)
         self.shared.ended(done)
         with suppress(TenureError):
             client.leave()
@@ -200,8 +214,18 @@ class Slot(threading.Thread):
             models=(model,) if model else tuple(known.get("models") or ()),
             max_concurrent_tasks=known.get("max_concurrent_tasks"),
             stale_after=1800.0,
+            managed=True,
             **kept,
         )
+
+    def heartbeat(self) -> None:
+        """A sign of life, with what its agent uses: the tree of its command, or this process while it waits."""
+        attempt = self.attempt
+        said: dict[str, Any] = {"task": attempt.claim.id} if attempt is not None and attempt.claim.is_live else {}
+        used = self._meter.measure(attempt.supervisor.pid if attempt is not None else os.getpid())
+        if used is not None:
+            said |= used._asdict()
+        self.client.heartbeat(**said)
 
     def leave(self) -> None:
         for client in (self._next, self.client):

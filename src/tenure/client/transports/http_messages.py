@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlencode
 
@@ -89,6 +89,9 @@ def query_request(query: Query, principal: Principal) -> Request:
     route = ROUTES[type(query)]
     fields = {name: getattr(query, name) for name in query.__struct_fields__}
     path, in_path = _filled(route, fields)
+    if route.method == "POST":
+        body = {name: value for name, value in _given(query) if name not in in_path and name != "project"}
+        return Request("POST", path, {**identity_headers(principal), **_JSON}, msgspec.json.encode(body))
     pairs: list[tuple[str, str]] = []
     for name, value in _given(query):
         if name in in_path or name == "project":
@@ -102,9 +105,10 @@ def query_request(query: Query, principal: Principal) -> Request:
     return Request(route.method, path + ("?" + urlencode(pairs) if pairs else ""), identity_headers(principal))
 
 
-def news_request(project: str, mark: int, wait: float, principal: Principal) -> Request:
+def news_request(project: str, mark: int, wait: float, principal: Principal, tasks: Collection[str] = ()) -> Request:
     path = PREFIX + NEWS.replace("{project}", quote(project, safe=""))
-    return Request("GET", f"{path}?mark={mark}&wait={wait:g}", identity_headers(principal))
+    of = "".join(f"&task={quote(task, safe='')}" for task in tasks) if len(tasks) <= inputs.MOST_LISTED else ""
+    return Request("GET", f"{path}?mark={mark}&wait={wait:g}{of}", identity_headers(principal))
 
 
 def _filled(route: Route, fields: Mapping[str, Any]) -> tuple[str, frozenset[str]]:

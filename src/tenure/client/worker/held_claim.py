@@ -8,10 +8,11 @@ same attempt. The function must stop only if that is denied.
 from __future__ import annotations
 
 import logging
+import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tenure.client.client import Client
@@ -20,6 +21,7 @@ from tenure.core import limits
 from tenure.core.commands import Command, Renew
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import CODES, Outcome
+from tenure.processes.tree_usage import TreeMeter
 
 log = logging.getLogger("tenure.worker")
 
@@ -41,6 +43,8 @@ class HeldClaim:
         self.task: dict[str, Any] = dict(granted.task)
         self.key: str = granted.task["key"]
         self.receipt, self.generation = granted.receipt, granted.generation
+        self.version: int = granted.task["version"]  # the last that this worker knows
+        self.is_timed_out = False  # over its max_duration by this host's clock
         self.why: str | None = None  # the function must stop
         self.is_over = False  # the claim has ended
         self.change: Outcome | None = None  # the last outcome that reported a changed description
@@ -91,6 +95,7 @@ class HeldClaim:
 
     def heed(self, outcome: Outcome) -> None:
         """Follow the outcome's directive: stop, note a changed description, or log a warning."""
+        self.version = max(self.version, outcome.version or 0)
         if outcome.directive in STOPPING:
             self.stop(outcome.directive_text or f"asked to {outcome.directive}")
         elif outcome.directive == "changed":
@@ -114,9 +119,25 @@ class HeldClaim:
             if again.outcome != "GRANTED" or again.receipt is None or again.generation is None:
                 self.stop(f"{refusal.message}; {again.message}")
                 return
-            self.receipt, self.generation = again.receipt, again.generation
-            log.warning("%s: %s; claimed again as generation %d", self.key, refusal.message, self.generation)
-            self.moved()
+            self._continue_as(again, refusal.message)
+
+    def take_over(self, granted: Outcome) -> bool:
+        """Continue with a receipt that the worker was granted for this task; False where the function must stop."""
+        with self._mutex:
+            if self.is_over or self.is_cancelled:
+                return False
+            if self._was_ended_on_purpose():
+                self.stop("another claim of the task was granted")
+                return False
+            self._continue_as(granted, "its claim has ended")
+            return True
+
+    def _continue_as(self, granted: Outcome, why: str) -> None:
+        assert granted.receipt is not None
+        assert granted.generation is not None
+        self.receipt, self.generation = granted.receipt, granted.generation
+        log.warning("%s: %s; claimed again as generation %d", self.key, why, self.generation)
+        self.moved()
 
     def _was_ended_on_purpose(self) -> bool:
         """Whether a person, a limit or the function itself has ended the claim."""
@@ -134,6 +155,12 @@ class HeldClaim:
                 self._stopped.set()
                 log.warning("%s: stop: %s", self.key, why)
                 self._cancel()
+
+    def time_out(self, seconds: float) -> None:
+        """The function has run for its max_duration, by this host's clock: the store need not be available."""
+        with self._mutex:
+            self.is_timed_out = self.why is None
+            self.stop(f"max_duration of {seconds:g} s is over")
 
     def end(self) -> None:
         """The claim has ended: it is not renewed or claimed again."""
@@ -164,6 +191,8 @@ class Renewer:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._meter = TreeMeter()
+        self._meter.measure(os.getpid())  # so that the first heartbeat knows the CPU, too
         self._due: dict[HeldClaim, float] = {}
         self._heartbeat = time.monotonic() + limits.PRESENCE_OF_WORKERS
         self._changed = threading.Condition()
@@ -181,6 +210,13 @@ class Renewer:
     def remove(self, claim: HeldClaim) -> None:
         with self._changed:
             self._due.pop(claim, None)
+
+    def renew_now(self, claims: Iterable[HeldClaim]) -> None:
+        with self._changed:
+            for claim in claims:
+                if claim in self._due:
+                    self._due[claim] = 0.0
+            self._changed.notify()
 
     def close(self) -> None:
         with self._changed:
@@ -205,12 +241,20 @@ class Renewer:
                 self._renew([claim for claim in due if not claim.is_over and not claim.is_cancelled])
                 if now >= self._heartbeat:
                     self._heartbeat = now + limits.PRESENCE_OF_WORKERS
-                    self._client.heartbeat()
+                    self._client.heartbeat(**self._said())
             except TenureError as error:
                 self._put_off(due, error)
             except Exception:  # the other claims must still be renewed
                 log.exception("the renewer continues after an unexpected error")
                 self._put_off(due, None)
+
+    def _said(self) -> dict[str, Any]:
+        """What the worker does and uses: its oldest claim, memory and CPU of its processes."""
+        with self._changed:
+            task = next((claim.task["id"] for claim in self._due if not claim.is_over), None)
+        said: dict[str, Any] = {} if task is None else {"task": task}
+        used = self._meter.measure(os.getpid())
+        return said if used is None else said | used._asdict()
 
     def _soonest(self) -> float:
         return min((*self._due.values(), self._heartbeat))

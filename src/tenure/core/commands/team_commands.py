@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tenure.core import limits
 from tenure.core.commands.command import PROJECT, Command, Declaration
@@ -29,10 +29,11 @@ class Register(Command, frozen=True, kw_only=True, tag="register"):
     boot: str | None = None
     pid: int | None = None
     pid_start: int | None = None
+    managed: bool = False
 
 
 class Heartbeat(Command, frozen=True, kw_only=True, tag="heartbeat"):
-    """A sign of life of an agent; renews no lease."""
+    """A sign of life of an agent; renews no lease. Fields that are left out stay as they were."""
 
     declaration: ClassVar = Declaration(
         "agents", "agent", "POST", PROJECT + "/agents/{agent}/heartbeat", speaks_for="agent"
@@ -40,10 +41,13 @@ class Heartbeat(Command, frozen=True, kw_only=True, tag="heartbeat"):
 
     agent: str
     session: str | None = None
-    health: str = "ok"
+    health: str | None = None
     step: str | None = None
     memory_mb: int | None = None
     cpu_percent: int | None = None
+    task: str | None = None  # which of its tasks it works on
+    percent: int | None = None
+    metadata: dict[str, Any] | None = None
 
 
 class Drain(Command, frozen=True, kw_only=True, tag="drain"):

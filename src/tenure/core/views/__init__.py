@@ -23,6 +23,15 @@ from tenure.core.views.budget_views import (
     ShortfallView,
 )
 from tenure.core.views.dag_views import DagEntry, DagView, DeadLetterView, PlanView
+from tenure.core.views.forecast_views import (
+    CostView,
+    FinishView,
+    ForecastView,
+    LastsView,
+    LeftOutView,
+    MoreView,
+    PathView,
+)
 from tenure.core.views.model_views import (
     EstimatesView,
     LimitedView,
@@ -32,7 +41,16 @@ from tenure.core.views.model_views import (
     SavingsView,
     SizeView,
 )
-from tenure.core.views.project_views import EventView, GaugesView, LeaderView, OverviewView, StatusView, TrackView
+from tenure.core.views.pool_views import PoolInFull, PoolView, SpawnView
+from tenure.core.views.project_views import (
+    EventView,
+    GaugesView,
+    LeaderView,
+    OverviewView,
+    ProjectView,
+    StatusView,
+    TrackView,
+)
 from tenure.core.views.relay_views import DeliveryView, RelayView, WebhookView
 from tenure.core.views.source_views import ScheduleInFull, ScheduleView, TriggerInFull, TriggerView, WatchedView
 from tenure.core.views.task_views import (
@@ -46,6 +64,7 @@ from tenure.core.views.task_views import (
     SpentView,
     StateLine,
     TaskInFull,
+    TaskLine,
     TaskView,
     TodoEntry,
     TotalsView,
@@ -55,6 +74,7 @@ from tenure.core.views.task_views import (
     WhyView,
 )
 from tenure.core.views.team_views import (
+    AgentInFull,
     AgentNewsView,
     AgentView,
     KeyView,
@@ -75,7 +95,11 @@ OF: dict[type[q.Query], Any] = {
     q.Webhooks: list[WebhookView],
     q.ShowWebhook: WebhookView,
     q.Deliveries: list[DeliveryView],
+    q.Pools: list[PoolView],
+    q.ShowPool: PoolInFull,
+    q.Spawns: list[SpawnView],
     q.Status: StatusView,
+    q.ShowProject: ProjectView,
     q.Overview: OverviewView,
     q.Gauges: list[GaugesView],
     q.Tasks: list[TaskView],
@@ -96,6 +120,8 @@ OF: dict[type[q.Query], Any] = {
     q.Tracks: list[TrackView],
     q.DeadLetters: list[DeadLetterView],
     q.Agents: list[AgentView],
+    q.ShowAgent: AgentInFull,
+    q.Forecast: ForecastView,
     q.Inbox: list[MessageView],
     q.Messages: list[MessageEntry],
     q.Validations: list[WaitingView],
@@ -135,6 +161,7 @@ IN_OUTCOME: dict[str, Any] = {
     "artifacts": list[ArtifactView],
     "key": KeyView,
     "webhook": WebhookView,
+    "pool": PoolView,
     "budget": BudgetView,
     "shortage": ShortageView,
     "schedule": ScheduleView,

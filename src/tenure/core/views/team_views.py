@@ -42,6 +42,33 @@ class AgentView(TypedDict):
     draining: bool
     terminated_at: Instant | None
     terminated_for: str | None
+    managed: Annotated[bool, Meta(description="a program looks after it: a runner, a worker, a pool")]
+    task: Annotated[str | None, Meta(description="the key of the task it works on")]
+    step: str | None
+    percent: int | None
+    done_by: Annotated[Instant | None, Meta(description="when it expects to complete the task")]
+    memory_mb: Annotated[int | None, Meta(description="of its processes, by its last heartbeat")]
+    cpu_percent: Annotated[int | None, Meta(description="of one core, of all its processes")]
+    next_heartbeat_at: Annotated[Instant | None, Meta(description="when the next is due, of a managed agent")]
+    metadata: dict[str, Any]
+
+
+class MinuteView(TypedDict):
+    """An agent's health in one minute."""
+
+    at: Instant
+    health: Annotated[str, Meta(extra_json_schema={"enum": list(team.HEALTH)})]
+    memory_mb: int | None
+    cpu_percent: int | None
+    percent: int | None
+
+
+class AgentInFull(AgentView):
+    """One agent with its last hour."""
+
+    minutes: Annotated[
+        Sequence[MinuteView], Meta(description="oldest first, at most one for each minute of the last hour")
+    ]
 
 
 # `from` is a keyword, and cannot be a field of a class.
@@ -176,6 +203,7 @@ class TrackProgress(TypedDict):
     completed: int
     in_progress: int
     pending: int
+    assigned: NotRequired[Annotated[Sequence[str], Meta(description="agents that it is assigned to, by the router")]]
 
 
 class ActiveClaim(TypedDict):
@@ -198,4 +226,5 @@ class SessionView(SessionEntry):
     active_claims: Sequence[ActiveClaim]
     completed: Sequence[str]
     track_assignments: Sequence[str]
+    tracks: Annotated[Sequence[str], Meta(description="tracks that are assigned to the agent, by the router")]
     track_progress: dict[str, TrackProgress]

@@ -6,15 +6,15 @@ The leader's row has all of it, so every server gives the same answer, leading o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tenure.core import lifecycle, limits, team
 from tenure.core.errors import NotFound
 from tenure.core.events import LEVELS
 from tenure.core.filters import Present, Range
 from tenure.core.inputs import check_choice
-from tenure.core.records import Agent, Cycles, Leader, Project, Task
+from tenure.core.records import Agent, Cycles, Leader, Pool, Project, Task
 from tenure.engine.duties import sweep
 from tenure.engine.duties.coordinator import Coordinator, Note
 from tenure.engine.duties.election import STORE
@@ -24,6 +24,9 @@ from tenure.engine.runtime.engine import Engine
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.stores.port import Transaction
 
+if TYPE_CHECKING:
+    from tenure.core.views.project_views import SpawnerHealth
+
 WAITING = (lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING)
 MOST_LOGGED = limits.COORDINATOR_LOG
 NOTE = "coordinator.note"  # the kind of a cycle's notes, which only this process keeps
@@ -32,7 +35,7 @@ NOTE = "coordinator.note"  # the kind of a cycle's notes, which only this proces
 KINDS = (
     "leader.elected", "leader.lost", "epoch.started", "task.lease_expired", "task.process_gone", "task.retry_due",
     "task.offer_ended", "task.warned", "task.aborted", "task.deadline_missed", "task.dead_lettered", "dag.failed",
-    "agent.stale", "session.ended", "archive.moved", "archive.pruned",
+    "agent.stale", "agent.died", "session.ended", "archive.moved", "archive.pruned",
 )  # fmt: skip
 
 
@@ -41,12 +44,14 @@ def status(engine: Engine, here: Coordinator | None = None, only: Collection[str
 
     `here` is this process's own coordinator.
     """
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        found = tx.load(Leader, ((STORE, COORDINATOR),))
-        now = tx.now
+
+    def ask(tx: Transaction) -> tuple[list[Leader], int, Mapping[str, Any]]:
         projects = [project.id for project in tx.find(Project, {}) if not only or project.id in only]
-        counts = _counts(tx, projects)
-        overdue = sum(task.project in projects for task in tx.due(None, now, PAGE))
+        overdue = sum(task.project in projects for task in tx.due(None, tx.now, PAGE))
+        counted = {"projects": projects, **_counts(tx, projects), "overdue_tasks": overdue}
+        return tx.load(Leader, ((STORE, COORDINATOR),)), tx.now, counted
+
+    found, now, counted = engine.read(ask)
     leader = found[0] if found and found[0].until > now else None
     cycles = leader.cycles if leader else Cycles()
     if here is not None and leader is not None and here.instance == leader.holder:
@@ -62,12 +67,24 @@ def status(engine: Engine, here: Coordinator | None = None, only: Collection[str
         "cycles": cycles.count,
         "last_cycle_at": cycles.last_at,
         "last_error": {"message": cycles.error, "at": cycles.error_at} if cycles.error else None,
-        "projects": projects,
-        **counts,
-        "overdue_tasks": overdue,
+        **counted,
         "here": {"instance": here.instance, "leads": here.term is not None} if here else None,
         "now": now,
     }
+
+
+def spawners(engine: Engine) -> list[SpawnerHealth]:
+    """Each spawner that pools use, by name: failing where a pool's last process claimed nothing."""
+    pools = engine.read(lambda tx: tx.find(Pool, {}))
+    named: dict[str, list[Pool]] = {}
+    for pool in pools:
+        named.setdefault(pool.spawner, []).append(pool)
+    return [{"name": name, "state": _state(using), "pools": len(using)} for name, using in sorted(named.items())]
+
+
+def _state(pools: Sequence[Pool]) -> str:
+    enabled = [pool for pool in pools if pool.enabled]
+    return "paused" if not enabled else "failing" if any(pool.error is not None for pool in enabled) else "ok"
 
 
 def _seconds(later: int, earlier: int) -> float:
@@ -81,7 +98,7 @@ def _counts(tx: Transaction, projects: Iterable[str]) -> dict[str, int]:
     for project in projects:
         states.update(tx.count(Task, {"project": project, "state": (*WAITING, *lifecycle.HELD)}, "state"))
         there = tx.find(Agent, {"project": project, "left_at": Present(False)})
-        stale.update(team.is_stale(agent, tx.now) for agent in there)
+        stale.update(team.is_stale(agent, tx.now) for agent in there if team.is_expected(agent))
     return {
         "pending_tasks": sum(states[state] for state in WAITING),
         "running_tasks": sum(states[state] for state in lifecycle.HELD),
@@ -100,8 +117,8 @@ def logs(
     where: dict[str, Any] = {"kind": KINDS, "level": levels}
     if since is not None:
         where["time"] = Range(since, None)
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        told: list[dict[str, Any]] = [dict(event_view(event)) for event in tx.events(where, limit=limit, last=True)]
+    last = engine.read(lambda tx: tx.events(where, limit=limit, last=True))
+    told: list[dict[str, Any]] = [dict(event_view(event)) for event in last]
     told += [
         {"time": note.time, "kind": NOTE, "level": note.level, "message": note.message}
         for note in list(notes)

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import budgets, inputs, lifecycle, limits, priority
+from tenure.core import budgets, inputs, lifecycle, limits, pools, priority
 from tenure.core import queries as q
 from tenure.core.filters import Present, Range
 from tenure.core.money import NANO
-from tenure.core.records import Agent, Budget, Project, Task, Track
+from tenure.core.records import Agent, Budget, Pool, Project, Spawn, Task, Track
 from tenure.engine.archive.log_readers import holding_back, places_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
@@ -61,6 +61,7 @@ def _entry(work: UnitOfWork, name: str, projects: Sequence[str]) -> GaugesView:
         "oldest_ready": _oldest_ready(work, projects) if states.get(lifecycle.READY) else 0.0,
         "clock_behind": work.tx.behind / 1e6,
         "agents": _agents(work, where),
+        "pools": _pools(work, projects) if name != OTHER else {},
         "budget": _budget(work, projects) if name != OTHER else None,
         "readers": _readers(work, name) if name != OTHER else {},
     }
@@ -115,6 +116,18 @@ def _agents(work: UnitOfWork, where: dict[str, Any]) -> dict[str, int]:
     return counted | {"active": active, "idle": max(0, up - active)}
 
 
+def _pools(work: UnitOfWork, projects: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Pools have names in their project alone, so those of several projects are not added up."""
+    where = {"project": tuple(projects)}
+    spawns = [one for one in work.tx.find(Spawn, {**where, "state": pools.OPEN}) if pools.is_live(one, work.now)]
+    found = {}
+    for row in work.tx.find(Pool, where):
+        states = Counter(spawn.state for spawn in spawns if spawn.pool == row.id)
+        size = row.size if row.enabled else 0
+        found[row.id] = {"size": size, "starting": states[pools.STARTING], "running": states[pools.RUNNING]}
+    return found
+
+
 def _budget(work: UnitOfWork, projects: Sequence[str]) -> MoneyView | None:
     """As stored, in its current period; amounts of several projects cannot be added up, so `other` has none."""
     found = work.tx.load(Budget, [(project, budgets.PROJECT) for project in projects])
@@ -159,6 +172,7 @@ def _together(parts: Sequence[GaugesView]) -> GaugesView:
         "oldest_ready": max(part["oldest_ready"] for part in parts),
         "clock_behind": max(part["clock_behind"] for part in parts),
         "agents": agents,
+        "pools": {},
         "budget": None,
         "readers": {},
     }

@@ -393,10 +393,10 @@ class NeedsMoreLocks(Exception):
 class Deferred(NamedTuple):
     """An answer that is built later: after the transaction has ended, so that no other waits for it.
 
-    With `in_turn`: inside of the transaction, when the commands before it are done.
+    With `in_turn`: inside of the transaction, when the commands before it are done. A query's is its view.
     """
 
-    tell: Callable[[], Outcome]
+    tell: Callable[[], Any]
     in_turn: bool = False
 
 

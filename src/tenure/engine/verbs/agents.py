@@ -9,18 +9,20 @@ from tenure.core.errors import InvalidInput, LimitReached, NotFound, TooLarge
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.processes import check_process, process_of, text_of
-from tenure.core.records import Agent, Claim, Message, Project, Row, Session, Task, replace
-from tenure.engine.runtime.effects import end_agent, spread
-from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of
+from tenure.core.records import Agent, Claim, HealthMinute, Message, Project, Row, Session, Task, replace
+from tenure.engine.runtime.effects import end_agent, free_tracks, spread
+from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 if TYPE_CHECKING:
-    from tenure.core.views import AgentView
+    from tenure.core.views import AgentInFull, AgentView
 
 MOST_PROCESSES = limits.PROCESSES_GONE
 TERMINATED = "terminated"  # the directive of an agent that an operator has terminated
 MOST_MAIL = limits.MAIL_COUNTED
 MOST_NAMES = limits.LISTED
+MOST_MEMORY = 1 << 30  # megabytes
+MOST_CPU = 1_000_000  # per cent of one core
 
 
 def known_agent(work: UnitOfWork, project: str, name: str, type: str | None = None) -> Agent:
@@ -28,7 +30,9 @@ def known_agent(work: UnitOfWork, project: str, name: str, type: str | None = No
     agent = work.get(Agent, project, name)
     if agent is None:
         ids.check_name(name, "agent")
-        agent = Agent(project=project, id=name, registered_at=work.now, last_seen=work.now)
+        # It never said how often it gives a sign of life: as patient as with agents on a command line.
+        patience = round(limits.CLI_AGENT_STALE * inputs.SECOND)
+        agent = Agent(project=project, id=name, registered_at=work.now, last_seen=work.now, stale_after=patience)
         if type:
             agent = replace(agent, type=inputs.check_agent_type(type, "agent type"))
         work.record("agent.registered", agent, project=project, agent=name)
@@ -45,6 +49,13 @@ def seen(work: UnitOfWork, agent: Agent) -> Agent:
     elif work.now - agent.last_seen >= team.PRESENCE:
         agent = work.put(replace(agent, last_seen=work.now))
     return agent
+
+
+def sign_of_life(work: UnitOfWork, project: str, name: str | None) -> None:
+    """A command of an agent that needs no claim; an unknown name stays unknown."""
+    agent = work.get(Agent, project, name) if name else None
+    if agent is not None:
+        seen(work, agent)
 
 
 def known_session(work: UnitOfWork, project: Project, id: str, agent: str, user: str | None) -> Session:
@@ -110,7 +121,7 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
         raise InvalidInput(f"max_concurrent_tasks must be at least 1 (got {cmd.max_concurrent_tasks})")
     before = work.get(Agent, cmd.project, cmd.agent)
     kept = fields_of(before, "registered_at troubles cool_until") if before else {"registered_at": work.now}
-    said = "type models region tracks max_concurrent_tasks host boot pid pid_start"
+    said = "type models region tracks max_concurrent_tasks host boot pid pid_start managed"
     agent = Agent(
         project=cmd.project,
         id=cmd.agent,
@@ -142,10 +153,12 @@ def _said_by_operators(agent: Agent | None) -> dict[str, Any]:
 def heartbeat(work: UnitOfWork, cmd: commands.Heartbeat) -> Outcome:
     """Record a sign of life and return the number of unread messages; renews no lease."""
     project = project_of(work, cmd.project)
-    inputs.check_choice(cmd.health, team.HEALTH, "health")
-    inputs.check_text(cmd.step or "", "step", 1000)
+    said = _checked_health(work, cmd)
     agent = known_agent(work, cmd.project, cmd.agent)
-    work.put(replace(agent, last_seen=work.now, **fields_of(cmd, "health step memory_mb cpu_percent")))
+    agent = work.put(replace(agent, last_seen=work.now, **said))
+    if cmd.memory_mb is not None or cmd.cpu_percent is not None:
+        minute = work.get(HealthMinute, cmd.project, team.minute_id(agent.id, work.now))
+        work.put(team.minute_of(agent, work.now, minute))
     if cmd.session is not None:
         known_session(work, project, cmd.session, cmd.agent, None)
     if agent.terminated_at is not None:
@@ -154,6 +167,23 @@ def heartbeat(work: UnitOfWork, cmd: commands.Heartbeat) -> Outcome:
     wanted = {t.wanted for t in work.find(Task, {"project": cmd.project, "agent": cmd.agent})}
     directive = "pause" if "pause" in wanted else "warn" if "warn" in wanted else "continue"
     return Outcome(outcome="OK", mail=unread(work, cmd.project, cmd.agent), directive=directive)
+
+
+def _checked_health(work: UnitOfWork, cmd: commands.Heartbeat) -> dict[str, Any]:
+    """The fields that the heartbeat gives."""
+    if cmd.health is not None:
+        inputs.check_choice(cmd.health, team.HEALTH, "health")
+    inputs.check_text(cmd.step or "", "step", 1000)
+    for name, most in (("percent", 100), ("memory_mb", MOST_MEMORY), ("cpu_percent", MOST_CPU)):
+        value = getattr(cmd, name)
+        if value is not None and not 0 <= value <= most:
+            raise InvalidInput(f"{name} must be from 0 to {most} (got {value})")
+    if cmd.metadata is not None:
+        inputs.check_size(cmd.metadata, "metadata", inputs.LARGEST_CLAIM_METADATA)
+    said = fields_of(cmd, "health step memory_mb cpu_percent percent metadata")
+    if cmd.task is not None:
+        said["task"] = task_named(work, cmd.project, cmd.task).id
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def unread(work: UnitOfWork, project: str, agent: str) -> int:
@@ -237,6 +267,7 @@ def leave(work: UnitOfWork, cmd: commands.Leave) -> Outcome:
     agent = work.get(Agent, cmd.project, session.agent)
     if agent is not None and agent.left_at is None and all(s.id == session.id or _is_over(work, s) for s in others):
         work.record("agent.left", replace(agent, left_at=work.now), project=cmd.project, agent=agent.id)
+        free_tracks(work, agent)
     return Outcome(outcome="OK", changed=freed, command_id=work.command_id)
 
 
@@ -258,12 +289,14 @@ def give_back(work: UnitOfWork, where: dict[str, str], ending: lifecycle.Ending,
 def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
     """End the claims of processes that have ended, as the end of their leases would; late submits stay open.
 
-    A claim is found by its own process, so a claim that another process has taken over since is left alone.
+    A claim is found by its own process, so a claim that another process has taken over since is left alone. An agent
+    that was nothing but this process is offline; its next sign of life, from another process, brings it back.
     """
     if len(cmd.processes) > MOST_PROCESSES:
         raise TooLarge(f"at most {MOST_PROCESSES} processes in one command (got {len(cmd.processes)})")
     wanted = tuple(text_of(check_process(process)) for process in cmd.processes)
     freed = []
+    died: dict[str, tuple[commands.Process, str]] = {}  # agent → its process, and the session of its claim
     for claim in work.find(Claim, {"project": cmd.project, "process": wanted}):
         task = work.require(Task, cmd.project, claim.task)
         process = process_of(claim.process or "")
@@ -274,19 +307,79 @@ def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
         told = {"level": "warning", "message": text, "details": details}
         work.record(lost.kind, lost.claim, task=lost.task, holder=task, **told)
         freed.append(task.key)
+        died.setdefault(claim.agent, (process, claim.session))
     spread(work)
-    return Outcome(outcome="OK" if freed else "UNCHANGED", changed=tuple(sorted(freed)))
+    from tenure.engine.verbs.lead import lost_with
+
+    led = lost_with(work, cmd.project, wanted)
+    for process in cmd.processes:
+        where = {"project": cmd.project, "host": process.host, "boot": process.boot, "pid": process.pid}
+        for agent in work.find(Agent, {**where, "pid_start": process.start}):
+            died.setdefault(agent.id, (process, ""))
+    dead = [_died(work, cmd.project, name, *last) for name, last in died.items()]
+    return Outcome(outcome="OK" if freed or led or any(dead) else "UNCHANGED", changed=tuple(sorted(freed)))
+
+
+def _died(work: UnitOfWork, project: str, name: str, process: commands.Process, session: str) -> bool:
+    """Record that the agent died with its process, unless it lives elsewhere: in another process, or session."""
+    agent = work.get(Agent, project, name)
+    if agent is None or agent.left_at is not None:
+        return False
+    if agent.pid is not None:  # it said which process it is
+        is_same = (agent.host, agent.boot, agent.pid, agent.pid_start) == (
+            process.host, process.boot, process.pid, process.start,
+        )  # fmt: skip
+    else:  # known by its claims alone: dead if nothing else shows that it lives
+        others = work.find(Session, {"project": project, "agent": name, "ended_at": Present(False)})
+        holds = any(claims.is_held(task) for task in work.find(Task, {"project": project, "agent": name}))
+        is_same = not holds and all(other.id == session or _is_over(work, other) for other in others)
+    if not is_same:
+        return False
+    details = {"host": process.host, "pid": process.pid, "said_by": work.principal.name}
+    message = f"process {process.pid} on {process.host} is gone"
+    dead = replace(agent, left_at=work.now)
+    work.record("agent.died", dead, project=project, agent=name, level="warning", message=message, details=details)
+    free_tracks(work, dead)
+    return True
 
 
 def agent_view(work: UnitOfWork, agent: Agent) -> AgentView:
     held = [t for t in work.find(Task, {"project": agent.project, "agent": agent.id}) if claims.is_held(t)]
     fields = "type capabilities models tracks region max_concurrent_tasks health last_seen registered_at cool_until"
-    said: AgentView = fields_of(agent, fields + " host pid draining terminated_at terminated_for") | {
+    more = " host pid draining terminated_at terminated_for managed memory_mb cpu_percent metadata"
+    status = team.status(agent, len(held), work.now)
+    said: AgentView = fields_of(agent, fields + more) | {
         "name": agent.id,
-        "status": team.status(agent, len(held), work.now),
+        "status": status,
         "tasks": tuple(t.key for t in held),
+        **_doing(agent, held),
+        "next_heartbeat_at": team.next_heartbeat(agent, status),
     }
     return said
+
+
+def _doing(agent: Agent, held: list[Task]) -> dict[str, Any]:
+    """What it works on: the task that its heartbeat named, else the one claimed last. Progress of the claim wins."""
+    task = next((t for t in held if t.id == agent.task), None) or max(
+        held, key=lambda t: t.claimed_at or 0, default=None
+    )
+    if task is None:
+        return {"task": None, "step": None, "percent": None, "done_by": None}
+    is_named = task.id == agent.task
+    step = task.step if task.step is not None else agent.step if is_named or agent.task is None else None
+    percent = task.percent if task.percent is not None else agent.percent if is_named else None
+    return {"task": task.key, "step": step, "percent": percent, "done_by": task.done_by}
+
+
+def agent_in_full(work: UnitOfWork, project: str, agent: str) -> AgentInFull:
+    """One agent with its last hour."""
+    row = _existing(work, project, agent)
+    since = work.now - limits.HEALTH_MINUTES * team.MINUTE
+    ids = [team.minute_id(agent, minute * team.MINUTE) for minute in range(limits.HEALTH_MINUTES)]
+    rows = [r for r in work.get_many(HealthMinute, project, ids).values() if r.at >= since]
+    minutes = [fields_of(r, "at health memory_mb cpu_percent percent") for r in sorted(rows, key=lambda r: r.at)]
+    view: AgentInFull = {**agent_view(work, row), "minutes": minutes}
+    return view
 
 
 HANDLERS: Handlers = {

@@ -21,7 +21,7 @@ from tenure.engine.runtime.rows import brief_of, current, fields_of, project_of,
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import agents, brief
 
-_STANDING = "state generation lease_until"  # of a task, in the answers to its holder
+_STANDING = "state generation lease_until version"  # of a task, in the answers to its holder
 QUESTION = "question"  # the release reason of a claim whose holder asked a person
 
 
@@ -240,24 +240,14 @@ def fail(work: UnitOfWork, cmd: commands.Fail) -> Outcome:
     if hold.refusal is not None:
         return done_before(hold, "FAILED") or hold.refusal
     task, claim = hold.task, hold.claim
-    trouble = cmd.error_class not in retry.COUNTING
-    counts = not trouble or retry.counts_after_all(task, claim.agent)
-    ending = lifecycle.FAILED_COUNTING if counts else lifecycle.FAILED_GIVEN_BACK
-    policy = brief_of(work, task).retry
-    error = {"error_class": cmd.error_class, "error": cmd.message}
-    free, over = claims.ended(task, claim, ending, work.now, retry=policy, **error)
-    if trouble:
-        free = replace(free, troubled=tuple(dict.fromkeys((*task.troubled, claim.agent))))
+    policy, chance = brief_of(work, task).retry, work.random.fraction()
+    free, over = claims.failed(task, claim, policy, cmd.error_class, cmd.message, work.now, chance, after)
+    if cmd.trace:
+        from tenure.core.redaction import TRACE, kept_trace  # few attempts fail with one; keeps startup fast
+
+        over = replace(over, metadata={**over.metadata, TRACE: kept_trace(cmd.trace)})
+    if cmd.error_class not in retry.COUNTING:
         _cool_down(work, hold, cmd, after)
-    if over.counted:
-        free = claims.tried_again(free, policy, work.now, work.random.fraction(), after)
-    elif free.state == lifecycle.DEAD_LETTERED:
-        pass
-    elif cmd.error_class == retry.RATE_LIMIT:
-        wait = retry.RATE_LIMIT_DELAY if after is None else after
-        free = moves.retrying(free, work.now + wait)
-    else:
-        free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.AGENT_TASK_COOL_OFF))
     return _gave_up(work, hold, "task.failed", free, over, cmd.message, error_class=cmd.error_class)
 
 

@@ -11,7 +11,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Leader, Message, Task, replace
 from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
-from tenure.engine.verbs.agents import unknown_agent
+from tenure.engine.verbs.agents import sign_of_life, unknown_agent
 from tenure.engine.verbs.lead import PROJECT_LEADER
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
     expires_at = None if cmd.expires is None else work.now + inputs.micros(cmd.expires, "expires")
     if cmd.action is not None:
         ids.check_name(cmd.action, "action")
+    sign_of_life(work, cmd.project, cmd.sender)
     to = _recipients(work, cmd)
     message = work.new_id("msg")
     said = fields_of(cmd, "project sender type text reply_to action")
@@ -76,6 +77,7 @@ def read(work: UnitOfWork, cmd: commands.Read) -> Outcome:
     where: dict[str, Any] = {"project": cmd.project, "recipient": cmd.agent, "read_at": Present(False)}
     if cmd.messages is not None:
         where["message"] = tuple(cmd.messages)
+    sign_of_life(work, cmd.project, cmd.agent)
     found = work.find(Message, where)
     for message in found:
         work.put(replace(message, read_at=work.now))

@@ -91,6 +91,7 @@ THEMES = (
 # By the first segment of a path below its project.
 _THEME = {
     "ready": "tasks", "next": "tasks", "states": "tasks", "dead-letters": "tasks", "plans": "dags", "publish": "dags",
+    "forecast": "dags",
     "events": "log", "undo": "log", "processes": "agents", "gone": "agents", "leader": "agents",
 }  # fmt: skip
 
@@ -125,6 +126,8 @@ def in_paths() -> dict[str, Schema]:
 def _other_parameters(route: Route) -> list[Schema]:
     """The parameters in the query string and the headers."""
     kind = route.asks
+    if issubclass(kind, q.Query) and route.method == "POST":
+        return [parameter("traceparent")]
     if issubclass(kind, q.Query):
         own = [field for field in msgspec.structs.fields(kind) if field.name not in {*in_path(route), "project"}]
         return [*(_parameter(kind, field) for field in own), parameter("traceparent")]

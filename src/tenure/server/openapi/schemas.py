@@ -61,7 +61,7 @@ def components() -> dict[str, Schema]:
     viewed = {_item_of(kind) for kind in (*queried, *views.IN_OUTCOME.values())}
     answers = _made([*viewed, *OTHER_VIEWS])
     del answers["Outcome"]
-    bodies = [body_of(route) for route in COMMANDS]
+    bodies = [body_of(route) for route in (*COMMANDS, *QUERIES)]
     asked = _made([*(body for body in bodies if body is not None), LoginBody, RecoverBody])
     return {
         "Outcome": _outcome(),
@@ -122,7 +122,7 @@ def in_path(route: Route) -> set[str]:
 
 def body_of(route: Route) -> type[msgspec.Struct] | None:
     """The struct of a route's body; None if the path has all fields."""
-    if not issubclass(route.asks, c.Command):
+    if not issubclass(route.asks, c.Command) and route.method != "POST":
         return None
     kind = body_type(route.asks, in_path(route))
     return kind if kind.__struct_fields__ else None

@@ -2,6 +2,7 @@
 -- 0002_fence 53b32e8c60c724f8ff6e5d5954d56260e57ca2c8082d45841a9561c241a3bf1d since 0.2.0
 -- 0003_names 7050d35236a3e8a7c19daba27fd4978661a941494fbc35bc7785c474b7735d63 since 0.2.0
 -- 0004_messaging 973f8f0887a5fa7d8ee21994390e61ce1dd59afbf3c9cf06b1e67b0a0cc01c58 since 0.2.0
+-- 0005_fleet 09d56d0d8f4d1173696fff963cd654d8f0c317f02e749b0a350b256e6aa582cc since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -30,7 +31,7 @@ CREATE TABLE agent (
     cpu_percent INTEGER,
     step TEXT,
     troubles INTEGER NOT NULL,
-    cool_until INTEGER, terminated_at INTEGER, terminated_for TEXT,
+    cool_until INTEGER, terminated_at INTEGER, terminated_for TEXT, managed INTEGER NOT NULL DEFAULT 0, task TEXT, percent INTEGER, metadata TEXT NOT NULL DEFAULT '{}',
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -228,7 +229,7 @@ CREATE TABLE claim (
     process TEXT,
     funds TEXT,
     request_id TEXT,
-    request_hash TEXT, metadata TEXT NOT NULL DEFAULT '{}', requests TEXT NOT NULL DEFAULT '[]', key TEXT,
+    request_hash TEXT, metadata TEXT NOT NULL DEFAULT '{}', requests TEXT NOT NULL DEFAULT '[]', key TEXT, term INTEGER, lease_why TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -402,6 +403,20 @@ CREATE INDEX event_session ON event (tenant, project, session) WHERE session IS 
 -- index event_version of event
 CREATE UNIQUE INDEX event_version ON event (tenant, project, task, version) WHERE task IS NOT NULL;
 
+-- table health_minute of health_minute
+CREATE TABLE health_minute (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    health TEXT NOT NULL,
+    memory_mb INTEGER,
+    cpu_percent INTEGER,
+    percent INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT, WITHOUT ROWID;
+
 -- table landing of landing
 CREATE TABLE landing (
     tenant TEXT NOT NULL,
@@ -432,7 +447,7 @@ CREATE TABLE leader (
     lease INTEGER NOT NULL,
     until INTEGER NOT NULL,
     duties_begun TEXT NOT NULL,
-    cycles TEXT NOT NULL,
+    cycles TEXT NOT NULL, process TEXT, is_auto INTEGER NOT NULL DEFAULT 0, is_lost INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -509,6 +524,34 @@ CREATE TABLE model (
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
+-- table pool of pool
+CREATE TABLE pool (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    program TEXT NOT NULL,
+    spawner TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    idle INTEGER NOT NULL,
+    capabilities TEXT NOT NULL,
+    types TEXT NOT NULL,
+    tracks TEXT NOT NULL,
+    models TEXT NOT NULL,
+    enabled INTEGER NOT NULL,
+    disabled_for TEXT,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    spawned INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    wait_until INTEGER,
+    error TEXT,
+    error_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_pool_1 of pool
+
 -- table project of project
 CREATE TABLE project (
     tenant TEXT NOT NULL,
@@ -525,7 +568,7 @@ CREATE TABLE project (
     limited TEXT NOT NULL,
     typical TEXT NOT NULL,
     funded TEXT NOT NULL,
-    set_aside TEXT NOT NULL,
+    set_aside TEXT NOT NULL, router INTEGER NOT NULL DEFAULT 0, ordering TEXT NOT NULL DEFAULT 'priority', order_turn INTEGER NOT NULL DEFAULT 0, lead TEXT NOT NULL DEFAULT 'default',
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -670,6 +713,39 @@ CREATE TABLE sink (
 
 -- index sqlite_autoindex_sink_1 of sink
 
+-- table spawn of spawn
+CREATE TABLE spawn (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    pool TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    agent TEXT NOT NULL,
+    task TEXT NOT NULL,
+    task_key TEXT NOT NULL,
+    spawner TEXT NOT NULL,
+    state TEXT NOT NULL,
+    handle TEXT,
+    remote_session TEXT,
+    session TEXT,
+    term INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    offer_until INTEGER NOT NULL,
+    running_at INTEGER,
+    claimed_at INTEGER,
+    idle_at INTEGER,
+    ended_at INTEGER,
+    why TEXT,
+    api_key TEXT,
+    funds TEXT NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index spawn_state of spawn
+CREATE INDEX spawn_state ON spawn (tenant, state, project, id);
+
+-- index sqlite_autoindex_spawn_1 of spawn
+
 -- table sqlite_stat1 of sqlite_stat1
 CREATE TABLE sqlite_stat1(tbl,idx,stat);
 
@@ -763,7 +839,7 @@ CREATE TABLE task (
     band INTEGER NOT NULL,
     rank INTEGER NOT NULL,
     due_at INTEGER,
-    plain INTEGER NOT NULL, pauses TEXT NOT NULL DEFAULT '[]', cancelled TEXT, failures TEXT NOT NULL DEFAULT '[]', brief_number INTEGER NOT NULL DEFAULT 1, reserved INTEGER NOT NULL DEFAULT 0, unseen_since INTEGER, agent_type TEXT,
+    plain INTEGER NOT NULL, pauses TEXT NOT NULL DEFAULT '[]', cancelled TEXT, failures TEXT NOT NULL DEFAULT '[]', brief_number INTEGER NOT NULL DEFAULT 1, reserved INTEGER NOT NULL DEFAULT 0, unseen_since INTEGER, agent_type TEXT, estimate INTEGER, length INTEGER, order_turn INTEGER NOT NULL DEFAULT 0, offer_term INTEGER,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 
@@ -828,7 +904,7 @@ CREATE TABLE track (
     completed INTEGER NOT NULL,
     cancelled INTEGER NOT NULL,
     pruned INTEGER NOT NULL,
-    gone TEXT NOT NULL,
+    gone TEXT NOT NULL, max_agents INTEGER NOT NULL DEFAULT 1, assigned TEXT NOT NULL DEFAULT '{}', pinned TEXT NOT NULL DEFAULT '[]', idle_since TEXT NOT NULL DEFAULT '{}',
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 

@@ -299,11 +299,13 @@ def _write(folder: str, place: str, seen: Mapping[str, int]) -> None:
 
 def _make_room(folder: str) -> None:
     """Delete the older half of the notes where there are too many."""
+    entries = list(os.scandir(folder))
+    if len(entries) < limits.STORE_NOTES:
+        return
     found = []
-    for entry in os.scandir(folder):
+    for entry in entries:
         with suppress(OSError):
             found.append((entry.stat().st_mtime, entry.path))
-    if len(found) >= limits.STORE_NOTES:
-        for _, path in sorted(found)[: len(found) // 2]:
-            with suppress(OSError):
-                os.unlink(path)
+    for _, path in sorted(found)[: len(found) // 2]:
+        with suppress(OSError):
+            os.unlink(path)

@@ -419,6 +419,7 @@ class Coordinators(Stage):
         scene.take(scene.add(), "ann", lease=600)
         scene.add()
         scene.do(c.Register, agent="bo")
+        scene.next("mia", types=("none",), agent_type="human")  # a person's shell is neither healthy nor stale
         scene.pass_time(seconds=200)
         one, two = office.another("one"), office.another("two")
         for _ in range(3):
@@ -430,7 +431,7 @@ class Coordinators(Stage):
         assert seen["here"] == {"instance": "two", "leads": False}
         expected = {
             "active": True, "instance": "one", "term": 1, "cycles": 3, "last_error": None, "projects": [PROJECT],
-            "pending_tasks": 1, "running_tasks": 1, "healthy_agents": 0, "stale_agents": 2, "overdue_tasks": 0,
+            "pending_tasks": 1, "running_tasks": 1, "healthy_agents": 1, "stale_agents": 1, "overdue_tasks": 0,
         }  # fmt: skip
         assert {name: seen[name] for name in expected} == expected
         assert seen["last_heartbeat_at"] == scene.now

@@ -100,7 +100,7 @@ class Gauges(Stage):
         scene.next("drains", types=("none",))
         scene.do(c.Drain, agent="drains")
         assert read(scene)[0]["agents"] == {"offline": 1, "draining": 1, "stale": 0, "active": 1, "idle": 1}
-        scene.pass_time(minutes=10)
+        scene.pass_time(minutes=40)  # an agent that is known by its claims alone
         scene.next("idles", types=("none",))
         scene.engine.sweep()  # whoever held has lost its leases too
         assert read(scene)[0]["agents"] == {"offline": 1, "draining": 1, "stale": 1, "active": 0, "idle": 1}

@@ -11,7 +11,7 @@ from tenure.core import roles
 from tenure.core.commands import Dependency, NewTask, Principal
 from tenure.core.errors import InvalidInput, NotAllowed, NotFound
 from tenure.core.queries import Tasks
-from tenure.core.records import DeadLetter, Task, Track
+from tenure.core.records import DeadLetter, Task, Track, replace
 from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
@@ -346,6 +346,8 @@ class Operators(Stage):
             for role in roles.ROLES:
                 if roles.ROLES.index(role) < roles.ROLES.index(needed):
                     command = some_command(kind, key)
+                    if isinstance(command, (c.Assign, c.Reassign, c.Recover)):
+                        command = replace(command, term=None)  # with one it is the leader's: see agent_leaders.py
                     (answer,) = scene.run(command, by=Principal(role=role))
                     assert isinstance(answer, NotAllowed), (kind, role)
                     assert needed in answer.message
@@ -514,7 +516,8 @@ def some_command(kind: type[c.Command], key: str) -> c.Command:
         "processes": (), "source": "project", "target": "agent:ann", "amount": "1",
         "schedule": "s", "trigger": "t", "cron": "* * * * *", "on": "webhook", "headers": {}, "body": b"",
         "template": c.Template(tasks=(NewTask(title="x"),)), "digest": "d" * 64, "size": 1, "since": 0,
-        "sink": "s", "webhook": "w", "url": "https://example.com/", "paths": ("a",), "to": "@all",
+        "sink": "s", "webhook": "w", "pool": "w", "program": "claude", "url": "https://example.com/",
+        "paths": ("a",), "to": "@all",
     }  # fmt: skip
     wanted = {f: fields[f] for f in kind.__struct_fields__ if f in fields}
     if kind is c.Add:

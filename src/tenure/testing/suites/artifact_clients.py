@@ -92,7 +92,7 @@ class ArtifactClientSuite:
         ]  # fmt: skip
 
     def test_parts_of_it_can_be_got(self, client: Client, receipt: str) -> None:
-        content = bytes(n % 251 for n in range(3_000_000))
+        content = (bytes(range(251)) * 11_953)[:3_000_000]
         client.put_artifact(receipt, "a", content)
         for start, end in ((0, 5), (3, 7), (2_999_990, None), (5, 2_500_000), (0, None), (1, 9_999_999)):
             assert client.get_artifact("A-001", "a", start=start, end=end).read() == content[start:end]

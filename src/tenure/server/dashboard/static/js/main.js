@@ -13,9 +13,11 @@ import { Dags } from "./pages/dags.js";
 import { DeadLetters } from "./pages/dead-letters.js";
 import { Delivery } from "./pages/delivery.js";
 import { Events } from "./pages/events.js";
+import { Forecast } from "./pages/forecast.js";
 import { Login } from "./pages/login.js";
 import { Messages } from "./pages/messages.js";
 import { Overview } from "./pages/overview.js";
+import { Pools } from "./pages/pools.js";
 import { Projects } from "./pages/projects.js";
 import { Schedules } from "./pages/schedules.js";
 import { Task } from "./pages/task.js";
@@ -30,8 +32,9 @@ import { useSignal } from "./signal.js";
 import { chooseNext } from "./theme.js";
 
 const VIEWS = {
-  "": Overview, tasks: Tasks, dags: Dags, agents: Agents, "dead-letters": DeadLetters, messages: Messages,
-  events: Events, budgets: Budgets, usage: Usage, schedules: Schedules, delivery: Delivery,
+  "": Overview, tasks: Tasks, dags: Dags, forecast: Forecast, agents: Agents, pools: Pools,
+  "dead-letters": DeadLetters, messages: Messages, events: Events, budgets: Budgets, usage: Usage,
+  schedules: Schedules, delivery: Delivery,
   coordinator: Coordinator,
 };
 const ONE = { tasks: Task, dags: Dag, delivery: Webhook }; // pages with an id

@@ -1,4 +1,4 @@
-// The agents: status, tasks and utilisation.
+// The agents: status, tasks, memory and CPU; shells of people apart.
 import { command, path } from "../api.js";
 import { html, useState } from "../html.js";
 import { useQuery } from "../query.js";
@@ -6,6 +6,7 @@ import { useOperator } from "../me.js";
 import { Ask } from "../parts/dialogs.js";
 import { Empty, Loaded } from "../parts/notices.js";
 import { Facts } from "../parts/panels.js";
+import { Sparkline } from "../parts/sparkline.js";
 import { Progress } from "../parts/states.js";
 import { done } from "../parts/toasts.js";
 import { TaskLink, address } from "../router.js";
@@ -15,6 +16,8 @@ import { NOTHING, counted, number } from "../format.js";
 const TONES = { active: "work", idle: "ready", draining: "odd", stale: "bad", offline: "rest" };
 const ORDER = Object.keys(TONES);
 const MOST_HELD = 5; // shown of one agent
+const WELL = ["ok", "healthy"];
+const isPerson = (agent) => agent.type === "human";
 
 export function AgentStatus({ agent }) {
   return html`<span class="dot-label"><i class=${`dot ${TONES[agent.status] ?? "rest"}`}></i>${agent.status}</span>`;
@@ -30,16 +33,19 @@ export function Agents({ project }) {
   return html`
     <header class="page-head"><h1>Agents</h1><${Working} agents=${agents.data?.items} /></header>
     <${Loaded} of=${agents} what="Loading the agents">${({ items }) => items.length
-      ? html`<ul class="cards agents">${sorted(items).map((agent) => html`<${Card} key=${agent.name}
-          project=${project} agent=${agent} did=${did[agent.name]} tasks=${tasks} ask=${ask} />`)}</ul>`
+      ? [items.filter((one) => !isPerson(one)), items.filter(isPerson)].map((some, place) => some.length > 0 && html`
+          ${place === 1 && html`<h2 class="section-head below-panel">Shells of people</h2>`}
+          <ul class="cards agents">${sorted(some).map((agent) => html`<${Card} key=${agent.name}
+            project=${project} agent=${agent} did=${did[agent.name]} tasks=${tasks} ask=${ask} />`)}</ul>`)
       : html`<${NoAgents} />`}<//>
     ${asked && html`<${Ask} ...${asked} close=${() => ask(null)} />`}`;
 }
 
 function Working({ agents }) {
   if (!agents) return null;
-  const working = agents.filter((agent) => agent.tasks.length).length;
-  return html`<p class="quiet">${counted(working, "works", "work")} of ${number(agents.length)}</p>`;
+  const bots = agents.filter((agent) => !isPerson(agent));
+  const working = bots.filter((agent) => agent.tasks.length).length;
+  return html`<p class="quiet">${counted(working, "works", "work")} of ${number(bots.length)}</p>`;
 }
 
 function NoAgents() {
@@ -58,15 +64,18 @@ function Card({ project, agent, did, tasks, ask }) {
   const isCooling = agent.cool_until && Date.parse(agent.cool_until) > now();
   return html`<li class=${`card agent ${agent.status}`}>
     <div class="card-head">
-      <div><span class="card-title text">${agent.name}</span> <span class="faint text">${agent.type}</span></div>
+      <div><span class="card-title text">${agent.name}</span> \
+<span class="faint text">${agent.type}${agent.managed ? ", managed" : ""}</span></div>
       <${AgentStatus} agent=${agent} />
     </div>
     ${agent.terminated_at && html`<p class="problem">Terminated <${Time} at=${agent.terminated_at} />\
 ${agent.terminated_for && html`: <span class="text">${agent.terminated_for}</span>`}</p>`}
-    ${agent.health && agent.health !== "ok" && html`<p class="problem">Reported health: ${agent.health}</p>`}
+    ${agent.health && !WELL.includes(agent.health) && html`<p class="problem">Reported health: ${agent.health}</p>`}
     ${agent.tasks.length > 0 && html`<${Holding} project=${project} agent=${agent} tasks=${tasks} />`}
     <${Facts} of=${[
       ["Last seen", html`<${Time} at=${agent.last_seen} />`],
+      agent.next_heartbeat_at && ["Next heartbeat", html`<${Heartbeat} at=${agent.next_heartbeat_at} />`],
+      agent.task && agent.done_by && ["Expects to be done", html`<${Time} at=${agent.done_by} />`],
       ["Busy in the last hour", did ? html`<${Progress} percent=${Math.round(100 * did.busy)} />` : NOTHING],
       ["Completed · failed · lost", did ? `${did.completed} · ${did.failed} · ${did.lost}` : "0 · 0 · 0"],
       ["Models", agent.models?.join(", ")],
@@ -76,8 +85,27 @@ ${agent.terminated_for && html`: <span class="text">${agent.terminated_for}</spa
       ["Runs on", agent.host && [agent.host, agent.pid && `process ${agent.pid}`].filter(Boolean).join(", ")],
       isCooling && ["Cooling off until", html`<${Time} at=${agent.cool_until} />`],
     ]} />
+    ${agent.memory_mb !== null && agent.status !== "offline" && html`<${LastHour} project=${project} agent=${agent} />`}
     <${Verbs} project=${project} agent=${agent} ask=${ask} />
   </li>`;
+}
+
+function Heartbeat({ at }) {
+  return Date.parse(at) < now() ? html`<span class="problem">overdue</span>` : html`<${Time} at=${at} />`;
+}
+
+const memory = (megabytes) => (megabytes < 10_000 ? `${number(megabytes)} MB` : `${(megabytes / 1024).toFixed(1)} GB`);
+
+function LastHour({ project, agent }) {
+  const { data } = useQuery(path(project, "agents", agent.name), {}, { pause: 30_000 });
+  const minutes = data?.minutes ?? [];
+  return html`<div class="last-hour">
+    <${Sparkline} label="Memory in the last hour" minutes=${minutes} field="memory_mb" />
+    <span class="figures">${memory(agent.memory_mb)}</span>
+    ${agent.cpu_percent !== null && html`
+      <${Sparkline} label="CPU in the last hour" minutes=${minutes} field="cpu_percent" />
+      <span class="figures">${agent.cpu_percent} % CPU</span>`}
+  </div>`;
 }
 
 function Holding({ project, agent, tasks }) {
@@ -85,7 +113,7 @@ function Holding({ project, agent, tasks }) {
   return html`<ul class="holding">
     ${agent.tasks.slice(0, MOST_HELD).map((key) => html`<li key=${key}>
       <${TaskLink} project=${project} task=${key} class="mono clip" />
-      <${Progress} percent=${tasks[key]?.percent} step=${tasks[key]?.step} />
+      <${Progress} ...${key === agent.task ? agent : tasks[key] ?? {}} />
     </li>`)}
     ${more > 0 && html`<li><a href=${address(project, "tasks", null, { agent: agent.name })}>and ${more} more</a></li>`}
   </ul>`;

@@ -1,0 +1,69 @@
+"""The programs that a pool may name: known agents, and `[programs.NAME]` of the trusted configuration."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tenure.core.inputs import suggestion
+from tenure.core.sealed import without_master_key
+from tenure.spawners.port import SpawnFailed, SpawnRequest
+
+AGENTS = ("claude", "codex", "copilot", "gemini", "opencode")  # that `tenure run` knows by name
+# A child is another caller: it gets neither the identity nor the access of the process that starts it.
+_OURS = ("TENURE_KEY", "TENURE_URL", "TENURE_PROJECT", "TENURE_AGENT", "TENURE_SESSION", "TENURE_ROLE", "TENURE_TASK",
+         "TENURE_GENERATION")  # fmt: skip
+_SERVERS = ("TENURE_SERVE_", "TENURE_GATEWAY_")
+
+
+class Program(NamedTuple):
+    """How `tenure run` starts an agent."""
+
+    agent: str  # as `--agent` takes it
+    folder: str  # where it works
+    options: tuple[str, ...] = ()  # more words for `tenure run`
+
+
+class Programs(NamedTuple):
+    named: Mapping[str, Program]
+    known: Sequence[str]  # agents that need no table; none for a gateway
+    folder: str
+    environ: Mapping[str, str]
+
+    def find(self, name: str) -> Program:
+        """Raises SpawnFailed for a program that the configuration does not name."""
+        if name in self.named:
+            return self.named[name]
+        if name in self.known:
+            return Program(name, self.folder)
+        names = sorted({*self.named, *self.known})
+        raise SpawnFailed(
+            f"no program {name[:60]!r} is configured here{suggestion(name, names)}",
+            f"[programs.NAME] names one; here: {', '.join(names) or 'none'}",
+        )
+
+    def command(self, request: SpawnRequest) -> list[str]:
+        """The command of a child: it has no secret, since every user of a machine can read it."""
+        program = self.find(request.program)
+        words = [sys.executable, "-P", "-m", "tenure", "run", "--once", "--spawn", request.spawn, "--task", request.key]
+        words += ["--name", request.agent, "--agent", program.agent]
+        if len(request.models) == 1:
+            words += ["--model", request.models[0]]
+        for capability in request.capabilities:
+            words += ["--cap", capability]
+        return [*words, *program.options]
+
+    def environment(self, request: SpawnRequest) -> dict[str, str]:
+        return child_environment(self.environ, request)
+
+
+def child_environment(environ: Mapping[str, str], request: SpawnRequest) -> dict[str, str]:
+    """The environment of a child: the machine's, with the key and the place of its spawn."""
+    kept = {
+        name: value
+        for name, value in without_master_key(environ).items()
+        if name not in _OURS and not name.startswith(_SERVERS)
+    }
+    ours = {"TENURE_URL": request.url, "TENURE_PROJECT": request.project, "TENURE_SPAWN": request.spawn}
+    return {**kept, **ours, **({"TENURE_KEY": request.token} if request.token else {})}

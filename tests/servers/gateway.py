@@ -1,0 +1,116 @@
+"""`tenure gateway` as a process: another machine, with its own folder, home and state."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tenure.core import signatures
+from tenure.testing.suites.spawner import processes_of
+from tests.servers import forking, processes
+from tests.servers.tenure import FORKED
+
+SECRET = signatures.spelled(signatures.STANDARD, b"k" * 32)
+
+
+class GatewayServer(processes.Server):
+    """`programs`: name → the words of its agent. `stop` ends its agents too."""
+
+    is_forked = FORKED in os.environ
+
+    def __init__(
+        self, programs: Mapping[str, Sequence[str]], *, options: Sequence[str] = (), settings: str = "", port: int = 0
+    ) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="tenure-gateway-", dir="/tmp"))
+        self.log, self.state = self.folder / "log", self.folder / "state"
+        self.port = port or processes.free_port()
+        self.more: dict[str, str] = {}  # of the environment
+        self.children = self.state / "spawned" / "gateway"
+        secret = self.folder / "secret"
+        secret.write_text(SECRET)
+        lines = [f'[gateway]\nlisten = "127.0.0.1:{self.port}"\nsecret_file = "{secret}"\n{settings}']
+        for name, words in programs.items():
+            text = shlex.join(words).replace("\\", "\\\\").replace('"', '\\"')
+            lines.append(f'[programs.{name}]\nagent = "{text}"\noptions = {list(options)}')
+        (self.folder / "tenure.toml").write_text("\n".join(lines))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def environ(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
+        ours = {"HOME": str(self.folder), "TENURE_STATE": str(self.state), "PYTHONPATH": os.pathsep.join(sys.path)}
+        return kept | ours | self.more
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "tenure", *words], cwd=self.folder, env=self.environ(), text=True,
+            capture_output=True, check=False,
+        )  # fmt: skip
+
+    def start(self) -> None:
+        if not self.log.exists():
+            trusted = self.run("trust", "--yes")
+            assert trusted.returncode == 0, trusted.stderr
+            self.log.touch()
+        with self.log.open("ab") as out, Path(os.devnull).open("rb") as nothing:
+            if self.is_forked:
+                self.process = forking.forker().start(["gateway"], self.environ(), self.folder, nothing, out, out)
+            else:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "tenure", "gateway"], cwd=self.folder, env=self.environ(), stdout=out,
+                    stderr=out, stdin=subprocess.DEVNULL,
+                    preexec_fn=processes.end_with_us(),  # noqa: PLW1509 - it calls the kernel and nothing of Python's
+                )  # fmt: skip
+        processes.wait_until(self._listens, self.process, self.log)
+
+    def _listens(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    def spawns(self) -> list[str]:
+        """The ids of the spawns that it has files of."""
+        return [file.stem for file in self.children.glob("*.json")]
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(10)
+
+    def kill_with_children(self) -> int:
+        """As by a power cut of its machine: every process at once. How many agents' processes there were."""
+        self.kill()
+        pids = [pid for spawn in self.spawns() for pid in processes_of(spawn)]
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        return len(pids)
+
+    def end(self) -> int:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            processes.end(self.process, signal.SIGTERM)
+        for spawn in self.spawns():
+            for pid in processes_of(spawn):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+        super().stop()
