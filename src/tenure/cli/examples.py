@@ -152,6 +152,22 @@ doctor | doctor | doctor --json
 serve | serve | serve --host 0.0.0.0 --port 8080
 mcp | mcp | mcp --project web
 demo | demo | demo --json
+forecast | forecast | forecast -n 4 --json
+project show | project show | project show --json
+project set | project set --router on | project set --lead off
+project reorder | project reorder | project reorder --json
+track list | track list | track list --json
+track define | track define B "Back end" | track define B "Back end" --max-agents 2
+track assign | track assign B ann | track assign B ann --json
+track release | track release B ann | track release B ann --json
+pool set | pool set coders --agent claude --size 3 | pool set coders --size 5
+pool list | pool list | pool list --json
+pool show | pool show coders | pool show coders --json
+pool pause | pool pause coders | pool pause coders -m "deploying"
+pool resume | pool resume coders | pool resume coders --json
+pool remove | pool remove coders | pool remove coders --json
+spawn list | spawn list | spawn list --json
+gateway | gateway | gateway --listen 0.0.0.0:7421
 """
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
