@@ -233,6 +233,8 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
         yield kind, {}
     yield q.Gauges, {}
     yield q.Validations, {}
+    yield q.Todo, {}
+    yield q.AgentNews, {"agent": "ann"}
     for kind in (q.Schedules, q.Triggers, q.Watched, q.Relays, q.Webhooks):
         yield kind, {}
     yield q.ShowSchedule, {"schedule": "hourly"}
@@ -259,7 +261,7 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     yield q.Sessions, {}
     yield q.States, {"tasks": (*keys, "Z-999")}
     for key in keys:
-        for kind in (q.Show, q.History, q.Results, q.Artifacts, q.Why):
+        for kind in (q.Show, q.History, q.Results, q.Artifacts, q.Why, q.Briefing):
             yield kind, {"task": key}
     for dag in (rich.dag, rich.lone_dag):
         yield q.ShowDag, {"dag": dag}

@@ -217,11 +217,20 @@ def lacks_skill(profile: Profile, lane: Lane) -> Obstacle | None:
     return None
 
 
+def stop_text(scope: str, reason: str) -> str:
+    """That claiming is stopped in a scope, and why."""
+    return f"claiming is stopped for {scope_text(scope)}" + (f": {reason}" if reason else "")
+
+
+def scope_text(scope: str) -> str:
+    return "the whole project" if scope == "project:" else scope.replace(":", " ", 1)
+
+
 def stop_of(profile: Profile, *scopes: str) -> Obstacle | None:
     """The stop in one of the scopes, if any."""
     for scope in scopes if profile.stopped else ():
         if scope in profile.stopped:
-            return Obstacle("stopped", f"claiming is stopped for {scope}: {profile.stopped[scope]}")
+            return Obstacle("stopped", stop_text(scope, profile.stopped[scope]))
     return None
 
 

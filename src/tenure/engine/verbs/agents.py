@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MOST_PROCESSES = limits.PROCESSES_GONE
 TERMINATED = "terminated"  # the directive of an agent that an operator has terminated
 MOST_MAIL = limits.MAIL_COUNTED
+MOST_NAMES = limits.LISTED
 MOST_MEMORY = 1 << 30  # megabytes
 MOST_CPU = 1_000_000  # per cent of one core
 
@@ -192,8 +193,14 @@ def unread(work: UnitOfWork, project: str, agent: str) -> int:
 def _existing(work: UnitOfWork, project: str, name: str) -> Agent:
     agent = work.get(Agent, project, name)
     if agent is None:
-        raise NotFound(f"no agent {name[:80]!r} in project {project}", "`tenure agent list` names them")
+        raise unknown_agent(work, project, name)
     return agent
+
+
+def unknown_agent(work: UnitOfWork, project: str, name: str) -> NotFound:
+    """That there is no such agent, with the nearest name."""
+    near = inputs.suggestion(name, [agent.id for agent in work.find(Agent, {"project": project}, limit=MOST_NAMES)])
+    return NotFound(f"no agent {name[:80]!r} in project {project}{near}", "`tenure agents` lists them")
 
 
 def drain(work: UnitOfWork, cmd: commands.Drain) -> Outcome:
