@@ -24,7 +24,7 @@ class Pools(Messaging[Out, One, Dicts, Names]):
         tracks: Iterable[str] | None = None,
         models: Iterable[str] | None = None,
     ) -> Out:
-        """Create or change a pool; what is left out stays as it is. A new pool needs a program.
+        """Create or change a pool; omitted fields stay as they are. A new pool needs a program.
 
         `program` and `spawner` are names in the configuration of the leading process.
         """
