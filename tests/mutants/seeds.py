@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 from tests.mutants.seeds_of_artifacts import ARTIFACTS
+from tests.mutants.seeds_of_assignment import ASSIGNMENT
 from tests.mutants.seeds_of_batches import BATCHES
 from tests.mutants.seeds_of_brokers import BROKERS
 from tests.mutants.seeds_of_budgets import BUDGETS
@@ -25,6 +26,7 @@ from tests.mutants.seeds_of_secrets import SECRETS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
+from tests.mutants.seeds_of_spawners import SPAWNERS
 from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_validation import VALIDATION
@@ -33,6 +35,7 @@ from tests.mutants.seeds_of_workers import WORKERS
 
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
+    *ASSIGNMENT,
     *POSTGRES,
     *BATCHES,
     *BUDGETS,
@@ -51,6 +54,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *SECRETS,
     *SHARING,
     *SIGNING_IN,
+    *SPAWNERS,
     *THE_SERVER,
     *SOURCES,
     *TRUST,
