@@ -32,7 +32,7 @@ from tenure.stores.port import Change, Store
 from tenure.stores.sqlite import Sqlite
 from tenure.testing import FakeClock
 from tenure.testing.engine.histories import play
-from tenure.testing.factories import PROJECT, SECRETS, Dice, Scene
+from tenure.testing.factories import PROJECT, SECRETS, Dice, Scene, reading
 from tenure.testing.samples import event_of, row_of
 from tests.servers.postgres import open_store
 
@@ -201,7 +201,7 @@ def test_others_in_the_store_it_goes_to_are_not_disturbed(opened: Any) -> None:
     target.do(c.Add(project="q", task=NewTask(title="theirs")))
     theirs = target.do(c.ClaimNext(project="q", agent="cy", session="s"))
     epoch = project_copy.copy_project(scene.engine, target, PROJECT).epoch
-    with target.reading() as work:
+    with reading(target) as work:
         assert work.epoch == epoch
     assert target.do(c.Renew(project="q", receipt=theirs.receipt or "")).outcome == "RENEWED"
     assert target.do(c.Submit(project=PROJECT, receipt=stale, data=1)).outcome == "STALE_EPOCH"
@@ -306,7 +306,7 @@ def test_budgets_come_along_and_the_other_tenants_counts_from_now_on(opened: Any
     there.do(c.DefineProject(project="other"))
     there.do(c.SetBudget(project="other", scope="tenant", usd="1", default_estimate="1"))
     project_copy.copy_project(here.engine, there, PROJECT)
-    with there.reading((PROJECT,)) as work:
+    with reading(there, (PROJECT,)) as work:
         rows = {row.id: (row.consumed, row.reserved) for row in work.find(Budget, {"project": PROJECT})}
         (project,) = work.find(Project, {"id": PROJECT})
     assert sorted(rows) == ["project", f"task:{here.task(key).id}"]
@@ -325,7 +325,7 @@ def test_archived_tasks_come_along_with_their_log(opened: Any) -> None:
     scene.submit(receipt, "x")
     mover.move_all(scene.engine, PROJECT, older=0)
     project_copy.copy_project(scene.engine, target, PROJECT)
-    with target.reading((PROJECT,)) as work:
+    with reading(target, (PROJECT,)) as work:
         log = [e["kind"] for e in tasks.log(work, PROJECT, task="A-001")]
         assert log == ["task.created", "task.claimed", "task.completed"]
     assert target.do(c.Submit(project=PROJECT, receipt=receipt, data="x")).outcome == "ACCEPTED"
@@ -413,7 +413,7 @@ def test_a_webhook_signs_with_the_same_secret_under_another_master_key(
     secret = scene.do(c.SetWebhook, webhook="ci", url="https://ci.example.com/").secret
     target = Engine(opened(kinds[1]), Dice(2), OTHER_KEY)
     project_copy.copy_project(scene.engine, target, PROJECT)
-    with target.reading((PROJECT,)) as work:
+    with reading(target, (PROJECT,)) as work:
         row = named(work, PROJECT, "ci")
         (key,) = keys_of(work, row)
     assert (row.enabled, signatures.spelled(signatures.STANDARD, key)) == (True, secret)
@@ -425,7 +425,7 @@ def test_a_webhook_whose_secret_cannot_be_opened_is_paused_there(opened: Callabl
     scene.engine = Engine(scene.store, scene.dice)
     target = Engine(opened("sqlite"), Dice(2), SECRETS)
     project_copy.copy_project(scene.engine, target, PROJECT)
-    with target.reading((PROJECT,)) as work:
+    with reading(target, (PROJECT,)) as work:
         row = named(work, PROJECT, "ci")
     assert (row.enabled, row.secret) == (False, b"")
     assert "rotate it" in (row.disabled_for or "")

@@ -76,18 +76,15 @@ def copy_project(source: Engine, target: Engine, project: str) -> Copied:
     """
     if source.store.url == target.store.url:
         raise InvalidInput(f"{source.store.url}: source and target are the same store")
-    with source.store.begin(source.tenant, write=False) as old:
-        stopped = _project(old, project, source.store.url).stopped.get(LINE)
-    with target.store.begin(target.tenant, write=False) as new:
-        _refuse_where_it_is(new, project, target.store.url)
+    stopped = source.read(lambda old: _project(old, project, source.store.url).stopped.get(LINE))
+    target.read(lambda new: _refuse_where_it_is(new, project, target.store.url))
     source.transact((project,), lambda _: None)  # settles, so that expired leases do not count as live claims
     why = f"{MOVED}{target.store.url}"
     is_ours = stopped in (None, why)  # stopped by another: stays stopped there too; by us: the last try was interrupted
     if stopped is None:
         source.do(commands.StopLine(project=project, scope=LINE, reason=why))
     try:
-        with source.store.begin(source.tenant, write=False) as old:
-            _carry(source, target, project, old)
+        source.read(lambda old: _carry(source, target, project, old))
         with source.store.begin(source.tenant, write=True) as old:
             old.lock("write", (project,))
             _refuse_while_held(old, project)

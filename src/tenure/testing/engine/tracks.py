@@ -12,6 +12,7 @@ from tenure.core import queries as q
 from tenure.core.commands import Principal
 from tenure.core.records import Track
 from tenure.engine.reads.query_table import read_query
+from tenure.testing.engine.fleets import Port
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene, code_of
 
@@ -150,6 +151,24 @@ class Tracks(Stage):
         scene.take(key, "ann")
         scene.do(c.Terminate, agent="ann", graceful=False)
         assert scene.claim(key, "ben").outcome == "GRANTED"
+
+    def test_the_track_of_an_agent_that_died_is_free(self, scene: Scene) -> None:
+        routed(scene)
+        process = c.Process(host="h", boot="b", pid=7, start=1)
+        key = scene.add(track="B")
+        scene.take(key, "ann", process=process)
+        scene.do(c.Gone, processes=(process,))
+        assert scene.claim(key, "ben").outcome == "GRANTED"
+
+    def test_a_pool_starts_one_agent_for_a_track(self, scene: Scene) -> None:
+        routed(scene)
+        port = Port(scene)
+        port.set(size=3)
+        for track in ("B", "B", "C"):
+            scene.add(track=track)
+        port.step()
+        assert sorted(spawn.task_key[0] for spawn in port.spawns()) == ["B", "C"]
+        assert (len(assigned(scene, "B")), len(assigned(scene, "C"))) == (1, 1)
 
     # --- by people ------------------------------------------------------------------------------------------------
 
