@@ -31,7 +31,7 @@ LIVE = ("starting", "running")
 def set_pool(run: Run, given: Namespace) -> Answer:
     """Create or change a pool: the leading process starts agents while tasks are ready.
 
-    What is left out stays as it is.
+    Omitted options stay as they are.
 
     tenure pool set coders --agent claude --size 3
     tenure pool set coders --size 5

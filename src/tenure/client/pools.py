@@ -28,7 +28,7 @@ class Pools(Messaging):
         tracks: Iterable[str] | None = None,
         models: Iterable[str] | None = None,
     ) -> Changed:
-        """Create or change a pool; what is left out stays as it is. A new pool needs a program.
+        """Create or change a pool; omitted fields stay as they are. A new pool needs a program.
 
         `program` and `spawner` are names in the configuration of the leading process.
         """

@@ -142,7 +142,7 @@ def over(spawn: Spawn, state: str, why: str, now: int) -> Spawn:
 
 
 class Facts(NamedTuple):
-    """What is known of an open spawn besides its row."""
+    """Facts about an open spawn besides its row."""
 
     pool: Pool | None  # None: removed
     report: str | None = None  # of its spawner: running, ended, unknown
