@@ -384,7 +384,7 @@ class AsyncVerbs:
         ...
 
     async def set_pool(self, name: str, program: str | None=None, *, size: int | None=None, spawner: str | None=None, idle: Duration | None=None, capabilities: Iterable[str] | None=None, types: Iterable[str] | None=None, tracks: Iterable[str] | None=None, models: Iterable[str] | None=None) -> Changed:
-        """Create or change a pool; what is left out stays as it is. A new pool needs a program.
+        """Create or change a pool; omitted fields stay as they are. A new pool needs a program.
 
             `program` and `spawner` are names in the configuration of the leading process.
             """
