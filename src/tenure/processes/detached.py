@@ -1,4 +1,4 @@
-"""Commands that outlive the process that started them, each below a supervisor of its own.
+"""Commands that outlive the process that started them, each below its own supervisor.
 
 The supervisor is in a new session and reads its order from a pipe. Its pid is known before the order is sent: the
 caller records it, then orders. A caller that dies in between has started nothing, because a supervisor whose stdin ends

@@ -148,7 +148,7 @@ class Children:
 
 
 def states_of(handles: Sequence[str]) -> dict[str, State]:
-    """What is known of processes of this machine, by their texts."""
+    """The state of processes of this machine, by their texts."""
     return {handle: _state(handle) for handle in handles}
 
 

@@ -6,8 +6,8 @@
 | `POST /api/agents/status` | `{"action": "status", "sessions": […]}` | `{"sessions": {"…": "running"}}` |
 | `DELETE /api/agents/SESSION` | `{"action": "delete", "session": "…", "graceful": false}` | `{"state": "ended"}` |
 
-Requests are signed as Standard Webhooks are. The signature covers the body and not the path, so each body says what it
-asks for: a recorded request for a status cannot be replayed as a deletion.
+Requests are signed as Standard Webhooks are. The signature covers the body and not the path, so each body names its
+action: a recorded request for a status cannot be replayed as a deletion.
 """
 
 from __future__ import annotations

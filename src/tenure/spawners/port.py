@@ -76,7 +76,7 @@ class Spawner(Protocol):
         """
 
     def status(self, handles: Sequence[str]) -> Mapping[str, State]:
-        """What is known of each of them; `unknown` where the other machine does not answer. Raises nothing."""
+        """The state of each of them; `unknown` where the other machine does not answer. Raises nothing."""
 
     def end(self, handle: str, graceful: bool) -> None:
         """End the process and everything that it has started; an ended one stays ended.
