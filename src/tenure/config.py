@@ -138,6 +138,9 @@ NAMED: dict[str, Setting] = {
     ),
     "sinks.NAME.short_names": Setting(bool, False, "also send `evt.task.dead.v1`"),
     "sinks.NAME.keys": Setting(bool, False, "of Redis: also mirror the state of agents and tasks to keys"),
+    "sinks.NAME.commands": Setting(
+        bool, False, "of Redis: also run `recover` and `reassign_task` from the channel `coordinator:commands`"
+    ),
     "notify.NAME.url": Setting(
         str, None, "where notices to people go: `https://…` compatible with Slack, `smtps://…` or `smtp://…`"
     ),

@@ -157,6 +157,10 @@ KINDS: dict[str, str] = {
 }
 
 
+# Of events that belong to no project, those that every reader of all projects may see.
+STORE_KINDS = frozenset(kind for kind in KINDS if kind.startswith(("sink.", "leader.")))
+
+
 def kinds_of(names: Iterable[str]) -> tuple[str, ...]:
     """The kinds that are asked for: each by its name, or all of a noun by the noun alone, as `task`."""
     return tuple(kind for name in names for kind in [k for k in KINDS if k.startswith(f"{name}.")] or [name])

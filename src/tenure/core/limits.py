@@ -198,6 +198,7 @@ ARTIFACT_NAME_PARTS = limit(16, "parts", "an artifact's name", _FIXED, _INVALID)
 _sections.append("Tasks, claims and the graph")
 CLAIMS_AT_ONCE = limit(100, "tasks", "one claim command", "argument `n`, up to this", _INVALID)
 GENERATIONS = limit(100, "claims", "a task in one run", "project limit `max_generations_per_task`", "dead letter")
+ADDED_AT_ONCE = limit(1000, "tasks", "one batch of `add_many`", _FIXED, _TOO_LARGE)
 PLAN_TASKS = limit(10_000, "tasks", "one plan", _FIXED, _TOO_LARGE)
 DEPENDENCIES = limit(1000, "dependencies", "a task", _FIXED, _TOO_LARGE)
 CHILDREN = limit(200, "subtasks", "a task", _FIXED, _REACHED)
@@ -490,6 +491,7 @@ TASKS_PER_QUERY = limit(100, "tasks", "tasks named in one URL", _FIXED, "sent as
 WORKER_POLL = limit(60.0, "s", "one wait of an idle worker", _FIXED, "the worker asks again")
 WORKER_GRACE = limit(10.0, "s", "functions of a worker that must stop now", "`Worker(grace=)`",
     "their claims are released")
+TRACE = limit(8000, "characters", "the stack trace of a failed attempt", _FIXED, _CUT)
 WORKER_ERROR = limit(4000, "characters", "the message of a failed function", _FIXED, _CUT)
 
 _sections.append("Agents and the runner")

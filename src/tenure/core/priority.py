@@ -175,6 +175,7 @@ class Profile(NamedTuple):
     types: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     stopped: Mapping[str, str] = {}
+    without: tuple[str, ...] = ()  # ids of tasks that still run in the claimant
     taken: Mapping[str, tuple[str, ...]] = {}  # tracks that are full → the agents they are assigned to
 
 
@@ -252,6 +253,8 @@ def task_obstacles(profile: Profile, task: Task, now: int, waits: Callable[[Task
         yield Obstacle("offered", f"is not {task.offer_to}, to whom it is offered")
     if not set(profile.tags) <= set(task.tags):
         yield Obstacle("other_tags", f"asks for the tags {', '.join(profile.tags)}")
+    if task.id in profile.without:
+        yield Obstacle("running_here", "still runs a function for an earlier claim of it")
     stop = stop_of(profile, f"dag:{task.dag}")
     if stop is not None:
         yield stop

@@ -359,7 +359,8 @@ class Processes(Query, frozen=True, kw_only=True):
 class Log(Query, frozen=True, kw_only=True):
     """Events, oldest first: the newest `limit`, or with `last` off the first behind `after`.
 
-    A `kind` is one kind of event, or a noun for all kinds of it: `task`.
+    A `kind` is one kind of event, or a noun for all kinds of it: `task`. With `store` also events of sinks and
+    leaders, which belong to no project; a caller for some projects does not get them.
     """
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/events")
@@ -373,6 +374,7 @@ class Log(Query, frozen=True, kw_only=True):
     level: tuple[str, ...] | None = None
     agent: str | None = None
     session: str | None = None
+    store: bool = False
 
 
 class Keys(Query, frozen=True, kw_only=True):

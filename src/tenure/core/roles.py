@@ -169,6 +169,11 @@ def check_all_projects(principal: Principal, what: str) -> None:
         raise NotAllowed(f"{what}: concerns all projects; your key is for {', '.join(principal.projects)[:200]}")
 
 
+def sees_store(principal: Principal) -> bool:
+    """Whether it may see events of sinks and leaders, which belong to no project."""
+    return not principal.projects
+
+
 def check_query(principal: Principal, query: Query) -> None:
     """Every known principal may read its projects; an agent's mail is its own, keys are for admins."""
     needed = QUERIES_NEED.get(type(query), ROLES[0])

@@ -214,7 +214,7 @@ class Claim(Row, frozen=True, kw_only=True):
     model: str | None = None
     refused: int = 0  # refused results kept under this generation
     invalid: int = 0  # outputs that did not meet the contract
-    metadata: dict[str, Any] = {}  # about the claimant
+    metadata: dict[str, Any] = {}  # about the claimant; with the stack trace of its failure (core/redaction.py)
     process: str | None = None  # while live: the process whose end proves the holder gone
     funds: dict[str, int] | None = None  # while live: budget → the rest of its reservation
     request_id: str | None = None

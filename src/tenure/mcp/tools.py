@@ -220,6 +220,7 @@ def finish(call: Call, given: a.Finish) -> Reply:
     check_choice(given.outcome, a.ENDINGS, "outcome")
     _check_fit(given)
     caller, text = call.caller, given.summary or ""
+    outcome: Outcome
     if given.outcome == "done":
         _check_tree(caller, given)
         outcome = caller.client.submit(given.receipt, given.result, text, seen=given.seen)
@@ -266,6 +267,7 @@ def add(call: Call, given: a.Add) -> Reply:
         if given.wait:
             raise InvalidInput("add: wait is for the holder of a task", "pass the receipt of the task you hold")
         return outcome_reply(client.do(c.Add(project=client.project, task=_new(given))))
+    outcome: Outcome
     if given.title is None and given.wait:
         outcome = client.wait_for_subtasks(given.receipt)
     else:

@@ -15,6 +15,7 @@ from tenure.testing.engine.attempts import Attempts
 from tenure.testing.engine.both_ways import BothWays
 from tenure.testing.engine.budget_checks import BudgetChecks
 from tenure.testing.engine.budgets import Budgets
+from tenure.testing.engine.bulk import Bulk
 from tenure.testing.engine.changes import Changes
 from tenure.testing.engine.clocks import Clocks
 from tenure.testing.engine.coordinators import Coordinators
@@ -68,6 +69,7 @@ class EngineSuite(
     Receipts,
     Spending,
     Budgets,
+    Bulk,
     BudgetChecks,
     Models,
     Landings,

@@ -13,6 +13,7 @@ from tenure.core.commands.command import OWNER, Command, Principal
 from tenure.core.commands.fact_commands import Emit, FilesChanged
 from tenure.core.commands.graph_commands import (
     Add,
+    AddMany,
     Dependency,
     Link,
     NewTask,

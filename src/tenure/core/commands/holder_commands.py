@@ -54,6 +54,7 @@ class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
     tags: tuple[str, ...] = ()
     region: str | None = None
     metadata: dict[str, Any] = {}
+    without: tuple[str, ...] = ()  # ids of tasks that it must not get: their functions still run in the claimant
     spawn: str | None = None
 
 
@@ -174,6 +175,7 @@ class Fail(Command, frozen=True, kw_only=True, tag="fail"):
     message: str = ""
     retry_after: float | None = None
     model: str | None = None
+    trace: str = ""  # the stack trace, kept with the attempt
 
 
 class Release(Command, frozen=True, kw_only=True, tag="release"):

@@ -63,6 +63,7 @@ from tenure.core.views.task_views import (
     SpentView,
     StateLine,
     TaskInFull,
+    TaskLine,
     TaskView,
     TotalsView,
     UsageView,

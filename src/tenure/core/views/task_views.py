@@ -279,6 +279,16 @@ class TaskInFull(TaskView):
     artifacts: NotRequired[Sequence[ArtifactView]]
 
 
+class TaskLine(TypedDict):
+    """A task that was created with many others."""
+
+    id: str
+    key: str
+    ref: str
+    title: str
+    state: State
+
+
 class StateLine(TypedDict):
     """The state of a named task; without a state there is none, and `outcome` says why."""
 
@@ -314,6 +324,7 @@ class HistoryEntry(TypedDict):
     work_product_ref: str | None
     error_class: str | None
     error: str | None
+    trace: Annotated[str | None, Meta(description="the stack trace of its failure, without secrets")]
     refused: Sequence[RefusedView]
     usage: UsageView | None
     landings: Sequence[LandingView]  # newest first

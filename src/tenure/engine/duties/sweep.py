@@ -66,10 +66,13 @@ def tidy(engine: Engine, project: str) -> Report:
 
 def is_untidy(engine: Engine, project: str) -> bool:
     """Whether `tidy` would change anything: the same, on rows that are never saved."""
-    with engine.reading((project,)) as work:
+
+    def ask(work: UnitOfWork) -> bool:
         before = work.bookmark()
         _tidy(work, project)
         return work.bookmark() != before
+
+    return engine.read_settled((project,), ask)
 
 
 def archive(engine: Engine, project: str) -> Report:
@@ -89,8 +92,7 @@ def visible_projects(work: UnitOfWork, project: str) -> list[str]:
 
 
 def projects(engine: Engine) -> list[str]:
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        return [p.id for p in tx.find(Project, {})]
+    return [p.id for p in engine.read(lambda tx: tx.find(Project, {}))]
 
 
 def _tidy(work: UnitOfWork, project: str) -> None:

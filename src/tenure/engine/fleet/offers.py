@@ -113,7 +113,7 @@ def _agent(work: UnitOfWork, pool: Pool, place: int) -> Agent:
     agent = agent or Agent(project=pool.project, id=name, registered_at=work.now, last_seen=work.now)
     return replace(
         agent, type=pools.agent_type(pool.program), capabilities=pool.capabilities, models=pool.models,
-        tracks=pool.tracks,
+        tracks=pool.tracks, managed=True,
     )  # fmt: skip
 
 

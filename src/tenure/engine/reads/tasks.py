@@ -11,7 +11,7 @@ from tenure.core import archive, claims, commands, graph, inputs, lifecycle, lim
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.event_text import event_text
-from tenure.core.events import Event, kinds_of
+from tenure.core.events import STORE_KINDS, Event, kinds_of
 from tenure.core.filters import Contains, Present, Range, matches
 from tenure.core.processes import process_of, text_of
 from tenure.core.records import (
@@ -34,6 +34,7 @@ from tenure.core.records import (
     Trigger,
     Usage,
 )
+from tenure.core.redaction import TRACE
 from tenure.engine.archive.recall import recall_dag, remember
 from tenure.engine.artifacts import artifact_verbs
 from tenure.engine.checks import validation_reads
@@ -167,6 +168,8 @@ def _check_cursor(after: tuple[Any, str] | None, order: str) -> None:
 def states(work: UnitOfWork, project: str, names: Iterable[str]) -> list[v.StateLine]:
     """One short line per name: the state of the task, or that there is none."""
     out: list[v.StateLine] = []
+    names = tuple(names)
+    work.get_many(Task, project, [name for name in names if name.startswith("task_")])  # in one query
     for name in names:
         try:
             task = task_named(work, project, name)
@@ -196,10 +199,12 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
     for one in artifact_verbs.of_task(work, task):
         put.setdefault(one.generation, []).append(artifact_verbs.view(one, task))
     return [
-        fields_of(c, "generation run attempt session agent user acquired_at released_at state metadata counted")
+        fields_of(c, "generation run attempt session agent user acquired_at released_at state counted")
         | fields_of(c, "result_accepted error_class error")
         | {name: value for name in ("term", "lease_why") if (value := getattr(c, name)) is not None}
         | {
+            "metadata": {name: value for name, value in c.metadata.items() if name != TRACE},
+            "trace": c.metadata.get(TRACE),
             "release_reason": c.reason,
             "renewals": task.renewals if c.state == "active" else c.renewals,
             "work_product_ref": c.work_product,
@@ -484,6 +489,7 @@ def log(
     limit: int = 100,
     last: bool = True,
     since: int | None = None,
+    store: bool = False,
     **where: Any,
 ) -> list[v.EventView]:
     """Events of the project, oldest first, without the patches that only replay needs."""
@@ -498,6 +504,11 @@ def log(
         where["task"] = task_named(work, project, where["task"]).id
         older = _archived_events(work, project, where) if after == 0 else []
     events = work.tx.events({"project": project, **where}, after=after, limit=limit, last=last)
+    if store and roles.sees_store(work.principal) and "task" not in where:
+        kinds = tuple(STORE_KINDS.intersection(where.get("kind", STORE_KINDS)))
+        if kinds:
+            others = work.tx.events({**where, "project": "", "kind": kinds}, after=after, limit=limit, last=last)
+            events = sorted([*events, *others], key=lambda event: event.sequence)
     events = [*older, *events][-limit:] if last else [*older, *events][:limit]
     return [event_view(event) for event in events]
 

@@ -114,6 +114,7 @@ def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
     if not 1 <= cmd.n <= MOST_AT_ONCE:
         raise InvalidInput(f"n must be from 1 to {MOST_AT_ONCE} (got {cmd.n})")
     inputs.check_list(cmd.capabilities or (), "capability")
+    inputs.check_list(cmd.without, "without")
     return (
         _next_claimed(work, cmd, sent) if cmd.spawn is None else _of_spawn(work, cmd, partial(_next_claimed, sent=sent))
     )
@@ -455,7 +456,8 @@ def profile_for(own: Profile, cmd: commands.ClaimNext) -> Profile:
     """What the claimant declares, apart from what this command adds."""
     capabilities = own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities)
     tracks, region = cmd.tracks or own.tracks, cmd.region or own.region
-    return own._replace(capabilities=capabilities, tracks=tracks, region=region, types=cmd.types, tags=cmd.tags)
+    own = own._replace(types=cmd.types, tags=cmd.tags, without=cmd.without)
+    return own._replace(capabilities=capabilities, tracks=tracks, region=region)
 
 
 def fits(profile: Profile, lane: Lane) -> bool:

@@ -41,7 +41,7 @@ def ready(command: commands.ClaimNext, principal: Principal) -> Sent | None:
     """The known part of a claim before the transaction; None where the slow path must decide it."""
     if command.tags or command.metadata or command.spawn is not None or not 1 <= command.n <= MOST_AT_ONCE:
         return None
-    if command.like or isinstance(command.lease, str):
+    if command.without or command.like or isinstance(command.lease, str):
         return None
     try:
         inputs.check_list(command.capabilities or (), "capability")

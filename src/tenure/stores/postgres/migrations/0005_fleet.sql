@@ -80,7 +80,7 @@ CREATE TABLE spawn (
     "offer_until" bigint NOT NULL,
     "running_at" bigint,
     "claimed_at" bigint,
-    "idle_since" bigint,
+    "idle_at" bigint,
     "ended_at" bigint,
     "why" text COLLATE "C",
     "api_key" text COLLATE "C",

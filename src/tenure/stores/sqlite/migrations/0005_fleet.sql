@@ -65,7 +65,7 @@ CREATE TABLE spawn (
     offer_until INTEGER NOT NULL,
     running_at INTEGER,
     claimed_at INTEGER,
-    idle_since INTEGER,
+    idle_at INTEGER,
     ended_at INTEGER,
     why TEXT,
     api_key TEXT,
