@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 MOST_PROCESSES = limits.PROCESSES_GONE
 TERMINATED = "terminated"  # the directive of an agent that an operator has terminated
 MOST_MAIL = limits.MAIL_COUNTED
-MOST_MEMORY = 1 << 30  # megabytes
-MOST_CPU = 1_000_000  # per cent of one core
+MOST_MEMORY = limits.HEARTBEAT_MEMORY
+MOST_CPU = limits.HEARTBEAT_CPU
 
 
 def known_agent(work: UnitOfWork, project: str, name: str, type: str | None = None) -> Agent:
