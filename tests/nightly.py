@@ -53,12 +53,16 @@ HARNESSES = {
     "budgets on PostgreSQL": "--seconds 30 --store postgres",
     "relay to NATS": "--sink nats",
     "relay to NATS, stopped": "--sink nats --events 2000 --stopped 180",
+    "relay to Redis, stopped": "--sink redis --events 2000 --stopped 180",
     "relay to RabbitMQ": "--sink rabbitmq",
     "relay to Redis": "--sink redis",
     "broker NATS": "--sink nats",
     "broker RabbitMQ": "--sink rabbitmq --tasks 2000",
     "broker Redis": "--sink redis --tasks 2000",
+    "broker NATS, workers of the SDK": "--sink nats --tasks 2000 --worker sdk",
     "webhooks": "",
+    "hanging sink": "",
+    "notices": "",
     "clusters": "",
 }
 

@@ -348,9 +348,9 @@ def test_a_gate_that_only_a_person_can_open_is_told(tenure: Tenure, examine: Cal
 
 def test_the_doctor_changes_nothing(bare: Tenure, examine: Callable[..., Findings]) -> None:
     shop = busy_shop(bare.folder / ".tenure" / "tenure.db", just_now(7200))  # every lease has run out
-    before = shop.mia.store.mark()
+    before = shop.mia.store.mark("local")
     examine("--project", "shop", "--verify")
-    assert shop.mia.store.mark() == before
+    assert shop.mia.store.mark("local") == before
     shop.close()
 
 

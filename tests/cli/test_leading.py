@@ -62,7 +62,9 @@ def running_verb(tenure: Tenure, *words: object) -> Iterator[subprocess.Popen[st
 
 
 def client_of(tenure: Tenure) -> Client:
-    return Client(str(tenure.folder / ".tenure" / "tenure.db"), "default", agent="ann", allow_http=True)
+    return Client(
+        str(tenure.folder / ".tenure" / "tenure.db"), "default", agent="ann", allow_http=True, networks=["127.0.0.0/8"]
+    )
 
 
 def finish(client: Client, title: str) -> str:

@@ -111,7 +111,7 @@ def test_archived_tasks_are_left_out_of_lists_unless_asked_for(team: Team) -> No
 def test_reads_show_the_settled_state_and_write_nothing(team: Team) -> None:
     held(team.ann)
     team.clock.advance(seconds=300)
-    mark = team.ann.store.mark()
+    mark = team.ann.store.mark("local")
     assert team.ann.show("A-001")["state"] == "ready"
     assert team.ann.status()["tasks"] == {"ready": 1}
     assert [t["state"] for t in team.ann.tasks(state="ready")] == ["ready"]
@@ -123,10 +123,10 @@ def test_reads_show_the_settled_state_and_write_nothing(team: Team) -> None:
         },
         {"name": "Z-999", "outcome": "NOT_FOUND"},
     ]  # fmt: skip
-    assert team.ann.store.mark() == mark
+    assert team.ann.store.mark("local") == mark
     assert team.ann.sweep() == 1
     assert team.ann.sweep() == 0
-    assert team.ann.store.mark() > mark
+    assert team.ann.store.mark("local") > mark
 
 
 def test_the_history_has_a_row_for_each_generation_and_what_was_refused(team: Team) -> None:

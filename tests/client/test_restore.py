@@ -143,7 +143,7 @@ HOLDER = """
 import sys
 from tenure.stores.sqlite import Sqlite
 store = Sqlite(sys.argv[1])
-store.mark()
+store.mark("local")
 print("open", flush=True)
 sys.stdin.read()
 """

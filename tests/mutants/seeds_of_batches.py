@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+TORN_READS = "tests/stores/test_torn_reads.py"
+
 TEST_GATHERING = "tests/engine/test_gathering.py"
 TEST_GATHERING_ENDS = "tests/engine/test_gathering_ends.py"
 
@@ -84,5 +86,19 @@ BATCHES = (
         "len(batch) == 1 or not error.definite or not has_begun",
         "len(batch) == 1 or not error.definite",
         f"{TEST_GATHERING}::test_a_store_that_is_away_is_asked_once_for_a_batch",
+    ),
+    Mutant(
+        "a torn read is not run again",
+        "engine/runtime/engine.py",
+        "if tried == TRIES or SNAPSHOTS in self.store.features:",
+        "if True:",
+        f"{TORN_READS}::TestEveryReadIsTornOnce::test_the_steps_count_what_happened_and_when",
+    ),
+    Mutant(
+        "a torn read runs again without end",
+        "engine/runtime/engine.py",
+        "if tried == TRIES or SNAPSHOTS in self.store.features:",
+        "if tried == 10 * TRIES or SNAPSHOTS in self.store.features:",
+        f"{TORN_READS}::test_a_read_that_is_torn_again_and_again_ends_with_the_conflict",
     ),
 )

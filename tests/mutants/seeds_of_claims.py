@@ -153,8 +153,8 @@ CLAIMS = (
     Mutant(
         "reads do not settle",
         "engine/runtime/engine.py",
-        "settle_due(work, projects, Report())\n            yield work",
-        "yield work",
+        "settle_due(work, projects, Report())\n            return ask(work)",
+        "return ask(work)",
         "test_reads_see_what_is_due_and_write_nothing",
     ),
     Mutant(

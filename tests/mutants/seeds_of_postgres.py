@@ -148,4 +148,18 @@ POSTGRES = (
         "if False:",
         on("postgres", "test_a_history_leaves_the_same_by_the_short_way_and_the_long[learning-701]"),
     ),
+    Mutant(
+        "a notification wakes every tenant",
+        "stores/postgres/notifications.py",
+        "            found.calls += 1\n",
+        "            for other in self._tenants.values():\n                other.calls += 1\n",
+        "tests/stores/test_postgres_server.py::test_a_commit_of_another_tenant_is_no_news",
+    ),
+    Mutant(
+        "the mark of a tenant is that of the store",
+        "stores/postgres/statement_texts.py",
+        "WHERE (tenant, {sequence}) > ({{tenant}}, 0) AND (tenant, {sequence}) <= ({{tenant}}, 9223372036854775807)",
+        "WHERE {{tenant}} <> ''",
+        "tests/stores/test_postgres.py::TestPostgres::test_a_tenant_neither_wakes_nor_informs_another",
+    ),
 )

@@ -57,8 +57,8 @@ RELAYS = (
     Mutant(
         "relay: reads past the log's safe end",
         PAGE,
-        '        tx.lock("log", ())\n',
-        "",
+        "engine.read(ask, follows=True)",
+        "engine.read(ask)",
         on("postgres", "test_a_page_ends_before_an_event_that_is_not_yet_committed"),
     ),
     Mutant(

@@ -228,4 +228,18 @@ WEBHOOKS = (
         "if future is not None and one.is_waited_for])",
         "test_a_slow_receiver_does_not_hold_the_others_up",
     ),
+    Mutant(
+        "webhooks: a private address may be set",
+        "engine/relay/webhook_verbs.py",
+        "if address is not None and not is_allowed(address, networks):",
+        "if False:",
+        "test_an_address_that_is_not_public_is_refused_when_it_is_set[127.0.0.1]",
+    ),
+    Mutant(
+        "webhooks: only the plain form of an address is known",
+        "sinks/addresses.py",
+        "return IPv4Address(inet_aton(host))",
+        "return None",
+        "test_an_address_that_is_not_public_is_refused_when_it_is_set[127.1]",
+    ),
 )

@@ -273,5 +273,6 @@ def main(argv: list[str]) -> int:
         "double": counts["double"], "lost": counts["lost"], "limbo": counts["limbo"], "wrong": len(wrong),
         "seconds": round(time.monotonic() - began),
     }  # fmt: skip
-    results.tell("broker", numbers, variant=wanted.sink)
+    variant = wanted.sink if wanted.worker == "own" else f"{wanted.sink}-{wanted.worker}"
+    results.tell("broker", numbers, variant=variant)
     return 1 if wrong else 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from nats.errors import Error as NatsError
 
@@ -19,7 +21,9 @@ from tests.servers.nats import NatsCluster, NatsServer
 from tests.servers.rabbitmq import RabbitNode, RabbitServer
 from tests.sinks import test_nats, test_rabbitmq
 
+T = TypeVar("T")
 PREFIX = "team"
+AFTER = 0.02  # seconds: a page is sent, and not yet acknowledged
 TRIES = 20  # until the nodes that are left have elected their leader
 
 
@@ -28,7 +32,8 @@ def sent_while_nodes_die(sink: Sink, nodes: Sequence[NatsServer] | Sequence[Rabb
     done, killed, page = 0, 0, min(500, events // 12)
     while done < events:
         if killed < len(nodes) and done >= (killed + 1) * events // 4:
-            nodes[killed].kill()
+            blow = threading.Timer(AFTER, nodes[killed].kill)  # while a page is under way
+            blow.start()
             killed += 1
             for _ in range(TRIES):  # the others go on without it
                 try:
@@ -36,6 +41,7 @@ def sent_while_nodes_die(sink: Sink, nodes: Sequence[NatsServer] | Sequence[Rabb
                     break
                 except SinkUnavailable:
                     continue
+            blow.join()
             nodes[killed - 1].start()
         try:
             done += sink.send([message(number) for number in range(done, min(events, done + page))], TIMEOUT)
@@ -44,18 +50,23 @@ def sent_while_nodes_die(sink: Sink, nodes: Sequence[NatsServer] | Sequence[Rabb
     return killed
 
 
+def _answer(ask: Callable[[], T]) -> T:
+    """The answer of a cluster, once its nodes have elected a leader."""
+    for _ in range(TRIES):
+        try:
+            return ask()
+        except SinkUnavailable:
+            continue
+    return ask()
+
+
 def on_nats(events: int, kills: int) -> tuple[list[Message], int, list[str]]:
     """What the cluster has, how many nodes were killed, and what its streams have set otherwise."""
     with NatsCluster() as cluster:
         sink = NatsSink(f"{cluster.url}/?prefix={PREFIX}&replicas=3")
-        for _ in range(TRIES):
-            try:
-                sink.identity()
-                break
-            except SinkUnavailable:
-                continue
+        _answer(sink.identity)
         killed = sent_while_nodes_die(sink, cluster.nodes[:kills], events)
-        differences = sink.differences()
+        differences = _answer(sink.differences)
         sink.close()
         for _ in range(TRIES):
             try:
@@ -80,6 +91,17 @@ def on_rabbitmq(events: int, kills: int) -> tuple[list[Message], int, list[str]]
         return found, killed, []
 
 
+def out_of_order(arrived: Sequence[int]) -> int:
+    """Messages that came for the first time after a later one of their task."""
+    last: dict[str, int] = {}
+    count = 0
+    for number in dict.fromkeys(arrived):
+        task = str(message(number).task)
+        count += number < last.get(task, -1)
+        last[task] = max(number, last.get(task, -1))
+    return count
+
+
 CLUSTERS = {"nats": on_nats, "rabbitmq": on_rabbitmq}
 
 
@@ -96,11 +118,14 @@ def main(argv: list[str]) -> int:
         found, killed, differences = CLUSTERS[name](wanted.events, wanted.kills)
         arrived = numbers(found)
         lost, doubles = len(set(range(wanted.events)) - set(arrived)), len(arrived) - len(set(arrived))
+        swapped = out_of_order(arrived)
         for text in differences:
             print(text)
-        failed = failed or bool(lost or differences or killed < wanted.kills or (doubles and name == "nats"))
+        failed = failed or bool(
+            lost or differences or killed < wanted.kills or ((doubles or swapped) and name == "nats")
+        )
         figures: dict[str, results.Figure] = {
-            "events": wanted.events, "nodes_killed": killed, "lost": lost, "doubles": doubles,
+            "events": wanted.events, "nodes_killed": killed, "lost": lost, "doubles": doubles, "out_of_order": swapped,
             "seconds": round(time.monotonic() - began),
         }  # fmt: skip
         results.tell("clusters", figures, part=name, variant=wanted.sink or "")

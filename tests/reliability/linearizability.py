@@ -26,6 +26,7 @@ from tenure.core.errors import TenureError
 from tenure.core.records import RetryPolicy, Task
 from tenure.engine import Context, Engine
 from tenure.stores.open_store import open_store
+from tenure.testing.factories import reading
 from tests.reliability import one_task, results
 from tests.reliability.checker import Operation, explanation, told
 from tests.reliability.ground import server_if
@@ -175,7 +176,7 @@ def perform(stage: Stage, engine: Engine, history: int, verb: str, given: dict[s
         engine.sweep(PROJECT)
         return {}
     if verb == "look":
-        with engine.reading((PROJECT,)) as work:
+        with reading(engine, (PROJECT,)) as work:
             (task,) = work.find(Task, {"project": PROJECT, "ref": ref_of(history)})
         return {"state": _state(task.state), "generation": task.generation}
     try:

@@ -24,6 +24,7 @@ from tenure.core import commands
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Task
+from tenure.testing.factories import reading
 from tests.reliability import results
 from tests.reliability.ground import end_when_told
 from tests.servers.postgres import PostgresServer
@@ -100,7 +101,7 @@ class Office:
         dice = random.Random(f"{self.seed}/{name}")
         while not self.ended.is_set():
             project = dice.choice(PROJECTS)
-            with self.client.engine.reading((project,)) as work:
+            with reading(self.client.engine, (project,)) as work:
                 open_ = work.tx.tally(
                     Task, {"project": project, "state": ("ready", "pending")}, BACKLOG * (PARENTS + CHILDREN)
                 )

@@ -100,6 +100,18 @@ def write_apart(folder: Path, events: int, seconds: float, *, batch: int = BATCH
     assert status == 0, f"the writer ended with {status}"
 
 
+def add_apart(folder: Path, tasks: int) -> None:
+    """In one transaction: whoever stops once these are relayed may hold the file's lock."""
+
+    def add() -> None:
+        engine = open_engine(folder)
+        checked(engine.run([c.Add(project=PROJECT, task=NewTask(title="relayed"))] * tasks))
+        engine.store.close()
+
+    _, status = os.waitpid(in_child(add), 0)
+    assert status == 0, f"the writer ended with {status}"
+
+
 def write(
     folder: Path, events: int, seconds: float, *, batch: int = BATCH, engine: Engine | None = None, lease: float = 60
 ) -> None:
@@ -200,7 +212,7 @@ def stopped(folder: Path, broker: Broker, events: int, seed: int, seconds: float
         write_apart(folder, events, 1.0)
         (folder / STOPS).write_text(str(STOPPED_AT))
         (folder / CALM).unlink()
-        write_apart(folder, STOPPED_AT * 3, 0.0, batch=STOPPED_AT)
+        add_apart(folder, STOPPED_AT)
         (pid,) = blows.slots
         assert wait_for(blows, lambda: os.waitpid(pid, os.WNOHANG | os.WUNTRACED)[0] == pid), "it did not stop"
         blows.counts["stops"] += 1

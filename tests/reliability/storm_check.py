@@ -18,6 +18,7 @@ from pathlib import Path
 from tenure.core import commands
 from tenure.core.records import DeadLetter, Result, Task
 from tenure.engine import Engine
+from tenure.testing.factories import reading
 from tests.reliability.storm_answers import Answers, Rows, Verdict
 from tests.reliability.storm_worker import PROJECT, Worker, open_engine
 
@@ -68,7 +69,7 @@ def wait_for_leases(engine: Engine) -> None:
 
 def look_for_limbo(engine: Engine, result: Verdict) -> None:
     """Nobody works any more and every lease is over: all is done, or waits for something that has a name."""
-    with engine.reading((PROJECT,)) as work:
+    with reading(engine, (PROJECT,)) as work:
         tasks = work.find(Task, {"project": PROJECT})
         letters = {(letter.task, letter.run) for letter in work.find(DeadLetter, {"project": PROJECT})}
         ready = {
@@ -93,7 +94,7 @@ def drain(folder: Path, result: Verdict) -> None:
     """One last worker, whom nobody kills, brings every task to its end."""
     last = Worker(folder, slot=0, life=10**9, seed="drain")
     while True:
-        with last.engine.reading((PROJECT,)) as work:
+        with reading(last.engine, (PROJECT,)) as work:
             left = work.find(Task, {"project": PROJECT, "state": ("ready", "retrying", "dead_lettered", *HELD)})
         if not left:
             break

@@ -19,6 +19,7 @@ from tenure.core.records import RetryPolicy, Task, replace
 from tenure.engine import Context, Engine
 from tenure.engine.runtime.optimistic import Optimism
 from tenure.stores.open_store import open_store
+from tenure.testing.factories import reading
 from tests.reliability.storm_log import Log, estate_of, log_path
 
 PROJECT = "storm"
@@ -159,7 +160,7 @@ class Worker:
         self.ask(*retries, self.addition(), self.addition())
 
     def dead_letters(self) -> list[Task]:
-        with self.engine.reading((PROJECT,)) as work:
+        with reading(self.engine, (PROJECT,)) as work:
             return work.find(Task, {"project": PROJECT, "state": "dead_lettered"}, limit=MOST_RETRIED)
 
     # --- commands ---

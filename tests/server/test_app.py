@@ -255,6 +255,24 @@ def _parsed(response):
             fields = {}
 
 
+def test_events_of_sinks_come_live_to_those_who_may_see_them(server, call):
+    with (
+        tenure.Client(server.store, "p") as client,
+        events(server, P + "/events?store=true&kind=sink&kind=task.created") as live,
+    ):
+        client.engine.transact((), lambda work: work.record("sink.behind", project="", details={"sink": "far"}))
+        added(call)
+        seen = [next(live), next(live)]
+    assert [kind for _, kind, _ in seen] == ["sink.behind", "task.created"]
+    assert seen[0][2]["notice"] == "sink behind"
+    with events(
+        server, P + "/events?store=true&kind=sink&kind=task.created", Last_Event_ID=str(seen[0][0] - 1)
+    ) as again:
+        assert [kind for _, kind, _ in (next(again), next(again))] == ["sink.behind", "task.created"]
+    with events(server, P + "/events?kind=sink&kind=task.created", Last_Event_ID=str(seen[0][0] - 1)) as without:
+        assert next(without)[1] == "task.created"
+
+
 def test_events_come_live_and_go_on_behind_the_last_one_seen(server, call):
     before = call("GET", P + "/events?limit=1")[2]["items"][0]["sequence"]
     with events(server, P + "/events?kind=task.created") as live:

@@ -19,7 +19,7 @@ from tenure.core.records import Budget
 from tenure.stores.memory import Memory
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
-from tenure.testing.factories import PROJECT, Scene
+from tenure.testing.factories import PROJECT, Scene, reading
 from tests.sampling import few
 
 CENT = 10_000_000
@@ -183,7 +183,7 @@ class Budgets(RuleBasedStateMachine):
     @invariant()
     def the_rows_are_the_sum(self) -> None:
         self.lapse()
-        with self.scene.engine.reading((PROJECT,)) as work:
+        with reading(self.scene.engine, (PROJECT,)) as work:
             rows = {row.id: row for row in work.find(Budget, {})}
         assert rows.keys() == self.allocated.keys()
         for scope, row in rows.items():

@@ -63,7 +63,7 @@ def test_a_batch_is_one_row_and_reads_as_many_events(engine: Engine) -> None:
     log = events(engine)
     assert [e.sequence for e in log] == sorted({e.sequence for e in log})
     assert [e.kind for e in log[-2 * BATCH :]] == ["task.claimed"] * BATCH + ["task.completed"] * BATCH
-    assert engine.store.mark() == log[-1].sequence
+    assert engine.store.mark("local") == log[-1].sequence
     assert engine.verify() == []
 
 

@@ -10,7 +10,7 @@ from tenure.core.filters import Contains, Prefix, Present, Range
 from tenure.core.records import Claim, Edge, Landing, Message, Reservation, Result, Row, Session, Task, Usage
 from tenure.stores.postgres import Postgres, event_blocks, hot_statements, log_statements, statement_texts
 from tenure.stores.postgres.connection import Connection, numbered
-from tenure.stores.postgres.planner_statistics import made_up
+from tenure.stores.postgres.planner_statistics import made_up, made_up_blocks
 from tenure.stores.postgres.statement_texts import queries_of
 from tenure.stores.postgres.tables import parts_of
 from tenure.stores.sql.codec import tables
@@ -64,7 +64,12 @@ HOT: dict[str, tuple[Any, str]] = {
     "events of a project": (logged(P), "event_project"),
     "latest events of a project": (logged(P, last=True), "event_project"),
     "latest events": (logged({}, last=True), "event_pkey"),
-    "mark": ((TEXTS.mark, []), "event_pkey"),
+    "mark": ((TEXTS.mark, ["local"]), "event_pkey"),
+    "marks of several tenants": ((TEXTS.marks, [["local"]]), "event_pkey"),
+    "news": ((TEXTS.news, ["local", 0, "1:1:"]), "event_pkey"),
+    "events after a cursor": (logged({}), "event_pkey"),
+    "blocks after a cursor": (packed({}), "event_block_pkey"),
+    "events of some projects after a cursor": (logged({"project": ("1", "2")}), "event_pkey"),
 }
 # A few rows of one thing: sorting them is cheaper than an index more.
 SORTED: dict[str, tuple[Any, str]] = {
@@ -130,8 +135,10 @@ def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[C
     link = store.connections.take()
     link.run([("BEGIN", ()), (f"SELECT set_config('search_path', '{SCHEMA}', true)", ())])
     link.run([(text, ()) for table, struct in tables() for text in made_up(table, struct, 3000, 3)])
+    link.run([(made_up_blocks(3000, 3), ())])
     if request.param == "analysed":
         link.run([(f"ANALYZE {part}", ()) for table, struct in tables() for part in parts_of(table, struct)])
+        link.run([("ANALYZE event_block", ())])
     link.run([("COMMIT", ())])
     yield link
     link.script(f"DROP SCHEMA {SCHEMA} CASCADE")
@@ -189,6 +196,36 @@ def test_a_fused_verb_goes_from_row_to_row_by_key(link: Connection, what: str) -
 def test_ready_work_is_read_from_the_index_alone(link: Connection, what: str) -> None:
     steps = plan(link, HOT[what][0])
     assert {step["Node Type"] for step in steps if "Index Name" in step} == {"Index Only Scan"}
+
+
+LOG = {
+    **{what: statement for what, (statement, _) in {**HOT, **SORTED}.items() if "event" in what or "block" in what},
+    "mark": HOT["mark"][0],
+    "marks": HOT["marks of several tenants"][0],
+    "news": HOT["news"][0],
+    "beginning": (TEXTS.head, ["local"]),
+    "beginning of a read": (TEXTS.head_for_reading, ["local"]),
+    "beginning in projects": (TEXTS.head_of_projects, [["1"], "local"]),
+}
+BY_TIME = "events of a command"  # those of one millisecond, filtered by their tenant
+
+
+@pytest.mark.parametrize("what", sorted(LOG.keys() - {BY_TIME}))
+def test_no_statement_reads_the_log_without_its_tenant(link: Connection, what: str) -> None:
+    steps = [step for step in plan(link, LOG[what]) if step.get("Relation Name") in ("event", "event_block")]
+    assert steps
+    for step in steps:
+        assert "tenant" in step.get("Index Cond", step.get("Recheck Cond", "")), step
+
+
+def test_every_order_of_the_log_is_one_of_a_tenant(link: Connection) -> None:
+    indexes = link.all(
+        "SELECT indexdef FROM pg_indexes WHERE tablename IN ('event', 'event_block') AND schemaname = ?", [SCHEMA]
+    )
+    ordered = [text for (text,) in indexes if "sequence" in text or "last" in text]
+    assert len(ordered) == 5
+    assert all("tenant, " in text for text in ordered), ordered
+    assert sum("(tenant, sequence)" in text or "(tenant, last)" in text for text in ordered) == 2
 
 
 def test_the_last_event_of_a_project_is_found_by_its_index(link: Connection) -> None:

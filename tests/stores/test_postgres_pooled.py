@@ -50,9 +50,9 @@ def test_no_session_keeps_anything_of_a_transaction(pgbouncer: PgbouncerServer, 
 
 def test_waiting_without_a_direct_way_polls(pgbouncer: PgbouncerServer, tmp_path: Path) -> None:
     waiting, writing = (Postgres(url_of(tmp_path, pgbouncer.url)) for _ in range(2))
-    mark = waiting.mark()
-    assert waiting.wait(mark, 0.01) is False  # the thread is up by now
+    mark = waiting.mark("local")
+    assert waiting.wait({"local": mark}, 0.01) == frozenset()  # the thread is up by now
     write(writing, events=[event_of()])
-    assert waiting.wait(mark, 30) is True
+    assert waiting.wait({"local": mark}, 30) == {"local"}
     waiting.close()
     writing.close()

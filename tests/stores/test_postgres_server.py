@@ -87,7 +87,7 @@ def test_idle_connections_that_died_are_not_noticed_by_callers(
     assert admin.all(kill)
     add(store, agent("cy"))
     assert admin.all(kill)
-    assert store.mark() == 0
+    assert store.mark("local") == 0
     store.close()
 
 
@@ -307,9 +307,9 @@ def test_a_late_commit_wakes_who_waits_though_its_sequence_is_lower(store: Postg
         ready = threading.Event()
 
         def wait() -> bool:
-            mark = other.mark()
+            mark = other.mark("local")
             ready.set()
-            return other.wait(mark, 30)
+            return bool(other.wait({"local": mark}, 30))
 
         thread, answers = in_thread(wait)
         assert ready.wait(30)
@@ -321,14 +321,27 @@ def test_a_late_commit_wakes_who_waits_though_its_sequence_is_lower(store: Postg
 def test_waiting_goes_on_after_the_listening_connection_was_lost(
     store: Postgres, other: Postgres, admin: Connection
 ) -> None:
-    mark = other.mark()
-    thread, answers = in_thread(lambda: other.wait(mark, 30))
+    mark = other.mark("local")
+    thread, answers = in_thread(lambda: bool(other.wait({"local": mark}, 30)))
     listens = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query LIKE '%pg_current_snapshot%'"
     until(lambda: bool(admin.all(f"{listens} AND pid <> pg_backend_pid()")))
     admin.all(f"SELECT pg_terminate_backend(pid) FROM ({listens} AND pid <> pg_backend_pid()) AS found")
     write(store, events=[event_of()])
     thread.join(30)
     assert answers == [True]
+
+
+def test_a_commit_of_another_tenant_is_no_news(store: Postgres, other: Postgres) -> None:
+    """Also while the thread listens, and marks need no query."""
+    for tenant in ("local", "elsewhere"):
+        write(store, events=[event_of()], tenant=tenant)
+        assert other.wait({tenant: 0}, 30) == {tenant}
+    until(lambda: other.notifier.mark("local") is not None and other.notifier.mark("elsewhere") is not None)
+    marks = {tenant: other.mark(tenant) for tenant in ("local", "elsewhere")}
+    write(store, events=[event_of(id="e2")], tenant="elsewhere")
+    assert other.wait({"elsewhere": marks["elsewhere"]}, 30) == {"elsewhere"}
+    assert other.notifier.changed({"local": other.notifier.seen("local", marks["local"])}) == frozenset()
+    assert other.wait({"local": marks["local"]}, 0) == frozenset()
 
 
 # --- copies and tenants ----------------------------------------------------------------------------------------

@@ -108,8 +108,8 @@ def test_nobody_reads_from_a_file_without_its_name(
 ) -> None:
     looks: dict[str, Callable[[], object]] = {
         "begin": lambda: store.begin("local", write=False).__enter__(),
-        "mark": store.mark,
-        "wait": lambda: store.wait(0, 10.0),
+        "mark": lambda: store.mark("local"),
+        "wait": lambda: store.wait({"local": 0}, 10.0),
         "backup": lambda: store.backup(str(path.parent.parent / "backup.db")),
     }
     happens(path)
@@ -311,7 +311,7 @@ def test_a_process_notes_now_and_then_and_at_its_end(path: Path) -> None:
         with store.begin("local", write=True) as tx:
             tx.append([event_of(project="p")])
             epoch.add(tx.epoch)
-        return store.mark()
+        return store.mark("local")
 
     epoch: set[str] = set()
     append()

@@ -310,7 +310,7 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(store: Sqlite, path: P
     child = os.fork()
     if child == 0:
         refused = 0
-        for attempt in (lambda: stored(store, Agent), store.mark, lambda: Sqlite(str(path))):
+        for attempt in (lambda: stored(store, Agent), lambda: store.mark("local"), lambda: Sqlite(str(path))):
             try:
                 attempt()
             except StoreUnavailable:
@@ -447,7 +447,7 @@ def test_waiting_looks_again_and_again_until_its_time_is_over(path: Path) -> Non
         now[0] += seconds
 
     store = Sqlite(str(path), monotonic=lambda: now[0], pause=pause)
-    assert store.wait(0, 0.05) is False
+    assert store.wait({"local": 0}, 0.05) == frozenset()
     assert pauses == pytest.approx([0.02, 0.02, 0.01])
 
 
@@ -458,7 +458,7 @@ def test_waiting_notices_what_another_process_wrote(path: Path) -> None:
         write(other, events=[event_of()])
 
     store = Sqlite(str(path), monotonic=lambda: 0.0, pause=pause)
-    assert store.wait(0, 1) is True
+    assert store.wait({"local": 0}, 1) == {"local"}
 
 
 def test_an_error_while_beginning_gives_the_turn_back(store: Sqlite, monkeypatch: pytest.MonkeyPatch) -> None:

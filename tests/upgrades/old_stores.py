@@ -34,9 +34,14 @@ class OldStore(Protocol):
 
     told: dict[str, Any]
     steps: int  # migrations that it has
+    clock: FakeClock  # at the instant at which the fixture was finished
+
+    @property
+    def is_current(self) -> bool:
+        """It has every migration of this program."""
 
     def open(self, **options: Any) -> Store:
-        """Open it with this program, its clock at the instant at which the fixture was finished."""
+        """Open it with this program, and its clock."""
 
     def settle(self) -> None:
         """Mark it as being where it was last opened; without that it is a copy, and begins a new epoch."""
@@ -61,11 +66,16 @@ def _told(release: str, store: str) -> dict[str, Any]:
 class OldSqlite:
     def __init__(self, release: str, folder: Path) -> None:
         self.told, self.steps = _told(release, "sqlite"), int(release)
+        self.clock = FakeClock(self.told["now"])
         self.path = folder / "store.db"
         self.path.write_bytes(gzip.decompress((FOLDER / release / "sqlite.db.gz").read_bytes()))
 
+    @property
+    def is_current(self) -> bool:
+        return self.steps == len(sqlite_schema.migrations())
+
     def open(self, **options: Any) -> Store:
-        return Sqlite(str(self.path), clock=FakeClock(self.told["now"]), **options)
+        return Sqlite(str(self.path), clock=self.clock, **options)
 
     def settle(self) -> None:
         self.ask("UPDATE meta SET place = ?", place_of(str(self.path)))
@@ -88,7 +98,7 @@ class OldSqlite:
     def knowing(self, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
         known = sqlite_schema.migrations()
         monkeypatch.setattr(sqlite_schema, "migrations", lambda: known[:steps])
-        monkeypatch.setattr(store_file, "snapshot", lambda: "")
+        monkeypatch.setattr(store_file, "snapshot", lambda: ("", ""))
 
     def opener(self) -> str:
         return f"""
@@ -103,14 +113,19 @@ Sqlite({str(self.path)!r})
 class OldPostgres:
     def __init__(self, release: str, server: PostgresServer, name: str) -> None:
         self.told, self.steps = _told(release, "postgres"), int(release)
+        self.clock = FakeClock(self.told["now"])
         self.server, self.name = server, name
         self.url = f"{server.url}?schema={name}"
         text = gzip.decompress((FOLDER / release / "postgres.sql.gz").read_bytes()).decode()
         with psycopg.connect(server.url, autocommit=True) as link:
             link.execute(text.replace(SCHEMA, name).encode())
 
+    @property
+    def is_current(self) -> bool:
+        return self.steps == len(postgres_schema.migrations())
+
     def open(self, **options: Any) -> Store:
-        return Postgres(self.url, clock=FakeClock(self.told["now"]), **options)
+        return Postgres(self.url, clock=self.clock, **options)
 
     def settle(self) -> None:
         ((here,),) = self.ask(postgres_schema.HERE.replace("?", "%s"), self.name)

@@ -87,8 +87,7 @@ class FileWatch:
     def _is_wanted(self) -> bool:
         if not any(os.path.exists(os.path.join(self._folder, name)) for name in LEFT_OUT):
             return False  # not the folder of a repository or store: a server may be started anywhere
-        with self._engine.reading((self._project,)) as work:
-            found = work.find(Trigger, {"project": self._project})
+        found = self._engine.read(lambda tx: tx.find(Trigger, {"project": self._project}))
         return any(row.enabled and KIND in triggers.kinds_of(row.kind) for row in found)
 
     def _found(self) -> Files:

@@ -94,6 +94,7 @@ class LeaderProcess:
         for sink in messaging.sinks:
             _named("sinks", sink.name, partial(opened, sink, self._engine)).close()
         self._parts: list[Part] = [*map(self._relay, messaging.sinks), self._webhooks(), self._files()]
+        self._parts += [self._commands(sink) for sink in messaging.sinks if sink.commands]
         if messaging.hooks:
             self._parts.append(self._hooks())
         if messaging.channels:
@@ -126,6 +127,14 @@ class LeaderProcess:
             self._engine, settings, partial(opened, sink, self._engine), self.coordinator.led, time.monotonic,
             stepped=self._stepped,
         )  # fmt: skip
+
+    def _commands(self, sink: SinkSettings) -> Part:
+        from tenure.engine.relay.channel_commands import ChannelCommands
+        from tenure.sinks.redis_commands import CommandChannel
+
+        url, engine = prefixed(sink.url, sink.prefix), self._engine
+        opened = partial(CommandChannel, url, engine.tenant)
+        return ChannelCommands(engine, sink.name, sink.projects, opened, self.coordinator.led, failed=self._say)
 
     def _webhooks(self) -> Part:
         return WebhookPart(self._engine, self._messaging, self.coordinator, self._say)

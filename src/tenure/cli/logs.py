@@ -27,6 +27,7 @@ PAGE = 1000
     arg("--kind", metavar="KIND", help="only this kind, as task.claimed, or task for all of tasks"),
     arg("--since", type=instant, metavar="WHEN", help="not older than this instant"),
     arg("--limit", type=int, default=100, metavar="N", help="the last N (100)"),
+    arg("--store", action="store_true", help="also events of sinks and leaders, which belong to no project"),
     arg("-f", "--follow", action="store_true", help="follow new events; with --json one object a line"),
 )
 def log(run: Run, given: Namespace) -> Answer | int:
@@ -38,6 +39,8 @@ def log(run: Run, given: Namespace) -> Answer | int:
         where["kind"] = given.kind
     if given.level:
         where["level"] = LEVELS[LEVELS.index(given.level) :]
+    if given.store:
+        where["store"] = True
     if given.since is not None:
         where["since"] = before(given.since, run.client.now)
     events = run.client.log(limit=given.limit, **where)

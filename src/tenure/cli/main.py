@@ -164,20 +164,23 @@ class Run:
         return NotingClient(
             url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
             user=who.user, create=create, artifacts=self.artifacts, tables=tables, done=self.done,
-            allow_http=self._allows_http,
+            allow_http=bool(self._trusted("webhooks.allow_http")), networks=self._networks,
         )  # fmt: skip
 
     @property
-    def _allows_http(self) -> bool:
-        """`webhooks.allow_http`, if the file that sets it is trusted: no command fails because of it."""
-        if not self.settings.seen("webhooks.allow_http").value:
-            return False
+    def _networks(self) -> tuple[str, ...]:
+        return tuple(filter(None, (part.strip() for part in (self._trusted("webhooks.networks") or "").split(","))))
+
+    def _trusted(self, name: str) -> Any:
+        """The value of a setting, if the file that sets it is trusted: no command fails because of it."""
+        if not self.settings.seen(name).value:
+            return None
         from tenure.trust.grants import Untrusted
 
         try:
-            return bool(self.setting("webhooks.allow_http"))
+            return self.setting(name)
         except Untrusted:
-            return False
+            return None
 
     @property
     def artifacts(self) -> str | None:

@@ -56,8 +56,7 @@ def restore(
                 raise StoreCorrupt(f"{backup} is damaged: {wrong[0]}", "Nothing was changed. Restore another backup.")
             store.is_copy = False  # so that the log has the reason of the new epoch
             engine = Engine(store, random or SystemRandom())
-            with store.begin(engine.tenant, write=False) as tx:
-                held = sorted(task.key for task in tx.find(Task, {"state": HELD}))
+            held = sorted(task.key for task in engine.read(lambda tx: tx.find(Task, {"state": HELD})))
             epoch = engine.new_epoch(f"restored from {backup}")
         finally:
             store.close()

@@ -72,6 +72,7 @@ KINDS: dict[str, str] = {
     "task.archived": "hidden from lists",
     "task.unarchived": "shown in lists again",
     "task.edited": "the task was edited",
+    "task.reordered": "the task was moved to the project's current order",
     "task.offered": "offered to one agent for a while",
     "task.offer_ended": "the offer ended; any agent may claim",
     "task.recovered": "a person ended a claim whose receipt was lost",
@@ -98,8 +99,10 @@ KINDS: dict[str, str] = {
     "budget.alert_ended": "spending is below that threshold again",
     "reservation.taken": "patterns were reserved",
     "reservation.released": "a reservation was released",
+    "track.assigned": "a track was assigned to an agent: by its first claim there, or by a person",
+    "track.released": "the assignment of a track to an agent ended",
     "leader.elected": "a new leader was elected, with a new term",
-    "leader.lost": "the leader stepped down",
+    "leader.lost": "the leader stepped down, or its lease or its process ended",
     "archive.moved": "finished tasks were moved to the archive, each with its log",
     "archive.returned": "tasks returned from the archive because they changed",
     "archive.pruned": "tasks past their retention were deleted from the archive",
@@ -152,6 +155,10 @@ KINDS: dict[str, str] = {
     "clock.accepted": "a person accepted the host's clock; only this event may be earlier than the one before",
     "command.undone": "an earlier command was undone",
 }
+
+
+# Of events that belong to no project, those that every reader of all projects may see.
+STORE_KINDS = frozenset(kind for kind in KINDS if kind.startswith(("sink.", "leader.")))
 
 
 def kinds_of(names: Iterable[str]) -> tuple[str, ...]:

@@ -34,6 +34,12 @@ class Status(Query, frozen=True, kw_only=True):
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT)
 
 
+class ShowProject(Query, frozen=True, kw_only=True):
+    """The settings of the project."""
+
+    declaration: ClassVar = Declaration("project_view", "viewer", "GET", PROJECT + "/settings")
+
+
 class Overview(Query, frozen=True, kw_only=True):
     """The flow of work in the last minutes: throughput, depth, waits, what each agent did."""
 
@@ -172,7 +178,7 @@ class Plans(Query, frozen=True, kw_only=True):
 class Tracks(Query, frozen=True, kw_only=True):
     """The project's tracks."""
 
-    declaration: ClassVar = Declaration("plan_export", "viewer", "GET", PROJECT + "/tracks")
+    declaration: ClassVar = Declaration("project_view", "viewer", "GET", PROJECT + "/tracks")
 
 
 class DeadLetters(Query, frozen=True, kw_only=True):
@@ -353,7 +359,8 @@ class Processes(Query, frozen=True, kw_only=True):
 class Log(Query, frozen=True, kw_only=True):
     """Events, oldest first: the newest `limit`, or with `last` off the first behind `after`.
 
-    A `kind` is one kind of event, or a noun for all kinds of it: `task`.
+    A `kind` is one kind of event, or a noun for all kinds of it: `task`. With `store` also events of sinks and
+    leaders, which belong to no project; a caller for some projects does not get them.
     """
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/events")
@@ -367,6 +374,7 @@ class Log(Query, frozen=True, kw_only=True):
     level: tuple[str, ...] | None = None
     agent: str | None = None
     session: str | None = None
+    store: bool = False
 
 
 class Keys(Query, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.events import KINDS, Event
 from tenure.core.messaging_records import Delivery, Webhook
 from tenure.core.records import replace
-from tenure.core.target_urls import checked_url
+from tenure.core.target_urls import Target, checked_url
 
 STATUS_CHANGED = "task.status_changed"
 SECRET_PATH = "secret"  # noqa: S105 where its secret and the one before are sealed
@@ -58,10 +58,9 @@ def owner_of(webhook: str) -> str:
     return f"webhook:{webhook}"
 
 
-def check_url(url: str, *, allow_http: bool = False) -> str:
+def check_url(url: str, *, allow_http: bool = False) -> Target:
     """The URL of a webhook, as far as its text says. `allow_http`: the deployment's owner allows it."""
-    checked_url(url, allow_http=allow_http)
-    return url
+    return checked_url(url, allow_http=allow_http)
 
 
 def check_kinds(kinds: Sequence[str]) -> tuple[str, ...]:

@@ -76,18 +76,15 @@ def copy_project(source: Engine, target: Engine, project: str) -> Copied:
     """
     if source.store.url == target.store.url:
         raise InvalidInput(f"{source.store.url}: source and target are the same store")
-    with source.store.begin(source.tenant, write=False) as old:
-        stopped = _project(old, project, source.store.url).stopped.get(LINE)
-    with target.store.begin(target.tenant, write=False) as new:
-        _refuse_where_it_is(new, project, target.store.url)
+    stopped = source.read(lambda old: _project(old, project, source.store.url).stopped.get(LINE))
+    target.read(lambda new: _refuse_where_it_is(new, project, target.store.url))
     source.transact((project,), lambda _: None)  # settles, so that expired leases do not count as live claims
     why = f"{MOVED}{target.store.url}"
     is_ours = stopped in (None, why)  # stopped by another: stays stopped there too; by us: the last try was interrupted
     if stopped is None:
         source.do(commands.StopLine(project=project, scope=LINE, reason=why))
     try:
-        with source.store.begin(source.tenant, write=False) as old:
-            _carry(source, target, project, old)
+        source.read(lambda old: _carry(source, target, project, old))
         with source.store.begin(source.tenant, write=True) as old:
             old.lock("write", (project,))
             _refuse_while_held(old, project)
@@ -215,12 +212,14 @@ def _events(tx: Transaction, project: str) -> Iterator[list[Event]]:
     return event_pages(tx, {"project": project}, PAGE)
 
 
-def copy_all(old: Transaction, new: Transaction, project: str) -> tuple[dict[str, int], int]:
-    """Copy rows of every kind, and the log; return the count per table, and the number of events.
+def copied_kinds() -> list[type[Row]]:
+    """Every kind but spawns: their processes belong to the old store, whose leader ends them."""
+    return [kind for kind in KINDS if kind is not Spawn]
 
-    Spawns stay behind: their processes belong to the old store.
-    """
-    rows = {KINDS[kind].table: _copy_rows(old, new, kind, project) for kind in KINDS if kind is not Spawn}
+
+def copy_all(old: Transaction, new: Transaction, project: str) -> tuple[dict[str, int], int]:
+    """Copy the rows and the log; return the count per table, and the number of events."""
+    rows = {KINDS[kind].table: _copy_rows(old, new, kind, project) for kind in copied_kinds()}
     return rows, _copy_events(old, new, project)
 
 
@@ -246,7 +245,7 @@ def _digest(tx: Transaction, project: str) -> str:
     """Equal for two stores if and only if each row and event of the project is equal."""
     said = hashlib.sha256()
     encode = msgspec.json.Encoder().encode
-    for kind in (kind for kind in KINDS if kind is not Spawn):
+    for kind in copied_kinds():
         said.update(KINDS[kind].table.encode())
         for page in _rows(tx, kind, project):
             for row in page:

@@ -129,8 +129,7 @@ class CoordinatorEndpoints:
 
 
 def _small_read(engine: Engine) -> None:
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        tx.now  # noqa: B018 - a store may begin with its first query
+    engine.read(lambda tx: tx.now)  # a store may begin with its first query
 
 
 def _seen(probe: asyncio.Future[None]) -> None:

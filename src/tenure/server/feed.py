@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ import msgspec
 from tenure.client.wire import plain
 from tenure.core import limits
 from tenure.core.errors import StoreError, TenureError
-from tenure.core.events import Event
+from tenure.core.events import STORE_KINDS, Event
 from tenure.core.filters import matches
 from tenure.engine import Engine
 from tenure.engine.reads.tasks import event_view
@@ -32,10 +33,19 @@ HELD_BACK = 0.01  # seconds, while an event before the newest has not committed 
 RETRY = 1.0  # seconds between tries while the store is unavailable
 BEAT = 15.0  # seconds between heartbeats of a silent stream: proxies keep it open, and a dead client is noticed
 MOST_BEHIND = limits.STREAM_BEHIND
+RECENT = 10_000  # events kept for those who wait for news of their tasks and were not waiting when they came
+
+# What a holder reports itself: no news for it.
+_OF_HOLDER = frozenset(
+    {"task.claimed", "task.started", "task.progress", "task.checkpoint", "task.artifact", "task.landing"}
+)
+
+STORE = ""  # the project of events that belong to none
 
 HEARTBEAT = b": heartbeat\n\n"
 
 Listener = Callable[[Sequence[Event]], None]
+Of = tuple[str, str]  # project and id of a task
 
 
 class Feed:
@@ -45,6 +55,9 @@ class Feed:
         self.listeners: list[Listener] = []  # called in the event loop
         self._streams: dict[str, set[Stream]] = {}
         self._news = asyncio.Event()
+        self._recent: deque[tuple[int, Of]] = deque()
+        self._recent_since = 0  # the sequence after which `_recent` is complete
+        self._by_task: dict[Of, set[asyncio.Future[None]]] = {}
         self._closing = threading.Event()
         self._waiting = 0  # how many want events at once
         self._is_awaited = threading.Event()
@@ -54,7 +67,7 @@ class Feed:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         with suppress(StoreError):  # unavailable at the start: the thread retries, as it does later
-            self.position = self._settled()
+            self.position = self._recent_since = self._settled()
         self._thread = threading.Thread(target=self._read, name="tenure-feed", daemon=True)
         self._thread.start()
 
@@ -63,6 +76,9 @@ class Feed:
         self._closing.set()
         self._is_awaited.set()
         self._news.set()
+        for waiting in self._by_task.values():
+            for future in waiting:
+                _resolve(future)
         for streams in self._streams.values():
             for stream in streams:
                 stream.end()
@@ -74,12 +90,12 @@ class Feed:
     # --- the thread ---
 
     def _read(self) -> None:
-        store, mark = self.engine.store, self.position
+        mark = self.position
         while not self._closing.is_set():
             try:
                 if mark < 0:
                     self.position = mark = self._settled()
-                if not store.wait(mark, WAIT):
+                if not self.engine.wait(mark, WAIT):
                     continue
                 events = self._page(mark)
             except StoreError:
@@ -95,13 +111,11 @@ class Feed:
                 self._is_awaited.wait(LULL)
 
     def _page(self, mark: int) -> list[Event]:
-        with self.engine.store.begin(self.engine.tenant, write=False) as tx:
-            tx.lock("log", ())
-            return tx.events({}, after=mark, limit=PAGE)
+        return self.engine.read(lambda tx: tx.events({}, after=mark, limit=PAGE), follows=True)
 
     def _settled(self) -> int:
         """The end of the log, or an earlier sequence if a transaction before the end is still open."""
-        end = self.engine.store.mark()
+        end = self.engine.mark()
         last = self._page(max(0, end - PAGE))
         return last[-1].sequence if last else end
 
@@ -109,6 +123,7 @@ class Feed:
         self.position = events[-1].sequence
         self._news.set()
         self._news = asyncio.Event()
+        self._note_tasks(events)
         for listener in self.listeners:
             listener(events)
         if any(event.kind.startswith("key.") for event in events):
@@ -117,8 +132,9 @@ class Feed:
                     stream.check()
         if self._streams:
             for event in events:
-                for stream in self._streams.get(event.project, ()):
-                    stream.put(event)
+                if event.project or event.kind in STORE_KINDS:
+                    for stream in self._streams.get(event.project, ()):
+                        stream.put(event)
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
@@ -136,30 +152,75 @@ class Feed:
         else:
             self._is_awaited.clear()
 
-    async def beyond(self, mark: int, seconds: float) -> None:
+    async def beyond(self, mark: int, seconds: float) -> bool:
         """Return when an event beyond `mark` was distributed, or after `seconds`."""
         with self.awaited(), suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.position <= mark and not self._closing.is_set():
                     await self._news.wait()
+        return True  # its mark is the position
+
+    # --- news of single tasks ---
+
+    def _note_tasks(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.task is None or event.kind in _OF_HOLDER:
+                continue
+            of = (event.project, event.task)
+            self._recent.append((event.sequence, of))
+            for future in self._by_task.get(of, ()):
+                _resolve(future)
+        while len(self._recent) > RECENT:
+            self._recent_since = self._recent.popleft()[0]
+
+    async def beyond_of(self, mark: int, seconds: float, project: str, tasks: Iterable[str]) -> bool:
+        """Whether one of these tasks has an event beyond `mark` that its holder did not cause, within `seconds`.
+
+        Also True where that is not known any more: the caller reads the rows anyway.
+        """
+        wanted = {(project, task) for task in tasks}
+        recent = takewhile(lambda one: one[0] > mark, reversed(self._recent))
+        if mark < self._recent_since or any(of in wanted for _, of in recent) or self._closing.is_set():
+            return True
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        for of in wanted:
+            self._by_task.setdefault(of, set()).add(future)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await future
+        finally:
+            for of in wanted:
+                self._by_task[of].discard(future)
+                if not self._by_task[of]:
+                    del self._by_task[of]
+        return future.done() and not future.cancelled()
 
     # --- streams ---
 
-    def subscribe(self, project: str, where: Mapping[str, Any]) -> Stream:
+    def subscribe(self, project: str, where: Mapping[str, Any], *, store: bool = False) -> Stream:
+        """The events of a project; with `store` also those of sinks and leaders, which belong to none."""
         stream = Stream(where)
         if self._closing.is_set():
             stream.end()
-        self._streams.setdefault(project, set()).add(stream)
+        for name in (project, STORE) if store else (project,):
+            self._streams.setdefault(name, set()).add(stream)
         self._await(1)
         return stream
 
     def unsubscribe(self, project: str, stream: Stream) -> None:
-        streams = self._streams.get(project, set())
-        if stream in streams:
-            streams.remove(stream)
+        if stream in self._streams.get(project, ()):
             self._await(-1)
-        if not streams:
-            self._streams.pop(project, None)
+        for name in (project, STORE):
+            streams = self._streams.get(name, set())
+            streams.discard(stream)
+            if not streams:
+                self._streams.pop(name, None)
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class Stream:

@@ -344,8 +344,7 @@ class EventCounter:
         missing = self._cache.missing(page)
         try:
             if missing is not None:
-                with self._engine.store.begin(self._engine.tenant, write=False) as tx:
-                    self._cache.learn_rows(tx, missing)
+                self._engine.read(lambda tx: self._cache.learn_rows(tx, missing))
         except StoreError:
             self._cache.forget_rows()  # the counters continue without the missing facts
         for event in page:

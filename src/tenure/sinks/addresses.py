@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from socket import inet_aton
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -79,6 +80,21 @@ def is_allowed(address: Address, networks: Iterable[Network] = ()) -> bool:
 
 def _is_in(address: Address, network: Network) -> bool:
     return address.version == network.version and address in network
+
+
+def literal(host: str) -> Address | None:
+    """The address that the text of a host is, in any form that a resolver reads without asking a name server."""
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return IPv4Address("127.0.0.1")
+    try:
+        return ip_address(host.partition("%")[0])
+    except ValueError:
+        pass
+    try:
+        return IPv4Address(inet_aton(host))  # also 127.1, 0x7f000001 and 2130706433
+    except (OSError, ValueError):
+        return None
 
 
 def parsed(text: str) -> Address:

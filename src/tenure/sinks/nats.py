@@ -61,7 +61,7 @@ class Connection:
         self.created: dict[str, str] = {}  # family → when its stream was created
         self.lost: asyncio.Future[None] | None = None
         self.subject_start = f"{address.prefix}." if address.prefix else ""
-        self._replicas = address.number("replicas", 1)
+        self.replicas = address.number("replicas", 1)
 
     def stream_of(self, family: str) -> str:
         return f"{(self.address.prefix or 'tenure').upper()}_{family.upper()}"
@@ -73,7 +73,7 @@ class Connection:
             retention=RetentionPolicy.LIMITS,
             max_age=AGES[family],
             duplicate_window=DUPLICATES,
-            num_replicas=self._replicas,
+            num_replicas=self.replicas,
         )
 
     async def open(self, until: float) -> tuple[Client, JetStreamContext, asyncio.Future[None]]:
@@ -219,9 +219,15 @@ class NatsSink:
             await client.subscribe(f"{self._inbox}.*", cb=self._answered)
         self._number += 1
         self._page, page.token = page, f"{self._inbox}.{self._number}-"
-        start = self._connection.subject_start
+        start, before = self._connection.subject_start, ""
         for index, message in enumerate(messages):
             headers = {"Nats-Msg-Id": message.id}
+            if self._connection.replicas > 1 and names.family_of(message.name) == names.EVENTS:
+                # A new leader of the stream may lack the first events of the page and yet take the rest. So each names
+                # the one before it, and is refused where that is not the last. Commands repeat, and need no order.
+                if before:
+                    headers["Nats-Expected-Last-Msg-Id"] = before
+                before = message.id
             await client.publish(f"{start}{message.name}", message.body, f"{page.token}{index}", headers)
         await asyncio.wait((page.finished, lost), return_when=asyncio.FIRST_COMPLETED)
         if not page.finished.done():

@@ -34,6 +34,7 @@ class SinkSettings(NamedTuple):
     max_lag: int = 0  # microseconds
     short_names: bool = False
     keys: bool = False
+    commands: bool = False
 
     @property
     def shown(self) -> str:
@@ -113,12 +114,13 @@ def _sink(settings: Settings, name: str) -> SinkSettings | None:
         raise BadConfig(f"{table.origin}: sinks.{name} has no url", "set url, url_env or url_file")
     if table["max_lag"] <= 0:
         raise BadConfig(f"{table.origin}: sinks.{name}.max_lag must be greater than 0")
-    if table["keys"] and not url.startswith(("redis+stream://", "rediss+stream://")):
-        raise BadConfig(f"{table.origin}: sinks.{name}.keys is for Redis alone", "set it to false")
+    for field in ("keys", "commands"):
+        if table[field] and not url.startswith(("redis+stream://", "rediss+stream://")):
+            raise BadConfig(f"{table.origin}: sinks.{name}.{field} is for Redis alone", "set it to false")
     return SinkSettings(
         name, url, kinds=table.kinds(triggers.kinds_of, "event, as in task.completed or task.*"),
         projects=tuple(table.texts("projects")), prefix=table["prefix"], max_lag=round(table["max_lag"] * 1e6),
-        short_names=table["short_names"], keys=table["keys"],
+        short_names=table["short_names"], keys=table["keys"], commands=table["commands"],
     )  # fmt: skip
 
 

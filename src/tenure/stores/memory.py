@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -23,7 +23,7 @@ from tenure.core.events import Event
 from tenure.core.filters import Contains, Prefix, Present, Where, matches, sums_of
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.stores.host_clock import reader_of
-from tenure.stores.port import EVENT_UNIQUE, HOST_CLOCK, UNIQUE, Change, Clock, Head, Unique
+from tenure.stores.port import EVENT_UNIQUE, HOST_CLOCK, SNAPSHOTS, UNIQUE, Change, Clock, Head, Unique
 from tenure.stores.sql.codec import JSON, columns_of
 
 R = TypeVar("R", bound=Row)
@@ -35,7 +35,7 @@ _PATIENCE = limits.MEMORY_WAIT
 class Memory:
     """Implements the port with dicts."""
 
-    features: frozenset[str] = frozenset({HOST_CLOCK})
+    features: frozenset[str] = frozenset({HOST_CLOCK, SNAPSHOTS})
     is_copy = False
 
     def __init__(
@@ -60,22 +60,28 @@ class Memory:
         self._pause = pause
 
     def begin(self, tenant: str, *, write: bool) -> MemoryTransaction:
-        if tenant != "local":
-            raise InvalidInput(f"tenant {tenant!r}: this store keeps only the tenant 'local'")
+        _refuse_others(tenant)
         return MemoryTransaction(self, write)
 
-    def mark(self) -> int:
-        return self.log[-1].sequence if self.log else 0
+    def mark(self, tenant: str) -> int:
+        _refuse_others(tenant)
+        return self.last
 
-    def wait(self, mark: int, timeout: float) -> bool:
+    def wait(self, marks: Mapping[str, int], timeout: float) -> frozenset[str]:
+        _refuse_others(*marks)
         until = self._monotonic() + timeout
         with self.written:
-            while self.mark() <= mark:
+            while not (changed := frozenset(tenant for tenant, mark in marks.items() if self.last > mark)):
                 left = until - self._monotonic()
                 if left <= 0:
-                    return False
+                    break
                 self._pause(self.written, left)
-        return True
+        return changed
+
+    @property
+    def last(self) -> int:
+        """The last event's sequence."""
+        return self.log[-1].sequence if self.log else 0
 
     def settled_here(self) -> None:
         pass
@@ -87,7 +93,37 @@ class Memory:
         return []
 
     def close(self) -> None:
-        pass
+        _leave(self)
+
+
+# --- stores with a name, shared by all who open them in this process ----------------------------------------
+
+_shared: dict[str, tuple[Memory, int]] = {}  # URL → the store, and how many have it open
+_sharing = threading.Lock()
+
+
+def shared(url: str, clock: Clock | None) -> Memory:
+    """The store of that name, created for the first opener, with its clock, and dropped with the last."""
+    with _sharing:
+        store, openers = _shared.get(url) or (Memory(url, clock=clock), 0)
+        _shared[url] = (store, openers + 1)
+    return store
+
+
+def is_open(url: str) -> bool:
+    """Whether somebody in this process has the store of that name open."""
+    return url in _shared
+
+
+def _leave(store: Memory) -> None:
+    with _sharing:
+        found, openers = _shared.get(store.url, (None, 0))
+        if found is not store:
+            return
+        if openers > 1:
+            _shared[store.url] = (store, openers - 1)
+        else:
+            del _shared[store.url]
 
 
 class MemoryTransaction:
@@ -219,7 +255,7 @@ class MemoryTransaction:
             except StoreError as error:
                 self._failed = error
                 raise
-            last = self._events[-1].sequence if self._events else self._store.mark()
+            last = self._events[-1].sequence if self._events else self._store.last
             self._events.append(replace(event, sequence=last + 1))
 
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
@@ -309,6 +345,12 @@ class MemoryTransaction:
         if value is not None:
             self._undo.append(lambda: self._store.taken.add(value))
             self._store.taken.discard(value)
+
+
+def _refuse_others(*tenants: str) -> None:
+    for tenant in tenants:
+        if tenant != "local":
+            raise InvalidInput(f"tenant {tenant!r}: this store keeps only the tenant 'local'")
 
 
 def _place(value: Any, row_id: str) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ touches. Decisions are made in core and run in the engine, inside `begin`. A sto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -28,6 +28,7 @@ WAKE_UPS = "wake_ups"  # `wait` returns early when another process commits
 BACKUP = "backup"  # `backup` copies it while it is used
 WRITERS = "writers"  # write transactions run at the same time, at least in different projects
 TENANTS = "tenants"  # more than the tenant `local`
+SNAPSHOTS = "snapshots"  # a read transaction sees one moment; elsewhere a torn read raises Conflict: see `begin`
 HOST_CLOCK = "host_clock"  # its time is the host's, or that of a given clock; `accept_clock` corrects it
 FAST_PATH = "fast_path"  # its transactions claim, renew and complete plain tasks in one statement: see `fast_path`
 
@@ -191,16 +192,21 @@ class Store(Protocol):
     def begin(self, tenant: str, *, write: bool) -> AbstractContextManager[Transaction]:
         """A transaction that commits at the end of the block, and rolls back where the block raises.
 
-        A write transaction sees no changes of others after it began. Raises StoreUnavailable where it cannot begin, and
+        A write transaction sees no changes of others after it began. A read transaction sees one moment: without the
+        feature SNAPSHOTS a query, or the end of the block, may raise Conflict instead, and the caller reads again.
+        Raises StoreUnavailable where it cannot begin, and
         OutcomeUnknown where the commit may or may not have happened. After a jump of the clock `now` is the time
         without the jump, and every write raises ClockJump unless `accept_clock` was called first.
         """
 
-    def mark(self) -> int:
-        """The last event's sequence, for `wait`."""
+    def mark(self, tenant: str) -> int:
+        """The sequence of the tenant's last event, for `wait`."""
 
-    def wait(self, mark: int, timeout: float) -> bool:
-        """Return True as soon as an event beyond `mark` is committed, False after `timeout` seconds."""
+    def wait(self, marks: Mapping[str, int], timeout: float) -> frozenset[str]:
+        """The tenants that changed, as soon as one of them commits an event beyond its mark; none after `timeout`.
+
+        `marks` has a mark for each tenant of interest. A write of any other tenant neither ends the wait nor is read.
+        """
 
     def settled_here(self) -> None:
         """Record that the store belongs here; the engine calls it once a copy has its new epoch."""

@@ -11,6 +11,9 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -25,10 +28,12 @@ from tenure.core.ids import Receipt, parse_receipt
 from tenure.core.outcomes import Outcome
 from tenure.core.records import KINDS, Claim, Result, Row, Task
 from tenure.engine import Answer, Context, Engine
+from tenure.engine.runtime.effects import Report, settle_due
 from tenure.engine.runtime.rows import task_named
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.sealing.cipher import Cipher
 from tenure.sealing.master_key import KeySource
-from tenure.stores.port import Change, Store
+from tenure.stores.port import Change, Store, Transaction
 from tenure.testing.clock import FakeClock
 
 PROJECT = "p"
@@ -143,8 +148,7 @@ class Scene:
         return self.clock.now
 
     def task(self, name: str, project: str = PROJECT) -> Task:
-        with self.engine.reading((project,)) as work:
-            return task_named(work, project, name)
+        return self.engine.read_settled((project,), lambda work: task_named(work, project, name))
 
     def state(self, name: str) -> str:
         return self.task(name).state
@@ -163,16 +167,14 @@ class Scene:
         return self.rows(Result, task=self.task(name).id)
 
     def row(self, kind: type[Any], id: str, project: str = PROJECT) -> Any:
-        with self.engine.reading((project,)) as work:
-            return work.get(kind, project, id)
+        return self.engine.read_settled((project,), lambda work: work.get(kind, project, id))
 
     def rows(self, kind: type[Any], *, order: str = "id", **where: Any) -> list[Any]:
-        with self.engine.reading((PROJECT,)) as work:
-            return work.find(kind, {"project": PROJECT, **where}, order=order)
+        wanted = {"project": PROJECT, **where}
+        return self.engine.read_settled((PROJECT,), lambda work: work.find(kind, wanted, order=order))
 
     def events(self, **where: Any) -> list[Event]:
-        with self.store.begin("local", write=False) as tx:
-            return tx.events(where, limit=1_000_000)
+        return self.engine.read(lambda tx: tx.events(where, limit=1_000_000))
 
     def log(self, name: str) -> list[str]:
         """The kinds of a task's events, oldest first."""
@@ -180,10 +182,12 @@ class Scene:
 
     def tables(self) -> dict[str, list[Row]]:
         """Everything that is stored, and the log: two dumps are equal when nothing has changed."""
-        with self.store.begin("local", write=False) as tx:
+
+        def ask(tx: Transaction) -> dict[str, list[Any]]:
             dump: dict[str, list[Any]] = {kind.table: tx.find(row, {}) for row, kind in KINDS.items()}
-            dump["event"] = tx.events({}, limit=1_000_000)
-        return dump
+            return dump | {"event": tx.events({}, limit=1_000_000)}
+
+        return self.engine.read(ask)
 
     # --- for tests that forge and damage ---
 
@@ -194,13 +198,11 @@ class Scene:
 
     def stored_rows(self, kind: type[Any]) -> list[Any]:
         """All rows of a kind as they lie in the store; what is archived is not among them."""
-        with self.store.begin("local", write=False) as tx:
-            return tx.find(kind, {})
+        return self.engine.read(lambda tx: tx.find(kind, {}))
 
     def stored(self, kind: type[Any], id: str) -> Any:
         """A row as it lies in the store, not settled."""
-        with self.store.begin("local", write=False) as tx:
-            (row,) = tx.load(kind, ((PROJECT, id),))
+        (row,) = self.engine.read(lambda tx: tx.load(kind, ((PROJECT, id),)))
         return row
 
     def secrets(self) -> list[str]:
@@ -211,9 +213,9 @@ class Scene:
                 receipt = Receipt("x", row.generation, row.epoch, row.nonce)
                 base64 = b64encode(row.nonce).decode()  # as JSON spells bytes
                 found |= {row.nonce.hex(), base64, str(receipt).rpartition(":")[2]}
-        with self.store.begin("local", write=False) as tx:
-            digests = [digest for key in tx.find(records.ApiKey, {}) for digest in (key.digest, key.previous) if digest]
-            digests += [key for row in tx.find(records.Trigger, {}) for key in (row.secret, row.previous) if key]
+        keys, triggers = (self.engine.read(partial(_all, kind=kind)) for kind in (records.ApiKey, records.Trigger))
+        digests = [digest for key in keys for digest in (key.digest, key.previous) if digest]
+        digests += [key for row in triggers for key in (row.secret, row.previous) if key]
         found |= {spelling for d in digests for spelling in (d.hex(), b64encode(d).decode())}
         return sorted(found)
 
@@ -249,3 +251,16 @@ def _without_chance(value: Any) -> Any:
 
 
 __all__ = ["AGENT", "MEMBER", "OWNER", "PROJECT", "Dice", "Scene", "claim_id", "code_of", "comparable", "forged"]
+
+
+def _all(tx: Transaction, kind: type[Any]) -> list[Any]:
+    return tx.find(kind, {})
+
+
+@contextmanager
+def reading(engine: Engine, projects: Sequence[str] = ()) -> Iterator[UnitOfWork]:
+    """For tests that read on a store with snapshots, where no read is repeated."""
+    with engine.store.begin(engine.tenant, write=False) as tx:
+        work = UnitOfWork(tx, engine.random, engine.context)
+        settle_due(work, projects, Report())
+        yield work

@@ -14,6 +14,7 @@ from tenure.core.errors import NotAllowed, NotSignedIn, RateLimited
 from tenure.core.records import ApiKey, WebSession
 from tenure.server.auth import request_source
 from tenure.server.auth.authenticator import Authenticator
+from tenure.testing.factories import reading
 from tests.server.auth.conftest import Door, scope
 
 PAGE: dict[str, Any] = {
@@ -93,7 +94,7 @@ def test_reading_the_store_gives_nobody_a_session(door: Door) -> None:
     """What a cookie of an earlier version was signed with, and what the rows keep, opens nothing."""
     key = door.key("owner", role="owner")
     sign_in(door, key)
-    with door.engine.reading() as work:
+    with reading(door.engine) as work:
         (row,) = work.find(WebSession, {})
         stored = work.get(ApiKey, "", row.key)
     assert stored is not None
@@ -109,7 +110,7 @@ def test_a_session_is_random_and_lasts_twelve_hours_at_most(door: Door) -> None:
     key = door.key()
     cookies_ = {sign_in(door, key) for _ in range(3)}
     assert len(cookies_) == 3
-    with door.engine.reading() as work:
+    with reading(door.engine) as work:
         rows = work.find(WebSession, {})
     assert {row.expires_at - row.created_at for row in rows} == {12 * 3600 * 1_000_000}
     assert not {cookie.partition("=")[2] for cookie in cookies_} & {row.id for row in rows}
@@ -126,7 +127,7 @@ def test_a_key_has_a_bounded_number_of_sessions_and_old_ones_are_cleared(door: D
         door.admit(cookie=first, **PAGE)
     door.pass_time(request_source.COOKIE_SECONDS)
     sign_in(door, key)
-    with door.engine.reading() as work:
+    with reading(door.engine) as work:
         assert len(work.find(WebSession, {})) == 1
 
 

@@ -36,7 +36,7 @@ class Counted(Told):
         super().__init__(Metrics())
         self.scene = scene
         self.event_counter = EventCounter(scene.engine, self.metrics, instance)
-        self.position = scene.store.mark()
+        self.position = scene.store.mark("local")
         self.event_counter.start()
 
     def hear(self) -> None:

@@ -15,6 +15,7 @@ from tenure.core.records import Session, Task
 
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
+    from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 MOST_SESSIONS = limits.DOCTOR_SESSIONS
 
@@ -51,14 +52,18 @@ def receipts(patient: Patient) -> Iterator[Finding]:
     project = patient.run.project
     environ = patient.run.environ
     names = sessions_with_receipts(patient.home, environ)[:MOST_SESSIONS]
-    over = []
-    with client.engine.reading((project,)) as rows:
+
+    def ask(rows: UnitOfWork) -> list[str]:
+        over = []
         for session in rows.get_many(Session, project, names).values():
             held = rows.find(Task, {"project": project, "session": session.id})
             holds = sum(task.state in lifecycle.HELD for task in held)
             kept = list(Receipts(patient.home, project, session.id, environ=environ).all())
             if kept and team.is_over(session, holds, rows.now):
                 over.append(session.id)
+        return over
+
+    over = client.engine.read_settled((project,), ask)
     if over:
         yield note(
             "receipts",

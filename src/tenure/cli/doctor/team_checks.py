@@ -24,6 +24,7 @@ from tenure.engine.verbs.reserve import living
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
     from tenure.client import Client
+    from tenure.stores.port import Transaction
 
 PROMPT = 10 * SECOND  # within which an event for a lease that ran out is expected
 MOST_READ = limits.DOCTOR_ROWS
@@ -39,18 +40,16 @@ def work(patient: Patient) -> Iterator[Finding]:
         yield from _remote_work(client)
         return
     project = patient.run.project
-    with client.store.begin(client.engine.tenant, write=False) as tx:
+
+    def ask(tx: Transaction) -> list[Finding]:
         late = [row for row in tx.due(project, tx.now - PROMPT, MOST_READ) if row.state in lifecycle.HELD]
         report = Report()
         rows = UnitOfWork(tx, client.engine.random)
         settle_due(rows, (project,), report)
-        yield from _leases(late, rows.now)
-        yield from _unsettled(report)
-        yield from _agents(rows, project)
-        yield from _stops(rows, project)
-        yield from _stuck(rows, project)
-        yield from _sources(rows, project)
-        yield from _readers(rows, project)
+        found = [*_leases(late, rows.now), *_unsettled(report), *_agents(rows, project), *_stops(rows, project)]
+        return [*found, *_stuck(rows, project), *_sources(rows, project), *_readers(rows, project)]
+
+    yield from client.engine.read(ask)
     yield from _orphans(patient)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import ssl
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tenure.core.commands import ClaimNext, Command, Principal
     from tenure.core.outcomes import Outcome
     from tenure.core.queries import Query
-    from tenure.engine import Random
-    from tenure.stores.port import Clock, Store
+    from tenure.engine import Engine, Random
+    from tenure.stores.port import Clock
 
 SLICE = 0.2  # seconds that the waker waits at a time: new waiters are noticed then
 UNAVAILABLE = 1.0  # seconds between tries while the store is unavailable
@@ -43,7 +43,7 @@ class AsyncLocalTransport:
 
         self._local = LocalTransport(url, random=random, create=create, gather=True, clock=clock, artifacts=artifacts)
         self.url = self._local.url
-        self._waker = Waker(self._local.store)
+        self._waker = Waker(self._local.engine)
         self._poll = POLL_WITH_WAKE_UPS if WAKE_UPS in self._local.store.features else POLL_WITHOUT
         self._shortest = SHORTEST
 
@@ -82,9 +82,17 @@ class AsyncLocalTransport:
         return AsyncDownload(got.view, in_threads(iter(got)))
 
     async def mark(self, project: str, principal: Principal) -> int:
-        return await asyncio.to_thread(self._local.store.mark)
+        return await asyncio.to_thread(self._local.engine.mark)
 
-    async def wait(self, mark: int, seconds: float, project: str, principal: Principal) -> bool:
+    async def wait(
+        self,
+        mark: int,
+        seconds: float,
+        project: str,
+        principal: Principal,
+        is_wanted: IsWanted = None,
+        tasks: Collection[str] = (),
+    ) -> bool:
         return await self._waker.wait(mark, seconds)
 
     async def now(self, project: str, principal: Principal) -> int:
@@ -98,8 +106,8 @@ class AsyncLocalTransport:
 class Waker:
     """Wakes coroutines when the log grows: one thread waits for the store for all of them, and ends with the last."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._waiting: dict[asyncio.Future[None], tuple[asyncio.AbstractEventLoop, int]] = {}
         self._lock = threading.Lock()
         self._is_closed = threading.Event()
@@ -112,7 +120,7 @@ class Waker:
         self._add(future, loop, mark)
         try:
             # Events from before the thread knew this waiter count too.
-            if await asyncio.to_thread(self._store.mark) > mark:
+            if await asyncio.to_thread(self._engine.mark) > mark:
                 return True
             await asyncio.wait_for(future, seconds)
         except TimeoutError:
@@ -143,8 +151,8 @@ class Waker:
                     self._thread = None
                     return
             try:
-                if self._store.wait(min(marks), SLICE):
-                    self._wake(self._store.mark())
+                if self._engine.wait(min(marks), SLICE):
+                    self._wake(self._engine.mark())
             except StoreError:  # the next command raises it to its caller
                 self._is_closed.wait(UNAVAILABLE)
 

@@ -74,10 +74,13 @@ def sweep(engine: Engine, project: str) -> Moved:
     """Move and prune due tasks, from where the last sweep stopped, until a page has nothing to move."""
     moved = Moved()
     reached = _reached.setdefault(engine, {})
-    with engine.reading((project,)) as work:
+
+    def ask(work: UnitOfWork) -> tuple[list[str], bool]:
         until = _until(work, project)
         waiting = [state for state in lifecycle.FINISHED if _candidates(work, project, state, until, "")[0]]
-        has_old = bool(_old(work, project, None, 1))
+        return waiting, bool(_old(work, project, None, 1))
+
+    waiting, has_old = engine.read_settled((project,), ask)
     for state in waiting:
         while True:
             page, last = _move_page(engine, project, state, reached.get((project, state), ""))
@@ -103,9 +106,10 @@ def move_all(engine: Engine, project: str, *, older: int | None = None) -> Moved
 
 def could_move(engine: Engine, project: str, *, older: int | None = None) -> Moved:
     """What `move_all` would move now, and what readers hold back; nothing is written."""
-    going: set[str] = set()
-    held_back: set[str] = set()
-    with engine.reading((project,)) as work:
+
+    def ask(work: UnitOfWork) -> tuple[set[str], set[str]]:
+        going: set[str] = set()
+        held_back: set[str] = set()
         until = _until(work, project, older)
         for state in lifecycle.FINISHED:
             place = ""
@@ -117,6 +121,9 @@ def could_move(engine: Engine, project: str, *, older: int | None = None) -> Mov
                 held_back |= {task.id for lineage in free for task in lineage} - going
                 if not place:
                     break
+        return going, held_back
+
+    going, held_back = engine.read_settled((project,), ask)
     moved = Moved()
     moved.tasks, moved.held_back = len(going), len(held_back - going)
     return moved

@@ -116,7 +116,8 @@ def ready(engine: Engine, project: str, receipt: str, name: str, principal: Prin
     checked_name(name)
     roles.check_kind(principal, commands.PutArtifact)
     roles.check_scope(principal, project)
-    with engine.reading((project,)) as work:
+
+    def ask(work: UnitOfWork) -> Ready | Outcome:
         work.begin_command(principal, None)
         try:
             hold = judged(work, project, receipt)
@@ -129,6 +130,8 @@ def ready(engine: Engine, project: str, receipt: str, name: str, principal: Prin
         ):
             return hold.refusal
         return Ready(rules.largest(hold.project), work.now)
+
+    return engine.read_settled((project,), ask)
 
 
 def _was_put(work: UnitOfWork, hold: Hold, name: str) -> bool:
@@ -154,12 +157,15 @@ def found(
     """One artifact of a task: the latest with that name, or that of a generation."""
     roles.check_query(principal, queries.Artifacts(project=project, task=task))
     name = checked_name(name)
-    with engine.reading((project,)) as work:
+
+    def ask(work: UnitOfWork) -> list[ArtifactView]:
         work.begin_command(principal, None)
         project_of(work, project)
-        for entry in artifacts(work, project, task, generation=generation):
-            if entry["name"] == name:
-                return entry
+        return artifacts(work, project, task, generation=generation)
+
+    for entry in engine.read_settled((project,), ask):
+        if entry["name"] == name:
+            return entry
     of = "" if generation is None else f" of generation {generation}"
     raise NotFound(f"{task}: no artifact {name!r}{of}", "`artifact list` shows what there is")
 

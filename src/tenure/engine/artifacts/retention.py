@@ -27,8 +27,7 @@ def is_due(engine: Engine, project: str) -> bool:
     """Whether there is anything to delete or to forget."""
     if engine.context.artifacts is None:
         return False
-    with engine.reading() as work:
-        return bool(_page(work, project))
+    return engine.read_settled((), lambda work: bool(_page(work, project)))
 
 
 def drop(engine: Engine, project: str) -> Report:
@@ -42,9 +41,8 @@ def drop(engine: Engine, project: str) -> Report:
     place = engine.context.artifacts(project)
     gone = []
     for digest in going:
-        with engine.store.begin(engine.tenant, write=False) as tx:
-            if tx.now - began > rules.GOING // 2:
-                break
+        if engine.read(lambda tx: tx.now) - began > rules.GOING // 2:
+            break
         try:
             place.delete(digest)
             gone.append(digest)

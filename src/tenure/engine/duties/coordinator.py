@@ -149,7 +149,7 @@ class Coordinator:
             self._ended.wait(seconds)
             return False
         try:
-            return self.engine.store.wait(self._mark, seconds)
+            return self.engine.wait(self._mark, seconds)
         except StoreError:
             return True  # the next cycle reports the error
 
@@ -165,7 +165,7 @@ class Coordinator:
 
     def _step(self) -> float:
         try:
-            self._mark = self.engine.store.mark()  # before the query: any later write wakes us
+            self._mark = self.engine.mark()  # before the query: any later write wakes us
             seen = election.read_due(self.engine, round(self._looks * 1e6), self._duties)
             self._now = seen.now
             self._check_lead(seen)

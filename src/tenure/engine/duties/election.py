@@ -56,8 +56,7 @@ class Duty(NamedTuple):
 
 
 def _due(engine: Engine, now: int) -> Sequence[str]:
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        page = tx.due(None, now, PAGE)
+    page = engine.read(lambda tx: tx.due(None, now, PAGE))
     if len(page) == PAGE:  # it may be full of rows that no rule can settle, with others after them
         return sweep.projects(engine)
     return sorted({task.project for task in page})
@@ -98,11 +97,14 @@ class DueView(NamedTuple):
 
 def read_due(engine: Engine, ahead: int, duties: Mapping[str, Duty] = DUTIES) -> DueView:
     """Who leads, and what falls due within `ahead` microseconds, anywhere."""
-    with engine.store.begin(engine.tenant, write=False) as tx:
+
+    def ask(tx: Transaction) -> DueView:
         found = tx.load(Leader, ((STORE, COORDINATOR),))
         prompt = {name: duty.due(tx, tx.now + ahead) for name, duty in duties.items() if duty.due is not None}
         due = {name: at for name, at in prompt.items() if at is not None}
         return DueView(tx.now, found[0] if found else None, due)
+
+    return engine.read(ask)
 
 
 def tick_of(name: str, duty: Duty, seen: DueView) -> int:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from tenure.core import queries as q
 from tenure.core import team
 from tenure.core.filters import Present, Range
-from tenure.core.records import Agent, Project, Request, Reservation, Session, Task, replace
+from tenure.core.records import Agent, Leader, Project, Request, Reservation, Session, Task, replace
 from tenure.engine.archive import mover
 from tenure.engine.artifacts import retention
 from tenure.engine.runtime.decision import KEPT
 from tenure.engine.runtime.effects import PAGE, Report, end_agent, settle_due
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
+from tenure.engine.verbs.lead import PROJECT_LEADER, announced
 from tenure.engine.verbs.reserve import release_reservations
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def settle(engine: Engine, project: str) -> Report:
 
 
 def tidy(engine: Engine, project: str) -> Report:
-    """Stale agents, idle sessions, expired reservations and requests."""
+    """The end of a leader, stale agents, idle sessions, expired reservations and requests."""
 
     def decide(work: UnitOfWork) -> Report:
         report = Report()
@@ -65,10 +66,13 @@ def tidy(engine: Engine, project: str) -> Report:
 
 def is_untidy(engine: Engine, project: str) -> bool:
     """Whether `tidy` would change anything: the same, on rows that are never saved."""
-    with engine.reading((project,)) as work:
+
+    def ask(work: UnitOfWork) -> bool:
         before = work.bookmark()
         _tidy(work, project)
         return work.bookmark() != before
+
+    return engine.read_settled((project,), ask)
 
 
 def archive(engine: Engine, project: str) -> Report:
@@ -88,11 +92,13 @@ def visible_projects(work: UnitOfWork, project: str) -> list[str]:
 
 
 def projects(engine: Engine) -> list[str]:
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        return [p.id for p in tx.find(Project, {})]
+    return [p.id for p in engine.read(lambda tx: tx.find(Project, {}))]
 
 
 def _tidy(work: UnitOfWork, project: str) -> None:
+    leader = work.get(Leader, project, PROJECT_LEADER)
+    if leader is not None:
+        announced(work, leader)
     ending = {"project": project, "terminated_at": Present(), "left_at": Present(False)}
     for agent in work.find(Agent, ending, limit=PAGE):
         end_agent(work, agent)

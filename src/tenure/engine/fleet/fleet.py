@@ -105,15 +105,16 @@ class Fleet(LeaderThread):
 
     def _look(self) -> tuple[int, dict[str, bool]]:
         """The projects where something is to be done; True: a task may wait for a free place. Writes nothing."""
-        with self.engine.store.begin(self.engine.tenant, write=False) as tx:
-            rows, spawns = tx.find(Pool, {}), tx.find(Spawn, {"state": pools.OPEN})
-            now = tx.now
+        rows, spawns, now = self.engine.read(
+            lambda tx: (tx.find(Pool, {}), tx.find(Spawn, {"state": pools.OPEN}), tx.now)
+        )
         self._poll(spawns, now)
         projects = sorted({row.project for row in (*rows, *spawns)})
-        due: dict[str, bool] = {}
         if not projects:
-            return now, due
-        with self.engine.reading(projects) as work:
+            return now, {}
+
+        def ask(work: UnitOfWork) -> dict[str, bool]:
+            due: dict[str, bool] = {}
             for project in projects:
                 of_project = [row for row in rows if row.project == project]
                 if any(self._may_start(work, pool, spawns) for pool in of_project):
@@ -122,7 +123,9 @@ class Fleet(LeaderThread):
                     self._note(ending for ending in keep(work, project, self._reports) if ending.graceful)
                     if any(key[1] == project for key in work.changed(Spawn)):
                         due[project] = False
-        return now, due
+            return due
+
+        return now, self.engine.read_settled(projects, ask)
 
     def _may_start(self, work: UnitOfWork, pool: Pool, spawns: Sequence[Spawn]) -> bool:
         """Whether a search may find something; one that found nothing is not repeated at once."""

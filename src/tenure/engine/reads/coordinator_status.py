@@ -6,7 +6,7 @@ The leader's row has all of it, so every server gives the same answer, leading o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.core import lifecycle, limits, team
@@ -44,12 +44,14 @@ def status(engine: Engine, here: Coordinator | None = None, only: Collection[str
 
     `here` is this process's own coordinator.
     """
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        found = tx.load(Leader, ((STORE, COORDINATOR),))
-        now = tx.now
+
+    def ask(tx: Transaction) -> tuple[list[Leader], int, Mapping[str, Any]]:
         projects = [project.id for project in tx.find(Project, {}) if not only or project.id in only]
-        counts = _counts(tx, projects)
-        overdue = sum(task.project in projects for task in tx.due(None, now, PAGE))
+        overdue = sum(task.project in projects for task in tx.due(None, tx.now, PAGE))
+        counted = {"projects": projects, **_counts(tx, projects), "overdue_tasks": overdue}
+        return tx.load(Leader, ((STORE, COORDINATOR),)), tx.now, counted
+
+    found, now, counted = engine.read(ask)
     leader = found[0] if found and found[0].until > now else None
     cycles = leader.cycles if leader else Cycles()
     if here is not None and leader is not None and here.instance == leader.holder:
@@ -65,9 +67,7 @@ def status(engine: Engine, here: Coordinator | None = None, only: Collection[str
         "cycles": cycles.count,
         "last_cycle_at": cycles.last_at,
         "last_error": {"message": cycles.error, "at": cycles.error_at} if cycles.error else None,
-        "projects": projects,
-        **counts,
-        "overdue_tasks": overdue,
+        **counted,
         "here": {"instance": here.instance, "leads": here.term is not None} if here else None,
         "now": now,
     }
@@ -75,8 +75,7 @@ def status(engine: Engine, here: Coordinator | None = None, only: Collection[str
 
 def spawners(engine: Engine) -> list[SpawnerHealth]:
     """Each spawner that pools use, by name: failing where a pool's last process claimed nothing."""
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        pools = tx.find(Pool, {})
+    pools = engine.read(lambda tx: tx.find(Pool, {}))
     named: dict[str, list[Pool]] = {}
     for pool in pools:
         named.setdefault(pool.spawner, []).append(pool)
@@ -118,8 +117,8 @@ def logs(
     where: dict[str, Any] = {"kind": KINDS, "level": levels}
     if since is not None:
         where["time"] = Range(since, None)
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        told: list[dict[str, Any]] = [dict(event_view(event)) for event in tx.events(where, limit=limit, last=True)]
+    last = engine.read(lambda tx: tx.events(where, limit=limit, last=True))
+    told: list[dict[str, Any]] = [dict(event_view(event)) for event in last]
     told += [
         {"time": note.time, "kind": NOTE, "level": note.level, "message": note.message}
         for note in list(notes)

@@ -17,7 +17,7 @@ from tenure.engine.runtime.unit_of_work import Deferred
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
-    from tenure.engine.runtime.unit_of_work import Reads
+    from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 _WITHOUT_PROJECT = frozenset({q.Projects, q.Gauges, q.Keys, q.Relays})
 
@@ -27,12 +27,15 @@ def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> An
     roles.check_query(principal, query)
     function, required, optional = _reading(type(query))
     follows = isinstance(query, q.Log) and not query.last
-    with engine.reading((query.project,) if query.project else (), follows=follows) as work:
+
+    def ask(work: UnitOfWork) -> Any:
         work.begin_command(principal, None)  # the answer may depend on the caller
         if type(query) not in _WITHOUT_PROJECT:
             project_of(work, query.project)
         arguments = [getattr(query, name) for name in required]
-        answer = function(work, query.project, *arguments, **{name: getattr(query, name) for name in optional})
+        return function(work, query.project, *arguments, **{name: getattr(query, name) for name in optional})
+
+    answer = engine.read_settled((query.project,) if query.project else (), ask, follows=follows)
     return answer.tell() if isinstance(answer, Deferred) else answer
 
 
@@ -49,6 +52,8 @@ def reads_of(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
             from tenure.engine.duties.sweep import READS
         case "tasks":
             from tenure.engine.reads.tasks import READS
+        case "project_view":
+            from tenure.engine.reads.project_view import READS
         case "overview":
             from tenure.engine.reads.overview import READS
         case "gauges":

@@ -15,6 +15,7 @@ from tenure.sinks.port import Message
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
+    from tenure.stores.port import Transaction
 
 SECOND = 1_000_000
 READY_FOR = 60 * SECOND  # before a task is announced again
@@ -39,9 +40,10 @@ class Announcer:
 
     def sweep(self, engine: Engine, row: Sink, *, everything: bool = False) -> list[Message]:
         """The commands to send again. `everything`: also of tasks that have just become ready."""
-        found: list[Message] = []
-        kept: dict[str, _Announced] = {}
-        with engine.store.begin(engine.tenant, write=False) as tx:
+
+        def ask(tx: Transaction) -> tuple[list[Message], dict[str, _Announced]]:
+            found: list[Message] = []
+            kept: dict[str, _Announced] = {}
             for project in tx.find(Project, {}):
                 if not row.reads(project.id):
                     continue
@@ -55,7 +57,9 @@ class Announcer:
                     facts = Facts(engine.tenant, target=brief.constraints.get("agent_type") if brief else None)
                     found.append(execute(facts, task, task.version, LEASE_EXPIRED, now=tx.now))
                     kept[task.id] = self._again(task, tx.now)
-        self._announced = kept
+            return found, kept
+
+        found, self._announced = engine.read(ask)
         return found
 
     def _is_due(self, task: Task, now: int, kept: dict[str, _Announced], *, everything: bool) -> bool:

@@ -19,9 +19,8 @@ STORE = ""
 
 def stores_behind(engine: Engine, now: int) -> Sequence[str]:
     """The store, where a sink is further behind than it may be."""
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        rows = tx.find(Sink, {"project": STORE})
-        return [STORE] if any(_is_behind(tx, row, now) for row in rows) else []
+    is_behind = engine.read(lambda tx: any(_is_behind(tx, row, now) for row in tx.find(Sink, {"project": STORE})))
+    return [STORE] if is_behind else []
 
 
 def cut_off(engine: Engine, project: str) -> Report:

@@ -47,7 +47,7 @@ class LeaderThread:
                 continue
             self._ended.wait(GATHERED)
             try:
-                self.engine.store.wait(self._mark, pause)
+                self.engine.wait(self._mark, pause)
             except StoreError:
                 self._ended.wait(pause)
         if not self._troubles:
@@ -61,7 +61,7 @@ class LeaderThread:
             if led is None:
                 self.idle()
                 return PAUSE
-            self._mark = self.engine.store.mark()  # before the read: any later write wakes us
+            self._mark = self.engine.mark()  # before the read: any later write wakes us
             more = self.work(led)
             self._troubles = 0
             return 0.0 if more else PAUSE

@@ -19,6 +19,7 @@ from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.reader import Reader
 from tenure.engine.runtime.engine import Engine
 from tenure.sinks.port import SinkUnavailable
+from tenure.stores.port import Transaction
 
 NAME = "notices"
 STALE_EVERY = 30.0  # seconds between two looks at the agents
@@ -132,18 +133,15 @@ class NoticeReader(Reader):
             return ()
         self._stale_at = self._monotonic() + STALE_EVERY
         found = []
-        with self.engine.store.begin(self.engine.tenant, write=False) as tx:
-            for project in tx.find(Project, {}):
-                there = tx.find(Agent, {"project": project.id, "left_at": Present(False)})
-                living = [agent for agent in there if team.is_expected(agent)]
-                stale = sum(team.is_stale(agent, now) for agent in living)
-                known = project.id in self._stale
-                notice = notices.agents_stale(stale, len(living), known, now, project.id)
-                if notice is not None:
-                    found.append(notice)
-                    self._stale.add(project.id)
-                elif known and stale * 2 <= len(living):
-                    self._stale.discard(project.id)
+        for project, living in self.engine.read(_living).items():
+            stale = sum(team.is_stale(agent, now) for agent in living)
+            known = project in self._stale
+            notice = notices.agents_stale(stale, len(living), known, now, project)
+            if notice is not None:
+                found.append(notice)
+                self._stale.add(project)
+            elif known and stale * 2 <= len(living):
+                self._stale.discard(project)
         return found
 
     def _answered(self, now: int, *, is_leading: bool) -> None:
@@ -154,8 +152,7 @@ class NoticeReader(Reader):
         """Only the process that led when the store became unavailable sends this notice."""
         if not self._led:
             return
-        with self.engine.store.begin(self.engine.tenant, write=False) as tx:
-            self._answered(tx.now, is_leading=False)
+        self._answered(self.engine.read(lambda tx: tx.now), is_leading=False)
 
     def failed(self, error: Exception) -> None:
         if isinstance(error, StoreError):
@@ -177,3 +174,9 @@ class NoticeReader(Reader):
                 if not target.kinds or notice.kind in target.kinds:
                     target.channel.send(summary)
                     self._away_sent = True
+
+
+def _living(tx: Transaction) -> dict[str, list[Agent]]:
+    """The agents of each project that have not left and should give signs of life."""
+    found = {project.id: {"project": project.id, "left_at": Present(False)} for project in tx.find(Project, {})}
+    return {name: [a for a in tx.find(Agent, where) if team.is_expected(a)] for name, where in found.items()}

@@ -28,19 +28,21 @@ class Page(NamedTuple):
 
 def read_page(engine: Engine, name: str, kinds: frozenset[str], limit: int, *, after: int = 0) -> Page | None:
     """The next events after the sink's place, or `after`; None where the sink has no row. No kinds: all of them."""
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        tx.lock("log", ())
+
+    def ask(tx: Transaction) -> Page | None:
         rows = tx.load(Sink, (("", name),))
         if not rows:
             return None
         (row,) = rows
-        after = max(after, row.sequence)
-        events = tx.events({}, after=after, limit=limit)
+        start = max(after, row.sequence)
+        events = tx.events({}, after=start, limit=limit)
         ours = [
             e for e in events if row.reads(e.project) and (not kinds or e.kind in kinds) and not _is_own_gap(e, name)
         ]
-        end = events[-1].sequence if events else after
+        end = events[-1].sequence if events else start
         return Page(row, tx.now, facts_of(tx, engine.tenant, ours), end, len(events) == limit)
+
+    return engine.read(ask, follows=True)
 
 
 def _is_own_gap(event: Event, name: str) -> bool:

@@ -170,8 +170,7 @@ class Relay(LeaderThread):
             return end, work.events[-1]
 
         end, event = led.transact((), decide)
-        with self.engine.store.begin(self.engine.tenant, write=False) as tx:
-            ((event, facts),) = facts_of(tx, self.engine.tenant, [event])
+        ((event, facts),) = self.engine.read(lambda tx: facts_of(tx, self.engine.tenant, [event]))
         if sink.send(messages_of(event, facts), limits.RELAY_SEND):
             self._move(led, page.row, end, 1)
 

@@ -59,7 +59,7 @@ def snapshot(engine: Engine) -> Snapshot:
     """The state of the tenant, read in one transaction."""
     from tenure.sinks.redis_keys import Snapshot
 
-    with engine.store.begin(engine.tenant, write=False) as tx:
+    def ask(tx: Transaction) -> Snapshot:
         projects = [project.id for project in tx.find(Project, {})]
         active = {task.id: task for project in projects for task in _held(tx, project)}
         ready = [head for project in projects for lane in tx.lanes(project, READY).values() for head in lane]
@@ -74,6 +74,8 @@ def snapshot(engine: Engine) -> Snapshot:
             usage=_usage(tx, projects),
             usage_of_tasks=_usage_of_tasks(tx, active.values()),
         )
+
+    return engine.read(ask)
 
 
 def _held(tx: Transaction, project: str) -> list[Task]:

@@ -125,13 +125,13 @@ class WebhookRelay(LeaderThread):
             led.transact((one.webhook.project,), decide)
 
     def _place(self) -> int | None:
-        with self.engine.store.begin(self.engine.tenant, write=False) as tx:
-            rows = tx.load(Sink, ((STORE, READER),))
+        rows = self.engine.read(lambda tx: tx.load(Sink, ((STORE, READER),)))
         return rows[0].sequence if rows and rows[0].paused_at is None else None
 
     def _read(self, shared: int) -> tuple[list[_Work], int, bool]:
         """What each webhook has to do; how far the shared reading came; whether there is more to read."""
-        with self.engine.reading((), follows=True) as work:
+
+        def ask(work: UnitOfWork) -> tuple[list[_Work], int, bool]:
             rows = [row for project in work.find(Project, {}) for row in work.find(Webhook, {"project": project.id})]
             enabled = [row for row in rows if row.enabled and not self._is_reading(row)]
             pages = {place: work.tx.events({}, after=place, limit=PAGE) for place in {shared}}
@@ -147,6 +147,8 @@ class WebhookRelay(LeaderThread):
             idle = [row for row in enabled if not rule.is_reading(row, work.now)]
             works += [self._work(work, row, (), row.sequence or shared) for row in idle]
             return works, read, more or len(pages[shared]) == PAGE
+
+        return self.engine.read_settled((), ask, follows=True)
 
     def _work(self, work: UnitOfWork, row: Webhook, page: Sequence[Event], read: int) -> _Work:
         new = [one for event in page if event.project == row.project for one in self._made(work, row, event)]
@@ -188,8 +190,7 @@ class WebhookRelay(LeaderThread):
         )
 
     def _now(self) -> int:
-        with self.engine.store.begin(self.engine.tenant, write=False) as tx:
-            return tx.now
+        return self.engine.read(lambda tx: tx.now)
 
     # --- stored rows ---
 

@@ -17,6 +17,7 @@ from tenure.core.records import Delivery, Sink, Webhook, replace
 from tenure.engine.archive.log_readers import end_of_log
 from tenure.engine.relay.lag import STORE
 from tenure.engine.relay.page import facts_of
+from tenure.engine.runtime.context import Context
 from tenure.engine.runtime.decision import check_same
 from tenure.engine.runtime.seals import open_sealed, seal
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
@@ -39,7 +40,7 @@ def set_webhook(work: UnitOfWork, cmd: commands.SetWebhook) -> Outcome:
     name = check_source_name(cmd.webhook, "webhook")
     kinds = rule.check_kinds(cmd.kinds)
     where = trigger_rule.check_filter(cmd.where)
-    rule.check_url(cmd.url, allow_http=work.context.allow_http)
+    _check_target(cmd.url, work.context)
     before = work.get(Webhook, cmd.project, name)
     if before is None and work.tally(Webhook, {"project": cmd.project}, rule.MOST) >= rule.MOST:
         raise LimitReached(f"{cmd.project} has {rule.MOST} webhooks, the maximum", "remove one first")
@@ -55,6 +56,23 @@ def set_webhook(work: UnitOfWork, cmd: commands.SetWebhook) -> Outcome:
     wanted = replace(wanted, changed_at=work.now)
     _record(work, "webhook.set", wanted)
     return _done(work, "UPDATED" if before else "CREATED", wanted, secret=secret)
+
+
+def _check_target(url: str, context: Context) -> None:
+    """Refuse what the text of the URL says already; the addresses of a name are judged at each delivery."""
+    from tenure.sinks.addresses import is_allowed, literal, networks_of  # few commands need them, and they cost 5 ms
+
+    target = rule.check_url(url, allow_http=context.allow_http)
+    address = literal(target.host)
+    try:
+        networks = networks_of(context.networks)
+    except ValueError as error:
+        raise InvalidInput(f"webhooks.networks: {error}", "as in 10.0.0.0/8, 192.168.1.0/24") from None
+    if address is not None and not is_allowed(address, networks):
+        raise InvalidInput(
+            f"{target.shown} has the address {address}, which is not on the public internet",
+            "the setting webhooks.networks allows private networks",
+        )
 
 
 def _with_secret(

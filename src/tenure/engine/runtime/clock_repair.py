@@ -35,8 +35,7 @@ class Accepted(NamedTuple):
 
 
 def clock_state(engine: Engine) -> ClockState:
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        return ClockState(tx.now, tx.behind, tx.jump, HOST_CLOCK in engine.store.features)
+    return engine.read(lambda tx: ClockState(tx.now, tx.behind, tx.jump, HOST_CLOCK in engine.store.features))
 
 
 def accept_clock(engine: Engine) -> Accepted:

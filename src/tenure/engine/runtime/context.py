@@ -52,7 +52,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     `artifacts` gives a project its artifact store; None: none is configured. Without `fast_path` plain tasks take the
     slow path too, even where the store has a fast one. `optimism` decides when the fast path is tried first; by default
     each engine learns this for itself. `sealer` seals secrets; None: this process has no master key. `allow_http`:
-    webhooks may have URLs without TLS.
+    webhooks may have URLs without TLS. `networks`: private ones that webhooks may be sent to, as in 10.0.0.0/8.
+    `elects`: the first agent of a project that joins or claims leads it, unless the project says otherwise.
     """
 
     tenant: str = "local"
@@ -61,8 +62,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     tables: UserTables = SHIPPED_TABLES
     sealer: Sealer | None = None
     allow_http: bool = False
+    networks: tuple[str, ...] = ()
     fast_path: bool = True
     optimism: Optimism | None = None
+    elects: bool = False
 
 
 DEFAULT = Context()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -18,7 +17,7 @@ from tenure.engine.runtime.context import DEFAULT, NO_RANDOM, Context, Random
 from tenure.engine.runtime.decision import decided, is_known
 from tenure.engine.runtime.effects import PAGE, Report, settle_due, settle_overdue
 from tenure.engine.runtime.unit_of_work import Answer, Deferred, NeedsMoreLocks, Reply, RunAgain, UnitOfWork
-from tenure.stores.port import FAST_PATH, Store, Transaction
+from tenure.stores.port import FAST_PATH, SNAPSHOTS, Store, Transaction
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.clock_repair import Accepted
@@ -214,10 +213,13 @@ class Engine:
 
     def _previewed(self, batch: Sequence[CheckedCommand]) -> list[Reply]:
         known: dict[str, Finding] = {}
+
+        def decide(work: UnitOfWork) -> list[Reply]:
+            work.evidence = known
+            return self._decide(work, batch)
+
         for _ in range(ROUNDS):
-            with self.reading(sorted({a.item.command.project for a in batch})) as work:
-                work.evidence = known
-                replies = self._decide(work, batch)
+            replies = self.read_settled(sorted({a.item.command.project for a in batch}), decide)
             try:
                 _raise_needs(replies)
                 return replies
@@ -292,6 +294,14 @@ class Engine:
         """Runs first in a write transaction, before settling; a leader proves its term here: see `LeaderEngine`."""
         return UnitOfWork(tx, self.random, self.context)
 
+    def mark(self) -> int:
+        """The last event of this engine's tenant, for `wait`."""
+        return self.store.mark(self.tenant)
+
+    def wait(self, mark: int, timeout: float) -> bool:
+        """True as soon as this tenant has an event beyond `mark`, False after `timeout` seconds."""
+        return bool(self.store.wait({self.tenant: mark}, timeout))
+
     def sweep(self, project: str | None = None) -> Report:
         """Settle due rows, in one project or all. Makes events prompt; no answer depends on it."""
         from tenure.engine.duties.sweep import projects, sweep  # here and below: a single command does not need it
@@ -327,16 +337,34 @@ class Engine:
 
         return verify(self, with_replay=with_replay)
 
-    @contextmanager
-    def reading(self, projects: Sequence[str] = (), *, follows: bool = False) -> Iterator[UnitOfWork]:
-        """Rows brought up to `now` for a query; nothing is written. `follows`: the caller then follows the log."""
+    def read(self, ask: Callable[[Transaction], T], *, follows: bool = False) -> T:
+        """The answer of `ask`, from rows of one moment; nothing is written. `follows`: it follows the log.
+
+        A store without snapshots raises Conflict where rows changed during the read: then `ask` runs again.
+        """
+        tried = 0
+        while True:
+            try:
+                with self.store.begin(self.tenant, write=False) as tx:
+                    if follows:
+                        tx.lock("log", ())
+                    return ask(tx)
+            except Conflict:
+                tried += 1
+                if tried == TRIES or SNAPSHOTS in self.store.features:
+                    raise
+                self.context.pause(0.001 * 2**tried * (0.5 + self.random.fraction()))
+
+    def read_settled(self, projects: Sequence[str], ask: Callable[[UnitOfWork], T], *, follows: bool = False) -> T:
+        """As `read`, from the rows of these projects brought up to `now`."""
         self._enter_copy()
-        with self.store.begin(self.tenant, write=False) as tx:
-            if follows:
-                tx.lock("log", ())
+
+        def settled(tx: Transaction) -> T:
             work = UnitOfWork(tx, self.random, self.context)
             settle_due(work, projects, Report())
-            yield work
+            return ask(work)
+
+        return self.read(settled, follows=follows)
 
 
 class _Copied(Exception):

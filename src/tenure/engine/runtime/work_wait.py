@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tenure.core.commands import OWNER, ClaimNext, Command, Principal
 from tenure.core.outcomes import Outcome
 from tenure.engine.runtime.engine import Engine
-from tenure.stores.port import WAKE_UPS, Store
+from tenure.stores.port import WAKE_UPS
 
 POLL_WITH_WAKE_UPS = 30.0
 POLL_WITHOUT = 5.0
@@ -34,7 +34,7 @@ def claim_next_or_wait(
     poll = POLL_WITH_WAKE_UPS if WAKE_UPS in engine.store.features else POLL_WITHOUT
     give_up = monotonic() + timeout
     while True:
-        mark = engine.store.mark()  # before the query: any later write wakes us
+        mark = engine.mark()  # before the query: any later write wakes us
         outcome = do(command, principal)
         left = give_up - monotonic()
         if outcome.outcome != "NO_TASK" or left <= 0:
@@ -42,20 +42,20 @@ def claim_next_or_wait(
         wait = min(left, poll)
         if outcome.retry_in is not None:
             wait = min(wait, max(SHORTEST, outcome.retry_in))
-        if not _waited(engine.store, mark, wait, monotonic, is_wanted):
+        if not _waited(engine, mark, wait, monotonic, is_wanted):
             return outcome
 
 
 def _waited(
-    store: Store, mark: int, seconds: float, monotonic: Callable[[], float], is_wanted: Callable[[], bool] | None
+    engine: Engine, mark: int, seconds: float, monotonic: Callable[[], float], is_wanted: Callable[[], bool] | None
 ) -> bool:
     """Wait for news or the end of the time; False as soon as nobody waits for the answer."""
     if is_wanted is None:
-        store.wait(mark, seconds)
+        engine.wait(mark, seconds)
         return True
     until = monotonic() + seconds
     while is_wanted():
         left = until - monotonic()
-        if left <= 0 or store.wait(mark, min(left, CHECK_EVERY)):
+        if left <= 0 or engine.wait(mark, min(left, CHECK_EVERY)):
             return is_wanted()
     return False

@@ -24,6 +24,7 @@ from tenure.engine.sources.trigger_duty import fire, hold_back
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
+    from tenure.stores.port import Transaction
 
 
 def deliver(work: UnitOfWork, cmd: commands.Deliver) -> Outcome:
@@ -56,9 +57,12 @@ def deliver(work: UnitOfWork, cmd: commands.Deliver) -> Outcome:
 
 def is_genuine(engine: Engine, project: str, trigger: str, headers: Mapping[str, str], body: bytes) -> bool:
     """The same check in a read: a sender without the secret costs no write transaction."""
-    with engine.store.begin(engine.tenant, write=False) as tx:
+
+    def ask(tx: Transaction) -> bool:
         found = tx.load(Trigger, ((project, trigger),)) if len(trigger) <= 255 and len(project) <= 255 else []
         return _verified(found[0] if found else None, headers, body, tx.now) is not None
+
+    return engine.read(ask)
 
 
 def not_genuine() -> NotSignedIn:

@@ -50,16 +50,14 @@ def set_watch(work: UnitOfWork, cmd: commands.SetWatch) -> Outcome:
 
 
 def projects_watched(engine: Engine, now: int) -> Sequence[str]:
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        return [project.id for project in tx.find(Project, {}) if project.watch is not None]
+    return [project.id for project in engine.read(lambda tx: tx.find(Project, {})) if project.watch is not None]
 
 
 def investigate(engine: Engine, project: str) -> Report:
     """Create the tasks that investigate, where failures cluster."""
     report = Report()
-    with engine.reading((project,)) as work:
-        if not _suspects(work, project):
-            return report
+    if not engine.read_settled((project,), lambda work: _suspects(work, project)):
+        return report
 
     def decide(work: UnitOfWork) -> None:
         settings = project_of(work, project)

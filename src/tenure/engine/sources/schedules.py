@@ -149,8 +149,8 @@ def first_due(tx: Transaction, until: int) -> int | None:
 
 
 def projects_due(engine: Engine, now: int) -> Sequence[str]:
-    with engine.store.begin(engine.tenant, write=False) as tx:
-        return sorted({row.project for row in tx.find(Schedule, {"next_at": Range(high=now + 1)})} & projects_here(tx))
+    due = {"next_at": Range(high=now + 1)}
+    return engine.read(lambda tx: sorted({row.project for row in tx.find(Schedule, due)} & projects_here(tx)))
 
 
 def fire(engine: Engine, project: str) -> Report:

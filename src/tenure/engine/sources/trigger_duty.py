@@ -25,6 +25,7 @@ from tenure.engine.sources.triggers import MOST, READER, depth_of, event_values,
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
+    from tenure.stores.port import Transaction
 
 PAGE = 500  # events per transaction
 FIRINGS = 50  # per transaction
@@ -33,13 +34,16 @@ MOST_TURNS = limits.TRIGGER_TURNS
 
 def projects_with_news(engine: Engine, now: int) -> Sequence[str]:
     """Projects whose log continues after the cursor."""
-    with engine.store.begin(engine.tenant, write=False) as tx:
+
+    def ask(tx: Transaction) -> list[str]:
         here = projects_here(tx)
         return [
             cursor.project
             for cursor in tx.find(Cursor, {"id": READER})
             if cursor.project in here and tx.events({"project": cursor.project}, after=cursor.sequence, limit=1)
         ]
+
+    return engine.read(ask)
 
 
 def hear(engine: Engine, project: str) -> Report:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -59,15 +60,17 @@ EVENTS_A_PAGE = 1_000
 
 def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
     """The faults of the whole store; empty when every invariant holds."""
-    with engine.reading(projects(engine)) as work, Spill() as spill:
+    found = engine.read_settled(projects(engine), _judged)
+    return found + engine.read(partial(_replayed, engine)) if with_replay else found
+
+
+def _judged(work: UnitOfWork) -> list[str]:
+    with Spill() as spill:
         rows = _spilled(work, spill)
         found = [*_results(rows), *_claims(rows), *_limbo(rows, work), *_graph(rows), *_dags(rows), *_letters(rows)]
         found += [*_holds(rows), *_of_claims(rows), *_models_and_sizes(rows), *archived_rows(rows), *large_values(rows)]
         found += artifact_rows(rows)
-        found += [*_validations(rows), *_sources(rows, work), *budget_rows(rows)]
-    if with_replay:
-        found += _replayed(engine)
-    return found
+        return [*found, *_validations(rows), *_sources(rows, work), *budget_rows(rows)]
 
 
 def _spilled(rows: Rows, spill: Spill) -> Tables:
@@ -302,10 +305,10 @@ def _ticks(row: Schedule) -> Iterator[str]:
         yield f"schedule {row.id}: its next tick is {row.next_at}; {row.cron} in {row.zone} says {wanted}"
 
 
-def _replayed(engine: Engine) -> list[str]:
+def _replayed(engine: Engine, tx: Transaction) -> list[str]:
     """(task, version) without gaps, and replaying the log gives the tables."""
     found: list[str] = []
-    with engine.store.begin(engine.tenant, write=False) as tx, Spill() as spill:
+    with Spill() as spill:
         stored = _spilled(Rows(tx), spill)
         archived = [msgspec.structs.replace(row, document=b"") for row in stored[Archived].values()]
         # the log of a recalled task begins in the archive

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,6 +17,7 @@ from tenure.engine.verify.replay import Tables
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
+    from tenure.stores.port import Transaction
 
 
 def artifact_rows(rows: Tables) -> Iterator[str]:
@@ -59,8 +61,8 @@ def _inside(archived: Archived) -> list[Artifact]:
 def lost(engine: Engine) -> Iterator[str]:
     """Contents that artifacts refer to and that are missing. Queries the artifact store for each."""
     for project in projects(engine):
-        with engine.store.begin(engine.tenant, write=False) as tx:
-            wanted = [row for row in tx.find(Content, {"project": project}) if row.uses]
+        contents = engine.read(partial(_of_project, project=project))
+        wanted = [row for row in contents if row.uses]
         if not wanted:
             continue
         if engine.context.artifacts is None:
@@ -75,3 +77,7 @@ def lost(engine: Engine) -> Iterator[str]:
                     yield f"{project}: artifact content {row.id}: {is_now}, not {row.size} in {place.url}"
         except TenureError as error:
             yield f"{project}: cannot read the artifact store: {error.message}"
+
+
+def _of_project(tx: Transaction, project: str) -> list[Content]:
+    return tx.find(Content, {"project": project})

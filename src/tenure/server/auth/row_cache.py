@@ -63,8 +63,7 @@ class RowCache(Generic[R]):
             for id in ids:
                 del self._awaited[id]
         at = self._monotonic()  # before the read: rows may be older than this, never younger
-        with self._engine.reading() as work:
-            rows, now = work.get_many(self._kind, "", ids), work.now
+        rows, now = self._engine.read_settled((), lambda work: (work.get_many(self._kind, "", ids), work.now))
         with self._lock:
             if forgotten != self._forgotten:
                 return  # a row was changed during the read: the rows may be outdated

@@ -80,7 +80,7 @@ _ITEMS = ", ".join(f'"{name}"' for name in ITEMS)
 # In order, since the blocks are in order and a function returns rows in the order of its arrays.
 _ALL = f"""
 SELECT {_NAMES} FROM (
-    SELECT fields.* FROM (SELECT * FROM {{s}}event_block WHERE {{blocks}} ORDER BY {{order}}) AS b, LATERAL (
+    SELECT fields.* FROM (SELECT * FROM {{s}}event_block WHERE {{blocks}} ORDER BY {{order}}{{most}}) AS b, LATERAL (
         SELECT {_columns('e."{}"', "b.first + e.n - 1")}
         FROM unnest({_ARRAYS}) WITH ORDINALITY AS e ({_ITEMS}, n) WHERE e.id IS NOT NULL ORDER BY e.n {{way}}
     ) AS fields
@@ -91,7 +91,7 @@ _OF_CLAIMS = f"""
 SELECT {_NAMES} FROM (
     SELECT {_columns('b."{}"[c.at - b.first + 1]', "c.at")}
     FROM (SELECT unnest(ARRAY[grant_event, result_event]) AS at FROM {{s}}claim WHERE {{claims}}) AS c, LATERAL (
-        SELECT * FROM {{s}}event_block WHERE last >= c.at ORDER BY last LIMIT 1
+        SELECT * FROM {{s}}event_block WHERE (tenant, last) >= (?, c.at) ORDER BY tenant, last LIMIT 1
     ) AS b WHERE b.first <= c.at AND b.tenant = ?
 ) AS event WHERE "id" IS NOT NULL AND {{events}} ORDER BY "sequence" {{way}} LIMIT ?
 """
@@ -109,7 +109,8 @@ UPDATE {{s}}event_block AS b SET {", ".join(f'"{name}" = kept."{name}"' for name
 FROM (
     SELECT b.last, {_KEPT} FROM (
         SELECT DISTINCT ON (found.last) found.* FROM unnest($1::bigint[]) AS gone (at), LATERAL (
-            SELECT * FROM {{s}}event_block WHERE last >= gone.at ORDER BY last LIMIT 1) AS found
+            SELECT * FROM {{s}}event_block WHERE (tenant, last) >= ($2, gone.at) ORDER BY tenant, last LIMIT 1) AS found
+        WHERE found.tenant = $2
     ) AS b CROSS JOIN unnest({_ARRAYS}) WITH ORDINALITY AS e ({_ITEMS}, n)
         LEFT JOIN unnest($1::bigint[]) AS gone (at) ON gone.at = b.first + e.n - 1
     GROUP BY b.last
@@ -131,17 +132,22 @@ def finding(tenant: str, where: Where, after: int, limit: int, last: bool, diale
     if by_claims:
         claims, of_claims = conditions(_CLAIMS, by_claims, dialect)
         text = _OF_CLAIMS.format(s=dialect.schema, claims=joined(claims), events=events, way=way)
-        return text, [tenant, *of_claims, tenant, after, *values, limit]
+        return text, [tenant, *of_claims, tenant, tenant, after, *values, limit]
     if isinstance(project, str):
-        place = "(tenant, project, last)"
-        blocks, order = f"{place} > (?, ?, ?) AND {place} <= (?, ?, ?)", [f"tenant {way}", f"project {way}"]
-        bounds: list[Any] = [tenant, project, after, tenant, project, (1 << 63) - 1]
+        place = "(project, tenant, last)"
+        blocks, order = f"{place} > (?, ?, ?) AND {place} <= (?, ?, ?)", [f"project {way}", f"tenant {way}"]
+        bounds: list[Any] = [project, tenant, after, project, tenant, (1 << 63) - 1]
     else:
-        blocks, order, bounds = "last > ? AND tenant || '' = ?", [], [after, tenant]
+        blocks, order = "(tenant, last) > (?, ?) AND (tenant, last) <= (?, ?)", [f"tenant {way}"]
+        bounds = [tenant, after, tenant, (1 << 63) - 1]
+    # Without another filter each block has an event to return, except perhaps the one that `after` lies in. A cursor
+    # that is far behind must not make the server sort the rest of the log.
+    most = [limit + 1] if where.keys() <= {"project"} and (not where or isinstance(project, str)) else []
     text = _ALL.format(
-        s=dialect.schema, blocks=blocks, order=", ".join([*order, f"last {way}"]), way=way, events=events
-    )
-    return text, [*bounds, after, *values, limit]
+        s=dialect.schema, blocks=blocks, order=", ".join([*order, f"last {way}"]), most=" LIMIT ?" if most else "",
+        way=way, events=events,
+    )  # fmt: skip
+    return text, [*bounds, *most, after, *values, limit]
 
 
 def _claims_of(where: Where) -> Where:

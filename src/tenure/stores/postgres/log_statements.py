@@ -2,18 +2,19 @@
 
 For the events of one project in order, the planner may read the log of all projects, since that is in order too: fast
 where the project is busy, and endless where it is idle. So the bounds and the order are those of the project's index,
-which no other index has.
+which no other index has. Those of all projects of a tenant have the bounds and the order of the primary key: no
+statement reads the log of another tenant, and none orders the log without the tenant.
 """
 # ruff: noqa: S608 - texts consist of names that were checked against the structs, never of values
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from tenure.core.filters import Range, Where
 from tenure.core.ids import time_of
-from tenure.stores.sql.statements import Dialect, Statement, conditions, event_table, joined
+from tenure.stores.sql.statements import Dialect, Statement, conditions, event_table, joined, marks
 
 LAST = (1 << 63) - 1
 _PLACE = re.compile(r'("tenant"|"project") =')  # to be hidden from the planner where the time is known
@@ -24,7 +25,7 @@ def finding(tenant: str, where: Where, after: int, limit: int, last: bool, diale
     table = event_table(dialect)
     project = where.get("project")
     if not isinstance(project, str):
-        return table.finding(tenant, where, after, limit, last)
+        return _in_order(("tenant",), [tenant], where, after, limit, last, dialect)
     if "task" in where:
         # A task has few events: found by its index and sorted.
         return table.finding(tenant, where, after, limit, last, by='("sequence" + 0)')
@@ -35,14 +36,27 @@ def finding(tenant: str, where: Where, after: int, limit: int, last: bool, diale
         text, values = table.finding(tenant, {**where, "time": at}, after, limit, last, by='("sequence" + 0)')
         return _PLACE.sub(r"(\1 || '') =", text), values
     others = {field: wanted for field, wanted in where.items() if field != "project"}
-    clauses, values = conditions(table.codec, others, dialect)
-    place = '("tenant", "project", "sequence")'
-    bounds = [f"{place} > (?, ?, ?)", f"{place} <= (?, ?, ?)", *clauses]
-    way = " DESC" if last else ""
-    text = (
-        f'{table.select} WHERE {" AND ".join(bounds)} ORDER BY "tenant"{way}, "project"{way}, "sequence"{way} LIMIT ?'
-    )
-    return text, [tenant, project, after, tenant, project, LAST, *values, limit]
+    return _in_order(("project", "tenant"), [project, tenant], others, after, limit, last, dialect)
+
+
+def _in_order(
+    prefix: Sequence[str],
+    within: Sequence[str],
+    where: Where,
+    after: int,
+    limit: int,
+    last: bool,
+    dialect: Dialect,
+) -> Statement:
+    """By the index whose columns are `prefix` and the sequence, where `prefix` has the values `within`."""
+    table = event_table(dialect)
+    clauses, values = conditions(table.codec, where, dialect)
+    names = [f'"{name}"' for name in (*prefix, "sequence")]
+    place, bound = f"({', '.join(names)})", f"({marks(len(names))})"
+    bounds = [f"{place} > {bound}", f"{place} <= {bound}", *clauses]
+    order = ", ".join(f"{name} DESC" if last else name for name in names)
+    text = f"{table.select} WHERE {' AND '.join(bounds)} ORDER BY {order} LIMIT ?"
+    return text, [*within, after, *within, LAST, *values, limit]
 
 
 def _of_session(tenant: str, where: Where, after: int, limit: int, last: bool, dialect: Dialect) -> Statement:

@@ -7,6 +7,9 @@ often where it cannot listen, behind a pooler.
 A late commit has a lower sequence than commits seen before it. So a waiter compares with the snapshot of its `mark`: it
 wakes for every transaction that had not ended then, whatever its sequence. While the thread listens this needs no
 query: every notification after the mark may be news.
+
+Notifications name their tenant. A waiter is woken for its tenants alone, and the poll asks only for tenants that
+somebody in this process has waited for.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import psycopg
@@ -24,6 +29,7 @@ from tenure.core.errors import StoreUnavailable
 from tenure.stores.postgres.connection import Connection, connect
 from tenure.stores.postgres.errors import Failed, Lost
 from tenure.stores.postgres.log_cursor import Snapshot, parse_snapshot
+from tenure.stores.postgres.values import shown
 
 POLL = 1.0  # seconds between two polls of a thread that listens
 POLL_UNHEARD = 0.05  # of one that cannot listen
@@ -32,7 +38,7 @@ _KEPT = limits.NOTIFICATIONS
 
 
 class Seen(NamedTuple):
-    """The state of the log at a `mark`."""
+    """The state of a tenant's log at a `mark`."""
 
     mark: int
     calls: int | None = None  # the number of notifications by then, where they are counted
@@ -40,63 +46,130 @@ class Seen(NamedTuple):
     snapshot: Snapshot | None = None
 
 
-class Notifier:
-    """The latest commits, for all waiters of this process."""
+class _Tenant:
+    """The latest commits of one tenant."""
 
     def __init__(self) -> None:
-        self.changed = threading.Condition()
         self.last = 0  # the highest sequence known to be committed
-        self._calls = 0
-        self._news: deque[int] = deque(maxlen=_KEPT)  # transactions
+        self.calls = 0
+        self.news: deque[int] = deque(maxlen=_KEPT)  # transactions
+        self.is_heard = False  # the thread listens, and has read its log since: every later commit calls
+        self.waiters: set[threading.Condition] = set()
+
+    def has_news(self, seen: Seen) -> bool:
+        if self.last > seen.mark:
+            return True
+        if seen.calls is not None:
+            return self.calls > seen.calls
+        return seen.snapshot is not None and any(not seen.snapshot.saw(news) for news in self.news)
+
+
+class Notifier:
+    """The latest commits, for all waiters of this process; of the tenants alone that somebody here has asked for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._tenants: dict[str, _Tenant] = {}
         self._marked = threading.local()
 
-    def post(self, sequence: int, transaction: int | None = None) -> None:
-        with self.changed:
-            self.last = max(self.last, sequence)
+    def post(self, tenant: str, sequence: int, transaction: int | None = None, *, is_heard: bool | None = None) -> None:
+        """A commit of the tenant, or what a poll has found. `is_heard`: whether the thread listens now."""
+        with self._lock:
+            found = self._tenants.get(tenant)
+            if found is None:
+                return  # nobody here waits for it
+            begins = is_heard is not None and is_heard != found.is_heard
+            if is_heard is not None:
+                found.is_heard = is_heard
+                if not begins and sequence <= found.last:
+                    return
+            found.last = max(found.last, sequence)
             if transaction is not None:
-                if transaction in self._news:
+                if transaction in found.news:
                     return  # our own notification, returned by the server
-                self._news.append(transaction)
-            self._calls += 1
-            self.changed.notify_all()
+                found.news.append(transaction)
+            found.calls += 1
+            for waiter in found.waiters:
+                waiter.notify_all()
 
-    def remember(self, mark: int, snapshot: str) -> None:
+    def tenants(self) -> list[str]:
+        """Those that somebody in this process has asked for."""
+        with self._lock:
+            return list(self._tenants)
+
+    def unheard(self) -> None:
+        """The thread no longer listens: marks need a query again."""
+        with self._lock:
+            for found in self._tenants.values():
+                found.is_heard = False
+
+    def remember(self, tenant: str, mark: int, snapshot: str) -> None:
         """Keep it for this thread's next wait."""
-        self._marked.seen = Seen(mark, text=snapshot, snapshot=parse_snapshot(snapshot))
+        self._keep(tenant, Seen(mark, text=snapshot, snapshot=parse_snapshot(snapshot)))
 
-    def mark(self) -> int:
-        """As `remember`, while the thread listens: every later notification is news for this thread's next wait."""
-        with self.changed:
-            self._marked.seen = Seen(self.last, self._calls)
-            return self.last
+    def mark(self, tenant: str) -> int | None:
+        """As `remember`, while the thread listens: every later notification is news for this thread's next wait.
 
-    def seen(self, mark: int) -> Seen | None:
-        found: Seen | None = getattr(self._marked, "seen", None)
-        return found if found is not None and found.mark == mark else None
+        None where a query must tell.
+        """
+        with self._lock:
+            found = self._of(tenant)
+            if not found.is_heard:
+                return None
+            self._keep(tenant, Seen(found.last, found.calls))
+            return found.last
 
-    def has_news(self, mark: int, seen: Seen | None) -> bool:
-        """Call with `changed` held."""
-        if self.last > mark:
-            return True
-        if seen is None:
-            return False
-        if seen.calls is not None:
-            return self._calls > seen.calls
-        return seen.snapshot is not None and any(not seen.snapshot.saw(news) for news in self._news)
+    def seen(self, tenant: str, mark: int) -> Seen:
+        """What this thread has seen at its mark; only the mark where it has another. From now on commits are noted."""
+        with self._lock:
+            self._of(tenant)
+        kept: dict[str, Seen] = getattr(self._marked, "seen", {})
+        found = kept.get(tenant)
+        return found if found is not None and found.mark == mark else Seen(mark)
+
+    def changed(self, seen: Mapping[str, Seen]) -> frozenset[str]:
+        """The tenants with news."""
+        with self._lock:
+            return frozenset(tenant for tenant, at in seen.items() if self._of(tenant).has_news(at))
+
+    @contextmanager
+    def waiter(self, tenants: Iterable[str]) -> Iterator[threading.Condition]:
+        """A condition that commits of these tenants, and of no others, notify; its lock is held."""
+        waiter = threading.Condition(self._lock)
+        with self._lock:
+            places = [self._of(tenant).waiters for tenant in tenants]
+            for place in places:
+                place.add(waiter)
+            try:
+                yield waiter
+            finally:
+                for place in places:
+                    place.discard(waiter)
+
+    def _keep(self, tenant: str, seen: Seen) -> None:
+        kept: dict[str, Seen] | None = getattr(self._marked, "seen", None)
+        if kept is None:
+            kept = self._marked.seen = {}
+        kept[tenant] = seen
+
+    def _of(self, tenant: str) -> _Tenant:
+        found = self._tenants.get(tenant)
+        if found is None:
+            found = self._tenants[tenant] = _Tenant()
+        return found
 
 
 class Listener:
     """The thread. It starts with the first wait, and ends with the store."""
 
-    def __init__(self, conninfo: str, channel: str, mark: str, notifier: Notifier, silence: float) -> None:
-        self._conninfo, self._channel, self._mark = conninfo, channel, mark
+    def __init__(self, conninfo: str, channel: str, marks: str, notifier: Notifier, silence: float) -> None:
+        self._conninfo, self._channel, self._marks = conninfo, channel, marks
         self._notifier, self._silence = notifier, silence
         self._ended = threading.Event()
         self._waker: tuple[socket.socket, socket.socket] | None = None  # closed to wake the thread at the end
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._ready = threading.Event()
-        self.hears = False  # it is listening now
 
     def start(self, patience: float) -> None:
         """Start the thread, and wait up to `patience` seconds until it listens."""
@@ -126,7 +199,7 @@ class Listener:
             except (Failed, Lost, psycopg.Error, OSError):
                 self._ended.wait(BACK_OFF)
             finally:
-                self.hears = False
+                self._notifier.unheard()
                 connection.close()
 
     def _listen(self, connection: Connection) -> None:
@@ -138,10 +211,9 @@ class Listener:
             connection.script(f'LISTEN "{self._channel}"')
             pause = POLL
         while not self._ended.is_set():
-            ((last, _),) = connection.all(self._mark)
-            if last > self._notifier.last or not self._ready.is_set() or self.hears != connection.is_direct:
-                self._notifier.post(last)  # commits before it listened are news for all
-            self.hears = connection.is_direct
+            for tenant, last in connection.all(self._marks, [self._notifier.tenants()]):
+                # Commits before it listened are news for all that wait.
+                self._notifier.post(shown(tenant), last, is_heard=connection.is_direct)
             self._ready.set()
             if connection.is_direct:
                 until = time.monotonic() + pause
@@ -151,6 +223,7 @@ class Listener:
                 self._ended.wait(pause)
 
     def _received(self, payload: str) -> None:
-        sequence, _, transaction = payload.partition(" ")
+        sequence, _, rest = payload.partition(" ")
+        transaction, _, tenant = rest.partition(" ")
         if sequence.isdecimal() and transaction.isdecimal():
-            self._notifier.post(int(sequence), int(transaction))
+            self._notifier.post(shown(tenant), int(sequence), int(transaction))

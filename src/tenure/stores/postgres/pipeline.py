@@ -85,7 +85,7 @@ class Pipeline:
         if kind is None and self._failed is not None:
             raise self._failed
         if self._last is not None:
-            self._store.announce(*self._last)
+            self._store.announce(self._tenant, *self._last)
 
     @property
     def now(self) -> int:
@@ -212,7 +212,7 @@ class Pipeline:
         """
         connection.notices.clear()
         url = self._store.url
-        call = None if self._appends or self._last is None else self._store.call(*self._last)
+        call = None if self._appends or self._last is None else self._store.call(self._tenant, *self._last)
         try:
             answers = connection.run([*self._later, ("COMMIT", ())], aside=call)
         except Failed as error:
@@ -238,7 +238,7 @@ class Pipeline:
         self._take_along(answers)
         self._note_last(answers)
         if call is None and self._last is not None:
-            self._store.notify(connection, *self._last)
+            self._store.notify(connection, self._tenant, *self._last)
 
     def _floor(self) -> list[Statement]:
         """To be sent before the first sequence is drawn: see `log_cursor`."""

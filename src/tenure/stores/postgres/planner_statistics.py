@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from tenure.stores.postgres.event_blocks import ITEMS
 from tenure.stores.postgres.tables import parts_of
 from tenure.stores.sql.codec import Column, tables
 
@@ -61,6 +62,20 @@ def statements() -> Iterator[str]:
         for part in parts_of(table, struct):
             yield f"ANALYZE {part}"
             yield f"TRUNCATE {part} RESTART IDENTITY"
+    yield made_up_blocks(ROWS, _PROJECTS)
+    yield "ANALYZE event_block"
+    yield "TRUNCATE event_block"
+
+
+def made_up_blocks(rows: int, projects: int) -> str:
+    """A statement that fills the table of event blocks, each with one event."""
+    items = ", ".join(f"""ARRAY[{"n" if name in ("version", "generation") else "n::text"}]""" for name in ITEMS)
+    names = ", ".join(f'"{name}"' for name in ITEMS)
+    return f"""
+        INSERT INTO event_block (first, last, tenant, project, time, kind, new_state, {names})
+        SELECT n, n, 'local', (n % {projects})::text, n, 'task.claimed', 'claimed', {items}
+        FROM generate_series(1, {rows}) AS n
+    """  # noqa: S608 - our own names
 
 
 def made_up(table: str, struct: type[msgspec.Struct], rows: int, projects: int) -> Iterator[str]:

@@ -63,19 +63,29 @@ ARRAY(SELECT p.name FROM unnest($1::text[]) AS p (name)
 # As in log_statements.py: only event_project and event_block_project have these bounds and this order.
 _LAST_IN = """
     SELECT e.tenant, e.project, e.time FROM {{s}}{table} AS e
-    WHERE (e.tenant, e.project, e.{sequence}) <= ($2, p.name, 9223372036854775807)
-    ORDER BY e.tenant DESC, e.project DESC, e.{sequence} DESC LIMIT 1"""
+    WHERE (e.project, e.tenant, e.{sequence}) <= (p.name, $2, 9223372036854775807)
+    ORDER BY e.project DESC, e.tenant DESC, e.{sequence} DESC LIMIT 1"""
 _LAST_OF_PROJECTS = f"""
 (SELECT max(l.time) FROM unnest($1::text[]) AS p (name), LATERAL (
     ({_LAST_IN.format(table="event", sequence="sequence")})
     UNION ALL ({_LAST_IN.format(table="event_block", sequence="last")})) AS l
  WHERE l.tenant = $2 AND l.project = p.name)
 """  # noqa: S608 - constants alone
-_LAST_OF_ALL = """
-greatest((SELECT time FROM {s}event ORDER BY sequence DESC LIMIT 1),
-    (SELECT time FROM {s}event_block ORDER BY last DESC LIMIT 1))
-"""
-_LAST = "greatest((SELECT max(sequence) FROM {s}event), (SELECT max(last) FROM {s}event_block))"
+# The last event of a tenant: bounds and order are those of the primary keys of both tables.
+_LAST_OF = """(SELECT {{what}} FROM {{{{s}}}}{table}
+    WHERE (tenant, {sequence}) > ({{tenant}}, 0) AND (tenant, {sequence}) <= ({{tenant}}, 9223372036854775807)
+    ORDER BY tenant DESC, {sequence} DESC LIMIT 1)"""
+_LAST_SINGLE = _LAST_OF.format(table="event", sequence="sequence")
+_LAST_BLOCK = _LAST_OF.format(table="event_block", sequence="last")
+
+
+def _last_of(tenant: str, *, of_time: bool = False) -> str:
+    """The sequence, or the time, of a tenant's last event."""
+    single, block = ("time", "time") if of_time else ("sequence", "last")
+    return (
+        f"greatest({_LAST_SINGLE.format(what=single, tenant=tenant)}, {_LAST_BLOCK.format(what=block, tenant=tenant)})"
+    )
+
 
 # A loose index scan: one step in task_ready from lane to lane, however long a lane is; then the first of each. With a
 # depth of 32 or more the caller wants four times as many from all lanes together: with few lanes, more of each.
@@ -126,13 +136,18 @@ _SETTLE_META = "UPDATE {s}meta SET epoch = ?, place = ? WHERE place <> ?"
 # A different epoch for each tenant: the receipts of one must not be valid for another.
 _SETTLE_TENANTS = "UPDATE {s}epoch SET epoch = substr(md5(tenant || ?), 1, 8), place = ? WHERE place <> ?"
 # The last commit, and the transactions that have ended: see log_cursor.py.
-_MARK = f"SELECT coalesce({_LAST}, 0), pg_current_snapshot()::text"
+_MARK = f"SELECT coalesce({_last_of('$1')}, 0), pg_current_snapshot()::text"
+# The last commits of several tenants.
+_MARKS = f"SELECT t.name, coalesce({_last_of('t.name')}, 0) FROM unnest($1::text[]) AS t (name)"  # noqa: S608 - constants alone
 # Is there an event beyond the mark, or one that its snapshot did not include? The latter cannot lie far back.
+_UNSEEN = """EXISTS (
+    SELECT 1 FROM {{s}}{table}
+    WHERE (tenant, {sequence}) > ($1, $2) AND (tenant, {sequence}) <= ($1, 9223372036854775807)
+    AND NOT pg_visible_in_snapshot(xid, $3::pg_snapshot))"""
 _NEWS = f"""
-SELECT coalesce({_LAST}, 0), EXISTS (
-    SELECT 1 FROM {{s}}event WHERE sequence > $1 AND NOT pg_visible_in_snapshot(xid, $2::pg_snapshot)) OR EXISTS (
-    SELECT 1 FROM {{s}}event_block WHERE last > $1 AND NOT pg_visible_in_snapshot(xid, $2::pg_snapshot))
-"""  # noqa: S608 - constants alone
+SELECT coalesce({_last_of("$1")}, 0), {_UNSEEN.format(table="event", sequence="sequence")}
+    OR {_UNSEEN.format(table="event_block", sequence="last")}
+"""
 FAR_BACK = 10_000
 
 # --- the end of the log ---
@@ -166,6 +181,7 @@ class Queries(NamedTuple):
     settle_meta: str
     settle_tenants: str
     mark: str
+    marks: str
     news: str
 
 
@@ -174,15 +190,16 @@ def queries_of(schema: str) -> Queries:
     """The caller has checked `schema`: it becomes part of every text."""
     here = f'"{schema}".'
     written, read = (_MICROSECONDS.replace("{}", clock) for clock in ("clock_timestamp()", "now()"))
-    head = _HEAD.format(last=_LAST_OF_ALL, now=written, tenant="?", due="NULL")
+    last = _last_of("$1", of_time=True).replace("{{s}}", "{s}")
+    head = _HEAD.format(last=last, now=written, tenant="$1", due="NULL")
     of_projects = _HEAD.format(last=_LAST_OF_PROJECTS, now=written, tenant="$2", due=_DUE_IN)
     # The start of the transaction, before its snapshot: no lease that was renewed looks expired.
-    reading = _HEAD.format(last=_LAST_OF_ALL, now=read, tenant="?", due="NULL")
+    reading = _HEAD.format(last=last, now=read, tenant="$1", due="NULL")
     reading = reading.replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
     texts = (
         f"SELECT {_DRAWN}", _FLOOR, head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE_PROJECTS, _NEXT_DUE,
         f"SELECT {_IS_DUE}".format(tenant="$1", project="$2", now="$3"), _SET_EPOCH, _SETTLE_META,
-        _SETTLE_TENANTS, _MARK, _NEWS,
+        _SETTLE_TENANTS, _MARK, _MARKS, _NEWS,
     )  # fmt: skip
     dialect = Dialect(
         contains=CONTAINS, contains_values=("json", "json"), truths=("false", "true"), arrays=True, nulls_last=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreUnavailable
 from tenure.core.events import Event
-from tenure.stores.port import DURABLE, FAST_PATH, PROCESSES, TENANTS, WAKE_UPS, WRITERS, Clock
+from tenure.stores.port import DURABLE, FAST_PATH, PROCESSES, SNAPSHOTS, TENANTS, WAKE_UPS, WRITERS, Clock
 from tenure.stores.postgres import address, event_blocks, schema, statement_texts
 from tenure.stores.postgres.connection import Connection, Rows, Statement
 from tenure.stores.postgres.connection_pool import ConnectionPool
 from tenure.stores.postgres.errors import Failed, Lost, lost, translated
 from tenure.stores.postgres.hot_statements import grant_reader
-from tenure.stores.postgres.notifications import Listener, Notifier
+from tenure.stores.postgres.notifications import Listener, Notifier, Seen
 from tenure.stores.postgres.transaction import PostgresTransaction
 from tenure.stores.postgres.values import reader
 from tenure.stores.sql.codec import Codec
@@ -44,7 +44,7 @@ JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace(?
 class Postgres:
     """Implements the port with a schema of a PostgreSQL database. Opening creates it unless `create` is False."""
 
-    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, TENANTS, WRITERS, FAST_PATH})
+    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, TENANTS, WRITERS, FAST_PATH, SNAPSHOTS})
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Postgres:
         self._shares = connections is not None
         self.connections = connections or ConnectionPool(where.conninfo, where.pool, patience, STATEMENT, self.url)
         direct = where.direct or where.conninfo
-        self.listener = Listener(direct, self.channel, self.queries.mark, self.notifier, STATEMENT)
+        self.listener = Listener(direct, self.channel, self.queries.marks, self.notifier, STATEMENT)
         try:
             self.schema, self.is_copy, self.place = self._open(create)
         except BaseException:
@@ -98,51 +98,54 @@ class Postgres:
         self._refuse_fork()
         return PostgresTransaction(self, tenant, write)
 
-    def mark(self) -> int:
-        if self.listener.hears:
-            return self.notifier.mark()
-        ((last, snapshot),) = self._read(self.queries.mark)
-        self.notifier.remember(last, snapshot)
+    def mark(self, tenant: str) -> int:
+        heard = self.notifier.mark(tenant)
+        if heard is not None:
+            return heard
+        ((last, snapshot),) = self._read(self.queries.mark, [tenant])
+        self.notifier.remember(tenant, last, snapshot)
         return int(last)
 
-    def wait(self, mark: int, timeout: float) -> bool:
+    def wait(self, marks: Mapping[str, int], timeout: float) -> frozenset[str]:
         """The server's notification wakes it; commits of this process wake it earlier, a poll at the latest."""
         until = self.monotonic() + timeout
         notifier = self.notifier
-        seen = notifier.seen(mark)
-        if timeout > 0 and notifier.last <= mark:
+        seen = {tenant: notifier.seen(tenant, mark) for tenant, mark in marks.items()}
+        changed = notifier.changed(seen)
+        if changed:
+            return changed
+        if timeout > 0:
             self.listener.start(min(timeout, _START))
-        if (seen is None or seen.calls is None) and self._has_news(mark, seen.text if seen else None):
-            return True
-        with notifier.changed:
-            while not notifier.has_news(mark, seen):
+        changed = frozenset(tenant for tenant, at in seen.items() if at.calls is None and self._has_news(tenant, at))
+        if changed:
+            return changed
+        with notifier.waiter(marks) as waiter:
+            while not (changed := notifier.changed(seen)):
                 left = until - self.monotonic()
                 if left <= 0:
-                    return False
-                notifier.changed.wait(left)
-        return True
+                    break
+                waiter.wait(left)
+        return changed
 
-    def _has_news(self, mark: int, snapshot: str | None) -> bool:
-        if self.notifier.last > mark:
-            return True
-        if snapshot is None:
-            ((last, _),) = self._read(self.queries.mark)
-            return bool(last > mark)
-        ((last, unseen),) = self._read(self.queries.news, [mark - statement_texts.FAR_BACK, snapshot])
-        return bool(last > mark or unseen)
+    def _has_news(self, tenant: str, at: Seen) -> bool:
+        if at.snapshot is None:
+            ((last, _),) = self._read(self.queries.mark, [tenant])
+            return bool(last > at.mark)
+        ((last, unseen),) = self._read(self.queries.news, [tenant, at.mark - statement_texts.FAR_BACK, at.text])
+        return bool(last > at.mark or unseen)
 
-    def announce(self, sequence: int, transaction: int) -> None:
-        """Wake the waiters of this process."""
-        self.notifier.post(sequence, transaction)
+    def announce(self, tenant: str, sequence: int, transaction: int) -> None:
+        """Wake the tenant's waiters in this process."""
+        self.notifier.post(tenant, sequence, transaction)
 
-    def call(self, sequence: int, transaction: int) -> Statement:
-        """The statement that wakes the waiters of other processes."""
-        return statement_texts.NOTIFY, [self.channel, f"{sequence} {transaction}"]
+    def call(self, tenant: str, sequence: int, transaction: int) -> Statement:
+        """The statement that wakes the tenant's waiters in other processes."""
+        return statement_texts.NOTIFY, [self.channel, f"{sequence} {transaction} {tenant}"]
 
-    def notify(self, connection: Connection, sequence: int, transaction: int) -> None:
+    def notify(self, connection: Connection, tenant: str, sequence: int, transaction: int) -> None:
         """Wake them after the commit. If this fails, their next poll finds it."""
         with suppress(Lost):
-            connection.post(self.call(sequence, transaction))
+            connection.post(self.call(tenant, sequence, transaction))
 
     def settled_here(self) -> None:
         """Every tenant gets a new epoch, not only the one that has just begun one: the copy has receipts of all."""

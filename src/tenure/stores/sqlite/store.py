@@ -17,7 +17,7 @@ from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreCorrupt, StoreUnavailable
 from tenure.core.records import KINDS
 from tenure.stores.host_clock import reader_of
-from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, WAKE_UPS, Clock
+from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, SNAPSHOTS, WAKE_UPS, Clock
 from tenure.stores.sqlite import store_file
 from tenure.stores.sqlite.connections import Connections, SqliteConnection, TurnLock, connect
 from tenure.stores.sqlite.errors import moved, translated
@@ -38,7 +38,7 @@ _opened: Counter[tuple[int, str]] = Counter()
 class Sqlite:
     """Implements the port with one file. Opening creates it unless `create` is False."""
 
-    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, BACKUP, HOST_CLOCK})
+    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, BACKUP, HOST_CLOCK, SNAPSHOTS})
 
     def __init__(
         self,
@@ -77,25 +77,27 @@ class Sqlite:
         self._closed = False
 
     def begin(self, tenant: str, *, write: bool) -> SqliteTransaction:
-        if tenant != "local":
-            raise InvalidInput(f"tenant {tenant!r}: an SQLite store keeps only the tenant 'local'")
+        _refuse_others(tenant)
         return SqliteTransaction(self, self._ready(), tenant, write)
 
-    def mark(self) -> int:
+    def mark(self, tenant: str) -> int:
+        _refuse_others(tenant)
         ((last,),) = self._read(LAST)
         return last or 0
 
-    def wait(self, mark: int, timeout: float) -> bool:
+    def wait(self, marks: Mapping[str, int], timeout: float) -> frozenset[str]:
         """Commits of this process are noticed at once, those of others within 20 ms."""
+        _refuse_others(*marks)
         until = self.monotonic() + timeout
-        while self.mark() <= mark:
-            left = until - self.monotonic()
-            if left <= 0:
-                return False
-            with self.written:
-                if self._seen <= mark:
-                    self._pause(self.written, min(left, POLL))
-        return True
+        for tenant, mark in marks.items():  # one at most
+            while self.mark(tenant) <= mark:
+                left = until - self.monotonic()
+                if left <= 0:
+                    return frozenset()
+                with self.written:
+                    if self._seen <= mark:
+                        self._pause(self.written, min(left, POLL))
+        return frozenset(marks)
 
     def announce(self, sequence: int, epoch: str, ended: str | None = None) -> None:
         """Wake waiters of this process after a commit up to `sequence`; `ended` is the previous epoch, if it ended.
@@ -374,3 +376,9 @@ class Sqlite:
             raise
         connections.give(connection)
         return answer
+
+
+def _refuse_others(*tenants: str) -> None:
+    for tenant in tenants:
+        if tenant != "local":
+            raise InvalidInput(f"tenant {tenant!r}: an SQLite store keeps only the tenant 'local'")

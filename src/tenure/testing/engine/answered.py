@@ -220,8 +220,8 @@ class AnsweredRequests(Stage):
         with pytest.raises(RequestIdReused):
             scene.next("ann", metadata={"ticket": "T-8"}, request_id="r1")
         key = str((first.task or {})["key"])
-        with scene.engine.reading((PROJECT,)) as work:
-            assert [entry["metadata"] for entry in history(work, PROJECT, key)] == [said]
+        past = scene.engine.read_settled((PROJECT,), lambda work: history(work, PROJECT, key))
+        assert [entry["metadata"] for entry in past] == [said]
         with pytest.raises(TooLarge, match="metadata"):
             scene.claim(scene.add(), metadata={"text": "x" * LARGEST_CLAIM_METADATA})
 

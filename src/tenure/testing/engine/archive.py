@@ -37,8 +37,7 @@ def archived(scene: Scene) -> list[str]:
 
 
 def look(scene: Scene, what: Any, *args: Any, **options: Any) -> Any:
-    with scene.engine.reading((PROJECT,)) as work:
-        return what(work, PROJECT, *args, **options)
+    return scene.engine.read_settled((PROJECT,), lambda work: what(work, PROJECT, *args, **options))
 
 
 def eventful(scene: Scene) -> str:

@@ -207,5 +207,4 @@ class Clocks(Stage):
 
 def now_of(scene: Scene) -> int:
     """The store's time, which is not always what the clock says."""
-    with scene.engine.reading() as work:
-        return work.now
+    return scene.engine.read(lambda tx: tx.now)

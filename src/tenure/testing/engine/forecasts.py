@@ -32,8 +32,8 @@ def seen(scene: Scene, **fields: Any) -> dict[str, Any]:
 
 
 def asked(scene: Scene, agents: int | None = None) -> Question:
-    with scene.engine.reading((PROJECT,)) as work:
-        return question_of(work, work.require(Project, PROJECT, PROJECT), agents, None, None)
+    project = scene.row(Project, PROJECT)
+    return scene.engine.read_settled((PROJECT,), lambda work: question_of(work, project, agents, None, None))
 
 
 def finished(scene: Scene, minutes: float, *, agent: str = "ann", usd: str | None = None, **fields: Any) -> None:

@@ -39,9 +39,10 @@ class Player:
 
     def keys(self) -> list[str]:
         """Every task, in the order in which they were made; read as stored, so that looking settles nothing."""
-        with self.scene.store.begin("local", write=False) as tx:
-            tasks: list[Any] = [*tx.find(Task, {"project": PROJECT})]
-            tasks += tx.find(Archived, {"project": PROJECT, "out": False})
+        wanted = {"project": PROJECT}
+        tasks: list[Any] = self.scene.engine.read(
+            lambda tx: [*tx.find(Task, wanted), *tx.find(Archived, wanted | {"out": False})]
+        )
         return [t.key for t in sorted(tasks, key=lambda t: (t.created_at, t.track, len(t.ref), t.ref))]
 
 

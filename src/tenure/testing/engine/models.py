@@ -50,12 +50,15 @@ def spend(scene: Scene, tokens: int, *, before: bool = False, cost: str | None =
 def estimate(scene: Scene, key: str, agent: str | None = None) -> Estimate:
     from tenure.core.records import Agent
     from tenure.engine.runtime.rows import task_named
+    from tenure.engine.runtime.unit_of_work import UnitOfWork
 
-    with scene.engine.reading((PROJECT,)) as work:
+    def ask(work: UnitOfWork) -> Estimate:
         task: Task = task_named(work, PROJECT, key)
         brief = work.get(Brief, PROJECT, task.id)
         assert brief is not None
         return estimate_of(work, task, brief, work.get(Agent, PROJECT, agent) if agent else None)
+
+    return scene.engine.read_settled((PROJECT,), ask)
 
 
 class Models(Stage):

@@ -62,8 +62,7 @@ class LogReaders(Stage):
         last = scene.events(project=PROJECT)[-1].sequence
         for name, sequence in (("quick", last), ("slow", seen)):
             scene.put(None, Cursor(project=PROJECT, id=name, sequence=sequence))
-        with scene.engine.reading((PROJECT,)) as work:
-            assert list(holding_back(work, PROJECT)) == ["slow"]
+        assert scene.engine.read_settled((PROJECT,), lambda work: list(holding_back(work, PROJECT))) == ["slow"]
         ahead = mover.could_move(scene.engine, PROJECT, older=0)
         assert (ahead.tasks, ahead.held_back) == (1, 1)
         done = archive_all(scene)

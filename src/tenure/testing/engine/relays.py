@@ -363,6 +363,24 @@ class Relays(Stage):
 
     # --- facts --------------------------------------------------------------------------------------------------
 
+    def test_events_of_sinks_are_in_the_log_of_those_who_may_see_them(self, scene: Scene, post: Post) -> None:
+        scene.add()
+        scene.do(c.CreateKey, project="", name="ci", role="admin")  # of no project too, and not for everybody
+
+        def kinds(principal: c.Principal = c.OWNER, **how: Any) -> list[str]:
+            found = read_query(scene.engine, q.Log(project=PROJECT, **how), principal)
+            assert [event["sequence"] for event in found] == sorted(event["sequence"] for event in found)
+            return [event["kind"] for event in found]
+
+        own, everything = kinds(), kinds(store=True)
+        assert not {kind.partition(".")[0] for kind in own} & {"sink", "leader"}
+        assert set(everything) - set(own) == {"sink.added", "leader.elected"}
+        assert kinds(store=True, last=False) == everything
+        assert kinds(store=True, kind=("sink",)) == ["sink.added"]
+        assert kinds(store=True, kind=("task.created",)) == ["task.created"]
+        assert kinds(c.Principal(role="viewer"), store=True) == everything
+        assert kinds(c.Principal(role="admin", projects=(PROJECT,)), store=True) == own
+
     def test_an_emitted_fact_is_relayed_under_its_own_name(self, scene: Scene, post: Post) -> None:
         scene.do(c.Register, agent="ann", type="claude-code")
         scene.engine.do(c.Emit(project=PROJECT, name="build_passed", data={"commit": "abc"}, agent="ann"))
@@ -394,5 +412,5 @@ def encoded(scene: Scene) -> list[Message]:
     """Every event of the scene as messages, for tests of their shape."""
     from tenure.engine.relay.page import facts_of
 
-    with scene.store.begin("local", write=False) as tx:
-        return [m for event, facts in facts_of(tx, "local", tx.events({})) for m in messages_of(event, facts)]
+    pairs = scene.engine.read(lambda tx: facts_of(tx, "local", tx.events({})))
+    return [message for event, facts in pairs for message in messages_of(event, facts)]

@@ -351,8 +351,7 @@ class Spending(Stage):
 
 def look(scene: Scene, reader: Any, *args: Any, **options: Any) -> Any:
     """What a reading says, settled and without a write."""
-    with scene.engine.reading((PROJECT,)) as work:
-        return reader(work, PROJECT, *args, **options)
+    return scene.engine.read_settled((PROJECT,), lambda work: reader(work, PROJECT, *args, **options))
 
 
 def shown(scene: Scene, key: str) -> dict[str, Any]:

@@ -16,10 +16,8 @@ from tenure.testing.factories import AGENT, MEMBER, PROJECT, Scene, code_of
 
 
 def status(scene: Scene, agent: str = "ann") -> str:
-    with scene.engine.reading((PROJECT,)) as work:
-        row = work.get(Agent, PROJECT, agent)
-        assert row is not None
-        return agent_view(work, row)["status"]
+    row = scene.row(Agent, agent)
+    return scene.engine.read_settled((PROJECT,), lambda work: agent_view(work, row)["status"])
 
 
 class Terminating(Stage):

@@ -18,7 +18,7 @@ from tenure.engine import Engine
 from tenure.engine.duties.coordinator import LEASE
 from tenure.engine.duties.election import DUTIES, LeaderEngine, stand
 from tenure.engine.reads.query_table import read_query
-from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
+from tenure.engine.runtime.unit_of_work import Refused
 from tenure.engine.sources import trigger_duty
 from tenure.testing.engine.coordinators import Office
 from tenure.testing.engine.graphs import new
@@ -186,8 +186,8 @@ class Triggers(Stage):
         assert cursor.sequence < scene.row(Cursor, "triggers").sequence
         scene.do(c.Add, project="q", task=NewTask(title="late"))
         trigger_duty.hear(scene.engine, "q")
-        with scene.engine.reading(("q",)) as work:
-            assert work.tally(Task, {"project": "q", "created_by": "trigger:t"}, 10) == 1
+        made = {"project": "q", "created_by": "trigger:t"}
+        assert scene.engine.read_settled(("q",), lambda work: work.tally(Task, made, 10)) == 1
 
     def test_a_leader_that_was_deposed_makes_nothing(self, scene: Scene) -> None:
         set_trigger(scene)
@@ -420,6 +420,4 @@ class Triggers(Stage):
         scene.bury(scene.add())
         for name in ("schedules", "triggers", "watch"):
             assert list(DUTIES[name].find(scene.engine, scene.now)) == []
-        with scene.engine.reading((PROJECT,)) as work:
-            assert isinstance(work, UnitOfWork)
-            assert work.find(Cursor, {}) == []
+        assert scene.stored_rows(Cursor) == []

@@ -72,8 +72,7 @@ class Upkeep(Stage):
         scene.pass_time(seconds=2)
         nothing = scene.next(n=3)
         assert [(x.task or {})["key"] for x in nothing.claims or ()] == ["A-001-t0", "A-002-t1", "A-003-t2"]
-        with scene.store.begin("local", write=False) as tx:
-            assert tx.due(PROJECT, scene.now, 10) == []
+        assert scene.engine.read(lambda tx: tx.due(PROJECT, scene.now, 10)) == []
 
     def test_an_error_on_one_row_does_not_stop_the_rest(self, scene: Scene) -> None:
         scene.broken = True
@@ -232,9 +231,8 @@ class Upkeep(Stage):
         play(scene, seed, 400)
         scene.engine.new_epoch("half way")
         play(scene, seed + 50, 100)
-        with scene.store.begin("local", write=False) as tx:
-            stored = {kind: {(r.project, r.id): r for r in tx.find(kind, {})} for kind in KINDS}
-        assert differences(replay(scene.events()), stored) == []  # type: ignore[arg-type]  # rows of a kind under their kind
+        stored = {kind: {(r.project, r.id): r for r in scene.stored_rows(kind)} for kind in KINDS}
+        assert differences(replay(scene.events()), stored) == []
 
     @pytest.mark.parametrize("seed", [200, 201])
     def test_there_is_one_event_for_each_transition_without_gap(self, scene: Scene, seed: int) -> None:
@@ -332,5 +330,4 @@ class Upkeep(Stage):
 
 
 def stored_tasks(scene: Scene) -> list[Task]:
-    with scene.store.begin("local", write=False) as tx:
-        return tx.find(Task, {})
+    return scene.stored_rows(Task)

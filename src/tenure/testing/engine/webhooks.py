@@ -337,6 +337,36 @@ class Webhooks(Stage):
             with pytest.raises(InvalidInput):
                 scene.engine.do(bad)
 
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "127.0.0.1", "127.1", "2130706433", "0x7f000001", "localhost", "api.localhost.", "10.1.2.3", "192.168.0.9",
+            "169.254.169.254", "100.100.100.200", "[::1]", "[fe80::1%25eth0]", "[fd00::1]", "[::ffff:10.0.0.1]",
+            "[64:ff9b::a9fe:a9fe]",
+        ],
+    )  # fmt: skip
+    def test_an_address_that_is_not_public_is_refused_when_it_is_set(self, scene: Scene, host: str) -> None:
+        wanted = c.SetWebhook(project=PROJECT, webhook="ci", url=f"https://{host}/hook", kinds=("task.*",))
+        with pytest.raises(InvalidInput, match=r"not on the public internet"):
+            scene.engine.do(wanted)
+        assert scene.stored_rows(Webhook) == []
+        allowed = msgspec.structs.replace(scene.engine.context, networks=("127.0.0.0/8", "::1/128", "10.0.0.0/8"))
+        trusting = Engine(scene.store, scene.dice, allowed)
+        if host in (
+            "127.0.0.1",
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "localhost",
+            "api.localhost.",
+            "10.1.2.3",
+            "[::1]",
+        ):
+            assert trusting.do(wanted).outcome == "CREATED"
+        elif host != "[::ffff:10.0.0.1]":
+            with pytest.raises(InvalidInput, match=r"not on the public internet"):
+                trusting.do(wanted)
+
     def test_without_a_master_key_nothing_is_stored(self, scene: Scene) -> None:
         with pytest.raises(SecretsOff):
             Engine(scene.store, Dice()).do(c.SetWebhook(project=PROJECT, webhook="ci", url=URL))

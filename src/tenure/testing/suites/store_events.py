@@ -11,10 +11,10 @@ from tenure.core.errors import Conflict
 from tenure.core.events import Event
 from tenure.core.filters import Prefix, Present, Range, Where
 from tenure.core.records import replace
-from tenure.stores.port import Store
+from tenure.stores.port import TENANTS, Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.samples import event_of, rows
-from tenure.testing.suites.store_setting import Setting, examples, logged, trial, write
+from tenure.testing.suites.store_setting import Setting, examples, logged, needs, trial, write
 
 
 class Events(Setting):
@@ -40,7 +40,7 @@ class Events(Setting):
         assert [e.id for e in found] == [f"{b}-{n}" for b in range(4) for n in (0, 1, 2, "last")]
         sequences = [e.sequence for e in found]
         assert sequences == sorted(set(sequences))
-        assert store.mark() == sequences[-1]
+        assert store.mark("local") == sequences[-1]
 
     def test_events_are_read_from_a_place_on_or_from_the_end(self, store: Store) -> None:
         write(store, events=[event_of(id=str(n), kind="even" if n % 2 == 0 else "odd") for n in range(10)])
@@ -104,10 +104,10 @@ class Events(Setting):
         write(store, events=[event_of(id="a")])
         with trial(store) as transaction:
             transaction.append([event_of(id="b")])
-        mark = store.mark()
+        mark = store.mark("local")
         write(store, events=[event_of(id="c")])
         assert [e.id for e in logged(store)] == ["a", "c"]
-        assert store.mark() > mark
+        assert store.mark("local") > mark
 
     def test_now_is_the_clocks_time(self, store: Store, clock: FakeClock) -> None:
         for write_ in (True, False):
@@ -141,21 +141,21 @@ class Events(Setting):
                 assert transaction.epoch == "0badcafe"
 
     def test_waiting_for_what_is_there_already_is_over_at_once(self, store: Store) -> None:
-        assert store.mark() == 0
-        assert store.wait(0, 0) is False
+        assert store.mark("local") == 0
+        assert store.wait({"local": 0}, 0) == frozenset()
         write(store, events=[event_of()])
-        assert store.wait(0, 0) is True
-        assert store.wait(store.mark(), 0) is False
-        assert store.wait(store.mark(), 0.001) is False
+        assert store.wait({"local": 0}, 0) == {"local"}
+        assert store.wait({"local": store.mark("local")}, 0) == frozenset()
+        assert store.wait({"local": store.mark("local")}, 0.001) == frozenset()
 
     def test_everyone_who_waits_is_woken_by_a_commit(self, store: Store) -> None:
-        mark = store.mark()
+        mark = store.mark("local")
         started = threading.Barrier(5)
         woken: list[bool] = []
 
         def wait() -> None:
             started.wait(30)
-            woken.append(store.wait(mark, 30))
+            woken.append(bool(store.wait({"local": mark}, 30)))
 
         threads = [threading.Thread(target=wait) for _ in range(4)]
         for thread in threads:
@@ -165,3 +165,39 @@ class Events(Setting):
         for thread in threads:
             thread.join(30)
         assert woken == [True] * 4
+
+    def test_a_tenant_neither_wakes_nor_informs_another(self, store: Store) -> None:
+        needs(store, TENANTS)
+        for tenant in ("local", "other"):
+            write(store, events=[event_of(id="first")], tenant=tenant)
+        here, there = store.mark("local"), store.mark("other")
+        write(store, events=[event_of(id="second")], tenant="other")
+        assert store.mark("local") == here
+        assert store.wait({"local": here}, 0.05) == frozenset()
+        assert store.mark("other") > there
+
+    def test_a_wait_for_several_tenants_names_those_that_changed(self, store: Store) -> None:
+        needs(store, TENANTS)
+        tenants = ("local", "other", "third")
+        for tenant in tenants:
+            write(store, events=[event_of()], tenant=tenant)
+        marks = {tenant: store.mark(tenant) for tenant in tenants}
+        assert store.wait(marks, 0) == frozenset()
+        write(store, events=[event_of(id="later")], tenant="other")
+        assert store.wait(marks, 30) == {"other"}
+        marks["other"] = store.mark("other")
+        woken: list[frozenset[str]] = []
+        thread = threading.Thread(target=lambda: woken.append(store.wait(marks, 30)))
+        thread.start()
+        write(store, events=[event_of(id="last")], tenant="third")
+        thread.join(30)
+        assert woken == [{"third"}]
+
+    def test_time_and_epoch_of_a_tenant_follow_its_own_log(self, store: Store, clock: FakeClock) -> None:
+        needs(store, TENANTS)
+        write(store, events=[event_of(time=clock.now + 5_000_000)], tenant="other")
+        for write_ in (True, False):
+            with store.begin("local", write=write_) as transaction:
+                assert transaction.now == clock.now
+            with store.begin("other", write=write_) as transaction:
+                assert transaction.now == clock.now + 5_000_000

@@ -259,6 +259,10 @@ class Rows(Setting):
         if TENANTS not in store.features:
             with pytest.raises(InvalidInput):
                 store.begin("other", write=False)
+            with pytest.raises(InvalidInput):
+                store.mark("other")
+            with pytest.raises(InvalidInput):
+                store.wait({"other": 0}, 0)
             return
         with store.begin("other", write=True) as transaction:
             assert transaction.find(Project, {}) == []

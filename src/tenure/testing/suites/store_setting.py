@@ -46,8 +46,8 @@ def needs(store: Store, feature: str) -> None:
         pytest.skip(f"does not declare {feature!r}")
 
 
-def write(store: Store, *changes: Change, events: Collection[Event] = ()) -> None:
-    with store.begin("local", write=True) as transaction:
+def write(store: Store, *changes: Change, events: Collection[Event] = (), tenant: str = "local") -> None:
+    with store.begin(tenant, write=True) as transaction:
         transaction.save(changes)
         transaction.append(list(events))
 

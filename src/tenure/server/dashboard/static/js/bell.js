@@ -2,7 +2,6 @@
 import { path } from "./api.js";
 import { html, useEffect, useMemo, useState } from "./html.js";
 import { connection, onEvent } from "./live.js";
-import { useOfAllProjects } from "./me.js";
 import { Dialog } from "./parts/dialogs.js";
 import { Icon } from "./parts/icons.js";
 import { Empty } from "./parts/notices.js";
@@ -13,9 +12,10 @@ import { Signal, useSignal } from "./signal.js";
 import { store, stored } from "./storage.js";
 import { Time } from "./time.js";
 
-// Kinds of events that may be a notice; the server marks those that are. Sinks have none in the log of a project.
+// Kinds of events that may be a notice; the server marks those that are.
 const KINDS = [
   "task.dead_lettered", "task.question", "task.validating", "task.paused", "task.process_gone", "webhook.disabled",
+  "sink.behind",
 ];
 const MOST = 100; // shown
 const looking = new Signal(false);
@@ -29,8 +29,8 @@ export function Bell({ project }) {
   useEffect(() => bind({ n: { run: () => looking.set(true), says: "show notices" } }), []);
   function close() {
     looking.set(false);
-    const next = seenAll(notices, seen);
-    store(`seen.${project}`, JSON.stringify(next));
+    const next = Math.max(seen, ...notices.map((one) => one.sequence));
+    store(`seen.${project}`, JSON.stringify({ sequence: next }));
     look(next);
   }
   return html`
@@ -47,45 +47,32 @@ function useNotices(project) {
   const state = useSignal(connection);
   const [last, setLast] = useState(0);
   useEffect(() => onEvent((event) => event.notice && setLast(event.sequence)), []);
-  const asked = { kind: KINDS, limit: MOST };
+  const asked = { kind: KINDS, limit: MOST, store: true };
   const log = useQuery(path(project, "events"), asked, { pause: 1000, follows: `${state} ${last}` });
-  const sinks = useQuery(useOfAllProjects() && "/relays", {}, { pause: 10_000 });
   return useMemo(() => {
     const events = (log.data?.items ?? []).filter((event) => event.notice).map((event) => eventNotice(project, event));
-    const cut = (sinks.data?.items ?? []).filter((sink) => sink.cut_off_at).map((sink) => sinkNotice(project, sink));
-    return [...events, ...cut].sort((one, other) => Date.parse(other.at) - Date.parse(one.at));
-  }, [log.data, sinks.data]);
+    return events.reverse();
+  }, [log.data]);
 }
 
 function eventNotice(project, event) {
   const { sequence, time, text, notice, key, details } = event;
   const href = details?.webhook ? address(project, "delivery", details.webhook)
+    : details?.sink ? address(project, "delivery")
     : key ? address(project, "tasks", key) : address(project, "agents");
   return { id: `event ${sequence}`, sequence, at: time, text, kind: notice, href };
 }
 
-function sinkNotice(project, sink) {
-  const text = `sink ${sink.name} is too far behind and is cut off`;
-  const id = `${sink.name} ${sink.cut_off_at}`;
-  return { id, at: sink.cut_off_at, text, kind: "sink behind", href: address(project, "delivery") };
-}
-
-// { sequence: of the newest event, sinks: ids of their notices }
+// The sequence of the newest event that the user has seen.
 function readSeen(project) {
   try {
-    const { sequence, sinks } = JSON.parse(stored(`seen.${project}`, "{}"));
-    return { sequence: Number(sequence) || 0, sinks: Array.isArray(sinks) ? sinks : [] };
+    return Number(JSON.parse(stored(`seen.${project}`, "{}")).sequence) || 0;
   } catch {
-    return { sequence: 0, sinks: [] };
+    return 0;
   }
 }
 
-const isNew = ({ id, sequence }, seen) => (sequence ? sequence > seen.sequence : !seen.sinks.includes(id));
-
-function seenAll(notices, seen) {
-  const sequence = Math.max(seen.sequence, ...notices.map((one) => one.sequence ?? 0));
-  return { sequence, sinks: notices.filter((one) => !one.sequence).map((one) => one.id) };
-}
+const isNew = ({ sequence }, seen) => sequence > seen;
 
 function List({ project, notices, seen, close }) {
   return html`<${Dialog} title="Notices" close=${close}>

@@ -69,7 +69,7 @@ async function read(name) {
   try {
     alive();
     const headers = { Accept: "text/event-stream", ...(last ? { "Last-Event-ID": last } : {}) };
-    const url = `/api/v1${path(name, "events")}`;
+    const url = `/api/v1${path(name, "events")}?store=true`; // with events of sinks, for those who may see them
     const response = await fetch(url, { headers, signal: ours.signal, credentials: "same-origin", cache: "no-store" });
     readHeaders(response);
     if (!response.ok || !response.body) throw new Problem({ status: response.status });

@@ -17,7 +17,7 @@ const LEVELS = [["", "All levels"], ...["info", "warning", "error", "critical"].
 const NOUNS = [
   ["", "Everything"], ["task", "Tasks"], ["agent", "Agents"], ["dag", "Dags"], ["message", "Messages"],
   ["budget", "Budgets"], ["schedule", "Schedules"], ["trigger", "Triggers"], ["webhook", "Webhooks"],
-  ["leader", "Leaders"],
+  ["leader", "Leaders"], ["sink", "Sinks"],
   ["project", "Project"],
 ];
 
@@ -31,7 +31,7 @@ export function Events({ project }) {
 
   useEffect(() => {
     let isOver = false;
-    const asked = { limit: FIRST, level, agent, kind: noun };
+    const asked = { limit: FIRST, level, agent, kind: noun, store: true };
     setEvents(null);
     get(path(project, "events"), asked).then(
       ({ items }) => !isOver && setEvents(items.reverse()),
