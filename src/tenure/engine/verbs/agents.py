@@ -357,11 +357,11 @@ def _doing(agent: Agent, held: list[Task]) -> dict[str, Any]:
         held, key=lambda t: t.claimed_at or 0, default=None
     )
     if task is None:
-        return {"task": None, "step": None, "percent": None, "done_by": None}
+        return {"task": None, "step": None, "percent": None, "expected_at": None}
     is_named = task.id == agent.task
     step = task.step if task.step is not None else agent.step if is_named or agent.task is None else None
     percent = task.percent if task.percent is not None else agent.percent if is_named else None
-    return {"task": task.key, "step": step, "percent": percent, "done_by": task.done_by}
+    return {"task": task.key, "step": step, "percent": percent, "expected_at": task.done_by}
 
 
 def agent_in_full(work: UnitOfWork, project: str, agent: str) -> AgentInFull:
