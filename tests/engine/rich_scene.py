@@ -275,6 +275,8 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     yield q.Alerts, {}
     for agent in ("ann", "dee"):
         yield q.Headroom, {"agent": agent}
+        yield q.ShowAgent, {"agent": agent}
+    yield q.Forecast, {"runs": 5}
     for resolved in (False, True):
         yield q.DeadLetters, {"resolved": resolved}
     yield q.Log, {"limit": 10_000}

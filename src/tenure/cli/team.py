@@ -222,7 +222,7 @@ def _agent_text(agent: dict[str, Any], now: int) -> str:
     lines += [f"{name:<13}{', '.join(agent[name])}" for name in ("capabilities", "tracks", "models") if agent[name]]
     lines.append(f"{'holds':<13}{', '.join(agent['tasks']) or 'nothing'}")
     if agent["task"]:
-        ready = f", expected to be done {moment(agent['done_by'], now)}" if agent["done_by"] else ""
+        ready = f", expected to be done {moment(agent['expected_at'], now)}" if agent["expected_at"] else ""
         lines.append(f"{'works on':<13}{plain(agent['task'])}  {_step(agent)}{ready}".rstrip())
     lines += [f"{plain(name):<13}{plain(str(value))}" for name, value in agent["metadata"].items()]
     for name, what, text in (("memory_mb", "memory", _memory_text(agent)), ("cpu_percent", "cpu", _cpu_text(agent))):

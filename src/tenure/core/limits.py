@@ -108,6 +108,8 @@ _sections.append("Staleness")
 AGENT_HEARTBEAT = limit(30.0, "s", "between two signs of life of an agent", "setting `agents.heartbeat`", "nothing")
 HEALTH_MINUTES = limit(60, "minutes", "an agent's memory and CPU, one row a minute", _FIXED,
     "the oldest is overwritten")
+HEARTBEAT_MEMORY = limit(1 << 30, "MB", "memory that a heartbeat may report", _FIXED, _INVALID)
+HEARTBEAT_CPU = limit(1_000_000, "%", "CPU that a heartbeat may report, of one core", _FIXED, _INVALID)
 PRESENCE_OF_READERS = limit(60 * _US, "us", "signs of life by commands that only read", _FIXED,
     "no other is written before")
 AGENT_STALE = limit(180.0, "s", "an agent without a sign of life", "argument `stale_after` of `register`",
@@ -168,6 +170,9 @@ FORECAST_HISTORY = limit(1000, "tasks", "finished tasks that a forecast is made 
 FORECAST_SAMPLE = limit(200, "attempts", "attempts of like tasks that a forecast draws from", _FIXED,
     "older ones do not count")
 FORECAST_TASKS = limit(10_000, "tasks", "open tasks in one forecast", _FIXED, _TOO_LARGE)
+FORECAST_AGENTS = limit(1000, "agents", "agents of one forecast", _FIXED, _INVALID)
+FORECAST_RETRIES = limit(3, "retries", "retries of one dead letter in a run of a forecast", _FIXED,
+    "it stays a dead letter")
 FORECAST_RUNS = limit(1000, "runs", "runs of one forecast", _FIXED, _INVALID)
 
 _sections.append("Sizes")

@@ -46,7 +46,7 @@ class AgentView(TypedDict):
     task: Annotated[str | None, Meta(description="the key of the task it works on")]
     step: str | None
     percent: int | None
-    done_by: Annotated[Instant | None, Meta(description="when it expects to complete the task")]
+    expected_at: Annotated[Instant | None, Meta(description="when it expects to complete the task")]
     memory_mb: Annotated[int | None, Meta(description="of its processes, by its last heartbeat")]
     cpu_percent: Annotated[int | None, Meta(description="of one core, of all its processes")]
     next_heartbeat_at: Annotated[Instant | None, Meta(description="when the next is due, of a managed agent")]
