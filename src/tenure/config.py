@@ -38,6 +38,7 @@ class Setting(NamedTuple):
     type: type
     default: Any
     meaning: str
+    words: tuple[str, ...] = ()  # texts that it takes besides
 
 
 SETTINGS: dict[str, Setting] = {
@@ -55,7 +56,12 @@ SETTINGS: dict[str, Setting] = {
         "where the bytes of artifacts are stored, for one store alone: a folder (from the repository's root) or "
         "`s3://bucket/prefix`; by default beside an embedded store",
     ),
-    "lease": Setting(float, limits.LEASE_IN_A_SHELL, "seconds that a claim in a shell lasts, unless renewed"),
+    "lease": Setting(
+        float,
+        limits.LEASE_IN_A_SHELL,
+        "seconds that a claim in a shell lasts, unless renewed; `auto`: by the task's estimate, else by its type",
+        ("auto",),
+    ),
     "prices": Setting(str, None, "a TOML file with your prices; they override the shipped ones"),
     "tiers": Setting(str, None, "a TOML file with your tiers of models; they override the shipped ones"),
     "done.clean_tree": Setting(bool, False, "`done` refuses while the working tree has uncommitted changes"),
@@ -480,8 +486,12 @@ def _from_file(path: str) -> tuple[dict[str, Value], Source]:
             )
         wanted = setting.type
         fits = isinstance(given, wanted) or (wanted is float and isinstance(given, int) and not isinstance(given, bool))
+        if given in setting.words:
+            found[key] = Value(given, path)
+            continue
         if not fits:
-            raise BadConfig(f"{path}: {key} is {given!r}; it must be a {wanted.__name__}")
+            also = "".join(f", or {word!r}" for word in setting.words)
+            raise BadConfig(f"{path}: {key} is {given!r}; it must be a {wanted.__name__}{also}")
         found[key] = Value(wanted(given), path)
     from tenure.trust.risky_settings import section_of
 
@@ -499,6 +509,8 @@ def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]
 
 def _from_text(key: str, text: str, origin: str) -> Any:
     wanted = SETTINGS[key].type
+    if text in SETTINGS[key].words:
+        return text
     if wanted is bool:
         if text.lower() not in ("true", "false", "1", "0", "yes", "no"):
             raise BadConfig(f"{origin} is {text!r}; it must be true or false")

@@ -30,7 +30,7 @@ class Shop:
         self.dice = Dice()
         self.clients: dict[str, Client] = {}
         self.mia = self.client("mia")
-        self.mia.init()
+        self.mia.init(lead="off")  # ann leads by her own command, below
 
     def client(self, name: str) -> Client:
         if name not in self.clients:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tenure.client import AsyncClient, Client
+from tenure.client.handles import Ended
 from tenure.client.verbs import Verbs
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, NewTrack, Process, Totals
@@ -90,6 +91,8 @@ def comparable(value: Any, names: dict[str, str], field: str = "") -> Any:
     """Without what differs from run to run: ids by the order of their coming, no tokens, times or measures."""
     if isinstance(value, TenureError):
         return [type(value).__name__, value.code, comparable(value.message, names), value.definite]
+    if isinstance(value, Ended):
+        value = value.task
     if isinstance(value, msgspec.Struct):
         value = msgspec.to_builtins(value)
     if isinstance(value, dict):
@@ -225,6 +228,7 @@ def tell(ann: Any) -> None:
     ann.status()  # no such project yet
     ann.init(limits={"max_lease": 3600})
     ann.define_track("Q", "Quality", "to be sure")
+    ann.define_track("M", "Many")
     ann.projects()
     one = ann.add("Größe prüfen", tags=("a", "b"), touches=("src/*.py",), metadata={"at": "noon", "n": [1, 2.5, None]})
     two = ann.add("Two", after=["A-001"], priority="high", request_id="r-two")
@@ -232,6 +236,11 @@ def tell(ann: Any) -> None:
     ann.add("Other", request_id="r-two")  # the id was used
     ann.add("", track="A")
     ann.add("Late", deadline=4_000_000_000_000_000)
+    ann.add_many([NewTask(title="Many", track="M", idempotency_key="m"), NewTask(title="More", track="M")])
+    ann.add_many([NewTask(title="Many", track="M", idempotency_key="m")])
+    ann.add_many([NewTask(title="Fine", track="M"), NewTask(title="")])
+    ann.add_many([])
+    ann.wait("Z-404")
     plan = ann.plan(
         [NewTask(title="First", name="f"), NewTask(title="Second", name="s", depends_on=("f",), track="Q")],
         title="A plan", name="plan", tracks=[NewTrack(code="R", name="Rest")],
@@ -282,6 +291,7 @@ def tell(ann: Any) -> None:
         receipt, {"at": 1, "until": "x", "nested": [{"time": 5}]}, "fine", usage=[Totals(model="opus", fresh=11)]
     )
     ann.submit(receipt, {"other": 1})
+    ann.wait("A-001", timeout="5s")
     ann.results("A-001")
     ann.history("A-001")
     ann.why("A-001")

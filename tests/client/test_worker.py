@@ -85,7 +85,7 @@ def test_functions_get_their_tasks_and_what_they_return_is_the_result(place: Pla
         await ctx.progress(step="writing")
         return sorted(ctx.inputs)
 
-    worker.run(until_empty=True)
+    worker.run(until_idle=True)
     worker.close()
     first, second = mia.show("A-001")["result"], mia.show("A-002")["result"]
     assert (first["data"], first["summary"]) == ({"question": "why", "generation": 1, "attempt": 1}, "found out")
@@ -105,10 +105,10 @@ def test_only_tasks_that_some_function_is_for_are_claimed(place: Place, mia: Cli
     mia.add("Not mine", type="other")
     worker = worker_at(place)
     worker.task("mine")(lambda ctx: 1)
-    worker.run(until_empty=True)
+    worker.run(until_idle=True)
     assert [s["state"] for s in mia.states(["A-001", "A-002"])] == ["completed", "ready"]
     worker.task()(lambda ctx: "anything")
-    worker.run(until_empty=True)
+    worker.run(until_idle=True)
     assert mia.show("A-002")["result"]["data"] == "anything"
     worker.close()
 
@@ -131,7 +131,7 @@ def test_so_many_at_once_and_no_more(place: Place, mia: Client) -> None:
         with lock:
             busy -= 1
 
-    worker.run(until_empty=True)
+    worker.run(until_idle=True)
     worker.close()
     assert most == 3
     assert mia.status()["tasks"] == {"completed": 8}
@@ -173,7 +173,7 @@ def test_a_function_that_waits_for_its_subtasks_is_called_again_with_what_they_m
         return {key: part["data"] for key, part in ctx.inputs.items()}
 
     worker.task("part")(lambda ctx: ctx.task["title"])
-    worker.run(until_empty=True)
+    worker.run(until_idle=True)
     worker.close()
     assert calls == [1, 2]
     assert mia.show("A-001")["result"]["data"] == {"A-001-big::1": "Part 1", "A-001-big::2": "Part 2"}
@@ -194,7 +194,7 @@ def test_a_function_takes_notice_of_a_changed_description_or_is_run_again(
         return "painted"
 
     worker.task("t")(paint)
-    worker.run(until_empty=True)
+    worker.run(until_idle=True)
     worker.close()
     assert ["+blue" in (diff or "") for diff in saw] == [looks]
     shown = mia.show("A-001")
@@ -205,10 +205,10 @@ def test_a_question_ends_the_function_until_it_is_answered(place: Place, mia: Cl
     mia.add("Ask", type="t")
     worker = worker_at(place)
     worker.task("t")(lambda ctx: f"painted {ctx.ask('which colour?')}")
-    worker.run(until_empty=True)
+    worker.run(until_idle=True)
     assert mia.show("A-001")["state"] == "paused"
     mia.answer("A-001", "blue")
-    worker.run(until_empty=True)
+    worker.run(until_idle=True)
     worker.close()
     assert mia.show("A-001")["result"]["data"] == "painted blue"
 
@@ -240,7 +240,7 @@ def test_what_a_function_raises_is_how_its_attempt_failed(
     mia.add("Work", type="t")
     worker = worker_at(place)
     worker.task("t")(raising(error))
-    worker.run(until_empty=True)
+    worker.run(until_idle=True)
     worker.close()
     assert mia.show("A-001")["state"] == state
     (entry,) = mia.history("A-001")
@@ -251,7 +251,7 @@ def test_a_result_that_cannot_be_kept_is_the_functions_failure(place: Place, mia
     mia.add("Work", type="t")
     worker = worker_at(place)
     worker.task("t")(lambda ctx: float("nan"))
-    worker.run(until_empty=True)
+    worker.run(until_idle=True)
     worker.close()
     assert mia.history("A-001")[0]["error_class"] == "invalid_output"
 
@@ -273,7 +273,7 @@ def test_a_function_that_blocks_keeps_its_lease(place: Place, mia: Client, is_as
         return work(ctx)
 
     worker.task("t")(awork if is_async else work)
-    worker.run(until_empty=True)
+    worker.run(until_idle=True)
     worker.close()
     (entry,) = mia.history("A-001")
     assert (mia.show("A-001")["result"]["data"], entry["release_reason"]) == (1, "COMPLETED")
@@ -495,7 +495,7 @@ def test_a_worker_is_seen_as_an_agent_and_leaves(place: Place, mia: Client) -> N
     mia.add("Work", type="t", constraints={"required_capabilities": ["python"]})
     seen: list[Any] = []
     worker.task("t")(lambda ctx: seen.extend(a for a in mia.agents() if a["name"] == "wanda"))
-    worker.run(until_empty=True)
+    worker.run(until_idle=True)
     worker.close()
     assert [(a["type"], list(a["capabilities"])) for a in seen] == [("sdk", ["python"])]
     assert all(s["ended_at"] is not None for s in mia.sessions(agent="wanda"))

@@ -62,8 +62,9 @@ CALLS: dict[str, tuple[tuple[str, ...], Callable[[Task], Task]]] = {
 _SOME = {
     "agent": "ann", "session": "s", "claimed_at": 1, "lease": 60, "lease_until": 2000, "renewals": 3,
     "presented_at": 5, "claim_epoch": "1", "wanted": "pause", "done_by": 7, "warned_at": 8, "funded": True,
-    "reserved": True, "unseen_since": 1, "offer_to": "bo", "offer_until": 3000, "set_aside_for": "x", "price": 5,
-    "retry_at": 4000, "pauses": (PauseCause(cause="person", reason="x"), PauseCause(cause="drain", reason="y")),
+    "reserved": True, "unseen_since": 1, "offer_to": "bo", "offer_until": 3000, "offer_term": 2, "set_aside_for": "x",
+    "price": 5, "retry_at": 4000,
+    "pauses": (PauseCause(cause="person", reason="x"), PauseCause(cause="drain", reason="y")),
     "state_before": "retrying", "cancelled": Cancelled(cause="person", reason="z"), "completed_at": 9,
     "work_product": "wp", "dead_lettered_at": 10, "archived_at": 11,
 }  # fmt: skip

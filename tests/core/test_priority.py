@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tenure.core import priority
+from tenure.core import limits, priority
 from tenure.core.errors import InvalidInput
 from tenure.core.priority import HOUR
 from tenure.core.records import Task, replace
@@ -75,7 +75,47 @@ def test_why_says_what_the_order_goes_by(task: Task, now: int) -> None:
     assert parts["tier"] == priority.tier_of(task.priority)
 
 
-@given(tasks)
+by_length = st.builds(
+    lambda task, length: replace(task, length=length), tasks, st.integers(1_000_000, limits.ORDER_LONGEST)
+)
+
+
+@given(by_length, by_length, moments)
+def test_by_length_the_place_orders_by_tier_and_then_by_creation_and_length(one: Task, other: Task, now: int) -> None:
+    places = [priority.place(stamp(t, now), now) for t in (one, other)]
+    tiers = list(priority.TIERS)
+    wanted = [
+        (tiers.index(priority.tier_of(t.priority)), t.created_at + (t.length or 0), t.sequence, t.id)
+        for t in (one, other)
+    ]
+    assert (places[0] < places[1]) == (wanted[0] < wanted[1])
+
+
+@given(by_length, by_length, st.integers(1, 90 * 24 * HOUR), moments)
+def test_by_length_no_task_of_a_tier_overtakes_one_that_is_four_hours_older(
+    one: Task, other: Task, more: int, now: int
+) -> None:
+    other = replace(other, priority=one.priority, created_at=one.created_at + limits.ORDER_LONGEST + more)
+    assert priority.place(stamp(one, now), now) < priority.place(stamp(other, now), now)
+
+
+@given(by_length, moments, st.integers(0, 400 * 24 * HOUR))
+def test_by_length_band_and_rank_never_change(task: Task, now: int, later: int) -> None:
+    ready = stamp(task, now)
+    again = stamp(replace(ready, deadline=START, height=10, boost=1000), now + later)
+    assert (again.band, again.rank) == (ready.band, ready.rank)
+
+
+@given(tasks | by_length, tasks | by_length, st.integers(0, 5), st.integers(1, 5), moments)
+def test_tasks_of_an_earlier_turn_go_first_unless_the_other_is_critical(
+    one: Task, other: Task, turn: int, more: int, now: int
+) -> None:
+    assume(other.priority >= 10)
+    earlier, later = replace(one, order_turn=turn), replace(other, order_turn=turn + more)
+    assert priority.place(stamp(earlier, now), now) < priority.place(stamp(later, now), now)
+
+
+@given(tasks | by_length)
 def test_a_rank_fits_a_column_of_eight_bytes(task: Task) -> None:
     assert abs(priority.rank(task, START)) < 2**63
 
@@ -102,7 +142,7 @@ def test_other_priorities_are_refused(value: int | str) -> None:
 def test_each_number_is_of_one_tier(number: int) -> None:
     bounds = {"critical": (0, 9), "high": (10, 29), "normal": (30, 59), "low": (60, 79), "background": (80, 100)}
     assert [name for name, (low, high) in bounds.items() if low <= number <= high] == [priority.tier_of(number)]
-    assert priority.band(number) == (0 if number <= 9 else 1)
+    assert priority.band_of(replace(TASK, priority=number)) == (0 if number <= 9 else 1)
 
 
 @pytest.mark.parametrize(("value", "boost"), [(0, 0), (0.01, 1), (0.1, 10), (1, 100), (10.0, 1000)])

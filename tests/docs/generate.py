@@ -16,6 +16,7 @@ import msgspec
 import tenure
 from tenure.core import commands, errors, events, lifecycle, outcomes, records, roles
 from tests.docs import (
+    async_types,
     captures,
     http_page,
     interfaces,
@@ -155,6 +156,7 @@ PAGES = {
 WITHOUT_NOTICE = {
     "../../RELIABILITY.md": reliability_table.page,  # only its table is generated
     "../../src/tenure/stores/sqlite/schema.sql": sqlite_schema.page,
+    "../../src/tenure/client/async_verbs.pyi": async_types.text,
     **message_schemas.FILES,
 }
 

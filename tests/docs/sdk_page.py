@@ -5,7 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from tenure import AsyncClient, Client, Context, Worker
+from tenure import AsyncClient, Client, Context, TaskFunction, Worker
+from tenure.client import refusals, results
+from tenure.client.handles import Ended, Handle
+from tenure.client.messaging import Messaging
+from tenure.client.operator_verbs import OperatorVerbs
+from tenure.client.pools import Pools
 from tenure.client.queries import Queries
 from tenure.client.sources import Sources
 from tenure.client.verbs import Verbs
@@ -15,14 +20,17 @@ from tests.docs.tables import table
 HEAD = """# The Python SDK
 
 `tenure.Client` and `tenure.AsyncClient` have the same methods, on a store of this machine and over a server: the URL
-decides. Verbs return [outcomes](outcomes.md), queries plain dictionaries and lists with instants in microseconds;
-failures are raised as one of the [errors](errors.md). Fields of verbs are those of the [commands](commands.md). How to
+decides. Verbs return typed answers, queries plain dictionaries and lists with instants in microseconds; failures are
+raised as one of the [errors](errors.md). Fields of verbs are those of the [commands](commands.md). A duration is a
+number of seconds, a timedelta or a text such as `2h`; an instant is a datetime with a zone, an RFC 3339 text or
+microseconds. [Your first queue](../tutorial/first-queue.md) shows it, and how to
 [write a worker](../how-to/write-a-worker.md).
 """
 
 
 def page() -> str:
-    own = ("do", "query", "claim_or_wait", "batch", "preview", "mark", "wait_for_news", "now", "close")
+    own = ("do", "query", "claim_or_wait", "batch", "preview", "handle", "mark", "wait_for_news", "now", "close")
+    of_worker = ("task", "command", "run", "arun", "stop", "use", "close")
     upkeep = ("sweep", "verify", "backup", "archive_finished", "could_archive", "new_epoch")
     return "\n".join(
         [
@@ -30,15 +38,33 @@ def page() -> str:
             _section("Client", _signed(Client), Client),
             _listed(Client, own),
             "## Verbs\n", _listed(Verbs, _names(Verbs, Queries)),
+            "## Operators and the team\n", _listed(OperatorVerbs, _names(OperatorVerbs)),
+            "## Pools\n", _listed(Pools, _names(Pools)),
+            "## Mail, facts, webhooks and relays\n", _listed(Messaging, _names(Messaging)),
             "## Schedules, triggers and the watch\n", _listed(Sources, _names(Sources)),
             "## Queries\n", _listed(Queries, _names(Queries)),
             "## Only on a store\n\nOver a server these raise `STORE_ONLY`: run them on the server's host.\n",
             _listed(Client, upkeep),
             _section("AsyncClient", _signed(AsyncClient), AsyncClient),
-            _section("Worker", _signed(Worker), Worker), _listed(Worker, ("task", "run", "arun", "stop", "close")),
+            _section("Worker", _signed(Worker), Worker), _listed(Worker, of_worker),
+            _section("TaskFunction", "", TaskFunction), _listed(TaskFunction, _names(TaskFunction)),
+            _section("Handle", "", Handle), _listed(Handle, _names(Handle)),
+            _section("Ended", "", Ended), _listed(Ended, ("check",)),
+            "## Answers\n\nEach is an [Outcome](outcomes.md) with `check()`, which raises a refusal as an error.\n",
+            table(("type", ""), [(f"`{kind.__name__}`", _first(kind)) for kind in _kinds(results, results.Result)]),
+            "## Refusals as errors\n",
+            table(("error", ""), [(f"`{kind.__name__}`", _first(kind)) for kind in _kinds(refusals, refusals.Refused)]),
             _section("Context", "", Context), _listed(TaskContext, _names(TaskContext)),
         ]
     )  # fmt: skip
+
+
+def _kinds(module: Any, base: type) -> list[type]:
+    return [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, base)]
+
+
+def _first(kind: type) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def _section(name: str, signature: str, kind: type) -> str:

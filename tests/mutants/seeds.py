@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 from tests.mutants.seeds_of_artifacts import ARTIFACTS
+from tests.mutants.seeds_of_assignment import ASSIGNMENT
 from tests.mutants.seeds_of_batches import BATCHES
 from tests.mutants.seeds_of_brokers import BROKERS
 from tests.mutants.seeds_of_budgets import BUDGETS
@@ -16,6 +17,7 @@ from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
 from tests.mutants.seeds_of_place import PLACE
+from tests.mutants.seeds_of_pools import POOLS
 from tests.mutants.seeds_of_postgres import POSTGRES
 from tests.mutants.seeds_of_processes import PROCESSES
 from tests.mutants.seeds_of_relays import RELAYS
@@ -24,6 +26,7 @@ from tests.mutants.seeds_of_secrets import SECRETS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
+from tests.mutants.seeds_of_spawners import SPAWNERS
 from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_validation import VALIDATION
@@ -32,6 +35,7 @@ from tests.mutants.seeds_of_workers import WORKERS
 
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
+    *ASSIGNMENT,
     *POSTGRES,
     *BATCHES,
     *BUDGETS,
@@ -45,10 +49,12 @@ MUTANTS: tuple[Mutant, ...] = (
     *RELAYS,
     *REPEATS,
     *PLACE,
+    *POOLS,
     *PROCESSES,
     *SECRETS,
     *SHARING,
     *SIGNING_IN,
+    *SPAWNERS,
     *THE_SERVER,
     *SOURCES,
     *TRUST,

@@ -334,8 +334,8 @@ MOVING = (
     Mutant(
         "a kind is forgotten in copying",
         COPY,
-        "for kind in KINDS}\n    return rows",
-        "for kind in list(KINDS)[1:]}\n    return rows",
+        "for kind in copied_kinds()}\n    return rows",
+        "for kind in copied_kinds()[1:]}\n    return rows",
         f"{TEST_COPYING}::test_rows_of_every_kind_are_copied_whatever_kinds_there_will_be",
     ),
     Mutant(

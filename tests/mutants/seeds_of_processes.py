@@ -75,7 +75,7 @@ PROCESSES = (
     Mutant(
         "processes: an end without SIGTERM",
         SCRIPT,
-        "        if grace > 0:\n            self.tree.ask_to_end()\n",
+        "        elif grace > 0:\n            self.tree.ask_to_end()\n",
         "",
         f"{TESTS}::test_a_command_gets_sigterm_and_its_grace",
     ),

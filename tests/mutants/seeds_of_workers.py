@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant, on
 
 SOURCE = "tests/sinks/test_worker_source.py"
+WATCHES = "tests/client/test_worker_watches.py"
 
 WORKERS = (
     Mutant(
@@ -98,5 +99,82 @@ WORKERS = (
         """asked.pool if number == 0 else f"{asked.pool}-{queue.rpartition('.')[2]}\"""",
         "asked.pool",
         "tests/sinks/test_nats.py::TestNatsSource::test_a_worker_with_commands_may_join_a_pool_that_had_none",
+    ),
+    Mutant(
+        "workers: nobody watches the tasks at work",
+        "client/worker/watcher.py",
+        '            if not is_held or line["version"] > claim.version:\n',
+        "            if False:\n",
+        f"{WATCHES}::test_a_function_in_another_process_stops_before_its_renewal[sqlite-cancel-blocking]",
+    ),
+    Mutant(
+        "workers: a drain is not seen, since the claim is still held",
+        "client/worker/watcher.py",
+        '            if not is_held or line["version"] > claim.version:\n',
+        "            if not is_held:\n",
+        f"{WATCHES}::test_a_function_in_another_process_stops_before_its_renewal[sqlite-drain-blocking]",
+    ),
+    Mutant(
+        "workers: the versions are read for each event",
+        "client/worker/watcher.py",
+        "                self._is_over.wait(max(0.0, began + EVERY - time.monotonic()))\n",
+        "",
+        f"{WATCHES}::test_versions_are_read_in_one_query_and_at_most_twice_a_second",
+    ),
+    Mutant(
+        "workers: only the store's clock ends a function",
+        "client/worker/attempt.py",
+        "        timer.start()\n",
+        "",
+        f"{WATCHES}::test_max_duration_is_enforced_by_the_worker_s_own_clock",
+    ),
+    Mutant(
+        "workers: a task is claimed again beside its running function",
+        "client/worker/worker.py",
+        "        if self._runs_here(granted):\n",
+        "        if False:\n",
+        f"{WATCHES}::test_one_worker_never_runs_two_copies_of_a_task[sqlite]",
+    ),
+    Mutant(
+        "workers: a claim gets a task that it excludes",
+        "core/priority.py",
+        "    if task.id in profile.without:\n",
+        "    if False:\n",
+        "test_a_claim_gets_no_task_that_it_excludes",
+    ),
+    Mutant(
+        "workers: the fast path does not know what a claim excludes",
+        "engine/runtime/fast_path/next_claims.py",
+        "    if command.without or command.like or",
+        "    if command.like or",
+        on("postgres", "test_a_claim_gets_no_task_that_it_excludes"),
+    ),
+    Mutant(
+        "workers: a server wakes a worker for no event of its tasks",
+        "server/feed.py",
+        "            for future in self._by_task.get(of, ()):\n",
+        "            for future in ():\n",
+        "tests/server/test_feed.py::test_a_worker_is_woken_for_its_own_tasks_only",
+    ),
+    Mutant(
+        "workers: a worker that waits for the last tasks does not wait for retries",
+        "client/worker/last_tasks.py",
+        "        if tasks(state=UNDERWAY, limit=1, **self._own):\n",
+        "        if False:\n",
+        "tests/client/test_worker_ends.py::test_until_empty_waits_for_retries_and_for_tasks_that_others_hold[store]",
+    ),
+    Mutant(
+        "workers: a stack trace is kept with its secrets",
+        "core/redaction.py",
+        "    trace = without_secrets(trace)\n",
+        "",
+        "test_a_failed_attempt_keeps_its_trace_without_secrets",
+    ),
+    Mutant(
+        "workers: a batch of tasks may be of any size",
+        "engine/verbs/graph.py",
+        "    if not 1 <= len(cmd.tasks) <= limits.ADDED_AT_ONCE:\n",
+        "    if False:\n",
+        "test_a_batch_has_from_one_to_a_thousand_tasks",
     ),
 )

@@ -4,7 +4,8 @@ Four parts, each with a pool on its own store: *faults* (a spawner with a seeded
 (`tenure serve` killed -9 before, during or after a spawner's call), *gateway* (`tenure gateway` killed with all its
 children), and *budget* (more tasks than the money covers, and agents that die). At the end no task was accepted twice
 and none is left, no spawn was open beyond its offer and ten seconds, never more than the pool's size were able to
-claim, and the budget was never passed. The offer is shorter than the product's two minutes: `--offer`.
+claim, and the budget was never passed. The offer and the leader's lease are shorter than the product's, by the same
+factor: `--offer`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from tenure.core import pools
 from tests.reliability import results
 from tests.reliability.fleet_server import POINTS
-from tests.reliability.fleet_stage import AFTER_OFFER, HERE, POOL, ROOT, Stage, Watch
+from tests.reliability.fleet_stage import AFTER_OFFER, HERE, ROOT, Stage, Watch
 from tests.servers.gateway import SECRET, GatewayServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.processes import end, end_with_us
@@ -33,6 +35,7 @@ from tests.spawners import machine
 PARTS = ("faults", "server", "gateway", "budget")
 SUMS = ("tasks", "claims", "accepted_twice", "looks", "kills", "spawn_starting", "spawn_lost")
 MOST = ("most_able", "most_holding", "most_processes", "longest_surplus_ms", "longest_limbo_ms", "longest_held_ms")
+TURNS = 5  # pools of the part `server`
 FAULTY = 3  # one in so many spawns has a fault
 
 
@@ -68,21 +71,30 @@ def faults(options: argparse.Namespace, folder: Path, url: str) -> Stage:
 
 
 def server(options: argparse.Namespace, folder: Path, url: str) -> Stage:
-    """The server dies at a drawn point of its first, second, third or fourth spawn."""
-    stage, dice = _stage(options, folder, url), random.Random(options.seed)
+    """The server dies at a drawn point of its first, second, third or fourth spawn.
+
+    Pools take turns: while the offers of one run out, the next one starts agents.
+    """
+    stage, dice = _stage(options, folder, url, pool_count=TURNS), random.Random(options.seed)
+    for pool in stage.pools:
+        stage.client.pause_pool(pool)
     stage.add(options.tasks)
     with Watch(stage):
         while stage.figures["kills"] < options.kills and not stage.wrong:
-            if stage.states().get("ready", 0) < 2 * options.size:
+            if stage.free_tasks() < 2 * options.size:
                 stage.add(2 * options.size)  # there is always a task to start an agent for
+            pool = stage.pools[stage.figures["kills"] % TURNS]
+            stage.client.resume_pool(pool)
             point = POINTS[stage.figures["kills"] % len(POINTS)]
-            stage.client.resume_pool(POOL)  # an operator who does not wait for the pool to back off
             stage.serve(f"{point} {dice.randint(1, options.size)}")
-            if not stage.dies(options.offer + 60):
+            if not stage.dies(pool, options.offer + 60):
                 stage.wrong.append("the server started no agent")
                 break
+            stage.client.pause_pool(pool)
             stage.figures["kills"] += 1
-        stage.client.resume_pool(POOL)
+            stage.figures[f"kills {point} a call"] += 1
+        for pool in stage.pools:
+            stage.client.resume_pool(pool)
         stage.serve()
         stage.until(stage.is_drained, "every task completed")
         stage.until(stage.is_quiet, "every process ended", options.offer + 3 * AFTER_OFFER)
@@ -92,22 +104,23 @@ def server(options: argparse.Namespace, folder: Path, url: str) -> Stage:
 def gateway(options: argparse.Namespace, folder: Path, url: str) -> Stage:
     """The gateway's machine loses its power, and comes back at once."""
     agent = [sys.executable, str(HERE / "fleet_agent.py"), str(folder), str(options.work), str(options.seed), "0"]
-    with GatewayServer({"bot": agent}, options=("--grace", "1")) as other:
-        (folder.parent / "secret").write_text(SECRET)
-        settings = f'[spawners.far]\nkind = "gateway"\nurl = "{other.url}"\nsecret_file = "{folder.parent}/secret"\n'
-        stage, dice = _stage(options, folder, url, settings=settings, spawner="far"), random.Random(options.seed)
-        stage.add(options.tasks)
+    other = GatewayServer({"bot": agent}, options=("--grace", "1"))
+    (folder.parent / "secret").write_text(SECRET)
+    settings = f'[spawners.far]\nkind = "gateway"\nurl = "{other.url}"\nsecret_file = "{folder.parent}/secret"\n'
+    stage, dice = _stage(options, folder, url, settings=settings, spawner="far"), random.Random(options.seed)
+    other.more["PROOF_MARK"] = stage.mark
+    stage.add(options.tasks)
+    with other, Watch(stage):
         stage.serve()
-        with Watch(stage):
-            while stage.figures["kills"] < options.gateway_kills and not stage.wrong:
-                if stage.states().get("ready", 0) < 2 * options.size:
-                    stage.add(2 * options.size)
-                stage.until(lambda: stage.client.spawns(state=("running",)), "an agent runs")
-                time.sleep(dice.uniform(0.0, 2 * options.work))
-                _lose(stage, other)
-                stage.client.resume_pool(POOL)
-            stage.until(stage.is_drained, "every task completed")
-            stage.until(stage.is_quiet, "every process ended", options.offer + 3 * AFTER_OFFER)
+        while stage.figures["kills"] < options.gateway_kills and not stage.wrong:
+            if stage.free_tasks() < 2 * options.size:
+                stage.add(2 * options.size)
+            stage.until(lambda: stage.client.spawns(state=("running",)), "an agent runs")
+            time.sleep(dice.uniform(0.0, 2 * options.work))
+            _lose(stage, other)
+            stage.client.resume_pool(stage.pools[0])
+        stage.until(stage.is_drained, "every task completed")
+        stage.until(stage.is_quiet, "every process ended", options.offer + 3 * AFTER_OFFER)
     return stage
 
 
@@ -146,13 +159,8 @@ def budget(options: argparse.Namespace, folder: Path, url: str) -> Stage:
     return stage
 
 
-def _stage(
-    options: argparse.Namespace, folder: Path, url: str, *, settings: str = "", spawner: str = "local", dies: int = 0
-) -> Stage:
-    return Stage(
-        folder, url, size=options.size, offer=options.offer, work=options.work, seed=options.seed, settings=settings,
-        spawner=spawner, dies=dies,
-    )  # fmt: skip
+def _stage(options: argparse.Namespace, folder: Path, url: str, **more: Any) -> Stage:
+    return Stage(folder, url, size=options.size, offer=options.offer, work=options.work, seed=options.seed, **more)
 
 
 STAGES: dict[str, Callable[[argparse.Namespace, Path, str], Stage]] = {
@@ -171,7 +179,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--kills", type=int, default=50, help="kills of the server")
     parser.add_argument("--gateway-kills", type=int, default=20)
     parser.add_argument("--budget", type=int, default=37, help="tasks that the money covers")
-    parser.add_argument("--offer", type=float, default=5.0, help="seconds that a task is offered to an agent")
+    parser.add_argument("--offer", type=float, default=20.0, help="seconds that a task is offered to an agent")
     parser.add_argument("--work", type=float, default=0.5, help="seconds that a task takes, on average")
     parser.add_argument("--seed", type=int, default=None)
     options = parser.parse_args(argv)

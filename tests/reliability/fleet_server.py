@@ -1,4 +1,8 @@
-"""`tenure serve` with a shorter offer, killed at a drawn point of a spawn: before, during or after a spawner's call."""
+"""`tenure serve` with shorter times, killed at a drawn point of a spawn: before, during or after a spawner's call.
+
+The offer and the leader's lease are shortened by the same factor: a leader that was killed is replaced within its
+lease, and that is a quarter of the offer.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import NoReturn
 
 from tenure.cli.main import main
 from tenure.core import pools
+from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.fleet.spawner_threads import SpawnerThreads
 from tenure.spawners.port import Spawned, SpawnRequest
 
@@ -41,7 +46,11 @@ def die(*_: object) -> NoReturn:
 
 
 if __name__ == "__main__":
-    pools.OFFER = round(float(os.environ["FLEET_OFFER"]) * 1_000_000)
+    shorter = float(os.environ["FLEET_OFFER"]) * 1_000_000 / pools.OFFER
+    pools.OFFER = round(pools.OFFER * shorter)
+    defaults = Coordinator.__init__.__kwdefaults__
+    assert defaults is not None
+    defaults["lease"] *= shorter
     if os.environ.get("FLEET_KILL"):
         at, _, nth = os.environ["FLEET_KILL"].partition(" ")
         killed_at(at, int(nth))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -29,7 +30,6 @@ from tests.servers.processes import end_with_us, free_port
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PROJECT = "fleet"
-POOL = "bots"
 AFTER_OFFER = 10.0  # seconds in which a spawn that claimed nothing, or a surplus process, must be over
 PATIENCE = 600.0
 
@@ -39,13 +39,15 @@ class Stage:
 
     def __init__(
         self, folder: Path, url: str, *, size: int, offer: float, work: float, seed: int, settings: str = "",
-        spawner: str = "local", dies: int = 0,
+        spawner: str = "local", dies: int = 0, pool_count: int = 1,
     ) -> None:  # fmt: skip
         """`dies`: one in so many agents kills its runner; 0: none."""
         self.folder, self.url, self.size, self.offer, self.seed = folder, url, size, offer, seed
         folder.mkdir()
         self.mark = uuid.uuid4().hex
         self.port = free_port()
+        self.down: list[tuple[float, float]] = []  # when no server listened
+        self._ended_at: float | None = None
         self.server: subprocess.Popen[bytes] | None = None
         self.words = [
             sys.executable, str(HERE / "fleet_agent.py"), str(folder), str(work), str(seed), str(dies),
@@ -54,7 +56,9 @@ class Stage:
         (folder / "tenure.toml").write_text(text)
         self.client = Client(url, PROJECT, agent="proof", session="proof")
         self.client.init()
-        self.client.set_pool(POOL, "bot", size=size, spawner=spawner)
+        self.pools = [f"bots{number}" for number in range(pool_count)]
+        for pool in self.pools:
+            self.client.set_pool(pool, "bot", size=size, spawner=spawner)
         self.wrong: list[str] = []
         self.figures: Counter[str] = Counter()
         self._tenure("trust", "--yes")
@@ -81,7 +85,8 @@ class Stage:
     # --- the server ---
 
     def serve(self, kill: str = "") -> None:
-        """Start it. `kill`: the point of a spawn where it dies, and at which spawn."""
+        """Start it, and wait until it listens. `kill`: the point of a spawn where it dies, and at which spawn."""
+        began = self._ended_at or time.time()
         with (self.folder / "log").open("ab") as log:
             self.server = subprocess.Popen(
                 [sys.executable, "-P", str(HERE / "fleet_server.py"), "serve", "--port", str(self.port)],
@@ -89,12 +94,25 @@ class Stage:
                 stdin=subprocess.DEVNULL,
                 preexec_fn=end_with_us(),  # noqa: PLW1509 - it calls the kernel and nothing of Python's
             )  # fmt: skip
+        while self.server.poll() is None and not self._listens():
+            time.sleep(0.05)
+        self.down.append((began, time.time()))
 
-    def dies(self, seconds: float) -> bool:
-        """Wait until the server has been killed; False where it lives on."""
+    def _listens(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            return True
+        return False
+
+    def dies(self, pool: str, seconds: float) -> bool:
+        """Wait until the server has been killed by a spawn of the pool; False where it lives on."""
         assert self.server is not None
-        with suppress(subprocess.TimeoutExpired):
-            return self.server.wait(seconds) == -signal.SIGKILL
+        give_up = time.monotonic() + seconds
+        while time.monotonic() < give_up:
+            with suppress(subprocess.TimeoutExpired):
+                code = self.server.wait(0.5)
+                self._ended_at = time.time()
+                return code == -signal.SIGKILL
+            self.client.resume_pool(pool)  # an operator who does not wait for the pool to back off
         return False
 
     def close(self) -> None:
@@ -122,6 +140,10 @@ class Stage:
     def states(self) -> dict[str, int]:
         return dict(self.client.status()["tasks"])
 
+    def free_tasks(self) -> int:
+        """Ready tasks that are not offered."""
+        return self.states().get("ready", 0) - len(self.client.spawns(state=(pools.STARTING,), limit=1000))
+
     def is_drained(self) -> bool:
         return self.states() == {"completed": self.figures["tasks"]}
 
@@ -129,21 +151,21 @@ class Stage:
         """Nothing of a pool is open, and none of its processes runs."""
         return not self.client.spawns(state=pools.OPEN) and not self.runners()
 
-    def runners(self) -> set[str]:
-        """The spawns of which a `tenure run` process exists."""
-        found = set()
+    def runners(self) -> Counter[str]:
+        """How many `tenure run` processes each pool has."""
+        found: Counter[str] = Counter()
         for pid in marked(f"PROOF_MARK={self.mark}"):
             with suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 if b"--spawn" in words:
-                    found.add(words[words.index(b"--spawn") + 1].decode() + f" {pid}")
+                    found[pool_of(words[words.index(b"--name") + 1].decode())] += 1
         return found
 
     # --- what must hold at the end ---
 
     def check(self) -> None:
         self.wrong += self.client.verify()
-        spans: list[tuple[int, int]] = []
+        spans: dict[str, list[tuple[int, int]]] = {pool: [] for pool in self.pools}
         for task in self.client.tasks(limit=1000):
             key, lineage = task["key"], self.client.history(task["key"])
             accepted = [result for result in self.client.results(key) if result["accepted"]]
@@ -153,15 +175,16 @@ class Stage:
                 self.wrong.append(f"{key}: {len(accepted)} accepted results")
             if accepted and accepted[0]["generation"] != lineage[-1]["generation"]:
                 self.wrong.append(f"{key}: generation {accepted[0]['generation']} was accepted, and is not the last")
-            spans += [(claim["acquired_at"], claim["released_at"] or 1 << 62) for claim in lineage]
-        together = overlap(spans)
+            for claim in lineage:
+                spans[pool_of(claim["agent"])].append((claim["acquired_at"], claim["released_at"] or 1 << 62))
+        together = max(map(overlap, spans.values()))
         self.figures["most_holding"] = max(self.figures["most_holding"], together)
         if together > self.size:
             self.wrong.append(f"{together} processes of a pool of {self.size} held tasks at once")
         self._check_offers()
 
     def _check_offers(self) -> None:
-        """From the log: each spawn claims, ends or is lost in time."""
+        """From the log: each spawn claims, ends or is lost in time, not counting the restarts of the server."""
         begun: dict[str, int] = {}
         longest = 0.0
         kinds = ("spawn.starting", "spawn.running", "spawn.ended", "spawn.lost")
@@ -171,11 +194,19 @@ class Stage:
             if event["kind"] == "spawn.starting":
                 begun[spawn] = event["time"]
             elif spawn in begun:
-                longest = max(longest, (event["time"] - begun.pop(spawn)) / 1e6)
+                longest = max(longest, self._with_server(begun.pop(spawn) / 1e6, event["time"] / 1e6))
         self.figures["longest_limbo_ms"] = round(longest * 1000)
         if longest > self.offer + AFTER_OFFER:
             self.wrong.append(f"a spawn was open for {longest:.1f} s; its offer lasts {self.offer:g} s")
         self.wrong += [f"spawn {spawn} was never closed" for spawn in begun]
+
+    def _with_server(self, begin: float, end: float) -> float:
+        """The seconds of the span in which a server listened."""
+        return end - begin - sum(max(0.0, min(end, until) - max(begin, since)) for since, until in self.down)
+
+
+def pool_of(agent: str) -> str:
+    return agent.rpartition("-")[0]
 
 
 def overlap(spans: list[tuple[int, int]]) -> int:
@@ -223,7 +254,7 @@ class Watch:
         with self._client.engine.store.begin("local", write=False) as tx:
             spawns, budgets = tx.find(Spawn, {"state": pools.OPEN}), tx.load(Budget, ((PROJECT, "project"),))
             now = tx.now
-        able = sum(pools.is_live(spawn, now) for spawn in spawns)
+        able = max(Counter(spawn.pool for spawn in spawns if pools.is_live(spawn, now)).values(), default=0)
         stage.figures["looks"] += 1
         stage.figures["most_able"] = max(stage.figures["most_able"], able)
         if able > stage.size:
@@ -234,7 +265,7 @@ class Watch:
 
     def _look_at_processes(self) -> None:
         stage, now = self.stage, time.monotonic()
-        count = len(stage.runners())
+        count = max(stage.runners().values(), default=0)
         stage.figures["most_processes"] = max(stage.figures["most_processes"], count)
         if count <= stage.size:
             self._surplus_since = None

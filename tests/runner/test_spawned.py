@@ -138,3 +138,16 @@ def test_the_key_may_come_on_stdin(stage: Stage) -> None:
         )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     until(lambda: stage.state(key) == "completed", "the task")
+
+
+def test_a_spawned_runner_waits_for_a_server_that_is_restarted(stage: Stage) -> None:
+    """The server that started it may be killed before its agent has claimed."""
+    key = stage.add("Mine")
+    spawned(stage, key)
+    stage.go()
+    server = TenureServer(str(stage.home / "tenure.db"))
+    runner = stage.run(*ONCE, "--task", key, TENURE_URL=server.url, TENURE_PROJECT="default")
+    runner.says("the store is unavailable, trying again")
+    with server:
+        runner.ends(0)
+    assert stage.state(key) == "completed"

@@ -216,3 +216,36 @@ async def test_what_was_being_written_at_the_start_is_heard_though_others_were_f
         news.close()
         await asyncio.to_thread(news.join)
         store.close()
+
+
+def of_task(sequence: int, task: str, kind: str = "task.cancelled", project: str = "p") -> Event:
+    return Event(sequence=sequence, id=f"e{sequence}", time=0, kind=kind, project=project, task=task)
+
+
+async def test_a_worker_is_woken_for_its_own_tasks_only():
+    news = feed.Feed(Engine(open_store("memory://"), SystemRandom()))
+    waiting = asyncio.ensure_future(news.beyond_of(0, 10, "p", ["t1", "t2"]))
+    others = [of_task(1, "t3"), of_task(2, "t1", project="q"), of_task(3, "t1", "task.progress")]
+    for one in others:
+        news._distribute([one])
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    news._distribute([of_task(4, "t2", "task.drain_requested")])
+    assert await asyncio.wait_for(waiting, 10) is True
+    assert news._by_task == {}
+    assert await news.beyond_of(0, 10, "p", ["t2"]) is True  # it came before the wait began
+    assert await news.beyond_of(4, 0.01, "p", ["t2"]) is False
+    assert await news.beyond_of(4, 0.01, "p", ["t1"]) is False
+    assert news._by_task == {}
+
+
+async def test_one_who_asks_for_news_from_before_what_is_remembered_is_woken(monkeypatch):
+    monkeypatch.setattr(feed, "RECENT", 2)
+    news = feed.Feed(Engine(open_store("memory://"), SystemRandom()))
+    news._distribute([of_task(number, f"t{number}") for number in range(1, 6)])
+    assert await news.beyond_of(2, 10, "p", ["t9"]) is True
+    assert await news.beyond_of(3, 0.01, "p", ["t9"]) is False
+    waiting = asyncio.ensure_future(news.beyond_of(5, 10, "p", ["t9"]))
+    await asyncio.sleep(0)
+    news.close()
+    assert await asyncio.wait_for(waiting, 10) is True

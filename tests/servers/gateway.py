@@ -31,6 +31,7 @@ class GatewayServer(processes.Server):
         self.folder = Path(tempfile.mkdtemp(prefix="tenure-gateway-", dir="/tmp"))
         self.log, self.state = self.folder / "log", self.folder / "state"
         self.port = port or processes.free_port()
+        self.more: dict[str, str] = {}  # of the environment
         self.children = self.state / "spawned" / "gateway"
         secret = self.folder / "secret"
         secret.write_text(SECRET)
@@ -47,7 +48,7 @@ class GatewayServer(processes.Server):
     def environ(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
         ours = {"HOME": str(self.folder), "TENURE_STATE": str(self.state), "PYTHONPATH": os.pathsep.join(sys.path)}
-        return kept | ours
+        return kept | ours | self.more
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -56,9 +57,10 @@ class GatewayServer(processes.Server):
         )  # fmt: skip
 
     def start(self) -> None:
-        trusted = self.run("trust", "--yes")
-        assert trusted.returncode == 0, trusted.stderr
-        self.log.touch()
+        if not self.log.exists():
+            trusted = self.run("trust", "--yes")
+            assert trusted.returncode == 0, trusted.stderr
+            self.log.touch()
         with self.log.open("ab") as out, Path(os.devnull).open("rb") as nothing:
             if self.is_forked:
                 self.process = forking.forker().start(["gateway"], self.environ(), self.folder, nothing, out, out)

@@ -348,7 +348,7 @@ def test_messages_for_no_task_or_an_unknown_one_are_acknowledged(tmp_path: Path,
             shop.announced(take)
             worker = shop.worker(agent="ann", take=take)
             worker.task("t")(lambda ctx: 1)
-            worker.run(until_empty=True)
+            worker.run(until_idle=True)
             worker.close()
         assert waiting(shop.source) == []
 

@@ -105,6 +105,11 @@ def test_placeholders_are_replaced_in_each_word_and_never_split() -> None:
     assert words == ["ssh", "host", "a b; rm:--option 'c'", "{x"]
 
 
+def test_a_value_for_the_shell_of_another_machine_is_quoted() -> None:
+    words = filled(("ssh", "host", "cd {project:sh} && run {key:sh} {x:sh"), {"project": "a;b $(c)", "key": "B-003"})
+    assert words == ["ssh", "host", "cd 'a;b $(c)' && run B-003 {x:sh"]
+
+
 def test_a_value_is_not_searched_for_placeholders(tmp_path: Path) -> None:
     out = tmp_path / "out"
     code = f"import sys; open({str(out)!r}, 'w').write(sys.argv[1])"

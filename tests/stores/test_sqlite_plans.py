@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from tenure.core.filters import Contains, Prefix, Present, Range
-from tenure.core.records import Claim, Edge, Landing, Message, Reservation, Result, Row, Session, Task, Usage
+from tenure.core.priority import lane_of
+from tenure.core.records import Claim, Edge, Landing, Message, Reservation, Result, Row, Session, Task, Usage, replace
 from tenure.stores.sql.statements import event_table, table_of
 from tenure.stores.sqlite import Sqlite
 from tenure.stores.sqlite import transaction as queries
 from tenure.stores.sqlite.transaction import DIALECT
+from tenure.testing.samples import row_of
 
 P = {"project": "p"}
 
@@ -31,9 +33,18 @@ def counted(where: dict[str, Any]) -> Any:
 
 
 TASK = table_of(Task, DIALECT)
+BY_LENGTH = replace(row_of(Task), state="ready", length=60_000_000)
 HOT: dict[str, tuple[Any, str]] = {
     "lanes": ((queries.LANES, ["local", "p"]), "COVERING INDEX task_ready (tenant=? AND project=? AND lane>?)"),
     "ready": ((queries.READY, ["local", "p", "L", 1]), "COVERING INDEX task_ready (tenant=? AND project=? AND lane=?)"),
+    "ready by length": (
+        (queries.READY, ["local", "p", lane_of(BY_LENGTH), 1]),
+        "COVERING INDEX task_ready (tenant=? AND project=? AND lane=?)",
+    ),
+    "claims for a lease": (
+        found(Claim, {"reason": "COMPLETED"}, "-id", limit=500),
+        "USING PRIMARY KEY (tenant=? AND project=?)",
+    ),
     "ready after": (
         (queries.READY_AFTER, ["local", "p", "L", 1, 1, 1, "t", 1]),
         "COVERING INDEX task_ready (tenant=? AND project=? AND lane=? AND (band,rank,sequence,id)>(?,?,?,?))",

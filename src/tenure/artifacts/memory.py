@@ -51,6 +51,20 @@ class MemoryArtifacts:
         pass
 
 
+_shared: dict[tuple[str, str], MemoryArtifacts] = {}  # by URL and part
+
+
+def shared(url: str, part: str) -> MemoryArtifacts:
+    """The artifacts of that name, shared by all who open them in this process, until `forget`."""
+    return _shared.setdefault((url, part), MemoryArtifacts(url))
+
+
+def forget(url: str) -> None:
+    """Drop the artifacts of that name, with their store."""
+    for known in [key for key in _shared if key[0] == url]:
+        _shared.pop(known, None)
+
+
 class _Writing:
     def __init__(self, contents: dict[str, _Content], largest: int) -> None:
         self._contents = contents

@@ -24,9 +24,9 @@ def open_artifacts(url: str, *, tenant: str = "local", project: str | None = Non
     if not colon or scheme == "file":
         return _local(rest if colon else url, part, is_url=bool(colon))
     if scheme == "memory":
-        from tenure.artifacts.memory import MemoryArtifacts
+        from tenure.artifacts.memory import MemoryArtifacts, shared
 
-        return MemoryArtifacts(url)
+        return shared(url, part) if rest else MemoryArtifacts(url)
     if scheme == "s3":
         return _s3(url, part)
     return _of_third_party(scheme, url, part)

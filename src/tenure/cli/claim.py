@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.agents.quotations import QUOTED, as_json, quoted, written_by
 from tenure.cli.main import Answer, Run, answered, arg, options
-from tenure.cli.option_kinds import pair, seconds
+from tenure.cli.option_kinds import lease, pair, seconds
 from tenure.cli.text_format import plain
 from tenure.core import limits
 from tenure.core.errors import RequestIdReused, TenureError
@@ -41,9 +41,10 @@ def filters_of(given: Namespace) -> dict[str, Any]:
 
 @options(
     arg("task", nargs="?", help="the task; else the best one you may take"),
-    arg("--lease", type=seconds, metavar="SECONDS", help="length of the lease (or 30m, 2h)"),
+    arg("--lease", type=lease, metavar="SECONDS", help="length of the lease (or 30m, 2h, auto)"),
     arg("--wait", type=seconds, default=0.0, metavar="SECONDS", help="wait that long for a ready task"),
     arg("-n", type=int, default=1, metavar="N", help="take up to N tasks"),
+    arg("--like", action="store_true", help="with -n: all of the type and track of the first"),
     arg(
         "--meta",
         action="append",
@@ -60,7 +61,8 @@ def claim(run: Run, given: Namespace) -> Answer:
 
     The answer carries a receipt, the only proof that you hold the task. It is kept for this agent in this session, so
     that `done`, `fail` and the others find it; sub-agents that share both name the claim (KEY@GENERATION) or pass
-    --receipt. If the answer of a claim was lost, the same command gets the same claim again.
+    --receipt. If the answer of a claim was lost, the same command gets the same claim again. With `--lease auto` the
+    lease follows the task's estimate, else what tasks of its type take.
     """
     began = time.perf_counter()  # measures the claim itself: open to commit
     asked = _asked(run, given)
@@ -92,10 +94,10 @@ def _name_claims(outcome: Outcome, value: dict[str, Any]) -> None:
 
 def _asked(run: Run, given: Namespace) -> dict[str, Any]:
     """The arguments of the claim, without the process: a repeat may come from another one."""
-    lease = given.lease if given.lease is not None else run.setting("lease")
+    length = given.lease if given.lease is not None else run.setting("lease")
     return {
-        "task": given.task, "lease": lease, "n": given.n, "agent_type": run.who.type, "metadata": dict(given.meta),
-        **filters_of(given),
+        "task": given.task, "lease": length, "n": given.n, "agent_type": run.who.type, "metadata": dict(given.meta),
+        **filters_of(given), **({"like": True} if given.like else {}),
     }  # fmt: skip
 
 
@@ -106,7 +108,8 @@ def _claimed(run: Run, given: Namespace, asked: dict[str, Any]) -> tuple[Outcome
 
     words = str((run.project, run.who.session, run.who.agent, run.who.user, sorted(asked.items())))
     while True:
-        sent = request(run.environ, run.home, words, asked["lease"])
+        within = limits.LEASE_IN_A_SHELL if isinstance(asked["lease"], str) else asked["lease"]
+        sent = request(run.environ, run.home, words, within)
         try:
             outcome = _ask(run, given, asked, sent.id)
         except RequestIdReused:
@@ -225,7 +228,10 @@ def briefing(outcome: Outcome, editor: str | None = None, *, is_only: bool = Fal
     lines = [f"{task.get('key')} is yours: generation {outcome.generation}, attempt {outcome.attempt}."]
     lines += [f"claim    {claim}", f"receipt  {outcome.receipt}"]
     if outcome.lease is not None:
-        lines += [f"lease    {outcome.lease:.0f} s; every command on this task renews it"]
+        why = f" ({outcome.lease_why})" if outcome.lease_why else ""
+        lines += [f"lease    {outcome.lease:.0f} s{why}; every command on this task renews it"]
+    if outcome.term is not None:
+        lines += [f"offer    by the leader, term {outcome.term}"]
     if outcome.model:
         lines += [f"model    {outcome.model} ({outcome.why})"]
     lines += ["", plain(task.get("title", "")), f"({written_by(task, editor)})"]

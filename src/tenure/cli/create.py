@@ -87,8 +87,6 @@ def add(run: Run, given: Namespace) -> Answer:
     after = [Dependency(task=name, on_failure=given.on_failure) for name in given.after]
     outcome = run.client.add(given.title, after=after, idempotency_key=given.key, draft=given.draft, **fields)
     answer = answered(outcome)
-    if outcome.task is None:
-        return answer
     task = outcome.task
     # Scripts need the task; the outcome is added to it.
     value = {**answer.value.pop("task"), **answer.value}

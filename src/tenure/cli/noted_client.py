@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenure.client import Client
+from tenure.client.results import Stored
 from tenure.core.commands import ClaimNext, Command
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
@@ -33,8 +34,10 @@ class NotingClient(Client):
                 self._noted(answer)
         return answers
 
-    def put_artifact(self, receipt: str, name: str, content: Any, *, type: str | None = None) -> Outcome:
-        return self._noted(super().put_artifact(receipt, name, content, type=type))
+    def put_artifact(self, receipt: str, name: str, content: Any, *, type: str | None = None) -> Stored:
+        stored = super().put_artifact(receipt, name, content, type=type)
+        self._noted(stored)
+        return stored
 
     def _noted(self, outcome: Outcome) -> Outcome:
         if outcome.ok and outcome.outcome != "UNCHANGED":

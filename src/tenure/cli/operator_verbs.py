@@ -117,7 +117,8 @@ reset = bulk(
     arg("--cascade", action="store_true", help="also reset dependents that used its result"),
 )
 archive = bulk(c.Archive, "Hide finished tasks from lists. Nothing is ever deleted.")
-recover = bulk(c.Recover, "End claims whose receipt is lost, so that the tasks can be claimed again.", REASON)
+TERM = arg("--term", type=int, metavar="N", help="as the project's leader: your term; a stale one is refused")
+recover = bulk(c.Recover, "End claims whose receipt is lost, so that the tasks can be claimed again.", REASON, TERM)
 
 
 @options(*BULK, arg("-m", "--note", default="", metavar="TEXT", help="what you found"), *FIELDS[:2], FIELDS[6])
@@ -134,6 +135,7 @@ OFFER = (
     TASK,
     arg("agent_name", metavar="AGENT", help="to whom"),
     arg("--for", dest="seconds", type=seconds, default=60.0, metavar="SECONDS", help="how long the offer lasts (60 s)"),
+    TERM,
 )
 
 abort = verb_of(c.Abort, "End a claim that hangs. It counts as an attempt that timed out.", TASK, REASON)

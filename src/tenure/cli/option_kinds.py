@@ -20,6 +20,11 @@ def seconds(text: str) -> float:
         raise ArgumentTypeError(f"{text!r} is not a duration; as in 90, 90s, 15m, 2h, 3d") from None
 
 
+def lease(text: str) -> float | str:
+    """A duration, or `auto`."""
+    return text if text == "auto" else seconds(text)
+
+
 def pair(text: str) -> tuple[str, str]:
     """`name=value`."""
     name, equals, value = text.partition("=")

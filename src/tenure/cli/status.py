@@ -193,11 +193,14 @@ def _agents(look: Glance) -> str:
 
 def _tracks(look: Glance, *, is_wide: bool) -> str:
     rows = []
+    is_routed = any("assigned" in part for part in look.status["tracks"].values())
     for code, part in look.status["tracks"].items():
         counts = (part["completed"], part["in_progress"], part["pending"])
         drawing = (bar(*counts),) if is_wide else ()
-        rows.append((f"{code} {shorten(look.tracks.get(code, ''), 24)}".rstrip(), *drawing, *counts))
-    return table(rows, ("track", *(("",) if is_wide else ()), "completed", "in progress", "pending"))
+        there = (plain(", ".join(part.get("assigned", ()))) or None,) if is_routed else ()
+        rows.append((f"{code} {shorten(look.tracks.get(code, ''), 24)}".rstrip(), *drawing, *counts, *there))
+    titles = ("track", *(("",) if is_wide else ()), "completed", "in progress", "pending")
+    return table(rows, (*titles, *(("assigned to",) if is_routed else ())))
 
 
 def tally(counts: Mapping[str, int]) -> str:

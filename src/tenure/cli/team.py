@@ -145,7 +145,11 @@ def _mail(found: list[dict[str, Any]]) -> str:
     arg("--step-down", action="store_true", help="give up leadership (with --term)"),
 )
 def lead(run: Run, given: Namespace) -> Answer:
-    """Become the project's leader (mail to @leader reaches you), or renew leadership."""
+    """Become the project's leader, or renew leadership; prints the term.
+
+    Mail to @leader reaches you, and `assign`, `reassign` and `recover` accept your --term. In a store without a server
+    the first agent that joins or claims leads, and its commands renew that: then `lead` shows its term.
+    """
     if given.step_down:
         if given.term is None:
             raise Usage("lead --step-down: which term?", "pass it with --term")
@@ -163,6 +167,8 @@ def _memory(memory: dict[str, Any]) -> str:
     lines = [f"{memory['id']}  agent {memory['agent']}{', over' if memory['is_over'] else ''}"]
     lines += [f"holds      {', '.join(memory['active_claims']) or 'nothing'}"]
     lines += [f"completed  {', '.join(memory['completed']) or 'nothing'}"]
+    if memory["tracks"]:
+        lines += [f"tracks     {', '.join(memory['tracks'])}, assigned to {memory['agent']}"]
     for entry in memory["task_log"]:
         if "time" in entry:
             lines += [f"  {clock(entry['time'])}  {entry['what']}  {entry['task']} generation {entry['generation']}"]

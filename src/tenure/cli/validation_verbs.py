@@ -66,10 +66,10 @@ reject = verb_of(
 def trust(run: Run, given: Namespace) -> Answer:
     """Allow the risky settings of this repository, exactly as they are now, for you alone.
 
-    That is: commands, hooks, an agent to start, a server to talk to, sinks, channels for notices, settings of
-    `serve` and of webhooks, in tenure.toml and in a .tenure/config.toml that is not yours; and a store that git
-    tracks. Until then they are ignored, and a change is ignored until you allow it too. They are shown before you
-    are asked; --show only shows them.
+    That is: commands, hooks, agents to start and spawners, a server to talk to, sinks, channels for notices, settings
+    of `serve`, of the gateway and of webhooks, in tenure.toml and in a .tenure/config.toml that is not yours; and a
+    store that git tracks. Until then they are ignored, and a change is ignored until you allow it too. They are shown
+    before you are asked; --show only shows them.
     """
     from tenure.trust.grants import Trusted
     from tenure.user_state import user_state

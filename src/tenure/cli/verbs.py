@@ -112,6 +112,13 @@ OPERATING = {
     "budget remove": Listed("budgets:remove", "remove a budget"),
     "stop": Listed("operator_verbs:stop", "stop all claiming in a scope"),
     "go": Listed("operator_verbs:go", "allow claiming in a scope again"),
+    "project show": Listed("projects:show", "show the settings of the project"),
+    "project set": Listed("projects:set_", "change settings: router, order, leader and others"),
+    "project reorder": Listed("projects:reorder", "move open tasks to the project's order"),
+    "track list": Listed("projects:tracks", "list tracks and the agents they are assigned to"),
+    "track define": Listed("projects:define_track", "create or change a track"),
+    "track assign": Listed("projects:assign_track", "assign a track to an agent"),
+    "track release": Listed("projects:release_track", "end the assignment of a track"),
 }
 SENDING = {
     "webhook set": Listed("messaging:set_webhook", "send events of this project to a URL, signed"),

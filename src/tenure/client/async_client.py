@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Collection, Coroutine, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.caller import JSON, LARGE, SystemRandom, find_store, is_server, referring
+from tenure.client.async_verbs import AsyncVerbs
+from tenure.client.caller import JSON, LARGE, R, SystemRandom, T, find_store, is_server, referring
 from tenure.client.contents import AsyncDownload, Content, Source, Upload, Wanted, type_of
+from tenure.client.results import Stored
 from tenure.client.transports.asynchronous import AsyncHttpTransport, AsyncLocalTransport
-from tenure.client.verbs import Verbs
-from tenure.core.commands import Command, Submit
+from tenure.core.commands import OWNER, Command, DefineProject, Submit
+from tenure.core.errors import NotFound
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -22,10 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["AsyncClient"]
 
 
-class AsyncClient(
-    Verbs[Awaitable[Outcome], Awaitable[dict[str, Any]], Awaitable[list[dict[str, Any]]], Awaitable[list[str]]]
-):
-    """As Client, for asyncio: each method returns an awaitable.
+class AsyncClient(AsyncVerbs):
+    """As Client, for asyncio: each method is awaited. `async with` creates the project that `create=True` asks for.
 
     One client serves a whole event loop: commands in flight at once share transactions of a local store, or the
     connections to a server. A cancelled command that was not begun is withdrawn; one that was begun is finished and its
@@ -42,7 +42,7 @@ class AsyncClient(
         session: str | None = None,
         role: str = "owner",
         user: str | None = None,
-        create: bool = True,
+        create: bool | None = None,
         artifacts: str | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
@@ -55,9 +55,17 @@ class AsyncClient(
         if is_server(url):
             self.transport = AsyncHttpTransport(url, key=key, random=random)
         else:
-            self.transport = AsyncLocalTransport(url, random=random, create=create, clock=clock, artifacts=artifacts)
+            self.transport = AsyncLocalTransport(
+                url, random=random, create=create is not False, clock=clock, artifacts=artifacts
+            )
+        self._creates_project = create is True
 
     async def __aenter__(self) -> AsyncClient:
+        if self._creates_project:
+            try:
+                await self.tracks()
+            except NotFound:
+                await self.transport.do(DefineProject(project=self.project), OWNER)
         return self
 
     async def __aexit__(
@@ -70,6 +78,18 @@ class AsyncClient(
         await self.transport.close()
 
     # --- commands and queries ---
+
+    async def _as(self, result: type[R], answer: Awaitable[Outcome]) -> R:
+        return result.of(await answer)
+
+    def _steps(self, steps: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        return steps
+
+    async def _each(self, answer: Awaitable[T]) -> T:
+        return await answer
+
+    async def _pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
     async def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
         put = await self.put_artifact(command.receipt, LARGE, encoded, type=JSON)
@@ -85,12 +105,12 @@ class AsyncClient(
 
     # --- artifacts ---
 
-    async def put_artifact(self, receipt: str, name: str, content: Content, *, type: str | None = None) -> Outcome:
+    async def put_artifact(self, receipt: str, name: str, content: Content, *, type: str | None = None) -> Stored:
         """Store a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces."""
         source = await asyncio.to_thread(Source, content)
         try:
             upload = Upload(self.project, receipt, name, type or type_of(name), source)
-            return await self.transport.put(upload, self.principal)
+            return Stored.of(await self.transport.put(upload, self.principal))
         finally:
             source.close()
 
@@ -106,9 +126,12 @@ class AsyncClient(
         """The last event's sequence, for `wait_for_news`. Take it before a query, so that no later event is missed."""
         return await self.transport.mark(self.project, self.principal)
 
-    async def wait_for_news(self, mark: int, seconds: float) -> bool:
-        """True as soon as there are events after `mark`, False after `seconds`."""
-        return await self.transport.wait(mark, seconds, self.project, self.principal)
+    async def wait_for_news(self, mark: int, seconds: float, *, tasks: Collection[str] = ()) -> bool:
+        """True as soon as there are events after `mark`, False after `seconds`.
+
+        With `tasks`, ids, a server reports only events of these; a store on this machine reports all.
+        """
+        return await self.transport.wait(mark, seconds, self.project, self.principal, tasks=tasks)
 
     async def now(self) -> int:
         """The store's time, in microseconds."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Generic, TypeVar
+from collections.abc import Collection, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from tenure.client.results import Result
+from tenure.client.times import with_plain_times
 from tenure.core.commands import ClaimNext, Command, Principal, Submit
 from tenure.core.errors import TenureError
 from tenure.core.inputs import LARGEST_RESULT
@@ -14,11 +17,8 @@ from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.core.records import replace
 
-# Each is either the value or an awaitable of it: an outcome, a view, a list of views, a list of names.
-Out = TypeVar("Out")
-One = TypeVar("One")
-Dicts = TypeVar("Dicts")
-Names = TypeVar("Names")
+R = TypeVar("R", bound=Result)
+T = TypeVar("T")
 
 LARGE = "result.json"  # the artifact of a result that is too large for a row
 JSON = "application/json"
@@ -38,13 +38,25 @@ class SystemRandom:
         return int.from_bytes(os.urandom(7), "big") / (1 << 56)
 
 
-class Caller(Generic[Out, One, Dicts, Names]):
+class Caller:
+    """What both clients are. Written for the one that blocks: in AsyncClient every method returns a coroutine.
+
+    `_as`, `_each` and `_steps` are where the two differ. The types of the other are in `async_verbs.pyi`, generated
+    from these by `./x docs`.
+    """
+
     project: str
     agent: str
     session: str
     user: str | None
     principal: Principal
     transport: Any
+
+    if TYPE_CHECKING:
+
+        def mark(self) -> int: ...
+
+        def wait_for_news(self, mark: int, seconds: float, *, tasks: Collection[str] = ()) -> bool: ...
 
     def _identify(
         self, project: str | None, agent: str | None, session: str | None, role: str, user: str | None
@@ -54,27 +66,43 @@ class Caller(Generic[Out, One, Dicts, Names]):
         self.session = session or f"{self.agent}-{os.getpid()}"
         self.principal = Principal(role=role, user=user, agent=agent, session=session)
 
-    def do(self, command: Command) -> Out:
+    def do(self, command: Command) -> Outcome:
         """Run any command. A result that is too large for a row is stored as an artifact first."""
+        command = with_plain_times(command)
         if isinstance(command, Submit) and (large := too_large(command.data)) is not None:
             return self._submit_large(command, large)
-        outcome: Out = self.transport.do(command, self.principal)
+        outcome: Outcome = self.transport.do(command, self.principal)
         return outcome
 
-    def _submit_large(self, command: Submit, encoded: bytes) -> Out:
+    def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
         raise NotImplementedError
 
-    def _do(self, kind: type[Command], **fields: Any) -> Out:
-        return self.do(kind(project=self.project, **fields))
-
-    def claim_or_wait(self, command: ClaimNext, seconds: float) -> Out:
+    def claim_or_wait(self, command: ClaimNext, seconds: float) -> Outcome:
         """As `do`, but waits up to `seconds` for a claimable task."""
-        outcome: Out = self.transport.claim_or_wait(command, seconds, self.principal)
+        outcome: Outcome = self.transport.claim_or_wait(with_plain_times(command), seconds, self.principal)
         return outcome
 
     def query(self, query: Query) -> Any:
         """Run any query."""
-        return self.transport.query(query, self.principal)
+        return self.transport.query(with_plain_times(query), self.principal)
+
+    def _do(self, answer: type[R], kind: type[Command], /, **fields: Any) -> R:
+        return self._as(answer, self.do(kind(project=self.project, **fields)))
+
+    def _as(self, result: type[R], answer: Outcome) -> R:
+        """The answer as its verb's type."""
+        raise NotImplementedError
+
+    def _steps(self, steps: Coroutine[Any, Any, T]) -> T:
+        """Run a method that makes several calls, each through `_each`."""
+        raise NotImplementedError
+
+    async def _each(self, answer: T) -> T:
+        """The answer of one call."""
+        raise NotImplementedError
+
+    async def _pause(self, seconds: float) -> None:
+        raise NotImplementedError
 
 
 def is_server(url: str) -> bool:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.caller import JSON, LARGE, StoreOnly, SystemRandom, find_store, is_server, referring
+from tenure.client.caller import JSON, LARGE, R, StoreOnly, SystemRandom, T, find_store, is_server, referring
+from tenure.client.results import Stored
+from tenure.client.times import with_plain_times
 from tenure.client.transports.port import Transport
 from tenure.client.verbs import Verbs
-from tenure.core.commands import ClaimNext, Command, Submit
+from tenure.core.commands import OWNER, ClaimNext, Command, DefineProject, Submit
+from tenure.core.errors import NotFound
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
     from tenure.client.contents import Content, Download
+    from tenure.client.handles import Handle
     from tenure.client.transports.local import LocalTransport
     from tenure.core.errors import TenureError
     from tenure.engine import Engine, Random
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 
-class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
+class Client(Verbs):
     """One project, and who uses it: claims are made in the name of `agent` and `session`.
 
     `url` is a store (a path, `sqlite://`, `postgresql://` …) or a server (`http://`, `https://`); without it, the store
@@ -37,6 +41,8 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
     Thread-safe. With `gather=True` commands that several threads send at once share transactions of a local store,
     which pays off from a handful of threads on; beyond 10,000 waiting commands it raises Overloaded. From asyncio use
     AsyncClient.
+
+    A missing store is created, unless `create` is False; with `create=True` a missing project too.
 
     `artifacts` is where their bytes are stored: a folder or `s3://bucket/prefix` (default: TENURE_ARTIFACTS, else a
     folder beside an embedded store). A server has its own. `allow_http`: webhooks of a local store may have URLs
@@ -53,7 +59,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         session: str | None = None,
         role: str = "owner",
         user: str | None = None,
-        create: bool = True,
+        create: bool | None = None,
         gather: bool = False,
         artifacts: str | None = None,
         clock: Clock | None = None,
@@ -68,6 +74,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
             url, project, key, artifacts = find_store(project, key, artifacts)
         self._identify(project, agent, session, role, user)
         random = random or SystemRandom()
+        self._sleep = pause
         self.transport: Transport
         if is_server(url):
             from tenure.client.transports.http import HttpTransport
@@ -85,7 +92,9 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
                 "allow_http": allow_http,
                 "networks": networks,
             }
-            self.transport = LocalTransport(url, random=random, create=create, gather=gather, **how)
+            self.transport = LocalTransport(url, random=random, create=create is not False, gather=gather, **how)
+        if create:
+            self._create_project()
 
     def __enter__(self) -> Client:
         return self
@@ -99,7 +108,30 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         """Close the connection to the store or server, after the commands that other threads have sent."""
         self.transport.close()
 
+    def _create_project(self) -> None:
+        try:
+            self.tracks()
+        except NotFound:
+            self.transport.do(DefineProject(project=self.project), OWNER)
+
     # --- commands and queries ---
+
+    def _as(self, result: type[R], answer: Outcome) -> R:
+        return result.of(answer)
+
+    def _steps(self, steps: Coroutine[Any, Any, T]) -> T:
+        try:
+            steps.send(None)  # it never suspends
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        raise AssertionError("a blocking call has suspended")
+
+    async def _each(self, answer: T) -> T:
+        return answer
+
+    async def _pause(self, seconds: float) -> None:
+        self._sleep(seconds)
 
     def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
         put = self.put_artifact(command.receipt, LARGE, encoded, type=JSON)
@@ -109,7 +141,7 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         self, command: ClaimNext, seconds: float, *, is_wanted: Callable[[], bool] | None = None
     ) -> Outcome:
         """As `do`, but waits for a claimable task, up to `seconds` or until `is_wanted` returns False."""
-        return self.transport.claim_or_wait(command, seconds, self.principal, is_wanted)
+        return self.transport.claim_or_wait(with_plain_times(command), seconds, self.principal, is_wanted)
 
     def batch(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
         """Run many commands in one transaction; one outcome or error each."""
@@ -119,15 +151,21 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         """Return what `batch` would return now; write nothing."""
         return self.transport.preview(batch, self.principal)
 
+    def handle(self, task: str) -> Handle[Any]:
+        """A handle of the task, to wait for its end or its result."""
+        from tenure.client.handles import Handle
+
+        return Handle(self, task)
+
     # --- artifacts ---
 
-    def put_artifact(self, receipt: str, name: str, content: Content, *, type: str | None = None) -> Outcome:
+    def put_artifact(self, receipt: str, name: str, content: Content, *, type: str | None = None) -> Stored:
         """Store a named output of the claim: bytes, a Path, or a file opened for bytes. Sent in pieces."""
         from tenure.client.contents import Source, Upload, type_of
 
         with Source(content) as source:
             upload = Upload(self.project, receipt, name, type or type_of(name), source)
-            return self.transport.put(upload, self.principal)
+            return Stored.of(self.transport.put(upload, self.principal))
 
     def get_artifact(
         self, task: str, name: str, *, generation: int | None = None, start: int = 0, end: int | None = None
@@ -143,9 +181,19 @@ class Client(Verbs[Outcome, dict[str, Any], list[dict[str, Any]], list[str]]):
         """The last event's sequence, for `wait_for_news`. Take it before a query, so that no later event is missed."""
         return self.transport.mark(self.project, self.principal)
 
-    def wait_for_news(self, mark: int, seconds: float, *, is_wanted: Callable[[], bool] | None = None) -> bool:
-        """True as soon as there are events after `mark`, False after `seconds` or once `is_wanted` returns False."""
-        return self.transport.wait(mark, seconds, self.project, self.principal, is_wanted)
+    def wait_for_news(
+        self,
+        mark: int,
+        seconds: float,
+        *,
+        tasks: Collection[str] = (),
+        is_wanted: Callable[[], bool] | None = None,
+    ) -> bool:
+        """True as soon as there are events after `mark`, False after `seconds` or once `is_wanted` returns False.
+
+        With `tasks`, ids, a server reports only events of these; a store on this machine reports all.
+        """
+        return self.transport.wait(mark, seconds, self.project, self.principal, is_wanted, tasks)
 
     def now(self) -> int:
         """The store's time, in microseconds."""

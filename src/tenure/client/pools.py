@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-from tenure.client.caller import Dicts, Names, One, Out
 from tenure.client.messaging import Messaging
+from tenure.client.results import Changed
 from tenure.core import commands as c
 from tenure.core import queries as q
 
+if TYPE_CHECKING:
+    from tenure.client.times import Duration
 
-class Pools(Messaging[Out, One, Dicts, Names]):
+
+class Pools(Messaging):
     def set_pool(
         self,
         name: str,
@@ -18,41 +22,43 @@ class Pools(Messaging[Out, One, Dicts, Names]):
         *,
         size: int | None = None,
         spawner: str | None = None,
-        idle: float | None = None,
+        idle: Duration | None = None,
         capabilities: Iterable[str] | None = None,
         types: Iterable[str] | None = None,
         tracks: Iterable[str] | None = None,
         models: Iterable[str] | None = None,
-    ) -> Out:
+    ) -> Changed:
         """Create or change a pool; what is left out stays as it is. A new pool needs a program.
 
         `program` and `spawner` are names in the configuration of the leading process.
         """
         lists = {"capabilities": capabilities, "types": types, "tracks": tracks, "models": models}
         given = {field: None if values is None else tuple(values) for field, values in lists.items()}
-        return self._do(c.SetPool, pool=name, program=program, size=size, spawner=spawner, idle=idle, **given)
+        return self._do(Changed, c.SetPool, pool=name, program=program, size=size, spawner=spawner, idle=idle, **given)
 
-    def pause_pool(self, name: str, reason: str = "") -> Out:
+    def pause_pool(self, name: str, reason: str = "") -> Changed:
         """Start nothing more; running agents finish their tasks."""
-        return self._do(c.PausePool, pool=name, reason=reason)
+        return self._do(Changed, c.PausePool, pool=name, reason=reason)
 
-    def resume_pool(self, name: str) -> Out:
+    def resume_pool(self, name: str) -> Changed:
         """Start agents again, at once, also while the pool backs off."""
-        return self._do(c.ResumePool, pool=name)
+        return self._do(Changed, c.ResumePool, pool=name)
 
-    def remove_pool(self, name: str) -> Out:
+    def remove_pool(self, name: str) -> Changed:
         """Remove the pool. Agents that have not claimed yet claim nothing; the others finish their tasks."""
-        return self._do(c.RemovePool, pool=name)
+        return self._do(Changed, c.RemovePool, pool=name)
 
-    def pools(self) -> Dicts:
+    def pools(self) -> list[dict[str, Any]]:
         """The pools, by name, with the number of their live processes."""
         return self._dicts(q.Pools(project=self.project))
 
-    def pool(self, name: str) -> One:
+    def pool(self, name: str) -> dict[str, Any]:
         """One pool with its live processes."""
         return self._one(q.ShowPool(project=self.project, pool=name))
 
-    def spawns(self, pool: str | None = None, *, state: Iterable[str] | None = None, limit: int = 100) -> Dicts:
+    def spawns(
+        self, pool: str | None = None, *, state: Iterable[str] | None = None, limit: int = 100
+    ) -> list[dict[str, Any]]:
         """Processes that pools have started, the newest first; ended ones are kept for a while."""
         states = None if state is None else tuple(state)
         return self._dicts(q.Spawns(project=self.project, pool=pool, state=states, limit=limit))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tenure.client.caller import Dicts, Names, One, Out
 from tenure.client.queries import Queries
+from tenure.client.results import Changed
+from tenure.client.times import seconds_of
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import NewTask, Template
 from tenure.core.records import Watch
 
+if TYPE_CHECKING:
+    from tenure.client.times import Duration
 
-class Sources(Queries[Out, One, Dicts, Names]):
+
+class Sources(Queries):
     # --- schedules ---
 
     def set_schedule(
@@ -25,10 +29,11 @@ class Sources(Queries[Out, One, Dicts, Names]):
         zone: str = "UTC",
         misfire: str = "once",
         title: str = "",
-        deadline_in: float | None = None,
-    ) -> Out:
+        deadline_in: Duration | None = None,
+    ) -> Changed:
         """Create or replace a schedule. Texts of the tasks may have placeholders such as `{tick.date}`."""
         return self._do(
+            Changed,
             c.SetSchedule,
             schedule=name,
             cron=cron,
@@ -37,23 +42,27 @@ class Sources(Queries[Out, One, Dicts, Names]):
             template=_template(tasks, title, deadline_in),
         )
 
-    def pause_schedule(self, name: str, reason: str = "") -> Out:
-        return self._do(c.PauseSchedule, schedule=name, reason=reason)
+    def pause_schedule(self, name: str, reason: str = "") -> Changed:
+        """Pause a schedule: it creates no tasks."""
+        return self._do(Changed, c.PauseSchedule, schedule=name, reason=reason)
 
-    def resume_schedule(self, name: str) -> Out:
-        return self._do(c.ResumeSchedule, schedule=name)
+    def resume_schedule(self, name: str) -> Changed:
+        """Continue a schedule with its next tick."""
+        return self._do(Changed, c.ResumeSchedule, schedule=name)
 
-    def remove_schedule(self, name: str) -> Out:
-        return self._do(c.RemoveSchedule, schedule=name)
+    def remove_schedule(self, name: str) -> Changed:
+        """Remove a schedule; its tasks stay."""
+        return self._do(Changed, c.RemoveSchedule, schedule=name)
 
-    def run_schedule(self, name: str) -> Out:
+    def run_schedule(self, name: str) -> Changed:
         """Create its tasks now, in addition to its ticks."""
-        return self._do(c.RunSchedule, schedule=name)
+        return self._do(Changed, c.RunSchedule, schedule=name)
 
-    def schedules(self) -> Dicts:
+    def schedules(self) -> list[dict[str, Any]]:
+        """The schedules, by name."""
         return self._dicts(q.Schedules(project=self.project))
 
-    def schedule(self, name: str, ticks: int = 5) -> One:
+    def schedule(self, name: str, ticks: int = 5) -> dict[str, Any]:
         """One schedule with its template, and its next ticks."""
         return self._one(q.ShowSchedule(project=self.project, schedule=name, ticks=ticks))
 
@@ -70,13 +79,14 @@ class Sources(Queries[Out, One, Dicts, Names]):
         signature: str = "standard",
         secret: str | None = None,
         title: str = "",
-        deadline_in: float | None = None,
-    ) -> Out:
+        deadline_in: Duration | None = None,
+    ) -> Changed:
         """Create or replace a trigger. Texts of the tasks may have placeholders such as `{event.key}`.
 
         `on` is a kind of event, a pattern such as `dag.*`, or `webhook`: then this outcome alone has its secret.
         """
         return self._do(
+            Changed,
             c.SetTrigger,
             trigger=name,
             on=on,
@@ -87,46 +97,51 @@ class Sources(Queries[Out, One, Dicts, Names]):
             template=_template(tasks, title, deadline_in),
         )
 
-    def pause_trigger(self, name: str) -> Out:
-        return self._do(c.PauseTrigger, trigger=name)
+    def pause_trigger(self, name: str) -> Changed:
+        """Pause a trigger: it creates no tasks."""
+        return self._do(Changed, c.PauseTrigger, trigger=name)
 
-    def resume_trigger(self, name: str) -> Out:
-        return self._do(c.ResumeTrigger, trigger=name)
+    def resume_trigger(self, name: str) -> Changed:
+        """Continue a trigger with the next event."""
+        return self._do(Changed, c.ResumeTrigger, trigger=name)
 
-    def remove_trigger(self, name: str) -> Out:
-        return self._do(c.RemoveTrigger, trigger=name)
+    def remove_trigger(self, name: str) -> Changed:
+        """Remove a trigger; its tasks stay."""
+        return self._do(Changed, c.RemoveTrigger, trigger=name)
 
-    def rotate_secret(self, name: str, secret: str | None = None, *, grace: float = 24 * 3600.0) -> Out:
+    def rotate_secret(self, name: str, secret: str | None = None, *, grace: Duration = 24 * 3600.0) -> Changed:
         """Replace a webhook's secret; the previous one stays valid for `grace` seconds."""
-        return self._do(c.RotateSecret, trigger=name, secret=secret, grace=grace)
+        return self._do(Changed, c.RotateSecret, trigger=name, secret=secret, grace=grace)
 
-    def try_trigger(self, name: str, sample: Mapping[str, Any] | None = None) -> Out:
+    def try_trigger(self, name: str, sample: Mapping[str, Any] | None = None) -> Changed:
         """Return what it would create for a sample, or for the last matching event; store nothing."""
         given = None if sample is None else dict(sample)
-        return self._do(c.TryTrigger, trigger=name, sample=given)
+        return self._do(Changed, c.TryTrigger, trigger=name, sample=given)
 
-    def deliver(self, name: str, headers: Mapping[str, str], body: bytes) -> Out:
+    def deliver(self, name: str, headers: Mapping[str, str], body: bytes) -> Changed:
         """Pass a delivery to a webhook, unchanged."""
-        return self._do(c.Deliver, trigger=name, headers=dict(headers), body=body)
+        return self._do(Changed, c.Deliver, trigger=name, headers=dict(headers), body=body)
 
-    def triggers(self) -> Dicts:
+    def triggers(self) -> list[dict[str, Any]]:
+        """The triggers, by name, without their secrets."""
         return self._dicts(q.Triggers(project=self.project))
 
-    def trigger(self, name: str) -> One:
+    def trigger(self, name: str) -> dict[str, Any]:
         """One trigger with its template, without its secret."""
         return self._one(q.ShowTrigger(project=self.project, trigger=name))
 
     # --- the watch ---
 
-    def set_watch(self, watch: Watch | None) -> Out:
+    def set_watch(self, watch: Watch | None) -> Changed:
         """Create a task that investigates when failures of a tag, type or track cluster; None turns it off."""
-        return self._do(c.SetWatch, watch=watch)
+        return self._do(Changed, c.SetWatch, watch=watch)
 
-    def watched(self) -> One:
+    def watched(self) -> dict[str, Any]:
         """The watch's settings and the failure rates, the worst first."""
         return self._one(q.Watched(project=self.project))
 
 
-def _template(tasks: Iterable[NewTask] | NewTask, title: str, deadline_in: float | None) -> Template:
+def _template(tasks: Iterable[NewTask] | NewTask, title: str, deadline_in: Duration | None) -> Template:
     several = (tasks,) if isinstance(tasks, NewTask) else tuple(tasks)
-    return Template(tasks=several, title=title, deadline_in=deadline_in)
+    seconds = None if deadline_in is None else seconds_of(deadline_in, "deadline_in")
+    return Template(tasks=several, title=title, deadline_in=seconds)

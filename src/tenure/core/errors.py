@@ -42,6 +42,9 @@ class TenureError(Exception):
         self.message = message
         self.hint = hint
 
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
 
 class InvalidInput(TenureError):
     code = "INVALID_INPUT"

@@ -71,6 +71,7 @@ TEXTS: dict[str, str] = {
     "task.archived": "{who} archives {task}",
     "task.unarchived": "{who} unarchives {task}",
     "task.edited": "{who} edits {task}",
+    "task.reordered": "{who} moves {task} to the order {order}",
     "task.offered": "{task} is offered to agent {agent}",
     "task.offer_ended": "the offer of {task} ends: any agent may claim it",
     "task.recovered": "{who}'s claim on {task} is ended by an operator",
@@ -118,6 +119,8 @@ TEXTS: dict[str, str] = {
     "message.sent": "{who} sends a message to {to}",
     "reservation.taken": "{who} reserves {patterns}",
     "reservation.released": "{who} releases the reservation of {patterns}",
+    "track.assigned": "track {track} is assigned to {agent}",
+    "track.released": "track {track} is no longer assigned to {agent}",
     "leader.elected": "{who} becomes the leader, term {term}",
     "leader.lost": "{who} is no longer the leader",
     "budget.set": "{who} sets budget {budget}",
@@ -154,9 +157,9 @@ TEXTS: dict[str, str] = {
 # Fields of `details` that a sentence names, and what stands there in an event without them.
 _DETAILS = {
     "agent": "?", "branch": "a branch", "budget": "?", "by": "somebody", "from": "?", "holder": "a validator",
-    "key": "?", "name": "?", "needs": "another task", "paths": "?", "patterns": "?", "pool": "?", "schedule": "?",
-    "scope": "?", "sink": "?", "task_key": "a task", "term": "?", "threshold": "?", "to": "?", "track": "?",
-    "trigger": "?", "webhook": "?", "why": "?",
+    "key": "?", "name": "?", "needs": "another task", "order": "?", "paths": "?", "patterns": "?", "pool": "?",
+    "schedule": "?", "scope": "?", "sink": "?", "task_key": "a task", "term": "?", "threshold": "?", "to": "?",
+    "track": "?", "trigger": "?", "webhook": "?", "why": "?",
 }  # fmt: skip
 _SHOWN = 3
 

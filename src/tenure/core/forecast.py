@@ -3,7 +3,7 @@
 A *sample* is the attempts of finished tasks that a task may turn out like: of its type and size, else of its type, else
 of the project. A task with its own estimate, or in a project without a history, gets a *guess*: the estimate times a
 spread. Each run first draws a history from the history and then its attempts from that, so that few finished tasks give
-a wide forecast (the bootstrap counts what is not known, not only what varies).
+a wide forecast: the bootstrap shows the doubt, not only the variation.
 
 Everything follows from the seed: the fractions are bytes of a hash, the same on every machine.
 """
@@ -105,7 +105,7 @@ def _sample(source: str, attempts: Sequence[Attempt]) -> Sample | None:
 
 
 class Expected(NamedTuple):
-    """What is drawn for one job."""
+    """The source of a job's draws."""
 
     sample: Sample
     cost: int | None = None  # of an attempt whose sample has no cost: its estimate

@@ -177,17 +177,26 @@ def _has_nul(value: Any) -> bool:
 # --- single values ------------------------------------------------------------------------------------------
 
 
-def lease_of(seconds: float | None, project: Project, default: float = limits.LEASE) -> int:
+AUTO = "auto"
+
+
+def lease_of(seconds: float | str | None, project: Project, default: float = limits.LEASE) -> int:
     """The lease in microseconds, within the project's limits."""
+    if isinstance(seconds, str):
+        raise InvalidInput(f"lease {seconds[:40]!r} must be a number of seconds, or {AUTO} for a claim")
     wanted = default if seconds is None else seconds
-    low = max(MIN_LEASE, project.limits.get("min_lease", 0))
-    high = project.limits.get("max_lease", LONGEST_LEASE)
+    low, high = lease_limits(project)
     if not math.isfinite(wanted) or not low <= wanted <= high:
         raise InvalidInput(
             f"lease must be from {low:g} s (min_lease) to {high:g} s (max_lease) in this project (got {wanted:g} s)",
             "an admin can change the limits" if project.limits else None,
         )
     return round(wanted * SECOND)
+
+
+def lease_limits(project: Project) -> tuple[float, float]:
+    """The shortest and the longest lease of the project, in seconds."""
+    return max(MIN_LEASE, project.limits.get("min_lease", 0)), project.limits.get("max_lease", LONGEST_LEASE)
 
 
 def micros(seconds: float, what: str, *, low: float = 0.0, high: float = 10 * 365 * 24 * 3600.0) -> int:
@@ -392,8 +401,9 @@ def check_brief(
     if "agent_type" in constraints:
         check_list((check_agent_type(constraints["agent_type"], "constraints.agent_type"),), "constraints.agent_type")
     _check_expected(constraints)
-    if "max_duration" in constraints:
-        micros(constraints["max_duration"], "constraints.max_duration", low=1)
+    for name in ("max_duration", "estimated_duration"):
+        if name in constraints:
+            micros(constraints[name], f"constraints.{name}", low=1)
     refs = spec.get("context_refs", ())
     if not isinstance(refs, (list, tuple)) or not all(isinstance(r, str) for r in refs):
         raise InvalidInput("spec.context_refs must be a list of texts such as task:B-003:output")
@@ -409,7 +419,7 @@ def _check_expected(constraints: Mapping[str, Any]) -> None:
 def constrained(task: Task, brief: Brief) -> Task:
     """The task with the brief's values that its hot row repeats, so that a claim is decided without the wide row."""
     wanted = brief.constraints
-    duration = wanted.get("max_duration")
+    duration, estimate = wanted.get("max_duration"), wanted.get("estimated_duration")
     return replace(
         task,
         requires=tuple(sorted(set(wanted.get("required_capabilities", ())))),
@@ -418,6 +428,7 @@ def constrained(task: Task, brief: Brief) -> Task:
         models=tuple(wanted.get("model_preferences", ())),
         fallback_models=tuple(wanted.get("fallback_models", ())),
         max_duration=None if duration is None else micros(duration, "constraints.max_duration", low=1),
+        estimate=micros(estimate, "constraints.estimated_duration") if estimate else None,
         guarded=bool(brief.touches or wanted.get("needs")),
         capped=task.capped or "max_cost_usd" in wanted,
         checked=validation.validator_of(brief.output) != validation.NONE,

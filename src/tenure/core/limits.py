@@ -57,6 +57,15 @@ OFFER = limit(60.0, "s", "offering a task to one agent", "argument `seconds`", "
 LEADER_LEASE = limit(30.0, "s", "leading the coordinator", "argument `lease`",
     "another process may lead, with the next term")
 LEADER_BACK_OFF = limit(10.0, "s", "waiting after a failed round of duties", _FIXED, "the next round starts")
+AGENT_LEADER_LEASE = limit(30 * _US, "us", "leading a project, as an agent whose commands renew it",
+    "argument `lease` of `lead`", "another agent may lead, with the next term")
+AGENT_LEADER_WRITTEN = limit(10 * _US, "us", "writing that renewal", _FIXED, "not written more often")
+TRACK_IDLE = limit(10 * _MINUTES * _US, "us", "an agent that holds nothing on its track, with the router on", _FIXED,
+    "the track is free for another agent")
+ORDER_LONGEST = limit(4 * _HOURS * _US, "us", "an estimate in the order `shortest`; also a task without one", _FIXED,
+    "counts as this long")
+HUNG_TIMES = limit(3, "times", "work beyond its `estimated_duration` without progress", _FIXED,
+    "the holder is warned")
 HUNG_AFTER = limit(30 * _MINUTES * _US, "us", "work past its estimated end without progress", _FIXED,
     "the holder is warned")
 ABORT_AFTER = limit(10 * _MINUTES * _US, "us", "silence after that warning", _FIXED,
@@ -189,6 +198,7 @@ ARTIFACT_NAME_PARTS = limit(16, "parts", "an artifact's name", _FIXED, _INVALID)
 _sections.append("Tasks, claims and the graph")
 CLAIMS_AT_ONCE = limit(100, "tasks", "one claim command", "argument `n`, up to this", _INVALID)
 GENERATIONS = limit(100, "claims", "a task in one run", "project limit `max_generations_per_task`", "dead letter")
+ADDED_AT_ONCE = limit(1000, "tasks", "one batch of `add_many`", _FIXED, _TOO_LARGE)
 PLAN_TASKS = limit(10_000, "tasks", "one plan", _FIXED, _TOO_LARGE)
 DEPENDENCIES = limit(1000, "dependencies", "a task", _FIXED, _TOO_LARGE)
 CHILDREN = limit(200, "subtasks", "a task", _FIXED, _REACHED)
@@ -197,6 +207,11 @@ LINEAGE = limit(1000, "tasks", "a task with all tasks below it", _FIXED, _REACHE
 WEIGHT_DEPTH = limit(10, "tasks", "the path that adds to a task's priority", _FIXED, "a longer path adds nothing")
 ATTEMPTS = limit(1000, "attempts", "`max_attempts` and `retry.poison`", _FIXED, _INVALID)
 GIVEN_BACK = limit(10, "attempts", "attempts given back in one run", _FIXED, "later ones count")
+LEASE_SAMPLES = limit(20, "tasks", "completed tasks of a type, for the lease `auto`", _FIXED,
+    "with fewer the default lease applies")
+LEASE_SAMPLED = limit(500, "tasks", "last completed tasks that are read for it", _FIXED, "older ones do not count")
+TRACK_AGENTS = limit(1000, "agents", "`max_agents` of a track", _FIXED, _INVALID)
+REORDERED = limit(500, "tasks", "one page of `project reorder`", _FIXED, "the answer has `next`, to go on")
 FAILURES_KEPT = limit(100, "failures", "failures whose agents a task remembers", _FIXED, "the oldest is dropped")
 COMPLEXITY = limit(1000, "points", "the complexity of a task", _FIXED, _INVALID)
 ESTIMATED_TOKENS = limit(10**12, "tokens", "the estimate of a task", _FIXED, _INVALID)
@@ -476,6 +491,7 @@ TASKS_PER_QUERY = limit(100, "tasks", "tasks named in one URL", _FIXED, "sent as
 WORKER_POLL = limit(60.0, "s", "one wait of an idle worker", _FIXED, "the worker asks again")
 WORKER_GRACE = limit(10.0, "s", "functions of a worker that must stop now", "`Worker(grace=)`",
     "their claims are released")
+TRACE = limit(8000, "characters", "the stack trace of a failed attempt", _FIXED, _CUT)
 WORKER_ERROR = limit(4000, "characters", "the message of a failed function", _FIXED, _CUT)
 
 _sections.append("Agents and the runner")

@@ -40,12 +40,13 @@ _HOLD: dict[str, Any] = {
 }  # fmt: skip
 # Fields that belong to some states only, with their value in the others.
 BOUND: dict[str, Any] = _HOLD | {
-    "offer_to": None, "offer_until": None, "set_aside_for": None, "price": None, "retry_at": None, "pauses": (),
+    "offer_to": None, "offer_until": None, "offer_term": None, "set_aside_for": None, "price": None, "retry_at": None,
+    "pauses": (),
     "state_before": None, "cancelled": None, "completed_at": None, "work_product": None, "dead_lettered_at": None,
     "archived_at": None,
 }  # fmt: skip
 KEPT: dict[str, frozenset[str]] = dict.fromkeys(STATES, frozenset()) | {
-    READY: frozenset({"offer_to", "offer_until", "set_aside_for", "price"}),
+    READY: frozenset({"offer_to", "offer_until", "offer_term", "set_aside_for", "price"}),
     CLAIMED: frozenset({*_HOLD, "pauses"}),
     RUNNING: frozenset({*_HOLD, "pauses"}),
     PAUSED: frozenset({"pauses", "state_before", "retry_at"}),

@@ -37,6 +37,7 @@ CODES: dict[str, Code] = {
     "DENIED_BUDGET": Code("denied", "a budget does not cover it"),
     "DENIED_LIMIT": Code("denied", "a limit is reached"),
     "DENIED_CONFLICT": Code("denied", "another claim has reserved what the task touches or needs"),
+    "DENIED_TRACK": Code("denied", "the track is assigned to another agent"),
     "DENIED_OFFERED": Code("denied", "the task is offered to another agent"),
     "DENIED_PAUSED": Code("denied", "the task is paused, or claiming is stopped in its scope"),
     "DENIED_CANCELLED": Code("denied", "the task is cancelled"),
@@ -79,6 +80,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     receipt: str | None = None
     lease_until: int | None = None
     lease: float | None = None  # seconds until then: programs use this one
+    lease_why: str | None = None  # of the lease `auto`: where its length comes from
     attempt: int | None = None
     models: tuple[str, ...] | None = None
     model: str | None = None  # the one to use for this attempt; None where only the tier is known
@@ -126,6 +128,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     secret: str | None = None  # a new or rotated key in full: shown only here
     pauses: tuple[Mapping[str, Any], ...] | None = None  # the remaining pauses
     left: tuple[str, ...] | None = None  # reported and not changed
+    next: str | None = None  # of a page: where the next one begins
     changed: tuple[str, ...] | None = None
     missing: tuple[str, ...] | None = None  # tasks that a plan no longer names; dangling context_refs
 

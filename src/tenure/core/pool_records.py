@@ -53,7 +53,7 @@ class Spawn(Row, frozen=True, kw_only=True):
     offer_until: int  # it must claim before
     running_at: int | None = None
     claimed_at: int | None = None  # when its first claim was granted
-    idle_since: int | None = None  # it runs and holds nothing
+    idle_at: int | None = None  # it runs and holds nothing
     ended_at: int | None = None
     why: str | None = None  # it ended, or is lost
     api_key: str | None = None  # the id of the key that lives as long as it does

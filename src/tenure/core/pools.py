@@ -130,7 +130,7 @@ def called(spawn: Spawn, session: str, now: int, *, is_granted: bool) -> Spawn:
     return replace(
         spawn, state=RUNNING, session=session, running_at=spawn.running_at or now, funds={}, why=None,
         claimed_at=spawn.claimed_at or (now if is_granted else None),
-        idle_since=None if is_granted else spawn.idle_since or now,
+        idle_at=None if is_granted else spawn.idle_at or now,
     )  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def called(spawn: Spawn, session: str, now: int, *, is_granted: bool) -> Spawn:
 
 
 def over(spawn: Spawn, state: str, why: str, now: int) -> Spawn:
-    return replace(spawn, state=state, why=why[:LONGEST_ERROR], ended_at=now, funds={}, idle_since=None)
+    return replace(spawn, state=state, why=why[:LONGEST_ERROR], ended_at=now, funds={}, idle_at=None)
 
 
 class Facts(NamedTuple):
@@ -173,9 +173,9 @@ def end_of(spawn: Spawn, facts: Facts, now: int) -> End | None:
         return None
     if facts.has_left:
         return End(ENDED, LEFT)
-    if facts.holds or spawn.idle_since is None:
+    if facts.holds or spawn.idle_at is None:
         return None
-    idle = now - spawn.idle_since
+    idle = now - spawn.idle_at
     if facts.report == "unknown" and idle >= limits.SPAWN_UNKNOWN:
         return End(LOST, UNKNOWN)
     allowed = facts.pool.idle if facts.pool is not None else round(limits.POOL_IDLE * 1_000_000)
@@ -184,9 +184,9 @@ def end_of(spawn: Spawn, facts: Facts, now: int) -> End | None:
 
 def watched(spawn: Spawn, holds: bool, now: int) -> Spawn:
     """The row with the time since which a running process holds nothing."""
-    if spawn.state != RUNNING or holds == (spawn.idle_since is None):
+    if spawn.state != RUNNING or holds == (spawn.idle_at is None):
         return spawn
-    return replace(spawn, idle_since=None if holds else now)
+    return replace(spawn, idle_at=None if holds else now)
 
 
 def answered(spawn: Spawn, handle: str, session: str | None) -> Spawn:

@@ -6,6 +6,11 @@ All tasks of a lane age at the same boost, so their relative order never changes
 `base + boost × created − urgency − weight` is static and indexed. Lanes are compared by `rank − boost × now`. Only a
 nearing deadline or a growing graph changes a rank. Everything is in integer units of
 1/6e9 point, which makes boosts (hundredths of a point per minute) times microseconds exact.
+
+In the order `shortest` a tier is a band of its own, and the rank is `created + length`, in microseconds: the length is
+the task's estimate, at most 4 h, fixed when the task is created. So inside its tier a task never waits for one that was
+created more than 4 h after it. A project that changes its order begins a new *turn*: the tasks of earlier turns go
+first, so none of them waits for newer ones for ever; `project reorder` moves them to the current turn.
 """
 
 from __future__ import annotations
@@ -71,11 +76,33 @@ def weight(height: int) -> int:
     return min(20, 2 * height)
 
 
-def band(priority: int) -> int:
-    return 0 if priority < TIERS["high"][0] else 1
+ORDERS = ("priority", "shortest")
+_TIER_BANDS = len(TIERS) - 1  # of one turn of the order: one for each tier below critical
+
+
+def band_of(task: Task) -> int:
+    """Compared before the rank. Critical tasks go first; then those of an earlier turn of the project's order."""
+    if task.priority < TIERS["high"][0]:
+        return 0
+    tier = 1 if task.length is None else list(TIERS).index(tier_of(task.priority))
+    return _TIER_BANDS * task.order_turn + tier
+
+
+def length_of(order: str, estimate: int | None) -> int | None:
+    """The length of a new or reordered task in this order; without an estimate it counts as the longest."""
+    if order != "shortest":
+        return None
+    return limits.ORDER_LONGEST if estimate is None else min(estimate, limits.ORDER_LONGEST)
+
+
+def ageing(task: Task) -> int:
+    """By how much the rank falls against `now` with each microsecond. By length all tasks age alike."""
+    return task.boost if task.length is None else 1
 
 
 def rank(task: Task, now: int) -> int:
+    if task.length is not None:
+        return task.created_at + task.length
     return (task.priority - urgency(task.deadline, now) - weight(task.height)) * UNIT + task.boost * task.created_at
 
 
@@ -90,21 +117,24 @@ class LanePosition(NamedTuple):
 
 
 def place(task: Task, now: int) -> LanePosition:
-    return LanePosition(task.band, task.rank - task.boost * now, task.sequence, task.id)
+    return LanePosition(task.band, task.rank - ageing(task) * now, task.sequence, task.id)
 
 
 def explain(task: Task, now: int) -> PriorityView:
     """The parts of the effective priority, for `why`."""
     age = (now - task.created_at) / 60_000_000
-    return {
+    parts: PriorityView = {
         "base": task.priority,
         "tier": tier_of(task.priority),
         "age_minutes": round(age, 1),
         "boost": task.boost / 100,
         "urgency": urgency(task.deadline, now),
         "weight": weight(task.height),
-        "effective": round((rank(task, now) - task.boost * now) / UNIT, 2),
+        "effective": round((rank(task, now) - ageing(task) * now) / UNIT, 2),
     }
+    if task.length is not None:
+        parts["length"] = task.length / 1e6
+    return parts
 
 
 # --- lanes: what claims filter by equality ------------------------------------------------------------------
@@ -122,7 +152,7 @@ class Lane(NamedTuple):
 
 
 def lane_of(task: Task) -> str:
-    parts = (task.track, task.type, task.region or "", str(task.boost), ",".join(task.requires))
+    parts = (task.track, task.type, task.region or "", str(ageing(task)), ",".join(task.requires))
     return "|".join(parts if task.agent_type is None else (*parts, task.agent_type))
 
 
@@ -145,6 +175,11 @@ class Profile(NamedTuple):
     types: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     stopped: Mapping[str, str] = {}
+    without: tuple[str, ...] = ()  # ids of tasks that still run in the claimant
+    taken: Mapping[str, tuple[str, ...]] = {}  # tracks that are full → the agents they are assigned to
+
+
+OTHER_AGENTS = "assigned_to_others"  # the word for tasks of tracks that are assigned to other agents
 
 
 class Obstacle(NamedTuple):
@@ -157,13 +192,16 @@ class Obstacle(NamedTuple):
     sentence: str
 
 
-def profile_of(agent: Agent, stopped: Mapping[str, str]) -> Profile:
-    """The profile that the agent registered."""
-    return Profile(agent.id, frozenset(agent.capabilities), agent.region, agent.tracks, agent.type, stopped=stopped)
+def profile_of(agent: Agent, stopped: Mapping[str, str], taken: Mapping[str, tuple[str, ...]] | None = None) -> Profile:
+    """The profile that the agent registered; `taken` as in Profile."""
+    return Profile(
+        agent.id, frozenset(agent.capabilities), agent.region, agent.tracks, agent.type, stopped=stopped,
+        taken=taken or {},
+    )  # fmt: skip
 
 
 def lane_of_task(task: Task) -> Lane:
-    return Lane(task.track, task.type, task.region or "", task.boost, task.requires, task.agent_type or "")
+    return Lane(task.track, task.type, task.region or "", ageing(task), task.requires, task.agent_type or "")
 
 
 def lacks_skill(profile: Profile, lane: Lane) -> Obstacle | None:
@@ -200,6 +238,10 @@ def lane_obstacles(profile: Profile, lane: Lane) -> Iterator[Obstacle]:
         yield Obstacle("other_track", f"works on {', '.join(profile.tracks)} only")
     if profile.types and lane.type not in profile.types:
         yield Obstacle("other_type", f"asks for {', '.join(profile.types)} only")
+    if lane.track in profile.taken:
+        yield Obstacle(
+            OTHER_AGENTS, f"is not assigned to track {lane.track}; {', '.join(profile.taken[lane.track])} is"
+        )
     stop = stop_of(profile, "project:", f"agent:{profile.agent}", f"track:{lane.track}", f"type:{lane.type}")
     if stop is not None:
         yield stop
@@ -211,6 +253,8 @@ def task_obstacles(profile: Profile, task: Task, now: int, waits: Callable[[Task
         yield Obstacle("offered", f"is not {task.offer_to}, to whom it is offered")
     if not set(profile.tags) <= set(task.tags):
         yield Obstacle("other_tags", f"asks for the tags {', '.join(profile.tags)}")
+    if task.id in profile.without:
+        yield Obstacle("running_here", "still runs a function for an earlier claim of it")
     stop = stop_of(profile, f"dag:{task.dag}")
     if stop is not None:
         yield stop

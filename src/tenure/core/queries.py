@@ -34,6 +34,12 @@ class Status(Query, frozen=True, kw_only=True):
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT)
 
 
+class ShowProject(Query, frozen=True, kw_only=True):
+    """The settings of the project."""
+
+    declaration: ClassVar = Declaration("project_view", "viewer", "GET", PROJECT + "/settings")
+
+
 class Overview(Query, frozen=True, kw_only=True):
     """The flow of work in the last minutes: throughput, depth, waits, what each agent did."""
 
@@ -172,7 +178,7 @@ class Plans(Query, frozen=True, kw_only=True):
 class Tracks(Query, frozen=True, kw_only=True):
     """The project's tracks."""
 
-    declaration: ClassVar = Declaration("plan_export", "viewer", "GET", PROJECT + "/tracks")
+    declaration: ClassVar = Declaration("project_view", "viewer", "GET", PROJECT + "/tracks")
 
 
 class DeadLetters(Query, frozen=True, kw_only=True):

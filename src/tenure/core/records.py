@@ -48,6 +48,11 @@ class Track(Row, frozen=True, kw_only=True):
     cancelled: int = 0
     pruned: int = 0  # of these: deleted from the archive
     gone: tuple[tuple[int, int], ...] = ()  # their sequences, from and to: a key is never reused
+    # With the project's router: see core/tracks.py.
+    max_agents: int = 1
+    assigned: dict[str, int] = {}  # agent → since when
+    pinned: tuple[str, ...] = ()  # of these: assigned by a person, until released
+    idle_since: dict[str, int] = {}  # of these: agents that hold nothing there → since when
 
 
 class Project(Row, frozen=True, kw_only=True):
@@ -61,6 +66,10 @@ class Project(Row, frozen=True, kw_only=True):
     watch: Watch | None = None
     created_at: int = 0
     routing: bool = True  # claims recommend a model
+    router: bool = False  # a track is worked on by the agents assigned to it
+    ordering: str = "priority"  # or shortest: of tasks that are created from now on
+    order_turn: int = 0  # grows by one with each change of the order
+    lead: str = "default"  # auto: an agent leads; off: only by `lead`; default: auto in a store without a server
     # Repeated here from rows that a claim would otherwise have to read:
     limited: tuple[str, ...] = ()  # models in trouble, each a Model
     typical: dict[str, tuple[int, int | None]] = {}  # of each LikeTasks with enough tasks: median tokens and cost
@@ -170,6 +179,9 @@ class Leader(Row, frozen=True, kw_only=True):
     elected_at: int
     lease: int
     until: int
+    process: str | None = None  # of an agent elected by its command: its end ends the term
+    is_auto: bool = False  # elected by a command of the agent, and renewed by its commands
+    is_lost: bool = False  # the end of its lease has been announced
     duties_begun: dict[str, int] = {}  # of the coordinator: duty → the time of its last start, under any leader
     cycles: Cycles = Cycles()
 
@@ -411,7 +423,7 @@ KINDS: dict[type[Row], Kind] = {
     Edge: Kind("edge"),
     Dag: Kind("dag", _COUNTS),
     DeadLetter: Kind("dead_letter"),
-    Track: Kind("track"),
+    Track: Kind("track", frozenset({"idle_since"})),
     Project: Kind("project", frozenset({"limited", "typical", "funded", "set_aside"})),
     Agent: Kind(
         "agent",
@@ -436,7 +448,7 @@ KINDS: dict[type[Row], Kind] = {
     LikeTasks: Kind("like_tasks", logged=False),
     Message: Kind("message", frozenset({"read_at"})),
     Reservation: Kind("reservation", frozenset({"nonce", "until", "lease"})),
-    Leader: Kind("leader", frozenset({"until", "lease", "duties_begun", "cycles"})),
+    Leader: Kind("leader", frozenset({"until", "lease", "duties_begun", "cycles", "process"})),
     Request: Kind("request", logged=False),
     Archived: Kind("archived", logged=False),
     ApiKey: Kind("api_key", frozenset({"digest", "previous", "used_at"})),

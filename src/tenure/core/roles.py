@@ -26,6 +26,7 @@ QUERIES_NEED: dict[type[Query], str] = {
 _KEYS = (c.CreateKey, c.RotateKey, c.RevokeKey)
 _FILTERED = (q.Projects, q.Keys)
 _RELAYS = (c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay, q.Relays)  # they read the log of every project
+_LED = (c.Assign, c.Reassign, c.Recover)  # also for the agent that leads the project, under its term
 _VALIDATING = (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide)
 
 
@@ -124,10 +125,11 @@ def check_kind(principal: Principal, kind: type[Command]) -> None:
         raise _too_low(principal, str(kind.__struct_config__.tag), NEEDS[kind])
 
 
-def _too_low(principal: Principal, verb: str, needed: str) -> NotAllowed:
+def _too_low(principal: Principal, verb: str, needed: str, *, leads: bool = False) -> NotAllowed:
+    """`leads`: the project's leader may do it, with its term."""
+    hint = "ask a person to do it" + (", or pass your term if you lead the project" if leads else "")
     return NotAllowed(
-        f"{verb}: needs the role {needed}; you are {principal.role}",
-        "ask a person to do it" if principal.role == "agent" else None,
+        f"{verb}: needs the role {needed}; you are {principal.role}", hint if principal.role == "agent" else None
     )
 
 
@@ -142,10 +144,11 @@ def check_role(principal: Principal, command: Command, *, agents_may_operate: bo
         if not isinstance(command, _KEYS):
             check_scope(principal, command.project)
     role = principal.role
-    if role == "agent" and agents_may_operate:
+    # The term of a leader is judged with its row, in the transaction of the write: see `lead.check_led`.
+    if role == "agent" and (agents_may_operate or (isinstance(command, _LED) and command.term is not None)):
         role = "member"
     if _LEVEL.get(role, -1) < _LEVEL[needed]:
-        raise _too_low(principal, str(type(command).__struct_config__.tag), needed)
+        raise _too_low(principal, str(type(command).__struct_config__.tag), needed, leads=isinstance(command, _LED))
     if isinstance(command, _VALIDATING):
         check_checker(principal, role, str(type(command).__struct_config__.tag))
     check_own(principal, command)

@@ -56,9 +56,18 @@ def due_at(task: Task, now: int) -> int | None:
 
 
 def warn_at(task: Task) -> int | None:
-    if task.done_by is None or task.warned_at is not None:
+    """When the holder is warned: past the end that it announced, else past three times the task's estimate.
+
+    Recent progress puts it off.
+    """
+    if task.warned_at is not None:
         return None
-    return max(task.done_by, task.progress_at or 0) + limits.HUNG_AFTER
+    if task.done_by is not None:
+        return max(task.done_by, task.progress_at or 0) + limits.HUNG_AFTER
+    if task.estimate is None or task.claimed_at is None:
+        return None
+    over = task.claimed_at + limits.HUNG_TIMES * task.estimate
+    return over if task.progress_at is None else max(over, task.progress_at + limits.HUNG_AFTER)
 
 
 def abort_at(task: Task) -> int | None:
@@ -116,7 +125,11 @@ def _settle_state(
     if task.state == READY and task.offer_until is not None and task.offer_until <= now:
         at = task.offer_until
         return Settled(
-            "task.offer_ended", replace(task, offer_to=None, offer_until=None), None, at, {"agent": task.offer_to}
+            "task.offer_ended",
+            replace(task, offer_to=None, offer_until=None, offer_term=None),
+            None,
+            at,
+            {"agent": task.offer_to},
         )
     return None
 
@@ -181,7 +194,7 @@ def stamp(task: Task, now: int) -> Task:
     lane = priority.lane_of(task) if claimable else None
     rank = priority.rank(task, now) if task.state == READY else task.rank
     return replace(
-        task, lane=lane, band=priority.band(task.priority), rank=rank, due_at=due_at(task, now), plain=is_plain(task)
+        task, lane=lane, band=priority.band_of(task), rank=rank, due_at=due_at(task, now), plain=is_plain(task)
     )  # fmt: skip
 
 
@@ -200,7 +213,7 @@ def is_plain(task: Task) -> bool:
         return False
     if task.guarded or task.models or task.fallback_models or task.waits_on or task.wanted is not None:
         return False
-    if not (task.deadline is None is task.max_duration is task.done_by is task.warned_at):
+    if not (task.deadline is None is task.max_duration is task.estimate is task.done_by is task.warned_at):
         return False
     if task.state in lifecycle.HELD:
         return True
@@ -217,6 +230,7 @@ def _is_fresh(task: Task) -> bool:
         and not task.cool_offs
         and task.retry_at is None
         and task.offer_until is None
+        and task.offer_term is None
         and task.percent is None
         and task.step is None
         and task.progress_at is None

@@ -123,7 +123,7 @@ class Scene:
 
 def _place(task: Task, now: int) -> tuple[int, int, int, str]:
     """Its place among ready tasks of the same boost, as `priority.place` has it."""
-    return priority.band(task.priority), priority.rank(task, now), task.sequence, task.id
+    return priority.band_of(task), priority.rank(task, now), task.sequence, task.id
 
 
 def _opens_at(task: Task, now: int) -> int | None:

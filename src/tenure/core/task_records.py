@@ -64,6 +64,9 @@ class Task(Row, frozen=True, kw_only=True):
 
     priority: int = 50
     boost: int = 10  # hundredths of a point per minute
+    estimate: int | None = None  # constraints.estimated_duration: for hung work and the lease `auto`
+    length: int | None = None  # in the order `shortest`: fixed when the task is created or reordered
+    order_turn: int = 0  # the project's at that moment: tasks of an earlier turn go first
     deadline: int | None = None
     not_before: int | None = None
     missed: bool = False  # the deadline's event has been written
@@ -106,6 +109,7 @@ class Task(Row, frozen=True, kw_only=True):
 
     offer_to: str | None = None
     offer_until: int | None = None
+    offer_term: int | None = None  # the term of the leader that made the offer
     set_aside_for: str | None = (
         None  # claims skip it: the task whose reservations it overlaps, or `$` and a budget's key
     )
@@ -210,13 +214,15 @@ class Claim(Row, frozen=True, kw_only=True):
     model: str | None = None
     refused: int = 0  # refused results kept under this generation
     invalid: int = 0  # outputs that did not meet the contract
-    metadata: dict[str, Any] = {}  # about the claimant
+    metadata: dict[str, Any] = {}  # about the claimant; with the stack trace of its failure (core/redaction.py)
     process: str | None = None  # while live: the process whose end proves the holder gone
     funds: dict[str, int] | None = None  # while live: budget → the rest of its reservation
     request_id: str | None = None
     request_hash: str | None = None
     requests: tuple[Answered, ...] = ()  # the holder's last requests with an id, oldest first
     key: str | None = None  # the API key or token of the claimant, over HTTP: it may not judge the result
+    term: int | None = None  # claimed from an offer of a leader: its term
+    lease_why: str | None = None  # of the lease `auto`: where its length comes from
 
 
 class Result(Row, frozen=True, kw_only=True):

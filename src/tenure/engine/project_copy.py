@@ -212,12 +212,14 @@ def _events(tx: Transaction, project: str) -> Iterator[list[Event]]:
     return event_pages(tx, {"project": project}, PAGE)
 
 
-def copy_all(old: Transaction, new: Transaction, project: str) -> tuple[dict[str, int], int]:
-    """Copy rows of every kind, and the log; return the count per table, and the number of events.
+def copied_kinds() -> list[type[Row]]:
+    """Every kind but spawns: their processes belong to the old store, whose leader ends them."""
+    return [kind for kind in KINDS if kind is not Spawn]
 
-    Spawns stay behind: their processes belong to the old store.
-    """
-    rows = {KINDS[kind].table: _copy_rows(old, new, kind, project) for kind in KINDS if kind is not Spawn}
+
+def copy_all(old: Transaction, new: Transaction, project: str) -> tuple[dict[str, int], int]:
+    """Copy the rows and the log; return the count per table, and the number of events."""
+    rows = {KINDS[kind].table: _copy_rows(old, new, kind, project) for kind in copied_kinds()}
     return rows, _copy_events(old, new, project)
 
 
@@ -243,7 +245,7 @@ def _digest(tx: Transaction, project: str) -> str:
     """Equal for two stores if and only if each row and event of the project is equal."""
     said = hashlib.sha256()
     encode = msgspec.json.Encoder().encode
-    for kind in (kind for kind in KINDS if kind is not Spawn):
+    for kind in copied_kinds():
         said.update(KINDS[kind].table.encode())
         for page in _rows(tx, kind, project):
             for row in page:

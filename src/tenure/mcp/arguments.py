@@ -42,13 +42,14 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Claim(Arguments, frozen=True, kw_only=True):
-    task: Annotated[str, described("key, e.g. B-003")] | None = None
-    wait: Annotated[float, described("seconds, at most 300")] | None = None
+    task: Annotated[str, described("as B-003")] | None = None
+    wait: Annotated[float, described("at most 300 s")] | None = None
     track: str | None = None
     type: str | None = None
     tags: Texts | None = None
-    capabilities: Annotated[Texts, described("yours")] | None = None
-    lease: float | None = None
+    capabilities: Texts | None = None  # the agent's own
+    lease: float | str | None = None  # seconds, or auto
+    like: Annotated[int, described("up to N alike")] | None = None  # of one type and track
 
 
 class Show(Arguments, frozen=True, kw_only=True):
@@ -81,7 +82,7 @@ class Add(Arguments, frozen=True, kw_only=True):
     description: str | None = None
     track: str | None = None
     type: str | None = None
-    priority: Annotated[int | str, described("high, normal, low, or 0 (first) to 100")] | None = None
+    priority: Annotated[int | str, described("high, normal, low, or 0 to 100")] | None = None
     after: Annotated[Texts, described("tasks it waits for")] | None = None
     tags: Texts | None = None
     touches: Annotated[Texts, described("globs it changes")] | None = None

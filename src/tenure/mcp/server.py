@@ -216,10 +216,13 @@ class McpService:
             return error_reply(self.crashed(error, ("mcp: claim",)))
 
     async def _take_back(self, name: str, call: Call, reply: Reply) -> None:
-        take_back, receipt = TOOLS[name].take_back, reply.value.get("receipt")
-        if take_back is not None and receipt is not None:
+        take_back = TOOLS[name].take_back
+        granted = [reply.value, *reply.value.get("claims", ())]
+        receipts = [claim["receipt"] for claim in granted if claim.get("receipt") is not None]
+        if take_back is not None and receipts:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(_quietly, take_back, call, receipt)
+                for receipt in receipts:
+                    await anyio.to_thread.run_sync(_quietly, take_back, call, receipt)
 
     def _attempt(self, name: str, call: Call, given: Mapping[str, Any] | None) -> Reply:
         """The reply, also for an error: an exception of a thread would be lost with a cancelled call."""

@@ -50,8 +50,8 @@ def claim(call: Call, given: a.Claim) -> Reply:
         wanted = next_best(call, given)
         return claim_reply(call, client.claim_or_wait(wanted.command, wanted.wait, is_wanted=call.is_wanted))
     call.caller.introduce()
-    if given.wait or given.track or given.type or given.tags or given.capabilities:
-        raise InvalidInput("claim: wait and filters are not allowed with task")
+    if given.wait or given.track or given.type or given.tags or given.capabilities or given.like:
+        raise InvalidInput("claim: wait, like and filters are not allowed with task")
     return claim_reply(call, client.claim(given.task, lease=_lease(call, given), process=call.caller.process))
 
 
@@ -70,22 +70,29 @@ def next_best(call: Call, given: a.Claim) -> NextClaim:
         types=_listing(given.type),
         tags=given.tags or (),
         capabilities=given.capabilities,
+        n=1 if given.like is None else given.like,
+        like=given.like is not None,
     )
     return NextClaim(command, _wait(given.wait))
 
 
 def claim_reply(call: Call, outcome: Outcome) -> Reply:
     way = _after_claim(outcome)
-    if outcome.receipt and outcome.task:
-        try:
-            call.caller.receipts.keep(outcome.task["id"], outcome.task["key"], outcome.receipt)
-        except OSError:  # the claim is granted anyway, and this reply has its receipt
-            way += " Note the receipt: it could not be saved here."
+    for granted in outcome.claims or (outcome,):
+        if granted.receipt and granted.task:
+            try:
+                call.caller.receipts.keep(granted.task["id"], granted.task["key"], granted.receipt)
+            except OSError:  # the claim is granted anyway, and this reply has its receipt
+                way += " Note the receipt: it could not be saved here."
     return outcome_reply(outcome, next=way, asks=True)
 
 
-def _lease(call: Call, given: a.Claim) -> float:
-    return float(call.caller.settings["lease"].value) if given.lease is None else given.lease
+def _lease(call: Call, given: a.Claim) -> float | str:
+    wanted: float | str = call.caller.settings["lease"].value if given.lease is None else given.lease
+    try:
+        return float(wanted)  # models also send "300"
+    except ValueError:
+        return wanted
 
 
 def _wait(seconds: float | None) -> float:
@@ -103,6 +110,8 @@ def _listing(name: str | None) -> tuple[str, ...]:
 
 
 def _after_claim(outcome: Outcome) -> str:
+    if outcome.claims:
+        return "Do them one after another, and finish each with its own receipt; update renews its lease."
     if outcome.receipt:
         held = f" You also hold {', '.join(outcome.unfinished)}." if outcome.unfinished else ""
         data = (
@@ -211,6 +220,7 @@ def finish(call: Call, given: a.Finish) -> Reply:
     check_choice(given.outcome, a.ENDINGS, "outcome")
     _check_fit(given)
     caller, text = call.caller, given.summary or ""
+    outcome: Outcome
     if given.outcome == "done":
         _check_tree(caller, given)
         outcome = caller.client.submit(given.receipt, given.result, text, seen=given.seen)
@@ -257,6 +267,7 @@ def add(call: Call, given: a.Add) -> Reply:
         if given.wait:
             raise InvalidInput("add: wait is for the holder of a task", "pass the receipt of the task you hold")
         return outcome_reply(client.do(c.Add(project=client.project, task=_new(given))))
+    outcome: Outcome
     if given.title is None and given.wait:
         outcome = client.wait_for_subtasks(given.receipt)
     else:

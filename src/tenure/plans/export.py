@@ -19,9 +19,9 @@ from tenure.core.errors import Cycle, NotFound
 from tenure.core.priority import TIERS
 from tenure.core.records import RetryPolicy
 from tenure.core.retry import in_our_words
+from tenure.core.written_times import SECOND, spell_duration, spell_instant
 from tenure.engine.verbs.projects import TRACKS
 from tenure.plans import yaml_text
-from tenure.plans.times import SECOND, spell_duration, spell_instant
 
 Group = dict[str, Any]
 _FIELDS = (

@@ -13,8 +13,8 @@ from tenure.core.errors import TenureError
 from tenure.core.records import RetryPolicy, RetryWords
 from tenure.core.retry import in_our_words
 from tenure.core.triggers import DAG_ENDS
+from tenure.core.written_times import SECOND, parse_duration, parse_instant
 from tenure.plans.nodes import Findings, Mapping, Node, Scalar, Sequence, SourcePosition, Wrong, is_unset, plain
-from tenure.plans.times import SECOND, parse_duration, parse_instant
 
 MERGED = ("metadata", "spec", "constraints", "output")  # a task's over the defaults', key by key
 

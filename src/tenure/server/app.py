@@ -13,6 +13,7 @@ from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import Bug, InvalidInput, TenureError
 from tenure.core.events import kinds_of
+from tenure.core.inputs import check_list
 from tenure.core.queries import Log, States
 from tenure.core.records import replace
 from tenure.core.roles import check_kind, check_scope, sees_store
@@ -304,10 +305,14 @@ class App:
         check_scope(request.principal, request.fields["project"])
         wait = request.number("wait", 0.0, LONGEST_WAIT)
         mark = int(request.number("mark", 0, 2**62))
+        tasks = check_list(request.parameters("task"), "task")
+        feed = self.service.feed
+        is_news = True
         if wait:
+            news = feed.beyond_of(mark, wait, request.fields["project"], tasks) if tasks else feed.beyond(mark, wait)
             with self.service.metrics.waiting_request("news"):
-                await request.while_there(self.service.feed.beyond(mark, wait))
-        return responses.of_value({"mark": max(0, self.service.feed.position)})
+                is_news = await request.while_there(news)
+        return responses.of_value({"mark": max(0, feed.position) if is_news else mark})
 
 
 def _cursor(request: Request) -> int | None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -32,12 +33,19 @@ HELD_BACK = 0.01  # seconds, while an event before the newest has not committed 
 RETRY = 1.0  # seconds between tries while the store is unavailable
 BEAT = 15.0  # seconds between heartbeats of a silent stream: proxies keep it open, and a dead client is noticed
 MOST_BEHIND = limits.STREAM_BEHIND
+RECENT = 10_000  # events kept for those who wait for news of their tasks and were not waiting when they came
+
+# What a holder reports itself: no news for it.
+_OF_HOLDER = frozenset(
+    {"task.claimed", "task.started", "task.progress", "task.checkpoint", "task.artifact", "task.landing"}
+)
 
 STORE = ""  # the project of events that belong to none
 
 HEARTBEAT = b": heartbeat\n\n"
 
 Listener = Callable[[Sequence[Event]], None]
+Of = tuple[str, str]  # project and id of a task
 
 
 class Feed:
@@ -47,6 +55,9 @@ class Feed:
         self.listeners: list[Listener] = []  # called in the event loop
         self._streams: dict[str, set[Stream]] = {}
         self._news = asyncio.Event()
+        self._recent: deque[tuple[int, Of]] = deque()
+        self._recent_since = 0  # the sequence after which `_recent` is complete
+        self._by_task: dict[Of, set[asyncio.Future[None]]] = {}
         self._closing = threading.Event()
         self._waiting = 0  # how many want events at once
         self._is_awaited = threading.Event()
@@ -56,7 +67,7 @@ class Feed:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         with suppress(StoreError):  # unavailable at the start: the thread retries, as it does later
-            self.position = self._settled()
+            self.position = self._recent_since = self._settled()
         self._thread = threading.Thread(target=self._read, name="tenure-feed", daemon=True)
         self._thread.start()
 
@@ -65,6 +76,9 @@ class Feed:
         self._closing.set()
         self._is_awaited.set()
         self._news.set()
+        for waiting in self._by_task.values():
+            for future in waiting:
+                _resolve(future)
         for streams in self._streams.values():
             for stream in streams:
                 stream.end()
@@ -109,6 +123,7 @@ class Feed:
         self.position = events[-1].sequence
         self._news.set()
         self._news = asyncio.Event()
+        self._note_tasks(events)
         for listener in self.listeners:
             listener(events)
         if any(event.kind.startswith("key.") for event in events):
@@ -137,12 +152,49 @@ class Feed:
         else:
             self._is_awaited.clear()
 
-    async def beyond(self, mark: int, seconds: float) -> None:
+    async def beyond(self, mark: int, seconds: float) -> bool:
         """Return when an event beyond `mark` was distributed, or after `seconds`."""
         with self.awaited(), suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.position <= mark and not self._closing.is_set():
                     await self._news.wait()
+        return True  # its mark is the position
+
+    # --- news of single tasks ---
+
+    def _note_tasks(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.task is None or event.kind in _OF_HOLDER:
+                continue
+            of = (event.project, event.task)
+            self._recent.append((event.sequence, of))
+            for future in self._by_task.get(of, ()):
+                _resolve(future)
+        while len(self._recent) > RECENT:
+            self._recent_since = self._recent.popleft()[0]
+
+    async def beyond_of(self, mark: int, seconds: float, project: str, tasks: Iterable[str]) -> bool:
+        """Whether one of these tasks has an event beyond `mark` that its holder did not cause, within `seconds`.
+
+        Also True where that is not known any more: the caller reads the rows anyway.
+        """
+        wanted = {(project, task) for task in tasks}
+        recent = takewhile(lambda one: one[0] > mark, reversed(self._recent))
+        if mark < self._recent_since or any(of in wanted for _, of in recent) or self._closing.is_set():
+            return True
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        for of in wanted:
+            self._by_task.setdefault(of, set()).add(future)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await future
+        finally:
+            for of in wanted:
+                self._by_task[of].discard(future)
+                if not self._by_task[of]:
+                    del self._by_task[of]
+        return future.done() and not future.cancelled()
 
     # --- streams ---
 
@@ -164,6 +216,11 @@ class Feed:
             streams.discard(stream)
             if not streams:
                 self._streams.pop(name, None)
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class Stream:

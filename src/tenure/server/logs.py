@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 import threading
 import time
@@ -20,9 +19,10 @@ from typing import Any, BinaryIO
 import msgspec
 import structlog
 
-from tenure.core import limits
+from tenure.core import limits, redaction
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput
+from tenure.core.redaction import GONE
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 # Requested by machines every few seconds; their lines would hide the others.
@@ -194,8 +194,6 @@ def _for_terminal() -> Callable[[Any, str, Fields], bytes]:
 
 # --- redaction: receipts, nonces, keys, tokens and passwords, by field name and by pattern ---
 
-GONE = "…"
-
 # Fields that are always removed. `key` is not one of them: it is the name of a task.
 SECRET = frozenset(
     {
@@ -203,27 +201,13 @@ SECRET = frozenset(
         "proxy-authorization", "receipt", "receipts", "secret", "set-cookie", "token",
     }
 )  # fmt: skip
-_PATTERNS = (
-    (re.compile(r"\b(tnr_[0-9a-z]{4,})_[0-9a-z]{8,}", re.IGNORECASE), rf"\1_{GONE}"),  # the id of a key is public
-    (re.compile(r"((?:@|%40)[0-9]{1,18}(?::|%3A))[0-9A-Za-z]{6,}", re.IGNORECASE), rf"\1{GONE}"),  # a receipt
-    (re.compile(r"\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?"), f"eyJ{GONE}"),  # a JSON web token
-    (re.compile(r"\b(bearer|basic)(\s+|%20)[^\s,;\"']+", re.IGNORECASE), rf"\1\2{GONE}"),
-    (re.compile(r"(://[^/@:\s]*:)[^@/\s]+@"), rf"\1{GONE}@"),  # a password in an address
-    (re.compile(r"\b((?:\w*token|password|secret|receipt|api_?key|key)=)[^&\s\"']+", re.IGNORECASE), rf"\1{GONE}"),
-)
-# Every match of the other patterns contains one of these: most texts need one search, not six.
-_HINT = re.compile(r"[@=%]|eyJ|[tT][nN][rR]_|[bB](?:[eE][aA][rR]|[aA][sS][iI])")
 
 
 def without_secrets(text: str) -> str:
     """The text without anything that looks like a secret, at most limits.LOG_TEXT characters."""
     if len(text) > limits.LOG_TEXT:
         text = text[: limits.LOG_TEXT] + GONE
-    if _HINT.search(text) is None:
-        return text
-    for pattern, replacement in _PATTERNS:
-        text = pattern.sub(replacement, text)
-    return text
+    return redaction.without_secrets(text)
 
 
 def redacted(value: Any, depth: int = 0) -> Any:

@@ -61,8 +61,12 @@ class Request:
 
     def parameter(self, name: str) -> str | None:
         """One value of the query string."""
-        given = parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True).get(name)
+        given = self.parameters(name)
         return given[-1] if given else None
+
+    def parameters(self, name: str) -> list[str]:
+        """All values of a repeated name in the query string."""
+        return parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True).get(name, [])
 
     def number(self, name: str, default: float, most: float) -> float:
         text = self.parameter(name)
@@ -183,7 +187,7 @@ def _id(token: Callable[[int], bytes], size: int) -> str:
 
 
 # Their bodies may contain instants as RFC 3339 text.
-_WITH_INSTANTS = (c.Add, c.Plan, c.Spawn, c.Edit, c.Retry, c.RewindRelay, c.ReplayWebhook)
+_WITH_INSTANTS = (c.Add, c.AddMany, c.Plan, c.Spawn, c.Edit, c.Retry, c.RewindRelay, c.ReplayWebhook)
 
 
 class RequestContext(NamedTuple):

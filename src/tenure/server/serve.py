@@ -14,6 +14,7 @@ from functools import partial
 from types import FrameType
 from typing import Protocol
 
+import msgspec
 import uvicorn
 
 from tenure.agents.leader_process import LeaderProcess, Place, Stepped, fleet_here, messaging_here
@@ -80,6 +81,8 @@ def serve(
     `parts` are factories that get the log's `info`; the parts start and stop with the server. `place` is where hooks
     run and files are watched; without it nothing is relayed.
     """
+    # Behind a server agents have keys and roles: none leads by being first, unless the project says so.
+    engine = Engine(engine.store, engine.random, msgspec.structs.replace(engine.context, elects=False))
     policy = policy_of(settings)
     check_bind(policy, has_keys=bool(read_query(engine, Keys())))
     log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value)

@@ -28,6 +28,7 @@ SOONEST = 0.05
 _MAY_FREE = frozenset({
     "project.started", "project.changed", "task.completed", "task.dead_lettered", "task.cancelled", "task.paused",
     "task.offered", "task.offer_ended", "task.edited", "reservation.released", "agent.updated", "agent.registered",
+    "track.released", "track.defined", "agent.left", "agent.terminated",
 })  # fmt: skip
 # Of one agent: its next claim is denied, and those who wait in its name should hear it now.
 _ENDS_WAITING = frozenset({"agent.terminating", "agent.draining"})

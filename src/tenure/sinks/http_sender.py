@@ -114,7 +114,7 @@ class HttpSender:
         now, old, found = self._monotonic(), [], None
         with self._mutex:
             for connection in list(self._idle):
-                if connection.idle_since + REUSE <= now:
+                if connection.idle_at + REUSE <= now:
                     self._idle.remove(connection)
                     old.append(connection)
                 elif found is None and connection.target[:3] == target[:3]:
@@ -133,7 +133,7 @@ class HttpSender:
         if not connection.is_reusable:
             connection.close()
             return
-        connection.idle_since = self._monotonic()
+        connection.idle_at = self._monotonic()
         with self._mutex:
             self._idle.append(connection)
             oldest = self._idle.popleft() if len(self._idle) > MOST_IDLE else None
@@ -254,7 +254,7 @@ class _Connection:
     """One connection, used by one delivery at a time."""
 
     def __init__(self, target: Target, sock: socket.socket, monotonic: Callable[[], float]) -> None:
-        self.target, self.idle_since, self.is_reusable = target, 0.0, False
+        self.target, self.idle_at, self.is_reusable = target, 0.0, False
         self._sock, self._monotonic = sock, monotonic
 
     def is_quiet(self) -> bool:

@@ -1,7 +1,8 @@
 """Agents started by a command of the configuration: ssh, docker, kubectl. No shell reads it.
 
 `{spawn}`, `{agent}`, `{key}` and the other placeholders are replaced in each word of the template, so a value is never
-split into words or read as an option of a shell. The key of the agent is in TENURE_KEY and is the one line of stdin;
+split into words or read by a shell. ssh passes its words to the shell of the other machine: there `{agent:sh}` is the
+quoted value. The key of the agent is in TENURE_KEY and is the one line of stdin;
 it has no placeholder, because every user of the machine can read a command line.
 
 Without `status` and `end` the command itself is the agent's process: `ssh host tenure run …` runs as long as the agent.
@@ -11,6 +12,7 @@ With them the command starts an agent elsewhere, prints its handle, and ends: `d
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -25,7 +27,7 @@ from tenure.spawners.port import Spawned, SpawnFailed, SpawnRequest, SpawnUnknow
 from tenure.spawners.programs import child_environment
 
 FIELDS = ("spawn", "tenant", "project", "pool", "agent", "task", "key", "label", "url", "program", "model")
-_PLACEHOLDER = re.compile(r"\{([a-z]*)\}")
+_PLACEHOLDER = re.compile(r"\{([a-z]*)(:sh)?\}")
 _HANDLE = re.compile(r"[\x21-\x7e]{1,200}")
 
 
@@ -38,7 +40,7 @@ class Templates(NamedTuple):
 def check_template(words: Sequence[str], known: Sequence[str], what: str) -> None:
     """Raises InvalidInput for a placeholder that is not known."""
     for word in words:
-        for name in _PLACEHOLDER.findall(word):
+        for name, _ in _PLACEHOLDER.findall(word):
             if name not in known:
                 hint = f"known are {', '.join('{' + one + '}' for one in known)}"
                 if name in ("token", "secret"):
@@ -47,7 +49,12 @@ def check_template(words: Sequence[str], known: Sequence[str], what: str) -> Non
 
 
 def filled(words: Sequence[str], values: Mapping[str, str]) -> list[str]:
-    return [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in words]
+    """The words with their values; `{name:sh}` is quoted for the shell of another machine."""
+
+    def value(found: re.Match[str]) -> str:
+        return shlex.quote(values[found[1]]) if found[2] else values[found[1]]
+
+    return [_PLACEHOLDER.sub(value, word) for word in words]
 
 
 class CommandSpawner:

@@ -93,7 +93,37 @@ class Memory:
         return []
 
     def close(self) -> None:
-        pass
+        _leave(self)
+
+
+# --- stores with a name, shared by all who open them in this process ----------------------------------------
+
+_shared: dict[str, tuple[Memory, int]] = {}  # URL → the store, and how many have it open
+_sharing = threading.Lock()
+
+
+def shared(url: str, clock: Clock | None) -> Memory:
+    """The store of that name, created for the first opener, with its clock, and dropped with the last."""
+    with _sharing:
+        store, openers = _shared.get(url) or (Memory(url, clock=clock), 0)
+        _shared[url] = (store, openers + 1)
+    return store
+
+
+def is_open(url: str) -> bool:
+    """Whether somebody in this process has the store of that name open."""
+    return url in _shared
+
+
+def _leave(store: Memory) -> None:
+    with _sharing:
+        found, openers = _shared.get(store.url, (None, 0))
+        if found is not store:
+            return
+        if openers > 1:
+            _shared[store.url] = (store, openers - 1)
+        else:
+            del _shared[store.url]
 
 
 class MemoryTransaction:

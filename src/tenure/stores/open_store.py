@@ -1,5 +1,7 @@
 """Opens the store of a URL: `sqlite:///path/to/file`, a bare path, `postgresql://user@host/database`, `memory://`.
 
+All openers of `memory://NAME` in a process share one store, which ends with the last of them.
+
 Third parties add a scheme with an entry point in the group `tenure.stores`: a callable (url, clock) → Store. The
 group is read only for a scheme that is not listed here, since that costs more than opening a file.
 """
@@ -26,9 +28,9 @@ def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> 
         return Sqlite(path, clock=clock, create=create)
     scheme = url.partition("://")[0]
     if scheme == "memory":
-        from tenure.stores.memory import Memory
+        from tenure.stores.memory import Memory, shared
 
-        return Memory(url, clock=clock)
+        return shared(url, clock) if url != "memory://" else Memory(url, clock=clock)
     if scheme in ("postgres", "postgresql"):
         return _postgres(url, clock, create)
     return _of_third_party(scheme, url, clock)

@@ -7,6 +7,7 @@ class TestMine(EngineSuite):
 
 from __future__ import annotations
 
+from tenure.testing.engine.agent_leaders import AgentLeaders
 from tenure.testing.engine.answered import AnsweredRequests
 from tenure.testing.engine.archive import Archive
 from tenure.testing.engine.artifacts import Artifacts
@@ -14,6 +15,7 @@ from tenure.testing.engine.attempts import Attempts
 from tenure.testing.engine.both_ways import BothWays
 from tenure.testing.engine.budget_checks import BudgetChecks
 from tenure.testing.engine.budgets import Budgets
+from tenure.testing.engine.bulk import Bulk
 from tenure.testing.engine.changes import Changes
 from tenure.testing.engine.clocks import Clocks
 from tenure.testing.engine.coordinators import Coordinators
@@ -26,6 +28,7 @@ from tenure.testing.engine.health import Health
 from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
+from tenure.testing.engine.lengths import Lengths
 from tenure.testing.engine.models import Models
 from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
@@ -47,6 +50,7 @@ from tenure.testing.engine.spending import Spending
 from tenure.testing.engine.team import Team
 from tenure.testing.engine.terminating import Terminating
 from tenure.testing.engine.timelines import Timelines
+from tenure.testing.engine.tracks import Tracks
 from tenure.testing.engine.triggers import Triggers
 from tenure.testing.engine.undo import Undo
 from tenure.testing.engine.upkeep import Upkeep
@@ -65,6 +69,7 @@ class EngineSuite(
     Receipts,
     Spending,
     Budgets,
+    Bulk,
     BudgetChecks,
     Models,
     Landings,
@@ -74,7 +79,10 @@ class EngineSuite(
     Reservations,
     Graphs,
     Order,
+    Lengths,
+    Tracks,
     Team,
+    AgentLeaders,
     Terminating,
     Overview,
     Forecasts,

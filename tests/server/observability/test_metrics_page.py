@@ -58,6 +58,7 @@ class Steered:
                 project="p", depth=depth, completed=7, overdue=3, overdue_retries=2, oldest_ready=12.5,
                 clock_behind=1.5,
                 agents={"active": 1, "idle": 2, "stale": 3, "draining": 0, "offline": 0},
+                pools={"crew": {"size": 5, "starting": 1, "running": 3}},
                 budget={"currency": "usd", "allocated": 10.0, "spent": 2.5, "reserved": 1.0},
                 readers={"coordinator": 42.0},
             )
@@ -85,6 +86,7 @@ def test_the_store_is_told_in_the_promised_words() -> None:
     assert told["tenure_overdue_retries", "p"] == 2
     assert told["tenure_agents", "p", "idle"] == 2
     assert told["tenure_stale_agents", "p"] == 3
+    assert (told["tenure_pool_size", "p", "crew"], told["tenure_spawns", "p", "crew", "running"]) == (5, 3)
     assert told["tenure_budget_left", "p", "usd"] == 6.5
     assert told["tenure_archive_held_back", "p", "coordinator"] == 42
     assert told["tenure_store_up",] == 1

@@ -14,12 +14,13 @@ from tenure.agents.runner.shared import Options, Shared
 from tenure.agents.runner.slot import Slot, speaking
 from tenure.client import Client
 from tenure.core import limits
-from tenure.core.errors import NotFound, StoreError
+from tenure.core.errors import NotFound, Overloaded, StoreError, StoreUnavailable
 
 GLANCE = 0.1  # seconds between checks of signals and slots
 LOOK = 1.0  # seconds between checks of held tasks: a cancelled one must not run for a whole lease
 GONE = 2.0  # seconds between checks of other processes of this host that hold claims
 OUTBOX = 5.0
+AWAIT = 1.0  # seconds between tries to reach the store, of a process that a pool has started
 PRESENCE = limits.PRESENCE_OF_WORKERS
 
 
@@ -50,6 +51,8 @@ class Runner:
 
     def run(self, pause: Callable[[float], None] = time.sleep) -> Shared:
         """Run until no work is left or a signal ends it. Raises unexpected errors of slots."""
+        if self.shared.options.spawn is not None:
+            self._await_store(pause)
         self._send_outbox()
         release_ended(self.client, self.shared.say)
         for slot in self.slots:
@@ -80,6 +83,19 @@ class Runner:
             if slot.error is not None:
                 raise slot.error
         return self.shared
+
+    def _await_store(self, pause: Callable[[float], None]) -> None:
+        """Wait for a server that was restarted meanwhile: it has offered a task to this agent, and still does."""
+        give_up = time.monotonic() + limits.SPAWN_OFFER / 1e6
+        while not self._is_terminated and not self._interrupts:
+            try:
+                self.client.agents()
+                return
+            except (StoreUnavailable, Overloaded) as error:
+                if time.monotonic() > give_up:
+                    raise
+                self.shared.say(f"the store is unavailable, trying again: {error.message}")
+            pause(AWAIT)
 
     def _drain(self, why: str) -> None:
         if not self.shared.draining.is_set():

@@ -6,7 +6,7 @@ import asyncio
 import ssl
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,15 @@ class AsyncLocalTransport:
     async def mark(self, project: str, principal: Principal) -> int:
         return await asyncio.to_thread(self._local.engine.mark)
 
-    async def wait(self, mark: int, seconds: float, project: str, principal: Principal) -> bool:
+    async def wait(
+        self,
+        mark: int,
+        seconds: float,
+        project: str,
+        principal: Principal,
+        is_wanted: IsWanted = None,
+        tasks: Collection[str] = (),
+    ) -> bool:
         return await self._waker.wait(mark, seconds)
 
     async def now(self, project: str, principal: Principal) -> int:

@@ -17,7 +17,7 @@ import select
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from functools import wraps
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -135,11 +135,17 @@ class Calls:
         return messages.mark_of(await self._send(messages.news_request(project, 0, 0, principal)), self.url)
 
     async def wait(
-        self, mark: int, seconds: float, project: str, principal: Principal, is_wanted: IsWanted = None
+        self,
+        mark: int,
+        seconds: float,
+        project: str,
+        principal: Principal,
+        is_wanted: IsWanted = None,
+        tasks: Collection[str] = (),
     ) -> bool:
         for poll, is_last in self._polls(seconds):
             try:
-                reply = await self._send(messages.news_request(project, mark, poll, principal), poll, is_wanted)
+                reply = await self._send(messages.news_request(project, mark, poll, principal, tasks), poll, is_wanted)
             except Unwanted:
                 break
             is_news = messages.mark_of(reply, self.url) > mark

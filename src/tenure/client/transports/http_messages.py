@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlencode
 
@@ -105,9 +105,10 @@ def query_request(query: Query, principal: Principal) -> Request:
     return Request(route.method, path + ("?" + urlencode(pairs) if pairs else ""), identity_headers(principal))
 
 
-def news_request(project: str, mark: int, wait: float, principal: Principal) -> Request:
+def news_request(project: str, mark: int, wait: float, principal: Principal, tasks: Collection[str] = ()) -> Request:
     path = PREFIX + NEWS.replace("{project}", quote(project, safe=""))
-    return Request("GET", f"{path}?mark={mark}&wait={wait:g}", identity_headers(principal))
+    of = "".join(f"&task={quote(task, safe='')}" for task in tasks) if len(tasks) <= inputs.MOST_LISTED else ""
+    return Request("GET", f"{path}?mark={mark}&wait={wait:g}{of}", identity_headers(principal))
 
 
 def _filled(route: Route, fields: Mapping[str, Any]) -> tuple[str, frozenset[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
@@ -14,7 +14,7 @@ from tenure.core.outcomes import Outcome
 from tenure.engine import Context, Engine, Random
 from tenure.engine.runtime.context import SHIPPED_TABLES, UserTables
 from tenure.stores.open_store import open_store, path_of
-from tenure.stores.port import Clock
+from tenure.stores.port import FAST_PATH, Clock
 
 if TYPE_CHECKING:
     from tenure.artifacts.port import Artifacts
@@ -40,8 +40,12 @@ class LocalTransport:
         tables: UserTables | None = None,
         allow_http: bool = False,
         networks: Sequence[str] = (),
+        elects: bool = True,
     ) -> None:
-        """With `gather` the commands of several threads share transactions."""
+        """With `gather` the commands of several threads share transactions.
+
+        `elects`: in an embedded store the first agent of a project that joins or claims leads it.
+        """
         self.store = open_store(url, clock=clock, create=create)
         self.url = self.store.url
         self._artifacts = ProjectArtifacts(artifacts, url)
@@ -49,6 +53,7 @@ class LocalTransport:
         context = Context(
             pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES, sealer=sealer,
             allow_http=allow_http, networks=tuple(networks),
+            elects=elects and FAST_PATH not in self.store.features,
         )  # fmt: skip
         self.engine = Engine(self.store, random, context)
         self._monotonic = monotonic
@@ -109,7 +114,13 @@ class LocalTransport:
         return self.engine.mark()
 
     def wait(
-        self, mark: int, seconds: float, project: str, principal: Principal, is_wanted: Callable[[], bool] | None = None
+        self,
+        mark: int,
+        seconds: float,
+        project: str,
+        principal: Principal,
+        is_wanted: Callable[[], bool] | None = None,
+        tasks: Collection[str] = (),
     ) -> bool:
         if is_wanted is None:
             return self.engine.wait(mark, seconds)
@@ -128,6 +139,12 @@ class LocalTransport:
             self.gatherer.close()
         self._artifacts.close()
         self.store.close()
+        if self.url.startswith("memory://"):
+            from tenure.artifacts import memory as artifacts
+            from tenure.stores import memory as stores
+
+            if not stores.is_open(self.url):
+                artifacts.forget(self.url)
 
 
 class LazySealer:
@@ -188,7 +205,7 @@ class ProjectArtifacts:
         if self._url:
             return self._url
         if self._store.startswith("memory://"):
-            return "memory://"
+            return self._store
         path = path_of(self._store)
         if path is None:
             raise InvalidInput(

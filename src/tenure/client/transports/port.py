@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -48,9 +48,18 @@ class Transport(Protocol):
         """The last event's sequence, for `wait`."""
 
     def wait(
-        self, mark: int, seconds: float, project: str, principal: Principal, is_wanted: Callable[[], bool] | None = None
+        self,
+        mark: int,
+        seconds: float,
+        project: str,
+        principal: Principal,
+        is_wanted: Callable[[], bool] | None = None,
+        tasks: Collection[str] = (),
     ) -> bool:
-        """True as soon as there are events after `mark`, False after `seconds` or once `is_wanted` returns False."""
+        """True as soon as there are events after `mark`, False after `seconds` or once `is_wanted` returns False.
+
+        With `tasks`, ids, a server waits for events of these; a store wakes its caller for every event.
+        """
 
     def now(self, project: str, principal: Principal) -> int:
         """The store's time, in microseconds."""

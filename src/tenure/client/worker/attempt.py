@@ -6,8 +6,10 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -16,11 +18,14 @@ from tenure.client import outbox
 from tenure.client.client import Client
 from tenure.client.worker.context import AsyncContext, Context
 from tenure.client.worker.failures import Cancelled, Failure, Suspended
+from tenure.client.worker.functions import BadArguments, Handler, arguments_of
 from tenure.client.worker.held_claim import LONGEST, SHORTEST, HeldClaim, Renewer
+from tenure.client.worker.watcher import Watcher
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotAllowed, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.core.retry import PERMANENT
 
 log = logging.getLogger("tenure.worker")
 
@@ -28,17 +33,23 @@ log = logging.getLogger("tenure.worker")
 Final = c.Submit | c.Fail | c.Release
 
 
-class Handler(NamedTuple):
-    function: Callable[[Any], Any]
-    is_async: bool
+def trace_of(error: BaseException) -> str:
+    """The stack trace from the function on."""
+    here = error.__traceback__
+    return "".join(traceback.format_exception(error.with_traceback(here.tb_next if here else None)))
 
 
 class Attempt:
     def __init__(
-        self, client: Client, granted: Outcome, lease: float, renewer: Renewer, loop: asyncio.AbstractEventLoop | None
+        self,
+        client: Client,
+        granted: Outcome,
+        lease: float,
+        keepers: Sequence[Renewer | Watcher],
+        loop: asyncio.AbstractEventLoop | None,
     ) -> None:
         """`loop` is where an async function runs."""
-        self._client, self._granted, self._renewer, self._loop = client, granted, renewer, loop
+        self._client, self._granted, self._keepers, self._loop = client, granted, keepers, loop
         self.claim = HeldClaim(client, granted, lease, self._cancel)
         self._running: asyncio.Task[Any] | None = None  # the async function
         self._is_stopped = False
@@ -47,12 +58,28 @@ class Attempt:
 
     def run(self, handler: Handler) -> None:
         """Call the function and submit its result. Never raises the function's exceptions."""
-        self._renewer.add(self.claim)
+        for keeper in self._keepers:
+            keeper.add(self.claim)
+        timer = self._timer()
         try:
-            self._submit(self._called(handler))
+            command = self._called(handler)
+            if timer is not None:
+                timer.cancel()
+            self._submit(command)
         finally:
             self.claim.end()
-            self._renewer.remove(self.claim)
+            for keeper in self._keepers:
+                keeper.remove(self.claim)
+
+    def _timer(self) -> threading.Timer | None:
+        """Stops the function after its max_duration."""
+        seconds = (self.claim.task.get("constraints") or {}).get("max_duration")
+        if seconds is None:
+            return None
+        timer = threading.Timer(seconds, self.claim.time_out, (seconds,))
+        timer.daemon = True
+        timer.start()
+        return timer
 
     def interrupt(self) -> None:
         """Stop the function; its task is released."""
@@ -74,24 +101,28 @@ class Attempt:
         try:
             if handler.is_async:
                 context = AsyncContext(claim, self._granted)
-                data = self._awaited(handler.function, context)
+                data = self._awaited(partial(handler.function, **arguments_of(handler, claim.task)), context)
             else:
                 context = Context(claim, self._granted)
-                data = handler.function(context)
+                data = handler.function(context, **arguments_of(handler, claim.task))
         except Suspended:
             return None
         except (Cancelled, asyncio.CancelledError) as error:
+            if claim.is_timed_out:  # refused where the store has ended the claim already
+                return self._fail(str(claim.why), "timeout")
             if claim.is_cancelled and not self._is_stopped:
                 return None  # the claim has ended already
             why = "the worker was stopped" if self._is_stopped else str(error) or "cancelled"
             return self._release(why)
         except Failure as failure:
             return self._fail(str(failure), failure.error_class, failure.retry_after)
+        except BadArguments as error:  # no other attempt would succeed
+            return self._fail(str(error), PERMANENT)
         except TimeoutError as error:
-            return self._fail(f"TimeoutError: {error}", "timeout")
+            return self._fail(f"TimeoutError: {error}", "timeout", trace=trace_of(error))
         except Exception as error:
             log.warning("%s failed", claim.key, exc_info=True)
-            return self._fail(f"{type(error).__name__}: {error}", "task")
+            return self._fail(f"{type(error).__name__}: {error}", "task", trace=trace_of(error))
         except BaseException as error:  # noqa: BLE001 the end of the program, raised inside a function
             log.warning("%s: %s ends the attempt", claim.key, type(error).__name__)
             return self._release(type(error).__name__)
@@ -122,9 +153,9 @@ class Attempt:
         assert self._running is not None
         return self._running.result()
 
-    def _fail(self, message: str, error_class: str, retry_after: float | None = None) -> c.Fail:
+    def _fail(self, message: str, error_class: str, retry_after: float | None = None, trace: str = "") -> c.Fail:
         message = message[: limits.WORKER_ERROR]
-        return c.Fail(**self._named, message=message, error_class=error_class, retry_after=retry_after)
+        return c.Fail(**self._named, message=message, error_class=error_class, retry_after=retry_after, trace=trace)
 
     def _submit(self, command: Final | None) -> None:
         """Send the command until the store answers: a restarting server must not lose an hour of work."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -282,7 +282,13 @@ class Context(TaskContext[None, Outcome, list[dict[str, Any]], str, bytes]):
 
 
 class AsyncContext(
-    TaskContext[Awaitable[None], Awaitable[Outcome], Awaitable[list[dict[str, Any]]], Awaitable[str], Awaitable[bytes]]
+    TaskContext[
+        Coroutine[Any, Any, None],
+        Coroutine[Any, Any, Outcome],
+        Coroutine[Any, Any, list[dict[str, Any]]],
+        Coroutine[Any, Any, str],
+        Coroutine[Any, Any, bytes],
+    ]
 ):
     def _run(self, action: Callable[[], Any]) -> Any:
         return asyncio.to_thread(action)

@@ -12,7 +12,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tenure.client.client import Client
@@ -43,6 +43,8 @@ class HeldClaim:
         self.task: dict[str, Any] = dict(granted.task)
         self.key: str = granted.task["key"]
         self.receipt, self.generation = granted.receipt, granted.generation
+        self.version: int = granted.task["version"]  # the last that this worker knows
+        self.is_timed_out = False  # over its max_duration by this host's clock
         self.why: str | None = None  # the function must stop
         self.is_over = False  # the claim has ended
         self.change: Outcome | None = None  # the last outcome that reported a changed description
@@ -93,6 +95,7 @@ class HeldClaim:
 
     def heed(self, outcome: Outcome) -> None:
         """Follow the outcome's directive: stop, note a changed description, or log a warning."""
+        self.version = max(self.version, outcome.version or 0)
         if outcome.directive in STOPPING:
             self.stop(outcome.directive_text or f"asked to {outcome.directive}")
         elif outcome.directive == "changed":
@@ -116,9 +119,25 @@ class HeldClaim:
             if again.outcome != "GRANTED" or again.receipt is None or again.generation is None:
                 self.stop(f"{refusal.message}; {again.message}")
                 return
-            self.receipt, self.generation = again.receipt, again.generation
-            log.warning("%s: %s; claimed again as generation %d", self.key, refusal.message, self.generation)
-            self.moved()
+            self._continue_as(again, refusal.message)
+
+    def take_over(self, granted: Outcome) -> bool:
+        """Continue with a receipt that the worker was granted for this task; False where the function must stop."""
+        with self._mutex:
+            if self.is_over or self.is_cancelled:
+                return False
+            if self._was_ended_on_purpose():
+                self.stop("another claim of the task was granted")
+                return False
+            self._continue_as(granted, "its claim has ended")
+            return True
+
+    def _continue_as(self, granted: Outcome, why: str) -> None:
+        assert granted.receipt is not None
+        assert granted.generation is not None
+        self.receipt, self.generation = granted.receipt, granted.generation
+        log.warning("%s: %s; claimed again as generation %d", self.key, why, self.generation)
+        self.moved()
 
     def _was_ended_on_purpose(self) -> bool:
         """Whether a person, a limit or the function itself has ended the claim."""
@@ -136,6 +155,12 @@ class HeldClaim:
                 self._stopped.set()
                 log.warning("%s: stop: %s", self.key, why)
                 self._cancel()
+
+    def time_out(self, seconds: float) -> None:
+        """The function has run for its max_duration, by this host's clock: the store need not be available."""
+        with self._mutex:
+            self.is_timed_out = self.why is None
+            self.stop(f"max_duration of {seconds:g} s is over")
 
     def end(self) -> None:
         """The claim has ended: it is not renewed or claimed again."""
@@ -185,6 +210,13 @@ class Renewer:
     def remove(self, claim: HeldClaim) -> None:
         with self._changed:
             self._due.pop(claim, None)
+
+    def renew_now(self, claims: Iterable[HeldClaim]) -> None:
+        with self._changed:
+            for claim in claims:
+                if claim in self._due:
+                    self._due[claim] = 0.0
+            self._changed.notify()
 
     def close(self) -> None:
         with self._changed:

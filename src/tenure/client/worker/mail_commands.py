@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tenure.client.client import Client
-from tenure.client.worker.attempt import Handler
+from tenure.client.worker.functions import Handler
 from tenure.core.errors import NotFound, TenureError
 from tenure.core.instants import parse_instant
 from tenure.core.team import TYPE

@@ -8,34 +8,40 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from tenure.client import outbox
 from tenure.client.caller import SystemRandom
 from tenure.client.client import Client
-from tenure.client.worker.attempt import Attempt, Handler
+from tenure.client.times import seconds_of
+from tenure.client.worker.attempt import Attempt
 from tenure.client.worker.failures import may_pass
+from tenure.client.worker.functions import Handler, Registration
 from tenure.client.worker.held_claim import Renewer
+from tenure.client.worker.last_tasks import LastTasks
 from tenure.client.worker.mail_commands import MAIL_EVERY, CommandContext, MailCommands
 from tenure.client.worker.own_loop import OwnLoop
+from tenure.client.worker.watcher import Watcher
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, ClaimTask
 from tenure.core.errors import InvalidInput, NotFound, TenureError
+from tenure.core.inputs import MOST_LISTED
 from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from tenure.client.worker.context import AsyncContext, Context
+    from tenure.client.times import Duration
     from tenure.client.worker.message_source import ClaimRequest, MessageSource
 
     C = TypeVar("C", bound=Callable[[CommandContext], Any])
-    F = TypeVar("F", bound=Callable[[Context], Any] | Callable[[AsyncContext], Awaitable[Any]])
 else:
-    C, F = TypeVar("C"), TypeVar("F")
+    C = TypeVar("C")
 
 log = logging.getLogger("tenure.worker")
 
+End = Literal["never", "idle", "empty"]
 DENIED = 1.0  # seconds until a worker that is drained or at a limit asks again
 SLOWEST = 15.0  # seconds between tries while the store is unavailable
 GLANCE = 0.2  # seconds between checks of what a signal handler has set
@@ -43,7 +49,7 @@ GATHERED = 4  # from this concurrency on, batching the commands of a local store
 
 
 class Worker:
-    """Functions for tasks. `url`, `project`, `key`, `agent` and `user` are as for Client.
+    """Functions for tasks. `url`, `project`, `key`, `agent`, `user` and `create` are as for Client.
 
     It runs `concurrency` tasks at once. It claims tasks of the types that have a function, limited by `capabilities`,
     `tracks` and `tags`. After SIGINT or SIGTERM running functions may finish; a second signal stops them.
@@ -56,8 +62,8 @@ class Worker:
 
     def __init__(
         self,
-        url: str,
-        project: str = "default",
+        url: str | None = None,
+        project: str | None = None,
         *,
         key: str | None = None,
         agent: str = "worker",
@@ -67,8 +73,9 @@ class Worker:
         tracks: Iterable[str] = (),
         tags: Iterable[str] = (),
         region: str | None = None,
-        lease: float = limits.LEASE,
-        grace: float = limits.WORKER_GRACE,
+        lease: Duration = limits.LEASE,
+        grace: Duration = limits.WORKER_GRACE,
+        create: bool | None = None,
         agent_type: str = "sdk",
         source: str | None = None,
         pool: str = "workers",
@@ -79,11 +86,13 @@ class Worker:
         self._random = SystemRandom()
         # Identity is per process and worker, never per name: two of one name may work at once.
         session = f"{agent}-{os.getpid()}-{self._random.token(4).hex()}"
-        gather = concurrency >= GATHERED
-        self.client = Client(
-            url, project, key=key, agent=agent, session=session, role="agent", user=user, gather=gather
-        )
-        self.concurrency, self.lease, self.grace = concurrency, lease, grace
+        who: dict[str, Any] = {"key": key, "agent": agent, "session": session, "role": "agent", "user": user}
+        self._client_of = partial(Client, **who, gather=concurrency >= GATHERED)
+        self._open: Callable[[], Client] = partial(self._client_of, url, project, create=create)
+        self._client: Client | None = None
+        self._opening = threading.Lock()
+        lease = seconds_of(lease, "lease")
+        self.concurrency, self.lease, self.grace = concurrency, lease, seconds_of(grace, "grace")
         self._capabilities, self._agent_type = tuple(capabilities), agent_type
         self._source_url, self._pool, self._take = source, pool, take
         self._source: MessageSource | None = None
@@ -92,24 +101,39 @@ class Worker:
         self._handlers: dict[str, Handler] = {}
         self._anything: Handler | None = None
         self._commands: dict[str, Handler] = {}
-        self._mail = MailCommands(self.client, self._commands)
+        self._mail: MailCommands
         self._running_commands = 0
         self._draining, self._stopping = threading.Event(), threading.Event()
         self._attempts: set[Attempt] = set()
+        self._keepers: tuple[Renewer, Watcher]
         self._changed = threading.Condition()
         self._error: BaseException | None = None
 
-    def task(self, *types: str) -> Callable[[F], F]:
-        """Register the function for tasks of these types; without types, for every task that has no other function."""
+    @property
+    def client(self) -> Client:
+        """The worker's client, opened when it is first needed: a program may import its worker without a store."""
+        with self._opening:
+            if self._client is None:
+                self._client = self._open()
+            return self._client
 
-        def register(function: F) -> F:
-            handler = Handler(function, inspect.iscoroutinefunction(function))
+    def use(self, url: str, project: str | None = None, *, create: bool | None = None) -> None:
+        """Work at another store or server from now on: a test's, for a worker that a module defines."""
+        self.close()
+        self._open = partial(self._client_of, url, project, create=create)
+
+    def task(self, *types: str) -> Registration:
+        """Register the function for tasks of these types; without types, for every task that has no other function.
+
+        The function gets a context; further parameters are the arguments of `enqueue`, which creates such a task.
+        """
+
+        def register(handler: Handler) -> None:
             if not types:
                 self._anything = handler
             self._handlers |= dict.fromkeys(types, handler)
-            return function
 
-        return register
+        return Registration(lambda: self.client, types, register)
 
     def command(self, *actions: str) -> Callable[[C], C]:
         """Register the function for commands with these actions, to this agent or to its type.
@@ -126,12 +150,16 @@ class Worker:
 
     # --- running ---
 
-    def run(self, *, until_empty: bool = False) -> None:
-        """Run until `stop` or a signal; with `until_empty` until no task is claimable and none is running."""
+    def run(self, *, until_empty: bool = False, until_idle: bool = False) -> None:
+        """Run until `stop` or a signal.
+
+        With `until_empty` until all tasks that it has functions for have ended: it waits for retries, and for tasks
+        that others hold; not for people, nor for start times. With `until_idle` only until none is claimable now.
+        """
         loop = OwnLoop() if self._has_async() else None
         handlers = self._on_signals() if threading.current_thread() is threading.main_thread() else {}
         try:
-            claimer = self._start(until_empty, loop.loop if loop else None)
+            claimer = self._start(_end_of(until_empty, until_idle), loop.loop if loop else None)
             while claimer.is_alive():
                 claimer.join(GLANCE)  # a signal just before an endless wait would be noticed only after it
         finally:
@@ -141,7 +169,7 @@ class Worker:
                 loop.close()
         self._raise()
 
-    async def arun(self, *, until_empty: bool = False) -> None:
+    async def arun(self, *, until_empty: bool = False, until_idle: bool = False) -> None:
         """As `run`, in an event loop: async functions run in it, others in threads. Stops at once when cancelled."""
         loop = asyncio.get_running_loop()
         on_signals = [number for number in (signal.SIGINT, signal.SIGTERM) if self._adds_handler(loop, number)]
@@ -152,7 +180,7 @@ class Worker:
             loop.call_soon_threadsafe(ended.set)
 
         try:
-            claimer = self._start(until_empty, loop)
+            claimer = self._start(_end_of(until_empty, until_idle), loop)
             threading.Thread(target=notify, name="tenure-worker-end", daemon=True).start()
             try:
                 await ended.wait()
@@ -174,8 +202,11 @@ class Worker:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Close the connection to the store or server."""
-        self.client.close()
+        """Close the connection to the store or server; it is opened again when it is needed."""
+        with self._opening:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
 
     def _has_async(self) -> bool:
         known = [*self._handlers.values(), *([self._anything] if self._anything else [])]
@@ -205,49 +236,56 @@ class Worker:
 
     # --- the claimer ---
 
-    def _start(self, until_empty: bool, loop: asyncio.AbstractEventLoop | None) -> threading.Thread:
+    def _start(self, end: End, loop: asyncio.AbstractEventLoop | None) -> threading.Thread:
         self._has_async()
         self._draining.clear()
         self._stopping.clear()
         self._error = None
+        self._mail = MailCommands(self.client, self._commands)
         self._source = self._open_source()
         region = self._filters["region"]
         self.client.register(type=self._agent_type, capabilities=self._capabilities, region=region, managed=True)
         for sent in outbox.Outbox(self.client.transport.url, os.environ).flush(self.client):
             said = sent.outcome.outcome if sent.outcome else sent.error
             log.info("%s: from the outbox, sent again: %s", sent.finished.key, said)
-        claimer = threading.Thread(target=self._claim_all, args=(until_empty, loop), name="tenure-claimer", daemon=True)
+        claimer = threading.Thread(target=self._claim_all, args=(end, loop), name="tenure-claimer", daemon=True)
         claimer.start()
         return claimer
 
-    def _claim_all(self, until_empty: bool, loop: asyncio.AbstractEventLoop | None) -> None:
+    def _claim_all(self, end: End, loop: asyncio.AbstractEventLoop | None) -> None:
         renewer = Renewer(self.client)
-        renewer.start()
+        watcher = Watcher(self.client, renewer.renew_now)
+        self._keepers = (renewer, watcher)
+        for keeper in self._keepers:
+            keeper.start()
         try:
-            self._claim_on(until_empty, renewer, loop)
+            self._claim_on(end, loop)
         except BaseException as error:  # noqa: BLE001 raised where the worker was started
             self._error = error
         finally:
             if self._source is not None:
                 self._source.close()
             self._finish()
-            renewer.close()
+            for keeper in reversed(self._keepers):
+                keeper.close()
             with suppress(TenureError):
                 self.client.leave()
 
-    def _claim_on(self, until_empty: bool, renewer: Renewer, loop: asyncio.AbstractEventLoop | None) -> None:
+    def _claim_on(self, end: End, loop: asyncio.AbstractEventLoop | None) -> None:
         pause = 0.0
+        last = LastTasks(self.client, None if self._anything else tuple(self._handlers), self._filters)
         unanswered: _Claim | None = None  # sent again unchanged, also for its `n`: its id stands for its content
         while (free := self._free()) is not None:
-            is_last = until_empty and free == self.concurrency  # nothing runs: end where there is no task either
+            is_last = end != "never" and free == self.concurrency  # nothing runs: end where there is no task either
             try:
+                mark = self.client.mark() if is_last and end == "empty" else 0  # before the claim: later events count
                 if self._commands and self._start_command(loop):
                     continue
                 claim = unanswered = unanswered or self._asked_for(free, is_last)
                 if claim is None:  # no message
                     pause = 0.0
                     continue
-                outcome = self._claimed(claim, free, is_last, until_empty)
+                outcome = self._claimed(claim, free, is_last, end)
                 pause = 0.0
             except TenureError as error:
                 if not (may_pass(error) or self._is_of_source(error)):
@@ -263,9 +301,11 @@ class Worker:
                 return
             self._settle(claim, outcome)
             for granted in outcome.claims or ((outcome,) if outcome.receipt else ()):
-                self._begin(granted, renewer, loop)
+                self._begin(granted, loop)
             if is_last and claim.request is None and not outcome.ok:
-                return
+                if end == "idle" or not last.may_come(outcome):
+                    return
+                last.wait(mark, outcome, self._draining)
 
     def _asked_for(self, free: int, is_last: bool) -> _Claim | None:
         """The next claim to make. With a source a message asks for it, and None means that there is none now."""
@@ -278,11 +318,11 @@ class Worker:
             return _Claim(self._next_claim(len(request.messages) or free), request)
         return _Claim(self._claim_of(request.task), request)
 
-    def _claimed(self, claim: _Claim, free: int, is_last: bool, until_empty: bool) -> Outcome:
+    def _claimed(self, claim: _Claim, free: int, is_last: bool, end: End) -> Outcome:
         command = claim.command
         if isinstance(command, ClaimNext):
             wait = 0.0 if is_last or claim.request else MAIL_EVERY if self._commands else limits.WORKER_POLL
-            return self.client.claim_or_wait(command, wait, is_wanted=self._is_wanted(free, until_empty))
+            return self.client.claim_or_wait(command, wait, is_wanted=self._is_wanted(command, free, end))
         try:
             lack = self._lacks_function(command.task)
             return Outcome(outcome="DENIED_CAPABILITY", message=lack) if lack else self.client.do(command)
@@ -346,16 +386,17 @@ class Worker:
     def _next_claim(self, n: int) -> ClaimNext:
         types = () if self._anything else tuple(self._handlers)
         filters = self._filters | {"types": types, "capabilities": self._capabilities or None}
+        filters["without"] = self._still_running()
         request_id = self._random.token(16).hex()
         return ClaimNext(project=self.client.project, **self._who, n=n, request_id=request_id, **filters)
 
-    def _is_wanted(self, free: int, until_empty: bool) -> Callable[[], bool]:
+    def _is_wanted(self, command: ClaimNext, free: int, end: End) -> Callable[[], bool]:
         """A waiting claim ends when the worker stops, or when it could claim more tasks than it asked for."""
 
         def is_wanted() -> bool:
-            if self._draining.is_set():
+            if self._draining.is_set() or set(command.without) - set(self._still_running()):
                 return False
-            return not until_empty or self.concurrency - self._busy == free
+            return end == "never" or self.concurrency - self._busy == free
 
         return is_wanted
 
@@ -370,18 +411,40 @@ class Worker:
     def _busy(self) -> int:
         return len(self._attempts) + self._running_commands
 
-    def _begin(self, granted: Outcome, renewer: Renewer, loop: asyncio.AbstractEventLoop | None) -> None:
+    def _begin(self, granted: Outcome, loop: asyncio.AbstractEventLoop | None) -> None:
         assert granted.task is not None
+        if self._runs_here(granted):
+            return
         handler = self._handlers.get(granted.task["type"]) or self._anything
         if handler is None:  # its type was edited after a message named it
             self.client.release(str(granted.receipt), f"no function is for tasks of type {granted.task['type']}")
             return
-        attempt = Attempt(self.client, granted, self.lease, renewer, loop)
+        attempt = Attempt(self.client, granted, self.lease, self._keepers, loop)
         with self._changed:
             self._attempts.add(attempt)
         threading.Thread(
             target=self._run_attempt, args=(attempt, handler), name=f"task {attempt.claim.key}", daemon=True
         ).start()
+
+    def _runs_here(self, granted: Outcome) -> bool:
+        """Whether a function still runs for the task: it continues with this claim, or the claim is released.
+
+        Its own claim has ended in the store without this worker's knowledge. Two functions for one task never run here.
+        """
+        assert granted.task is not None
+        with self._changed:
+            running = [one for one in self._attempts if one.claim.task["id"] == granted.task["id"]]
+        if not running:
+            return False
+        if not running[0].claim.take_over(granted):
+            self.client.release(str(granted.receipt), "a function for an earlier claim of it still runs in this worker")
+        return True
+
+    def _still_running(self) -> tuple[str, ...]:
+        """The tasks that others may claim although a function for them still runs here."""
+        with self._changed:
+            ended = [one.claim for one in self._attempts if one.claim.is_cancelled or one.claim.is_over]
+        return tuple(claim.task["id"] for claim in ended[:MOST_LISTED])
 
     def _run_attempt(self, attempt: Attempt, handler: Handler) -> None:
         try:
@@ -410,6 +473,10 @@ class Worker:
             attempt.claim.end()
             with suppress(TenureError):
                 self.client.release(attempt.claim.receipt, "the worker was stopped")
+
+
+def _end_of(until_empty: bool, until_idle: bool) -> End:
+    return "empty" if until_empty else "idle" if until_idle else "never"
 
 
 class _Claim(NamedTuple):

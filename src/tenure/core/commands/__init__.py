@@ -13,6 +13,7 @@ from tenure.core.commands.command import OWNER, Command, Principal
 from tenure.core.commands.fact_commands import Emit, FilesChanged
 from tenure.core.commands.graph_commands import (
     Add,
+    AddMany,
     Dependency,
     Link,
     NewTask,
@@ -48,6 +49,7 @@ from tenure.core.commands.operator_commands import (
     Answer,
     Archive,
     Assign,
+    AssignTrack,
     Cancel,
     DefineProject,
     DefineTrack,
@@ -56,6 +58,8 @@ from tenure.core.commands.operator_commands import (
     Pause,
     Reassign,
     Recover,
+    ReleaseTrack,
+    Reorder,
     Reset,
     Resume,
     Retry,

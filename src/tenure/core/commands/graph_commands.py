@@ -58,6 +58,14 @@ class Add(Command, frozen=True, kw_only=True, tag="add"):
     task: NewTask
 
 
+class AddMany(Command, frozen=True, kw_only=True, tag="add_many"):
+    """Create many tasks, each in its own dag: all of them or none."""
+
+    declaration: ClassVar = Declaration("graph", "agent", "POST", PROJECT + "/task-batches")
+
+    tasks: tuple[NewTask, ...]
+
+
 class NewTrack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     code: str
     name: str

@@ -27,7 +27,7 @@ class ClaimTask(Command, frozen=True, kw_only=True, tag="claim"):
     task: str
     agent: str
     session: str
-    lease: float | None = None
+    lease: float | str | None = None  # seconds, or `auto`: by the task's estimate, else by what its type takes
     user: str | None = None
     process: Process | None = None  # its end proves the holder gone; None where the receipt is passed on
     agent_type: str | None = None  # claude, codex …: for an agent that is not known yet
@@ -42,17 +42,19 @@ class ClaimNext(Command, frozen=True, kw_only=True, tag="claim_next"):
 
     agent: str
     session: str
-    lease: float | None = None
+    lease: float | str | None = None  # as in `claim`
     user: str | None = None
     process: Process | None = None
     agent_type: str | None = None
     n: int = 1
+    like: bool = False  # all of the type and track of the first
     capabilities: tuple[str, ...] | None = None  # None: what the agent registered
     tracks: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     region: str | None = None
     metadata: dict[str, Any] = {}
+    without: tuple[str, ...] = ()  # ids of tasks that it must not get: their functions still run in the claimant
     spawn: str | None = None
 
 
@@ -173,6 +175,7 @@ class Fail(Command, frozen=True, kw_only=True, tag="fail"):
     message: str = ""
     retry_after: float | None = None
     model: str | None = None
+    trace: str = ""  # the stack trace, kept with the attempt
 
 
 class Release(Command, frozen=True, kw_only=True, tag="release"):

@@ -102,6 +102,7 @@ class Assign(Command, frozen=True, kw_only=True, tag="assign"):
     task: str
     agent: str
     seconds: float = limits.OFFER
+    term: int | None = None  # as the project's leader, with this term; a stale one is refused
 
 
 class Reassign(Command, frozen=True, kw_only=True, tag="reassign"):
@@ -112,6 +113,7 @@ class Reassign(Command, frozen=True, kw_only=True, tag="reassign"):
     task: str
     agent: str
     seconds: float = limits.OFFER
+    term: int | None = None  # as the project's leader, with this term; a stale one is refused
 
 
 class Recover(Command, frozen=True, kw_only=True, tag="recover"):
@@ -121,6 +123,7 @@ class Recover(Command, frozen=True, kw_only=True, tag="recover"):
 
     task: str
     reason: str = ""
+    term: int | None = None
 
 
 class Abort(Command, frozen=True, kw_only=True, tag="abort"):
@@ -176,6 +179,9 @@ class DefineProject(Command, frozen=True, kw_only=True, tag="define_project"):
     agents_may_operate: bool | None = None
     limits: dict[str, int] | None = None
     routing: bool | None = None  # claims recommend a model
+    router: bool | None = None  # one agent works on a track, or `max_agents` of it
+    order: str | None = None  # priority, shortest: of tasks that are created from now on
+    lead: str | None = None  # auto, off, default: whether the first agent that joins or claims leads
 
 
 class DefineTrack(Command, frozen=True, kw_only=True, tag="define_track"):
@@ -184,5 +190,32 @@ class DefineTrack(Command, frozen=True, kw_only=True, tag="define_track"):
     declaration: ClassVar = Declaration("projects", "admin", "PUT", PROJECT + "/tracks/{code}")
 
     code: str
-    name: str
+    name: str | None = None  # None: name and purpose of a known track stay
     purpose: str = ""
+    max_agents: int | None = None  # that work there at once, with the project's router
+
+
+class AssignTrack(Command, frozen=True, kw_only=True, tag="assign_track"):
+    """Assign a track to an agent until it leaves or is released; needs the project's router."""
+
+    declaration: ClassVar = Declaration("track_router", "member", "POST", PROJECT + "/tracks/{code}/assign")
+
+    code: str
+    agent: str
+
+
+class ReleaseTrack(Command, frozen=True, kw_only=True, tag="release_track"):
+    """End the assignment of a track to an agent, or to all. Their claims continue."""
+
+    declaration: ClassVar = Declaration("track_router", "member", "POST", PROJECT + "/tracks/{code}/release")
+
+    code: str
+    agent: str | None = None
+
+
+class Reorder(Command, frozen=True, kw_only=True, tag="reorder"):
+    """Move a page of open tasks to the project's current order; `next` in the answer is where the next page begins."""
+
+    declaration: ClassVar = Declaration("projects", "admin", "POST", PROJECT + "/reorder")
+
+    after: str | None = None  # `next` of the page before

@@ -42,7 +42,15 @@ from tenure.core.views.model_views import (
     SizeView,
 )
 from tenure.core.views.pool_views import PoolInFull, PoolView, SpawnView
-from tenure.core.views.project_views import EventView, GaugesView, LeaderView, OverviewView, StatusView, TrackView
+from tenure.core.views.project_views import (
+    EventView,
+    GaugesView,
+    LeaderView,
+    OverviewView,
+    ProjectView,
+    StatusView,
+    TrackView,
+)
 from tenure.core.views.relay_views import DeliveryView, RelayView, WebhookView
 from tenure.core.views.source_views import ScheduleInFull, ScheduleView, TriggerInFull, TriggerView, WatchedView
 from tenure.core.views.task_views import (
@@ -55,6 +63,7 @@ from tenure.core.views.task_views import (
     SpentView,
     StateLine,
     TaskInFull,
+    TaskLine,
     TaskView,
     TotalsView,
     UsageView,
@@ -87,6 +96,7 @@ OF: dict[type[q.Query], Any] = {
     q.ShowPool: PoolInFull,
     q.Spawns: list[SpawnView],
     q.Status: StatusView,
+    q.ShowProject: ProjectView,
     q.Overview: OverviewView,
     q.Gauges: list[GaugesView],
     q.Tasks: list[TaskView],

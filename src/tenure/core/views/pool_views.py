@@ -31,7 +31,7 @@ class SpawnView(TypedDict):
     offer_until: Instant
     running_at: Instant | None
     claimed_at: Instant | None
-    idle_since: Instant | None
+    idle_at: Instant | None
     ended_at: Instant | None
     why: Annotated[str | None, Meta(description="it ended, or is lost")]
 

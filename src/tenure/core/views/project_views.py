@@ -7,10 +7,35 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
 
+from tenure.core import priority
 from tenure.core.events import KINDS, LEVELS
 from tenure.core.views.budget_views import BudgetView
 from tenure.core.views.task_views import Instant, State, TotalsView, ValidationCounts
 from tenure.core.views.team_views import AgentView, TrackProgress
+
+
+class AssignedView(TypedDict):
+    """An agent that a track is assigned to."""
+
+    agent: str
+    since: Instant
+    pinned: Annotated[bool, Meta(description="assigned by a person, until released")]
+    until: Annotated[Instant | None, Meta(description="when it ends unless the agent claims there again")]
+
+
+class ProjectView(TypedDict):
+    """The settings of a project."""
+
+    project: str
+    default_track: str
+    boost: Annotated[float, Meta(description="points a minute")]
+    agents_may_operate: bool
+    limits: dict[str, int]
+    routing: Annotated[bool, Meta(description="claims recommend a model")]
+    router: Annotated[bool, Meta(description="tracks are assigned to agents")]
+    order: Annotated[str, Meta(extra_json_schema={"enum": list(priority.ORDERS)})]
+    lead: Annotated[str, Meta(description="auto, off or default: whether an agent leads by being first")]
+    created_at: Instant
 
 
 class TrackView(TypedDict):
@@ -20,6 +45,8 @@ class TrackView(TypedDict):
     name: str
     purpose: str
     last_sequence: int
+    max_agents: Annotated[int, Meta(description="agents that may work there at once, with the project's router")]
+    assigned: Annotated[Sequence[AssignedView], Meta(description="agents that it is assigned to")]
 
 
 class LeaderView(TypedDict):

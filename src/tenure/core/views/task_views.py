@@ -176,6 +176,7 @@ class TaskView(TypedDict):
     not_before: NotRequired[Instant]
     offer_to: NotRequired[str]
     offer_until: NotRequired[Instant]
+    offer_term: NotRequired[Annotated[int, Meta(description="the term of the leader that made the offer")]]
     unmet: Annotated[int, Meta(description="unmet dependencies")]
     work_product: NotRequired[str]
     metadata: NotRequired[dict[str, Any]]
@@ -278,6 +279,16 @@ class TaskInFull(TaskView):
     artifacts: NotRequired[Sequence[ArtifactView]]
 
 
+class TaskLine(TypedDict):
+    """A task that was created with many others."""
+
+    id: str
+    key: str
+    ref: str
+    title: str
+    state: State
+
+
 class StateLine(TypedDict):
     """The state of a named task; without a state there is none, and `outcome` says why."""
 
@@ -306,11 +317,14 @@ class HistoryEntry(TypedDict):
     release_reason: str | None
     renewals: int
     metadata: Annotated[dict[str, Any], Meta(description="about the claimant")]
+    term: NotRequired[Annotated[int, Meta(description="claimed from an offer of the leader: its term")]]
+    lease_why: NotRequired[Annotated[str, Meta(description="of the lease `auto`: where its length comes from")]]
     counted: bool
     result_accepted: bool | None
     work_product_ref: str | None
     error_class: str | None
     error: str | None
+    trace: Annotated[str | None, Meta(description="the stack trace of its failure, without secrets")]
     refused: Sequence[RefusedView]
     usage: UsageView | None
     landings: Sequence[LandingView]  # newest first
@@ -320,8 +334,9 @@ class HistoryEntry(TypedDict):
 
 
 class PriorityView(TypedDict):
-    """The parts of the effective priority; the smallest goes first."""
+    """The parts of the effective priority; the smallest goes first. By length only that and the tier count."""
 
+    length: NotRequired[Annotated[float, Meta(description="in the order `shortest`: seconds, at most four hours")]]
     base: int
     tier: Tier
     age_minutes: float

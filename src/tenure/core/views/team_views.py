@@ -187,6 +187,7 @@ class TrackProgress(TypedDict):
     completed: int
     in_progress: int
     pending: int
+    assigned: NotRequired[Annotated[Sequence[str], Meta(description="agents that it is assigned to, by the router")]]
 
 
 class SessionView(SessionEntry):
@@ -196,4 +197,5 @@ class SessionView(SessionEntry):
     task_log: Sequence[Remembered]
     active_claims: Sequence[str]
     completed: Sequence[str]
+    tracks: Annotated[Sequence[str], Meta(description="tracks that are assigned to the agent, by the router")]
     track_progress: dict[str, TrackProgress]

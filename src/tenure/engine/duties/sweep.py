@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from tenure.core import queries as q
 from tenure.core import team
 from tenure.core.filters import Present, Range
-from tenure.core.records import Agent, Project, Request, Reservation, Session, Task, replace
+from tenure.core.records import Agent, Leader, Project, Request, Reservation, Session, Task, replace
 from tenure.engine.archive import mover
 from tenure.engine.artifacts import retention
 from tenure.engine.runtime.decision import KEPT
 from tenure.engine.runtime.effects import PAGE, Report, end_agent, settle_due
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
+from tenure.engine.verbs.lead import PROJECT_LEADER, announced
 from tenure.engine.verbs.reserve import release_reservations
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def settle(engine: Engine, project: str) -> Report:
 
 
 def tidy(engine: Engine, project: str) -> Report:
-    """Stale agents, idle sessions, expired reservations and requests."""
+    """The end of a leader, stale agents, idle sessions, expired reservations and requests."""
 
     def decide(work: UnitOfWork) -> Report:
         report = Report()
@@ -95,6 +96,9 @@ def projects(engine: Engine) -> list[str]:
 
 
 def _tidy(work: UnitOfWork, project: str) -> None:
+    leader = work.get(Leader, project, PROJECT_LEADER)
+    if leader is not None:
+        announced(work, leader)
     ending = {"project": project, "terminated_at": Present(), "left_at": Present(False)}
     for agent in work.find(Agent, ending, limit=PAGE):
         end_agent(work, agent)

@@ -93,7 +93,7 @@ def _start_one(
         chosen = None if search is None else _chosen(work, search, spawns)
         if chosen is not None:
             return _offer(work, pool, place, claimant.agent, *chosen, address, term)
-        if search is None or not OF_AGENT.intersection(search.passed_over):
+        if search is None or not (project.router or OF_AGENT.intersection(search.passed_over)):
             return None  # another place would find the same
     return None
 
@@ -113,7 +113,7 @@ def _agent(work: UnitOfWork, pool: Pool, place: int) -> Agent:
     agent = agent or Agent(project=pool.project, id=name, registered_at=work.now, last_seen=work.now)
     return replace(
         agent, type=pools.agent_type(pool.program), capabilities=pool.capabilities, models=pool.models,
-        tracks=pool.tracks,
+        tracks=pool.tracks, managed=True,
     )  # fmt: skip
 
 
@@ -184,10 +184,14 @@ def _offer(
     before = work.get(Agent, pool.project, agent.id)
     if agent != before:
         work.record("agent.updated" if before else "agent.registered", agent, project=pool.project, agent=agent.id)
+    if project_of(work, pool.project).router:
+        from tenure.engine.verbs.track_router import assign_for_offer  # few projects route
+
+        assign_for_offer(work, task, agent.id)
     until = work.now + pools.OFFER
     task = work.record(
         "task.offered",
-        task=replace(task, offer_to=agent.id, offer_until=until),
+        task=replace(task, offer_to=agent.id, offer_until=until, offer_term=None),
         details={"agent": agent.id, "until": until},
     )
     spawn = Spawn(

@@ -166,7 +166,7 @@ def spawn_view(work: UnitOfWork, spawn: Spawn) -> SpawnView:
     """As time has it: an offer that has run out is lost, whether or not a leader has noticed."""
     is_late = spawn.state == pools.STARTING and not pools.is_live(spawn, work.now)
     fields = "id pool agent spawner handle session remote_session term started_at offer_until running_at claimed_at"
-    said: SpawnView = fields_of(spawn, fields + " idle_since ended_at") | {
+    said: SpawnView = fields_of(spawn, fields + " idle_at ended_at") | {
         "task": spawn.task_key,
         "state": pools.LOST if is_late else spawn.state,
         "why": pools.NOT_HEARD if is_late else spawn.why,

@@ -75,7 +75,7 @@ def _withdraw(work: UnitOfWork, spawn: Spawn) -> None:
     task = work.get(Task, spawn.project, spawn.task)
     ours = (READY, spawn.agent, spawn.offer_until)
     if task is not None and (task.state, task.offer_to, task.offer_until) == ours:
-        free = replace(task, offer_to=None, offer_until=None)
+        free = replace(task, offer_to=None, offer_until=None, offer_term=None)
         work.record("task.offer_ended", task=free, details={"agent": spawn.agent})
         spread(work)
 

@@ -10,21 +10,15 @@ from tenure.core import graph, inputs, lifecycle
 from tenure.core import queries as q
 from tenure.core.errors import NotFound, TooLarge
 from tenure.core.filters import Present
-from tenure.core.records import Brief, Dag, Edge, Project, Task, Track
+from tenure.core.records import Brief, Dag, Edge, Project, Task
 from tenure.engine.archive.recall import recall_dag
 from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs.edit import current_value
 
 if TYPE_CHECKING:
-    from tenure.core.views import PlanView, TrackView
+    from tenure.core.views import PlanView
     from tenure.core.views.dag_views import PlannedTask
-
-
-def tracks(work: UnitOfWork, project: str) -> list[TrackView]:
-    """The project's tracks, by code."""
-    found = sorted(work.find(Track, {"project": project}), key=lambda t: t.id)
-    return [{"code": t.id, "name": t.name, "purpose": t.purpose, "last_sequence": t.last_sequence} for t in found]
 
 
 def plans(
@@ -141,4 +135,4 @@ def _task(
     }
 
 
-READS: Reads = {q.Plans: plans, q.Tracks: tracks}
+READS: Reads = {q.Plans: plans}

@@ -52,6 +52,8 @@ def reads_of(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
             from tenure.engine.duties.sweep import READS
         case "tasks":
             from tenure.engine.reads.tasks import READS
+        case "project_view":
+            from tenure.engine.reads.project_view import READS
         case "overview":
             from tenure.engine.reads.overview import READS
         case "gauges":

@@ -51,8 +51,8 @@ def unpacked(work: UnitOfWork, project: str, value: Any) -> Any:
 SHOWN = (
     "id", "key", "ref", "track", "type", "state", "dag", "parent", "run", "generation", "attempts", "max_attempts",
     "priority", "tags", "agent", "session", "claimed_at", "lease_until", "percent", "step", "reason", "pauses",
-    "cancelled", "answers", "retry_at",
-    "deadline", "not_before", "offer_to", "offer_until", "work_product", "unmet", "created_by", "created_at",
+    "cancelled", "answers", "retry_at", "deadline", "not_before", "offer_to", "offer_until", "offer_term",
+    "work_product", "unmet", "created_by", "created_at",
     "updated_at", "ready_at", "started_at", "completed_at", "failed_at", "dead_lettered_at", "archived_at", "version",
 )  # fmt: skip
 

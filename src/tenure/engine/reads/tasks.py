@@ -34,10 +34,12 @@ from tenure.core.records import (
     Trigger,
     Usage,
 )
+from tenure.core.redaction import TRACE
 from tenure.engine.archive.recall import recall_dag, remember
 from tenure.engine.artifacts import artifact_verbs
 from tenure.engine.checks import validation_reads
 from tenure.engine.reads import task_view
+from tenure.engine.reads.project_view import track_progress, tracks_of
 from tenure.engine.runtime.rows import brief_of, dag_named, fields_of, lineage, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs import land, mail
@@ -166,6 +168,8 @@ def _check_cursor(after: tuple[Any, str] | None, order: str) -> None:
 def states(work: UnitOfWork, project: str, names: Iterable[str]) -> list[v.StateLine]:
     """One short line per name: the state of the task, or that there is none."""
     out: list[v.StateLine] = []
+    names = tuple(names)
+    work.get_many(Task, project, [name for name in names if name.startswith("task_")])  # in one query
     for name in names:
         try:
             task = task_named(work, project, name)
@@ -195,9 +199,12 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
     for one in artifact_verbs.of_task(work, task):
         put.setdefault(one.generation, []).append(artifact_verbs.view(one, task))
     return [
-        fields_of(c, "generation run attempt session agent user acquired_at released_at state metadata counted")
+        fields_of(c, "generation run attempt session agent user acquired_at released_at state counted")
         | fields_of(c, "result_accepted error_class error")
+        | {name: value for name in ("term", "lease_why") if (value := getattr(c, name)) is not None}
         | {
+            "metadata": {name: value for name, value in c.metadata.items() if name != TRACE},
+            "trace": c.metadata.get(TRACE),
             "release_reason": c.reason,
             "renewals": task.renewals if c.state == "active" else c.renewals,
             "work_product_ref": c.work_product,
@@ -388,28 +395,10 @@ def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
         "task_log": log,
         "active_claims": [t.key for t in held],
         "completed": sorted(t.key for t in done.values()),
+        "tracks": tracks_of(work, project, row.agent),
         "track_progress": track_progress(work, project),
     }
     return said
-
-
-def track_progress(work: UnitOfWork, project: str) -> dict[str, v.TrackProgress]:
-    """Completed, in progress and pending tasks of each track that has any."""
-    in_progress = (*lifecycle.HELD, lifecycle.VALIDATING)
-    shown = [state for state in lifecycle.STATES if state != lifecycle.CANCELLED]
-    # By state, which has an index: by track, every task would be read once for each track.
-    by_state = {state: work.count(Task, {"project": project, "state": state}, "track") for state in shown}
-    return {
-        track.id: {
-            "completed": by_state[lifecycle.COMPLETED].get(track.id, 0) + track.completed,
-            "in_progress": sum(by_state[state].get(track.id, 0) for state in in_progress),
-            "pending": sum(
-                by_state[state].get(track.id, 0) for state in shown if state not in (*in_progress, lifecycle.COMPLETED)
-            ),
-        }
-        for track in work.find(Track, {"project": project})
-        if track.last_sequence
-    }
 
 
 def status(work: UnitOfWork, project: str) -> v.StatusView:
@@ -468,7 +457,7 @@ def usage(work: UnitOfWork, project: str, *, by: str = "task", limit: int = 100)
 
 
 def processes(work: UnitOfWork, project: str) -> list[v.ProcessView]:
-    """The processes that hold claims or are agents, so that another on their host can check whether they still run."""
+    """The processes that hold claims, lead or are agents: another on their host can check whether they still run."""
     holding: dict[str, list[str]] = {}
     for agent in work.find(Agent, {"project": project, "pid": Present(), "left_at": Present(False)}):
         if agent.host and agent.boot and agent.pid is not None and agent.pid_start is not None:
@@ -476,6 +465,9 @@ def processes(work: UnitOfWork, project: str) -> list[v.ProcessView]:
             holding.setdefault(text_of(there), [])
     for claim in work.find(Claim, {"project": project, "process": Present()}):
         holding.setdefault(claim.process or "", []).append(claim.task)
+    leader = work.get(Leader, project, PROJECT_LEADER)
+    if leader is not None and leader.process is not None and leader.until > work.now:
+        holding.setdefault(leader.process, [])
     tasks = work.get_many(Task, project, [id for held in holding.values() for id in held])
     return [
         {**_fields(process_of(text)), "tasks": sorted(tasks[id].key for id in held)}  # type: ignore[typeddict-item]

@@ -5,15 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tenure.core import claims, lifecycle, priority
+from tenure.core import claims, lifecycle, priority, tracks
 from tenure.core import queries as q
 from tenure.core.filters import Present
-from tenure.core.records import Agent, Project, Task
+from tenure.core.records import Agent, Project, Task, Track
 from tenure.engine.checks import validation_reads
 from tenure.engine.models.model_choice import Cooling, user_of
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.rows import project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
+from tenure.engine.verbs.track_router import assignments_for
 
 if TYPE_CHECKING:
     from tenure.core.views.task_views import CouldTake, WhyView
@@ -48,6 +49,7 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
         reasons.append("a draft: publish it")
     if task.offer_to is not None:
         reasons.append(f"offered to agent {task.offer_to}")
+    reasons += _by_router(work, settings, task)
     reasons += _by_budget(work, settings, task)
     if task.set_aside_for is not None and not task.set_aside_for.startswith("$"):
         other = work.get(Task, project, task.set_aside_for)
@@ -61,6 +63,15 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
         if not any(not a["why_not"] for a in said["agents"]):
             reasons.append("no known agent can take it")
     return said
+
+
+def _by_router(work: UnitOfWork, settings: Project, task: Task) -> list[str]:
+    """The agents that a ready task's track is assigned to, if it takes no more."""
+    if not settings.router or task.state != lifecycle.READY:
+        return []
+    track = work.require(Track, task.project, task.track)
+    there = tracks.assigned(track, work.now)
+    return [f"track {track.id} is assigned to {', '.join(there)}"] if len(there) >= track.max_agents else []
 
 
 def _by_reservation(work: UnitOfWork, task: Task) -> list[str]:
@@ -92,7 +103,9 @@ def _who_could(work: UnitOfWork, settings: Project, task: Task) -> list[CouldTak
     out: list[CouldTake] = []
     cooling = Cooling(work, settings)
     for agent in work.find(Agent, {"project": task.project, "left_at": Present(False)}):
-        profile = priority.profile_of(agent, settings.stopped)
+        profile = priority.profile_of(
+            agent, settings.stopped, assignments_for(work, settings, agent.id).taken
+        )  # fmt: skip
         obstacles = [
             *priority.lane_obstacles(profile, priority.lane_of_task(task)),
             *priority.task_obstacles(profile, task, work.now, partial(cooling.waits, user=user_of(agent))),

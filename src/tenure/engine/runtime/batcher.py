@@ -477,7 +477,7 @@ def _slots(command: Command) -> int:
     """How many tasks it may claim or create."""
     if isinstance(command, commands.ClaimNext):
         return max(1, command.n)
-    return max(1, len(command.tasks)) if isinstance(command, (commands.Plan, commands.Spawn)) else 1
+    return max(1, len(command.tasks)) if isinstance(command, (commands.AddMany, commands.Plan, commands.Spawn)) else 1
 
 
 def _this_thread() -> Hashable:

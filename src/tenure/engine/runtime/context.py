@@ -53,6 +53,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     slow path too, even where the store has a fast one. `optimism` decides when the fast path is tried first; by default
     each engine learns this for itself. `sealer` seals secrets; None: this process has no master key. `allow_http`:
     webhooks may have URLs without TLS. `networks`: private ones that webhooks may be sent to, as in 10.0.0.0/8.
+    `elects`: the first agent of a project that joins or claims leads it, unless the project says otherwise.
     """
 
     tenant: str = "local"
@@ -64,6 +65,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     networks: tuple[str, ...] = ()
     fast_path: bool = True
     optimism: Optimism | None = None
+    elects: bool = False
 
 
 DEFAULT = Context()

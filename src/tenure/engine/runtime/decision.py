@@ -55,6 +55,10 @@ def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
         answered = remembered(work, item, principal)
         if answered is not None:
             return answered
+        if project is not None and is_led_by_agents(work, project):
+            from tenure.engine.verbs.lead import noted
+
+            noted(work, project, command)
         outcome = handler_of(type(command))(work, command)
         if work.is_unfinished:
             work.is_unfinished = False
@@ -77,6 +81,10 @@ def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
         bug = Bug(f"{type(command).__name__}: {type(error).__name__}: {error}", "nothing was done; please report this")
         bug.__cause__ = error
         return bug
+
+
+def is_led_by_agents(work: UnitOfWork, project: Project) -> bool:
+    return project.lead == "auto" or (work.context.elects and project.lead == "default")
 
 
 # --- handlers -----------------------------------------------------------------------------------------------
@@ -111,6 +119,8 @@ def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912, PLR0915  # one case a
             from tenure.engine.verbs.operator_verbs import HANDLERS
         case "edit":
             from tenure.engine.verbs.edit import HANDLERS
+        case "track_router":
+            from tenure.engine.verbs.track_router import HANDLERS
         case "projects":
             from tenure.engine.verbs.projects import HANDLERS
         case "agents":

@@ -54,7 +54,7 @@ from tenure.core import claims, graph, ids, lifecycle, moves, retry, settle
 from tenure.core.commands import Principal
 from tenure.core.events import Event
 from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING, Cancelled
-from tenure.core.records import Agent, Dag, DeadLetter, Edge, Row, Task, replace
+from tenure.core.records import Agent, Dag, DeadLetter, Edge, Project, Row, Task, replace
 from tenure.engine.runtime.rows import brief_of, current, current_claim, lineage
 from tenure.engine.runtime.unit_of_work import OUR_FAULTS, UnitOfWork
 
@@ -399,10 +399,14 @@ def _announce_retry(work: UnitOfWork, task: Task) -> None:
 
 
 def _let_agent_go(work: UnitOfWork, held: Task) -> None:
-    """End a terminated agent together with its last claim.
+    """A claim has ended: note it on a routed track, and end a terminated agent together with its last claim.
 
     Settling handles only agents that it has read; the sweep reports the others, and no answer depends on that.
     """
+    if _routes(work, held.project):
+        from tenure.engine.verbs.track_router import idle  # few projects route
+
+        idle(work, held)
     is_settling = work.instant != work.now
     agent = (work.peek if is_settling else work.get)(Agent, held.project, held.agent or "")
     if agent is not None and agent.terminated_at is not None:
@@ -417,4 +421,18 @@ def end_agent(work: UnitOfWork, agent: Agent) -> Agent:
         return agent
     gone = replace(agent, left_at=work.now)
     work.record("agent.terminated", gone, project=agent.project, agent=agent.id, message=agent.terminated_for or "")
+    free_tracks(work, agent)
     return gone
+
+
+def free_tracks(work: UnitOfWork, agent: Agent) -> None:
+    """The agent is gone: its tracks are free for others."""
+    if _routes(work, agent.project):
+        from tenure.engine.verbs.track_router import left  # few projects route
+
+        left(work, agent)
+
+
+def _routes(work: UnitOfWork, project: str) -> bool:
+    settings = work.get(Project, project, project)
+    return settings is not None and settings.router

@@ -10,7 +10,7 @@ from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.processes import check_process, process_of, text_of
 from tenure.core.records import Agent, Claim, HealthMinute, Message, Project, Row, Session, Task, replace
-from tenure.engine.runtime.effects import end_agent, spread
+from tenure.engine.runtime.effects import end_agent, free_tracks, spread
 from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
@@ -260,6 +260,7 @@ def leave(work: UnitOfWork, cmd: commands.Leave) -> Outcome:
     agent = work.get(Agent, cmd.project, session.agent)
     if agent is not None and agent.left_at is None and all(s.id == session.id or _is_over(work, s) for s in others):
         work.record("agent.left", replace(agent, left_at=work.now), project=cmd.project, agent=agent.id)
+        free_tracks(work, agent)
     return Outcome(outcome="OK", changed=freed, command_id=work.command_id)
 
 
@@ -301,12 +302,15 @@ def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
         freed.append(task.key)
         died.setdefault(claim.agent, (process, claim.session))
     spread(work)
+    from tenure.engine.verbs.lead import lost_with
+
+    led = lost_with(work, cmd.project, wanted)
     for process in cmd.processes:
         where = {"project": cmd.project, "host": process.host, "boot": process.boot, "pid": process.pid}
         for agent in work.find(Agent, {**where, "pid_start": process.start}):
             died.setdefault(agent.id, (process, ""))
     dead = [_died(work, cmd.project, name, *last) for name, last in died.items()]
-    return Outcome(outcome="OK" if freed or any(dead) else "UNCHANGED", changed=tuple(sorted(freed)))
+    return Outcome(outcome="OK" if freed or led or any(dead) else "UNCHANGED", changed=tuple(sorted(freed)))
 
 
 def _died(work: UnitOfWork, project: str, name: str, process: commands.Process, session: str) -> bool:
@@ -328,6 +332,7 @@ def _died(work: UnitOfWork, project: str, name: str, process: commands.Process, 
     message = f"process {process.pid} on {process.host} is gone"
     dead = replace(agent, left_at=work.now)
     work.record("agent.died", dead, project=project, agent=name, level="warning", message=message, details=details)
+    free_tracks(work, dead)
     return True
 
 

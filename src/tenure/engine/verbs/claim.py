@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from tenure.core import claims, commands, inputs, lifecycle, limits, models, moves, priority, reservations
+from tenure.core import claims, commands, inputs, lifecycle, limits, moves, priority, reservations
 from tenure.core.commands.command import digest_of
 from tenure.core.errors import InvalidInput
-from tenure.core.ids import NONCE_BYTES, receipt_of
+from tenure.core.ids import NONCE_BYTES
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import Lane, Profile
 from tenure.core.processes import check_process, text_of
 from tenure.core.records import Agent, Brief, Claim, LastError, Project, Reservation, Task, replace
-from tenure.engine.models.model_choice import Cooling, recommended, route_for, tried, user_of
+from tenure.engine.models.model_choice import Cooling, route_for, tried, user_of
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.batch_reads import Lanes
 from tenure.engine.runtime.decision import check_same
@@ -22,11 +22,15 @@ from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs import agents
+from tenure.engine.verbs.grant_answer import outcome_of, several
+from tenure.engine.verbs.lease_length import leases_of
+from tenure.engine.verbs.track_router import Assignments, assignments_for
+from tenure.engine.verbs.track_router import claimed as claimed_on_track
+from tenure.engine.verbs.track_router import denied as denied_by_track
 from tenure.stores.port import Transaction
 
 if TYPE_CHECKING:
     from tenure.core.budgets import Short
-    from tenure.core.views import TaskView
 
 C = TypeVar("C", commands.ClaimTask, commands.ClaimNext)
 MOST_AT_ONCE = limits.CLAIMS_AT_ONCE
@@ -51,7 +55,7 @@ class Claimant:
     ) -> None:
         self._work = work
         self.project: Project = project_of(work, cmd.project)
-        self.lease = inputs.lease_of(cmd.lease, self.project)
+        self.leases = leases_of(work, self.project, cmd.lease)
         self.agent: Agent = agents.known_agent(work, cmd.project, cmd.agent, cmd.agent_type)
         self.user = agents.user_of(work, cmd.user)
         self.session = agents.known_session(work, self.project, cmd.session, cmd.agent, self.user)
@@ -62,7 +66,12 @@ class Claimant:
     @cached_property
     def profile(self) -> Profile:
         """What it declares that it can do."""
-        return priority.profile_of(self.agent, self.project.stopped)
+        return priority.profile_of(self.agent, self.project.stopped, self.assignments.taken)
+
+    @cached_property
+    def assignments(self) -> Assignments:
+        """The tracks that are closed to it."""
+        return assignments_for(self._work, self.project, self.agent.id)
 
     @cached_property
     def cooling(self) -> Cooling:
@@ -89,6 +98,7 @@ def _claimed(work: UnitOfWork, cmd: commands.ClaimTask, sent: Sent) -> Outcome:
         or _denied_by_line(task, claimant)
         or _denied_by_offer(task, claimant)
         or _denied_by_skill(task, claimant)
+        or (denied_by_track(work, task, claimant.agent.id) if claimant.project.router else None)
         or denied_by_limit(work, claimant)
         or _denied_by_generations(work, task, claimant)
         or _denied_by_conflict(work, task, claimant)
@@ -104,6 +114,7 @@ def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
     if not 1 <= cmd.n <= MOST_AT_ONCE:
         raise InvalidInput(f"n must be from 1 to {MOST_AT_ONCE} (got {cmd.n})")
     inputs.check_list(cmd.capabilities or (), "capability")
+    inputs.check_list(cmd.without, "without")
     return (
         _next_claimed(work, cmd, sent) if cmd.spawn is None else _of_spawn(work, cmd, partial(_next_claimed, sent=sent))
     )
@@ -131,7 +142,7 @@ def _next_claimed(work: UnitOfWork, cmd: commands.ClaimNext, sent: Sent) -> Outc
     if (claimant.project.funded or claimant.project.set_aside) and search.is_closed():
         return search.nothing(unfinished)
     granted = []
-    for task in search:
+    for task in _found(search, cmd):
         granted.append(_grant(work, task, claimant))
         if len(granted) == cmd.n:
             break
@@ -144,11 +155,16 @@ def _next_claimed(work: UnitOfWork, cmd: commands.ClaimNext, sent: Sent) -> Outc
     return several(granted, cmd.n)
 
 
-def several(granted: list[Outcome], n: int) -> Outcome:
-    if n == 1:
-        return granted[0]
-    first = granted[0]
-    return Outcome(outcome="GRANTED", claims=tuple(granted), unfinished=first.unfinished, again=first.again)
+def _found(search: Search, cmd: commands.ClaimNext) -> Iterator[Task]:
+    """The tasks to grant, best first; with `like` only those of the first one's type and track."""
+    if not cmd.like:
+        yield from search
+        return
+    first = next(iter(search), None)
+    if first is None:
+        return
+    yield first
+    yield from Search(search.work, replace(cmd, types=(first.type,), tracks=(first.track,)), search.claimant)
 
 
 # --- repeats ------------------------------------------------------------------------------------------------
@@ -182,7 +198,7 @@ def _granted_again(work: UnitOfWork, claim: Claim, process: str | None) -> Outco
     task = work.require(Task, claim.project, claim.task)
     if claim.state == "active" and claim.process != process:
         claim = work.put(replace(claim, process=process))
-    return replace(_outcome(work, task, claim), again=True)
+    return replace(outcome_of(work, task, claim), again=True)
 
 
 # --- denials ------------------------------------------------------------------------------------------------
@@ -411,6 +427,7 @@ class Search:
             self.next_at = at if self.next_at is None else min(at, self.next_at)
 
     def nothing(self, unfinished: tuple[str, ...]) -> Outcome:
+        self._count_assigned()
         found = nothing(
             self.work, self.cmd.project, self.claimant.agent.id, unfinished, self.passed_over, next_at=self.next_at
         )
@@ -421,12 +438,26 @@ class Search:
         self.work.is_unfinished = self._has_more
         return unaffordable.explained(self.work, self.cmd.project, found, self._short, self._left_there)
 
+    def _count_assigned(self) -> None:
+        """Count the ready tasks of tracks that are assigned to other agents, and note when one of these may open."""
+        wanted = self.profile.tracks
+        closed = tuple(track for track in self.profile.taken if not wanted or track in wanted)
+        if not closed:
+            return
+        there = {"project": self.cmd.project, "state": lifecycle.READY, "track": closed}
+        count = self.work.tally(Task, there, COUNTED)
+        if count:
+            self.passed_over[priority.OTHER_AGENTS] = count
+            ends = [at for at in (self.next_at, self.claimant.assignments.next_end) if at is not None]
+            self.next_at = min(ends, default=None)
+
 
 def profile_for(own: Profile, cmd: commands.ClaimNext) -> Profile:
     """What the claimant declares, apart from what this command adds."""
     capabilities = own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities)
     tracks, region = cmd.tracks or own.tracks, cmd.region or own.region
-    return own._replace(capabilities=capabilities, tracks=tracks, region=region, types=cmd.types, tags=cmd.tags)
+    own = own._replace(types=cmd.types, tags=cmd.tags, without=cmd.without)
+    return own._replace(capabilities=capabilities, tracks=tracks, region=region)
 
 
 def fits(profile: Profile, lane: Lane) -> bool:
@@ -463,6 +494,7 @@ def nothing(
 
 
 def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
+    lease = claimant.leases(task)
     last = current_claim(work, task) if task.generation else None
     held, new = claims.granted(
         task,
@@ -470,7 +502,7 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         agent=claimant.agent.id,
         session=claimant.session.id,
         user=claimant.user,
-        lease=claimant.lease,
+        lease=lease.length,
         now=work.now,
         nonce=work.random.token(NONCE_BYTES),
         epoch=work.epoch,
@@ -480,6 +512,8 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         metadata=claimant.metadata,
         key=work.principal.key,
     )
+    if lease.why is not None or task.offer_term is not None:
+        new = replace(new, lease_why=lease.why, term=task.offer_term)
     new = _with_model(work, task, new, claimant)
     reserved = _reserve(work, held) if task.guarded else []
     if reserved:
@@ -489,9 +523,13 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
 
         held, new = reserve(work, claimant.project, held, new)
     details = {"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation}
+    if new.term is not None:
+        details["term"] = new.term
     kept = work.record("task.claimed", new, *reserved, task=held, details=details)
+    if claimant.project.router:
+        claimed_on_track(work, held, claimant.agent.id)
     spread(work)
-    return _outcome(work, kept, new)
+    return outcome_of(work, kept, new)
 
 
 def _with_model(work: UnitOfWork, task: Task, claim: Claim, claimant: Claimant) -> Claim:
@@ -513,50 +551,6 @@ def _reserve(work: UnitOfWork, task: Task) -> list[Reservation]:
 
     drop_left_over(work, task.project)
     return reserved_for(work, task, patterns_of(brief_of(work, task)))
-
-
-def _outcome(work: UnitOfWork, task: Task, claim: Claim) -> Outcome:
-    receipt = receipt_of(task, claim)
-    return granted_outcome(work, task, claim.generation, claim.attempt, receipt, claim.agent, claim.model)
-
-
-def granted_outcome(
-    work: UnitOfWork, task: Task, generation: int, attempt: int, receipt: str, agent: str, model: str | None = None
-) -> Outcome:
-    """The answer that the holder of that generation gets, whether or not it still holds the task."""
-    brief = brief_of(work, task)
-    handed = task_view.inputs_of(work, task, brief)
-    until = task.lease_until if task.generation == generation else None
-    return granted_as(
-        task_view.task_view(work, task, brief),
-        generation,
-        attempt,
-        receipt,
-        until,
-        work.now,
-        models=models.models_for(task, attempt) or None,
-        **recommended(work, task, brief, attempt, agent, model),
-        inputs=handed.outputs or None,
-        missing=handed.missing or None,
-        artifacts=task_view.earlier_artifacts(work, task),
-        checkpoint=task_view.checkpoint_for_holder(work, task),
-    )
-
-
-def granted_as(
-    view: TaskView, generation: int, attempt: int, receipt: str, until: int | None, now: int, **handed: Any
-) -> Outcome:
-    return Outcome(
-        outcome="GRANTED",
-        message=f"{view['key']}: generation {generation} is yours",
-        task=view,
-        generation=generation,
-        receipt=receipt,
-        lease_until=until,
-        lease=None if until is None else max(0.0, (until - now) / inputs.SECOND),
-        attempt=attempt,
-        **handed,
-    )
 
 
 HANDLERS: Handlers = {commands.ClaimTask: claim, commands.ClaimNext: claim_next}

@@ -283,8 +283,11 @@ class Builder:
                 if graph.cascades(edge, needs_state):
                     doomed.append((made.task, outside[edge.needs]))
             brief = self._brief(made)
+            task = inputs.constrained(made.task, brief)
             task = replace(
-                inputs.constrained(made.task, brief),
+                task,
+                length=priority.length_of(self.project.ordering, task.estimate),
+                order_turn=self.project.order_turn,
                 height=heights[made.task.id],
                 waits_on=len(made.edges),
                 unmet=unmet,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.core import claims, commands, graph, ids, inputs, lifecycle, moves
-from tenure.core.errors import Cycle, InvalidInput, NotFound
+from tenure.core import claims, commands, graph, ids, inputs, lifecycle, limits, moves
+from tenure.core.errors import Cycle, InvalidInput, NotFound, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Edge, Row, Task, replace
 from tenure.engine.reads import task_view
@@ -22,6 +22,7 @@ from tenure.engine.runtime.rows import (
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.agents import sign_of_life
 from tenure.engine.verbs.create import (
+    KEYS_PER_QUERY,
     Builder,
     check_may_wait,
     connect,
@@ -46,6 +47,27 @@ def add(work: UnitOfWork, cmd: commands.Add) -> Outcome:
     return Outcome(
         outcome="CREATED", command_id=work.command_id, message=f"{task.key} is {task.state}", **_shown(work, task)
     )
+
+
+def add_many(work: UnitOfWork, cmd: commands.AddMany) -> Outcome:
+    """The tasks in the order of the command; one whose idempotency key has a task already is that task."""
+    if not 1 <= len(cmd.tasks) <= limits.ADDED_AT_ONCE:
+        raise TooLarge(f"a batch must have from 1 to {limits.ADDED_AT_ONCE} tasks (got {len(cmd.tasks)})", "split it")
+    project = project_of(work, cmd.project)
+    keys = [new.idempotency_key for new in cmd.tasks if new.idempotency_key is not None]
+    there: dict[str | None, Task] = {}
+    for start in range(0, len(keys), KEYS_PER_QUERY):
+        found = tasks_by_idempotency(work, cmd.project, tuple(keys[start : start + KEYS_PER_QUERY]))
+        there |= {task.idempotency_key: task for task in found}
+    new_tasks = [new for new in cmd.tasks if new.idempotency_key not in there]
+    made = iter(Builder(work, project, work.principal.name).build(new_tasks))
+    tasks = [there[new.idempotency_key] if new.idempotency_key in there else next(made) for new in cmd.tasks]
+    code = "CREATED" if new_tasks else "EXISTS"
+    return Outcome(
+        outcome=code, again=not new_tasks, command_id=work.command_id if new_tasks else None,
+        tasks=tuple(fields_of(t, "id key ref state") | {"title": brief_of(work, t).title} for t in tasks),
+        message=f"{len(new_tasks)} tasks were created, {len(tasks) - len(new_tasks)} existed",
+    )  # fmt: skip
 
 
 def _shown(work: UnitOfWork, task: Task) -> dict[str, Any]:
@@ -203,6 +225,7 @@ def _wait(work: UnitOfWork, parent: Task) -> Outcome:
 
 HANDLERS: Handlers = {
     commands.Add: add,
+    commands.AddMany: add_many,
     commands.Link: link,
     commands.Unlink: unlink,
     commands.Publish: publish,

@@ -21,7 +21,7 @@ from tenure.engine.runtime.rows import brief_of, current, fields_of, project_of,
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import agents, brief
 
-_STANDING = "state generation lease_until"  # of a task, in the answers to its holder
+_STANDING = "state generation lease_until version"  # of a task, in the answers to its holder
 QUESTION = "question"  # the release reason of a claim whose holder asked a person
 
 
@@ -239,6 +239,10 @@ def fail(work: UnitOfWork, cmd: commands.Fail) -> Outcome:
     task, claim = hold.task, hold.claim
     policy, chance = brief_of(work, task).retry, work.random.fraction()
     free, over = claims.failed(task, claim, policy, cmd.error_class, cmd.message, work.now, chance, after)
+    if cmd.trace:
+        from tenure.core.redaction import TRACE, kept_trace  # few attempts fail with one; keeps startup fast
+
+        over = replace(over, metadata={**over.metadata, TRACE: kept_trace(cmd.trace)})
     if cmd.error_class not in retry.COUNTING:
         _cool_down(work, hold, cmd, after)
     return _gave_up(work, hold, "task.failed", free, over, cmd.message, error_class=cmd.error_class)

@@ -1,19 +1,27 @@
 """Leadership: one leader at a time, each change with a higher term, the term checked in every leader's write.
 
 The coordinator's lease belongs to the whole store: its row has no project. A project's `@leader` is another lease,
-held by the agent that the project chose.
+held by the agent that the project chose: with `lead`, or, where the project's `lead` is auto, by its commands. There
+the first agent that joins or claims leads for 30 s, and each of its commands renews that, written at most every 10 s.
+The leader may assign, reassign and recover under its term.
 """
 
 from __future__ import annotations
 
-from tenure.core import commands, ids, inputs, team
+from collections.abc import Collection
+
+from tenure.core import commands, ids, inputs, limits, team
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Leader, replace
+from tenure.core.processes import check_process, text_of
+from tenure.core.records import Agent, Leader, Project, replace
 from tenure.engine.runtime.rows import project_of
-from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
+from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 
 COORDINATOR = "coordinator"
 PROJECT_LEADER = "agent"
+ELECTING = (commands.Register, commands.ClaimTask, commands.ClaimNext)
+LEASE = limits.AGENT_LEADER_LEASE
+WRITTEN = limits.AGENT_LEADER_WRITTEN
 
 
 def _place(cmd: commands.Lead | commands.StepDown) -> tuple[str, str]:
@@ -27,6 +35,11 @@ def lead(work: UnitOfWork, cmd: commands.Lead) -> Outcome:
         project_of(work, cmd.project)
     project, name = _place(cmd)
     before = work.get(Leader, project, name)
+    if cmd.agent and before is not None:
+        before = announced(work, before)
+        if before.is_auto and cmd.holder == before.holder and cmd.term is None and before.until > work.now:
+            # Its commands have elected it: here it gets to know its term. The lease stays as short as it is.
+            return _leads("RENEWED", work.put(replace(before, until=work.now + before.lease)))
     leader = team.elected(before, project, name, cmd.holder, lease, cmd.term, work.now)
     if leader is None:
         assert before is not None
@@ -36,9 +49,15 @@ def lead(work: UnitOfWork, cmd: commands.Lead) -> Outcome:
         )
     if before is not None and leader.term == before.term:
         work.put(leader)
-        return Outcome(outcome="RENEWED", term=leader.term, lease_until=leader.until, lease=cmd.lease)
+        return _leads("RENEWED", leader)
     work.record("leader.elected", leader, project=project, agent=cmd.holder, details={"term": leader.term, "for": name})
-    return Outcome(outcome="ELECTED", term=leader.term, lease_until=leader.until, lease=cmd.lease)
+    return _leads("ELECTED", leader)
+
+
+def _leads(outcome: str, leader: Leader) -> Outcome:
+    seconds = leader.lease / inputs.SECOND
+    message = f"{leader.holder} leads with term {leader.term} for {seconds:g} s, unless renewed"
+    return Outcome(outcome=outcome, term=leader.term, lease_until=leader.until, lease=seconds, message=message)
 
 
 def step_down(work: UnitOfWork, cmd: commands.StepDown) -> Outcome:
@@ -50,8 +69,9 @@ def step_down(work: UnitOfWork, cmd: commands.StepDown) -> Outcome:
         return refusal
     leader = work.require(Leader, project, name)
     work.record(
-        "leader.lost", replace(leader, until=work.now), project=project, agent=cmd.holder, details={"term": cmd.term}
-    )
+        "leader.lost", replace(leader, until=work.now, is_lost=True), project=project, agent=cmd.holder,
+        details={"term": cmd.term},
+    )  # fmt: skip
     return Outcome(outcome="OK", term=cmd.term)
 
 
@@ -63,6 +83,79 @@ def check_term(work: UnitOfWork, project: str, name: str, holder: str, term: int
     now_is = f"{leader.holder} with term {leader.term}" if leader and leader.until > work.now else "nobody"
     message = f"{holder} led with term {term}; now {now_is} leads"
     return Outcome(outcome="STALE_TERM", term=leader.term if leader else None, directive="abort", message=message)
+
+
+def check_led(work: UnitOfWork, cmd: commands.Assign | commands.Reassign | commands.Recover) -> None:
+    """The guard of a verb that the project's leader sends under its term; raises Refused with STALE_TERM.
+
+    With a term the write is the leader's, whatever the role: an agent must lead itself, a person names who leads.
+    """
+    if cmd.term is None:
+        return
+    leader = work.get(Leader, cmd.project, PROJECT_LEADER)
+    acts_for = work.principal.agent or ("" if work.principal.role == "agent" or leader is None else leader.holder)
+    refusal = check_term(work, cmd.project, PROJECT_LEADER, acts_for, cmd.term)
+    if refusal is not None:
+        raise Refused(refusal)
+
+
+# --- an agent that its own commands elect and renew ---------------------------------------------------------
+
+
+def announced(work: UnitOfWork, leader: Leader, why: str = "its lease is over") -> Leader:
+    """The leader's row, once the end of its lease is in the log."""
+    if leader.until > work.now or leader.is_lost:
+        return leader
+    lost = replace(leader, is_lost=True)
+    details = {"term": leader.term, "why": why, "ended_at": leader.until}
+    work.record("leader.lost", lost, project=leader.project, agent=leader.holder, details=details)
+    return lost
+
+
+def noted(work: UnitOfWork, project: Project, command: commands.Command) -> None:
+    """A command of an agent renews its leadership; the first agent that joins or claims becomes the leader."""
+    leader = work.get(Leader, project.id, PROJECT_LEADER)
+    if leader is not None:
+        leader = announced(work, leader)
+    field = command.declaration.speaks_for
+    agent: str | None = getattr(command, field) if field and field != "holder" else work.principal.agent
+    if agent is None:
+        return
+    process = _process_of(command)
+    if leader is not None and leader.until > work.now:
+        if leader.is_auto and leader.holder == agent and leader.until - work.now <= leader.lease - WRITTEN:
+            work.put(replace(leader, until=work.now + leader.lease, process=leader.process or process))
+        return
+    if isinstance(command, ELECTING) and _may_lead(work, project.id, agent):
+        new = team.elected(leader, project.id, PROJECT_LEADER, agent, LEASE, None, work.now)
+        assert new is not None
+        new = replace(new, is_auto=True, process=process)
+        details = {"term": new.term, "for": PROJECT_LEADER}
+        work.record("leader.elected", new, project=project.id, agent=agent, details=details)
+
+
+def _may_lead(work: UnitOfWork, project: str, agent: str) -> bool:
+    row = work.get(Agent, project, agent)
+    return row is None or not (row.draining or row.terminated_at is not None)
+
+
+def _process_of(command: commands.Command) -> str | None:
+    if isinstance(command, commands.Register):
+        if None in (command.host, command.boot, command.pid, command.pid_start):
+            return None
+        own = {"host": command.host, "boot": command.boot, "pid": command.pid, "start": command.pid_start}
+        return text_of(check_process(commands.Process(**own)))  # type: ignore[arg-type]  # none of them is None
+    process: commands.Process | None = getattr(command, "process", None)
+    return None if process is None else text_of(check_process(process))
+
+
+def lost_with(work: UnitOfWork, project: str, processes: Collection[str]) -> bool:
+    """End the term of a leader whose process has ended."""
+    leader = work.get(Leader, project, PROJECT_LEADER)
+    if leader is None or leader.until <= work.now or leader.process not in processes:
+        return False
+    announced(work, replace(leader, until=work.now), "its process is gone")
+    return True
 
 
 HANDLERS: Handlers = {commands.Lead: lead, commands.StepDown: step_down}

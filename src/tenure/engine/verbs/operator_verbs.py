@@ -22,10 +22,11 @@ from tenure.core.lifecycle import (
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Claim, Edge, Result, Row, Task, replace
 from tenure.engine.runtime.effects import cancel_task, descendants, reopened, resolved, spread, was_cancelled_by
-from tenure.engine.runtime.rows import brief_of, current, current_claim, task_named
+from tenure.engine.runtime.rows import brief_of, current, current_claim, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs.agents import known_agent
 from tenure.engine.verbs.edit import apply_changes
+from tenure.engine.verbs.lead import check_led
 
 MOST_ANSWERS = limits.ANSWERS_KEPT
 
@@ -324,33 +325,45 @@ def archive(work: UnitOfWork, cmd: commands.Archive) -> Outcome:
 
 
 def assign(work: UnitOfWork, cmd: commands.Assign) -> Outcome:
+    check_led(work, cmd)
     task = named(work, cmd)
     seconds = inputs.micros(cmd.seconds, "seconds", low=1, high=86400)
     if task.state != READY:
         return denied(task, "assign")
-    return _offered(work, task, cmd.agent, seconds)
+    return _offered(work, task, cmd, seconds)
 
 
-def _offered(work: UnitOfWork, task: Task, agent: str, until: int) -> Outcome:
+def _offered(work: UnitOfWork, task: Task, cmd: commands.Assign | commands.Reassign, until: int) -> Outcome:
+    agent = cmd.agent
     if work.get(Agent, task.project, agent) is None:  # an assignment does not count as a known agent's sign of life
         known_agent(work, task.project, agent)
-    offered = replace(task, offer_to=agent, offer_until=work.now + until)
-    work.record("task.offered", task=offered, details={"agent": agent, "until": work.now + until})
-    return updated(work, task, holder=agent)
+    project = project_of(work, task.project)
+    if project.router:
+        from tenure.engine.verbs.track_router import assign_for_offer  # few projects route
+
+        assign_for_offer(work, task, agent)
+    offered = replace(task, offer_to=agent, offer_until=work.now + until, offer_term=cmd.term)
+    details: dict[str, Any] = {"agent": agent, "until": work.now + until}
+    if cmd.term is not None:
+        details["term"] = cmd.term
+    work.record("task.offered", task=offered, details=details)
+    return updated(work, task, holder=agent, term=cmd.term)
 
 
 def reassign(work: UnitOfWork, cmd: commands.Reassign) -> Outcome:
     """End the live claim, close a late submit, and offer the task to another agent."""
+    check_led(work, cmd)
     task = named(work, cmd)
     seconds = inputs.micros(cmd.seconds, "seconds", low=1, high=86400)
     if claims.is_held(task):
         task = end_held(work, task, lifecycle.SUPERSEDED_BY, "task.reassigned", f"for agent {cmd.agent}")
     if task.state != READY:
         raise Refused(denied(task, "reassign"))  # the claim stays if the task cannot be offered
-    return _offered(work, replace(task, late_submit_open=False), cmd.agent, seconds)
+    return _offered(work, replace(task, late_submit_open=False), cmd, seconds)
 
 
 def recover(work: UnitOfWork, cmd: commands.Recover) -> Outcome:
+    check_led(work, cmd)
     inputs.check_text(cmd.reason, "reason", 1000)
     task = named(work, cmd)
     if not claims.is_held(task):

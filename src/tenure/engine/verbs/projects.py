@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tenure.core import commands, ids, inputs, priority
+from tenure.core import commands, ids, inputs, lifecycle, limits, priority
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Project, Track, replace
+from tenure.core.records import Project, Task, Track, replace
 from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
@@ -20,6 +20,8 @@ TRACKS = {
     "X": "Experimental",
     "Z": "Maintenance",
 }
+LEAD = ("auto", "off", "default")
+PAGE = limits.REORDERED
 SCOPES = ("project", "track", "dag", "agent", "type")
 
 
@@ -41,6 +43,17 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
         changes["limits"] = inputs.check_limits(cmd.limits)
     if cmd.routing is not None:
         changes["routing"] = cmd.routing
+    if cmd.lead is not None:
+        changes["lead"] = inputs.check_choice(cmd.lead, LEAD, "lead")
+    if cmd.order is not None and inputs.check_choice(cmd.order, priority.ORDERS, "order") != project.ordering:
+        changes |= {"ordering": cmd.order, "order_turn": project.order_turn + (before is not None)}
+    tracks: list[Track] = []
+    if cmd.router is not None and cmd.router != project.router:
+        changes["router"] = cmd.router
+        if before is not None:
+            from tenure.engine.verbs.track_router import switched  # few projects route
+
+            tracks = switched(work, project, is_on=cmd.router)
     project = replace(project, **changes)
     if before is None:
         from tenure.engine.budgets.budget_verbs import joined  # once per project; keeps startup fast
@@ -51,14 +64,52 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
         return Outcome(outcome="CREATED", command_id=work.command_id)
     if project == before:
         return Outcome(outcome="UNCHANGED")
-    work.record("project.changed", project, project=cmd.project, details={"changed": list(changes)})
-    return Outcome(outcome="UPDATED", command_id=work.command_id)
+    work.record("project.changed", project, *tracks, project=cmd.project, details={"changed": list(changes)})
+    hint = (
+        "`tenure project reorder` moves the tasks that exist; until then they go first"
+        if "ordering" in changes
+        else None
+    )
+    return Outcome(outcome="UPDATED", command_id=work.command_id, hint=hint)
+
+
+def reorder(work: UnitOfWork, cmd: commands.Reorder) -> Outcome:
+    """Move a page of open tasks to the current order. Each keeps its creation time, so nothing is put behind."""
+    project = project_of(work, cmd.project)
+    where = {"project": project.id, "state": lifecycle.OPEN}
+    after = None if cmd.after is None else (cmd.after, cmd.after)
+    page = work.tx.find(Task, where, after=after, limit=PAGE)
+    changed = []
+    for found in page:
+        task = work.get(Task, project.id, found.id)
+        if task is None or task.order_turn == project.order_turn:
+            continue
+        length = priority.length_of(project.ordering, task.estimate)
+        moved = replace(task, order_turn=project.order_turn, length=length)
+        work.record("task.reordered", task=moved, details={"order": project.ordering})
+        changed.append(task.key)
+    following = page[-1].id if len(page) == PAGE else None
+    message = f"{len(changed)} tasks moved to the order {project.ordering}"
+    if not changed and following is None:
+        return Outcome(outcome="UNCHANGED", message=message)
+    return Outcome(
+        outcome="UPDATED", changed=tuple(changed), next=following, message=message, command_id=work.command_id
+    )
 
 
 def define_track(work: UnitOfWork, cmd: commands.DefineTrack) -> Outcome:
-    code = inputs.check_track(cmd.code, cmd.name, cmd.purpose)
-    before = work.get(Track, cmd.project, code)
-    track = replace(before or Track(project=cmd.project, id=code, name=""), name=cmd.name, purpose=cmd.purpose)
+    before = work.get(Track, cmd.project, cmd.code)
+    name, purpose = cmd.name, cmd.purpose
+    if name is None:
+        if before is None:
+            raise InvalidInput(f"track {cmd.code[:40]!r} is not defined in project {cmd.project}", "give it a name")
+        name, purpose = before.name, before.purpose
+    code = inputs.check_track(cmd.code, name, purpose)
+    track = replace(before or Track(project=cmd.project, id=code, name=""), name=name, purpose=purpose)
+    if cmd.max_agents is not None:
+        if not 1 <= cmd.max_agents <= limits.TRACK_AGENTS:
+            raise InvalidInput(f"max_agents must be from 1 to {limits.TRACK_AGENTS} (got {cmd.max_agents})")
+        track = replace(track, max_agents=cmd.max_agents)
     work.record("track.defined", track, project=cmd.project, details={"track": code})
     return Outcome(outcome="UPDATED" if before else "CREATED", command_id=work.command_id)
 
@@ -96,6 +147,7 @@ def _checked(scope: str) -> str:
 HANDLERS: Handlers = {
     commands.DefineProject: define_project,
     commands.DefineTrack: define_track,
+    commands.Reorder: reorder,
     commands.StopLine: stop_line,
     commands.StartLine: start_line,
 }

@@ -13,9 +13,9 @@ import msgspec
 
 from tenure.core.commands import Dependency
 from tenure.core.errors import InvalidInput
+from tenure.core.written_times import parse_instant
 from tenure.plans.importers.port import DONE, DROPPED, OPEN, Importer, Item, Items, Report, read_source
 from tenure.plans.nodes import Findings, Mapping, Node, Scalar, Sequence, SourcePosition, Unreadable
-from tenure.plans.times import parse_instant
 from tenure.plans.yaml_text import scalar
 from tenure.plans.yaml_trees import read_trees
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from tenure.core.commands import Dependency
 from tenure.core.errors import InvalidInput
+from tenure.core.written_times import parse_instant
 from tenure.plans.importers.port import DONE, DROPPED, OPEN, Importer, Item, Items, Report, find_source, read_source
 from tenure.plans.nodes import SourcePosition
-from tenure.plans.times import parse_instant
 
 PLACES = (".beads/issues.jsonl", ".beads/beads.jsonl", "issues.jsonl", "beads.jsonl")
 PRIORITIES = (0, 20, 50, 70, 90)  # P0 is critical, P4 is for some day

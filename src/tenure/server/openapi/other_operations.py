@@ -106,7 +106,9 @@ def _batch(id: str, summary: str) -> Operation:
 
 def _news() -> Operation:
     mark = _query("mark", {"type": "number", "minimum": 0, "default": 0})
-    parameters = [*path_parameters(NEWS), mark, parameter("wait")]
+    task = _query("task", {"type": "array", "items": _TEXT, "maxItems": inputs.MOST_LISTED})
+    task["description"] = "ids of tasks: wait for events of these that their holder did not cause itself"
+    parameters = [*path_parameters(NEWS), mark, parameter("wait"), task]
     schema = _fields(mark={"type": "integer"})
     return _view("news", "Wait until the log has events beyond `mark`.", schema, theme="log", parameters=parameters)
 

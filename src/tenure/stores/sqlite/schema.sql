@@ -2,7 +2,7 @@
 -- 0002_fence 53b32e8c60c724f8ff6e5d5954d56260e57ca2c8082d45841a9561c241a3bf1d since 0.2.0
 -- 0003_names 7050d35236a3e8a7c19daba27fd4978661a941494fbc35bc7785c474b7735d63 since 0.2.0
 -- 0004_messaging 973f8f0887a5fa7d8ee21994390e61ce1dd59afbf3c9cf06b1e67b0a0cc01c58 since 0.2.0
--- 0005_fleet ce28c294bf75a959cd2eeca2648c63357bc45247744faf50f8192dfac776d726 since 0.2.0
+-- 0005_fleet 09d56d0d8f4d1173696fff963cd654d8f0c317f02e749b0a350b256e6aa582cc since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -229,7 +229,7 @@ CREATE TABLE claim (
     process TEXT,
     funds TEXT,
     request_id TEXT,
-    request_hash TEXT, metadata TEXT NOT NULL DEFAULT '{}', requests TEXT NOT NULL DEFAULT '[]', key TEXT,
+    request_hash TEXT, metadata TEXT NOT NULL DEFAULT '{}', requests TEXT NOT NULL DEFAULT '[]', key TEXT, term INTEGER, lease_why TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -447,7 +447,7 @@ CREATE TABLE leader (
     lease INTEGER NOT NULL,
     until INTEGER NOT NULL,
     duties_begun TEXT NOT NULL,
-    cycles TEXT NOT NULL,
+    cycles TEXT NOT NULL, process TEXT, is_auto INTEGER NOT NULL DEFAULT 0, is_lost INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -568,7 +568,7 @@ CREATE TABLE project (
     limited TEXT NOT NULL,
     typical TEXT NOT NULL,
     funded TEXT NOT NULL,
-    set_aside TEXT NOT NULL,
+    set_aside TEXT NOT NULL, router INTEGER NOT NULL DEFAULT 0, ordering TEXT NOT NULL DEFAULT 'priority', order_turn INTEGER NOT NULL DEFAULT 0, lead TEXT NOT NULL DEFAULT 'default',
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -733,7 +733,7 @@ CREATE TABLE spawn (
     offer_until INTEGER NOT NULL,
     running_at INTEGER,
     claimed_at INTEGER,
-    idle_since INTEGER,
+    idle_at INTEGER,
     ended_at INTEGER,
     why TEXT,
     api_key TEXT,
@@ -839,7 +839,7 @@ CREATE TABLE task (
     band INTEGER NOT NULL,
     rank INTEGER NOT NULL,
     due_at INTEGER,
-    plain INTEGER NOT NULL, pauses TEXT NOT NULL DEFAULT '[]', cancelled TEXT, failures TEXT NOT NULL DEFAULT '[]', brief_number INTEGER NOT NULL DEFAULT 1, reserved INTEGER NOT NULL DEFAULT 0, unseen_since INTEGER, agent_type TEXT,
+    plain INTEGER NOT NULL, pauses TEXT NOT NULL DEFAULT '[]', cancelled TEXT, failures TEXT NOT NULL DEFAULT '[]', brief_number INTEGER NOT NULL DEFAULT 1, reserved INTEGER NOT NULL DEFAULT 0, unseen_since INTEGER, agent_type TEXT, estimate INTEGER, length INTEGER, order_turn INTEGER NOT NULL DEFAULT 0, offer_term INTEGER,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 
@@ -904,7 +904,7 @@ CREATE TABLE track (
     completed INTEGER NOT NULL,
     cancelled INTEGER NOT NULL,
     pruned INTEGER NOT NULL,
-    gone TEXT NOT NULL,
+    gone TEXT NOT NULL, max_agents INTEGER NOT NULL DEFAULT 1, assigned TEXT NOT NULL DEFAULT '{}', pinned TEXT NOT NULL DEFAULT '[]', idle_since TEXT NOT NULL DEFAULT '{}',
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 

@@ -19,7 +19,7 @@ from tenure.core import commands as c
 from tenure.core.commands import Command, NewTask, Principal, Totals
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Answered, Claim, Dag, Model, Result, Session, Task
+from tenure.core.records import Agent, Answered, Claim, Dag, Leader, Model, Result, Session, Task, Track
 from tenure.engine import Context, Engine
 from tenure.engine.runtime.engine import checked_command
 from tenure.engine.runtime.optimistic import Attempt, Optimism
@@ -67,7 +67,7 @@ class Twice:
 
     def check(self) -> None:
         """Everything that is stored is the same, but for what chance gave."""
-        for kind in (Task, Claim, Result, Agent, Session, Dag):
+        for kind in (Task, Claim, Result, Agent, Session, Dag, Track, Leader):
             assert _told(self.short.rows(kind)) == _told(self.long.rows(kind)), kind.__name__
         short, long = _told(self.short.events()), _told(self.long.events())
         for mine, theirs in zip(short, long, strict=False):
@@ -122,6 +122,22 @@ class BothWays(Stage):
     def test_a_crowd_on_plain_tasks_leaves_the_same(self, twice: Twice, seed: int) -> None:
         twice.both(lambda scene: _crowd(scene, seed))
         twice.check()
+
+    @pytest.mark.parametrize(
+        "settings", [{"router": True}, {"order": "shortest"}, {"lead": "auto"}, {"router": True, "lead": "auto"}]
+    )
+    def test_a_project_that_assigns_orders_or_leads_leaves_the_same(
+        self, twice: Twice, settings: dict[str, Any]
+    ) -> None:
+        twice.both(lambda scene: comparable(scene.do(c.DefineProject, **settings)))
+        twice.both(lambda scene: _crowd(scene, 807))
+        twice.both(lambda scene: comparable(scene.do(c.Reorder)))
+        twice.both(lambda scene: play_in_batches(scene, 757, 60, 9, one_by_one=False))
+        twice.check()
+        if "router" in settings:
+            assert twice.short.events(kind="track.assigned")
+        if "lead" in settings:
+            assert twice.short.events(kind="leader.lost")
 
     def test_an_answer_is_of_its_own_turn_in_the_batch(self, twice: Twice) -> None:
         """A repeat tells where its task stands now: the result behind it in the batch, which moves it, comes after."""

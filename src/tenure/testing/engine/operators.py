@@ -10,7 +10,7 @@ from tenure.core import commands as c
 from tenure.core import roles
 from tenure.core.commands import NewTask, Principal
 from tenure.core.errors import NotAllowed, NotFound
-from tenure.core.records import DeadLetter, Task, Track
+from tenure.core.records import DeadLetter, Task, Track, replace
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene, code_of
@@ -301,6 +301,8 @@ class Operators(Stage):
             for role in roles.ROLES:
                 if roles.ROLES.index(role) < roles.ROLES.index(needed):
                     command = some_command(kind, key)
+                    if isinstance(command, (c.Assign, c.Reassign, c.Recover)):
+                        command = replace(command, term=None)  # with one it is the leader's: see agent_leaders.py
                     (answer,) = scene.run(command, by=Principal(role=role))
                     assert isinstance(answer, NotAllowed), (kind, role)
                     assert needed in answer.message

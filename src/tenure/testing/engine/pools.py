@@ -103,6 +103,7 @@ class Pools(Stage):
         assert (request.context.title, request.context.description) == ("Write the parser, all of it, with tests", "d")
         assert spawn.handle == f"h-{spawn.id}"
         agent = scene.row(Agent, "crew-1")
+        assert agent.managed
         assert (agent.type, agent.capabilities, agent.models, agent.tracks) == ("claude", ("gpu",), ("opus",), ("A",))
         port.step()
         assert len(port.calls.asked) == 1
@@ -224,6 +225,33 @@ class Pools(Stage):
         assert [event.kind for event in scene.events() if event.kind.startswith("spawn.")] == [
             "spawn.starting", "spawn.running",
         ]  # fmt: skip
+
+    def test_a_running_agent_keeps_its_place(self, scene: Scene, port: Port) -> None:
+        port.set(size=1)
+        scene.add()
+        port.step()
+        port.receipt(port.spawns()[0])
+        scene.add()
+        port.pass_time(2)
+        port.step()
+        assert [spawn.state for spawn in port.spawns()] == ["running"]
+
+    def test_an_ended_spawn_claims_nothing_though_tasks_are_ready(self, scene: Scene, port: Port) -> None:
+        port.set(size=1)
+        scene.add()
+        port.step()
+        (spawn,) = port.spawns()
+        scene.submit(port.receipt(spawn))
+        scene.do(c.PausePool, pool="crew")
+        port.calls.states[f"h-{spawn.id}"] = "ended"
+        port.pass_time(3)
+        port.step()
+        for _ in range(3):
+            scene.add()
+        assert port.call_next(spawn).outcome == "DENIED_SPAWN"
+        words: dict[str, Any] = {"project": PROJECT, "agent": spawn.agent, "session": f"s-{spawn.id}"}
+        batch = [c.ClaimNext(**words, spawn=spawn.id), c.ClaimNext(**words, spawn=spawn.id)]
+        assert [code_of(answer) for answer in scene.run(*batch)] == ["DENIED_SPAWN"] * 2
 
     def test_a_spawn_that_was_not_heard_of_in_time_is_lost_and_claims_nothing(self, scene: Scene, port: Port) -> None:
         port.set(size=1)

@@ -272,7 +272,7 @@ class Receipts(Stage):
     def test_a_claim_that_ended_by_a_command_may_not_submit_late(self, scene: Scene, verb: str, ended_by: str) -> None:
         key = scene.add(retry=RetryPolicy(strategy="immediate"))
         receipt = scene.take(key)
-        by_person = {"recover": c.Recover, "abort": c.Abort}
+        by_person: dict[str, type[c.Command]] = {"recover": c.Recover, "abort": c.Abort}
         if ended_by in by_person:
             scene.do(by_person[ended_by], task=key)
         else:

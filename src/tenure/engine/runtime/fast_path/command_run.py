@@ -11,6 +11,7 @@ from tenure.core import roles
 from tenure.core.commands import Principal
 from tenure.core.errors import TenureError
 from tenure.core.records import Project
+from tenure.engine.runtime.decision import is_led_by_agents
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 # Commands of one kind, their principals, and the values computed for each before the transaction: see `ready`.
@@ -35,7 +36,8 @@ class Allowed:
 
     def _judged(self, command: Any, principal: Principal) -> Project | None:
         project = self._work.get(Project, command.project, command.project)
-        if project is None:
+        # The router assigns tracks with claims and their ends; a command of the leader renews its lease.
+        if project is None or project.router or is_led_by_agents(self._work, project):
             return None
         try:
             roles.check_role(principal, command, agents_may_operate=project.agents_may_operate)

@@ -29,19 +29,19 @@ from tenure.engine.verbs.claim import (
     Claimant,
     Sent,
     fits,
-    granted_as,
-    granted_outcome,
     nothing,
     profile_for,
     sent_of,
-    several,
 )
+from tenure.engine.verbs.grant_answer import granted_as, granted_outcome, several
 from tenure.stores.fast_path import TOLD, TOLD_OF_BRIEF, FastPath, Grant, Granted, Known
 
 
 def ready(command: commands.ClaimNext, principal: Principal) -> Sent | None:
     """The known part of a claim before the transaction; None where the slow path must decide it."""
     if command.tags or command.metadata or command.spawn is not None or not 1 <= command.n <= MOST_AT_ONCE:
+        return None
+    if command.without or command.like or isinstance(command.lease, str):
         return None
     try:
         inputs.check_list(command.capabilities or (), "capability")
@@ -119,7 +119,7 @@ class _Claims:
         self._expected: dict[str, int] = {}
         self._lane_cursors: dict[str, _LaneCursor] = {}
         self._allowed = Allowed(work)
-        self._leases: dict[tuple[str, float | None], int] = {}
+        self._leases: dict[tuple[str, float | str | None], int] = {}
         self._requests: set[str] = set()  # a repeated request is answered from its stored row
         self._known: dict[int, Known] = {}
         self._models = Models(work.tables.tiers)

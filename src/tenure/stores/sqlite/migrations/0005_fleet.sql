@@ -1,6 +1,25 @@
 -- breaking: no
 -- since: 0.2.0
 
+-- order and assignment
+ALTER TABLE task ADD COLUMN estimate INTEGER;
+ALTER TABLE task ADD COLUMN length INTEGER;
+ALTER TABLE task ADD COLUMN order_turn INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN offer_term INTEGER;
+ALTER TABLE claim ADD COLUMN term INTEGER;
+ALTER TABLE claim ADD COLUMN lease_why TEXT;
+ALTER TABLE track ADD COLUMN max_agents INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE track ADD COLUMN assigned TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE track ADD COLUMN pinned TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE track ADD COLUMN idle_since TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE project ADD COLUMN router INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE project ADD COLUMN ordering TEXT NOT NULL DEFAULT 'priority';
+ALTER TABLE project ADD COLUMN order_turn INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE project ADD COLUMN lead TEXT NOT NULL DEFAULT 'default';
+ALTER TABLE leader ADD COLUMN process TEXT;
+ALTER TABLE leader ADD COLUMN is_auto INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE leader ADD COLUMN is_lost INTEGER NOT NULL DEFAULT 0;
+
 -- pools
 CREATE TABLE pool (
     tenant TEXT NOT NULL,
@@ -46,7 +65,7 @@ CREATE TABLE spawn (
     offer_until INTEGER NOT NULL,
     running_at INTEGER,
     claimed_at INTEGER,
-    idle_since INTEGER,
+    idle_at INTEGER,
     ended_at INTEGER,
     why TEXT,
     api_key TEXT,

@@ -140,8 +140,9 @@ function Depth({ data }) {
 function Tracks({ project, tracks }) {
   const names = useQuery(path(project, "tracks"), {}, { pause: 30_000 });
   const named = Object.fromEntries((names.data?.items ?? []).map((track) => [track.code, track.name]));
+  const isRouted = Object.values(tracks).some((track) => track.assigned);
   return html`<table class="plain-table"><tbody>${Object.keys(tracks).sort().map((code) => {
-    const { completed: done, in_progress: doing, pending } = tracks[code];
+    const { completed: done, in_progress: doing, pending, assigned } = tracks[code];
     const parts = [
       { name: "completed", value: done, tone: "good" },
       { name: "in progress", value: doing, tone: "work" },
@@ -153,6 +154,7 @@ function Tracks({ project, tracks }) {
       </td>
       <td class="grow"><${Bar} label=${`Track ${code}`} parts=${parts} /></td>
       <td class="figures">${number(done)} of ${number(done + doing + pending)}</td>
+      ${isRouted && html`<td class="fit text" title="Assigned to">${assigned?.join(", ") ?? NOTHING}</td>`}
     </tr>`;
   })}</tbody></table>`;
 }

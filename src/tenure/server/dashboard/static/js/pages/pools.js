@@ -26,6 +26,7 @@ export function Pools({ project, status }) {
     <header class="page-head"><h1>Pools</h1>
       ${isAdmin && html`<button class="button" onClick=${() => ask(setting(project))}>New pool</button>`}</header>
     <${NoLeader} now=${status.data} pools=${pools.data?.items} />
+    <div class="stack wide-gap">
     <${Loaded} of=${pools} lines=${3} what="Loading the pools">${({ items }) => items.length
       ? html`<ul class="cards sources">${items.map((pool) => html`<${Card} key=${pool.name} project=${project}
           pool=${pool} spawns=${of(pool)} ask=${isAdmin ? ask : null} />`)}</ul>`
@@ -34,6 +35,7 @@ export function Pools({ project, status }) {
           <pre class="terminal">tenure pool set coders --agent claude --size 3</pre>
         <//>`}<//>
     <${Over} project=${project} spawns=${over.data?.items ?? []} />
+    </div>
     ${asked && html`<${Ask} ...${asked} close=${() => ask(null)} />`}`;
 }
 
@@ -62,7 +64,7 @@ function Card({ project, pool, spawns, ask }) {
       pool.state === "backing off" && ["Next start", html`<${Time} at=${pool.wait_until} />`],
     ]} />
     ${pool.error && html`<p class="problem text">${pool.error} <span class="faint"><${Time} at=${pool.error_at} /></span></p>`}
-    ${spawns.length > 0 && html`<ul class="holding" aria-label=${`Processes of ${pool.name}`}>
+    ${spawns.length > 0 && html`<ul class="holding processes" aria-label=${`Processes of ${pool.name}`}>
       ${spawns.map((spawn) => html`<${Process} key=${spawn.id} project=${project} spawn=${spawn} />`)}</ul>`}
     ${ask && html`<${Verbs} project=${project} pool=${pool} ask=${ask} />`}
   </li>`;
@@ -71,7 +73,7 @@ function Card({ project, pool, spawns, ask }) {
 function Process({ project, spawn }) {
   const task = spawn.holds[0] ?? spawn.task;
   return html`<li data-spawn=${spawn.id}>
-    <span class="text">${spawn.agent}</span> <${TaskLink} project=${project} task=${task} class="mono clip" />
+    <span>${spawn.agent}</span> <${TaskLink} project=${project} task=${task} class="mono clip" />
     <span class="dot-label"><i class=${`dot ${STATES[spawn.state]}`}></i>${spawn.state}
       <span class="faint"> <${Time} at=${spawn.running_at ?? spawn.started_at} /></span></span>
   </li>`;
@@ -80,9 +82,9 @@ function Process({ project, spawn }) {
 // The last processes that are over, with their reasons.
 function Over({ project, spawns }) {
   if (!spawns.length) return null;
-  return html`<section aria-labelledby="over" class="panel">
+  return html`<section aria-labelledby="over">
     <h2 id="over" class="section-head">Ended processes</h2>
-    <div class="table-box"><table class="table">
+    <div class="scroll panel flush"><table class="table spawns">
       <thead><tr><th>Agent</th><th>Task</th><th>State</th><th>Ended</th><th>Because</th></tr></thead>
       <tbody>${spawns.map((spawn) => html`<tr key=${spawn.id}>
         <td class="text">${spawn.agent}</td>

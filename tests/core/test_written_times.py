@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.core.errors import InvalidInput
-from tenure.plans.times import parse_duration, parse_instant, spell_duration, spell_instant
+from tenure.core.written_times import parse_duration, parse_instant, spell_duration, spell_instant
 
 NOW = 1_700_000_000_000_000
 

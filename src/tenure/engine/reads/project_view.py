@@ -1,0 +1,74 @@
+"""The project as a whole: its settings, its tracks, their progress and the agents they are assigned to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tenure.core import lifecycle, tracks
+from tenure.core import queries as q
+from tenure.core.records import Task, Track
+from tenure.engine.runtime.rows import fields_of, project_of
+from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
+
+if TYPE_CHECKING:
+    from tenure.core.views import ProjectView, TrackView
+    from tenure.core.views.project_views import AssignedView
+    from tenure.core.views.team_views import TrackProgress
+
+
+def settings(work: UnitOfWork, project: str) -> ProjectView:
+    row = project_of(work, project)
+    said: ProjectView = fields_of(row, "default_track agents_may_operate limits routing router lead created_at") | {
+        "project": row.id,
+        "boost": row.boost / 100,
+        "order": row.ordering,
+    }
+    return said
+
+
+def all_tracks(work: UnitOfWork, project: str) -> list[TrackView]:
+    """The project's tracks, by code."""
+    found = sorted(work.find(Track, {"project": project}), key=lambda track: track.id)
+    return [
+        fields_of(track, "name purpose last_sequence max_agents")
+        | {"code": track.id, "assigned": [_assigned(track, agent) for agent in tracks.assigned(track, work.now)]}
+        for track in found
+    ]
+
+
+def _assigned(track: Track, agent: str) -> AssignedView:
+    is_pinned = agent in track.pinned
+    return {
+        "agent": agent, "since": track.assigned[agent], "pinned": is_pinned, "until": tracks.ends_at(track, agent)
+    }  # fmt: skip
+
+
+def tracks_of(work: UnitOfWork, project: str, agent: str) -> list[str]:
+    """The tracks that are assigned to an agent."""
+    return [t.id for t in work.find(Track, {"project": project}) if agent in tracks.assigned(t, work.now)]
+
+
+def track_progress(work: UnitOfWork, project: str) -> dict[str, TrackProgress]:
+    """Completed, in progress and pending tasks of each track that has any."""
+    in_progress = (*lifecycle.HELD, lifecycle.VALIDATING)
+    shown = [state for state in lifecycle.STATES if state != lifecycle.CANCELLED]
+    # By state, which has an index: by track, every task would be read once for each track.
+    by_state = {state: work.count(Task, {"project": project, "state": state}, "track") for state in shown}
+    found: dict[str, TrackProgress] = {}
+    for track in work.find(Track, {"project": project}):
+        there = tracks.assigned(track, work.now)
+        if not track.last_sequence and not there:
+            continue
+        counts = {state: by_state[state].get(track.id, 0) for state in shown}
+        progress: TrackProgress = {
+            "completed": counts[lifecycle.COMPLETED] + track.completed,
+            "in_progress": sum(counts[state] for state in in_progress),
+            "pending": sum(counts[s] for s in shown if s not in (*in_progress, lifecycle.COMPLETED)),
+        }
+        if there:
+            progress["assigned"] = list(there)
+        found[track.id] = progress
+    return found
+
+
+READS: Reads = {q.ShowProject: settings, q.Tracks: all_tracks}

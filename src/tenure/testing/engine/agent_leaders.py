@@ -1,0 +1,246 @@
+"""The agent that leads a project: elected and renewed by its own commands, and its verbs under its term."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tenure.core import commands as c
+from tenure.core import queries as q
+from tenure.core.commands import Principal, Process
+from tenure.core.records import Leader
+from tenure.engine import Engine
+from tenure.engine.reads.query_table import read_query
+from tenure.testing.engine.stage import Stage
+from tenure.testing.factories import PROJECT, Scene, code_of
+
+ANN, BEN = (Principal(role="agent", agent=name, session=f"s-{name}") for name in ("ann", "ben"))
+PROCESS = Process(host="h", boot="b", pid=7, start=1)
+LED = ("assign", "reassign", "recover")
+
+
+def leader(scene: Scene) -> tuple[str, int] | None:
+    found = read_query(scene.engine, q.Status(project=PROJECT))["leader"]
+    return None if found is None else (found["holder"], found["term"])
+
+
+def told(scene: Scene, kind: str) -> list[tuple[str | None, int]]:
+    return [(event.agent, event.details["term"]) for event in scene.events(kind=kind)]
+
+
+class AgentLeaders(Stage):
+    @pytest.fixture
+    def here(self, scene: Scene) -> Scene:
+        """A project that the first agent leads."""
+        scene.do(c.DefineProject, lead="auto")
+        return scene
+
+    # --- election -------------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("how", ["register", "claim", "next"])
+    def test_the_first_agent_that_joins_or_claims_leads(self, here: Scene, how: str) -> None:
+        key = here.add()
+        assert leader(here) is None
+        if how == "register":
+            here.do(c.Register, agent="ann", by=ANN)
+        elif how == "claim":
+            here.claim(key, "ann")
+        else:
+            here.next("ann")
+        here.do(c.Register, agent="ben", by=BEN)
+        assert leader(here) == ("ann", 1)
+        assert told(here, "leader.elected") == [("ann", 1)]
+
+    def test_nobody_leads_by_being_first_where_the_project_says_off(self, scene: Scene) -> None:
+        scene.engine = Engine(scene.store, scene.dice, msgspec.structs.replace(scene.engine.context, elects=True))
+        scene.do(c.DefineProject, lead="off")
+        scene.do(c.Register, agent="ann", by=ANN)
+        assert leader(scene) is None
+        scene.do(c.DefineProject, lead="default")
+        scene.do(c.Register, agent="ann", by=ANN)
+        assert leader(scene) == ("ann", 1)
+
+    def test_behind_a_server_nobody_leads_by_default(self, scene: Scene) -> None:
+        assert not scene.engine.context.elects
+        scene.do(c.Register, agent="ann", by=ANN)
+        assert leader(scene) is None
+
+    def test_its_commands_renew_and_the_lease_is_thirty_seconds(self, here: Scene) -> None:
+        receipt = here.take(here.add(), "ann", lease=3600)
+        for _ in range(5):
+            here.pass_time(seconds=29)
+            assert here.do(c.Renew, receipt=receipt, by=ANN).outcome == "RENEWED"
+        here.pass_time(seconds=30)
+        here.clock.advance(-1)
+        assert leader(here) == ("ann", 1)
+        here.clock.advance(1)
+        assert leader(here) is None
+
+    def test_a_renewal_is_written_at_most_every_ten_seconds(self, here: Scene) -> None:
+        here.do(c.Register, agent="ann", by=ANN)
+        first: Leader = here.row(Leader, "agent")
+        here.pass_time(seconds=9)
+        here.do(c.Heartbeat, agent="ann", by=ANN)
+        assert here.row(Leader, "agent").until == first.until
+        here.pass_time(seconds=1)
+        here.do(c.Heartbeat, agent="ann", by=ANN)
+        assert here.row(Leader, "agent").until == here.now + 30_000_000
+
+    def test_commands_of_others_do_not_renew(self, here: Scene) -> None:
+        here.do(c.Register, agent="ann", by=ANN)
+        here.pass_time(seconds=20)
+        here.do(c.Register, agent="ben", by=BEN)
+        here.pass_time(seconds=10)
+        here.do(c.Heartbeat, agent="ben", by=BEN)
+        assert leader(here) is None  # a heartbeat elects nobody
+        assert told(here, "leader.lost") == [("ann", 1)]
+
+    def test_after_the_lease_the_next_that_claims_leads_with_the_next_term(self, here: Scene) -> None:
+        here.do(c.Register, agent="ann", by=ANN)
+        here.pass_time(seconds=30)
+        here.next("ben")
+        assert leader(here) == ("ben", 2)
+        assert told(here, "leader.lost") == [("ann", 1)]
+        here.pass_time(seconds=29)
+        here.do(c.Register, agent="ann", by=ANN)
+        assert leader(here) == ("ben", 2)
+
+    @pytest.mark.parametrize("swept", [False, True])
+    def test_a_lost_leader_is_announced_once(self, here: Scene, swept: bool) -> None:
+        here.do(c.Register, agent="ann", by=ANN)
+        here.pass_time(seconds=40)
+        if swept:
+            here.engine.sweep()
+            assert told(here, "leader.lost") == [("ann", 1)]
+        here.do(c.Register, agent="ann", by=ANN)
+        assert (leader(here), told(here, "leader.lost")) == (("ann", 2), [("ann", 1)])
+
+    def test_the_end_of_its_process_ends_its_term(self, here: Scene) -> None:
+        here.next("ann", process=PROCESS)
+        (found,) = read_query(here.engine, q.Processes(project=PROJECT))
+        assert (found["pid"], found["tasks"]) == (7, [])
+        assert here.do(c.Gone, processes=(PROCESS,)).outcome == "OK"
+        assert leader(here) is None
+        assert told(here, "leader.lost") == [("ann", 1)]
+        here.next("ben")
+        assert leader(here) == ("ben", 2)
+
+    def test_an_agent_that_is_stopped_does_not_lead(self, here: Scene) -> None:
+        here.do(c.DefineProject, lead="off")
+        here.do(c.Register, agent="ann", by=ANN)
+        here.do(c.Terminate, agent="ann")
+        here.do(c.DefineProject, lead="auto")
+        here.next("ann")
+        assert leader(here) is None
+
+    def test_lead_shows_the_term_of_the_leader_and_refuses_others(self, here: Scene) -> None:
+        here.next("ann")
+        own = here.do(c.Lead, holder="ann", agent=True, lease=600, by=ANN)
+        assert (own.outcome, own.term, own.lease) == ("RENEWED", 1, 30.0)
+        assert "term 1" in own.message
+        longer = here.do(c.Lead, holder="ann", agent=True, lease=600, term=1, by=ANN)
+        assert (longer.outcome, longer.lease) == ("RENEWED", 600.0)
+        other = here.do(c.Lead, holder="ben", agent=True, by=BEN)
+        assert (other.outcome, other.holder, other.term) == ("DENIED_LEADER", "ann", 1)
+
+    def test_a_leader_by_command_is_not_deposed_by_claims(self, here: Scene) -> None:
+        here.do(c.Lead, holder="mia", agent=True, lease=600)
+        here.pass_time(seconds=300)
+        here.next("ann")
+        assert leader(here) == ("mia", 1)
+        here.pass_time(seconds=300)
+        here.next("ann")
+        assert leader(here) == ("ann", 2)
+
+    def test_one_that_stepped_down_is_announced_once(self, here: Scene) -> None:
+        here.next("ann")
+        here.do(c.StepDown, holder="ann", term=1, agent=True, by=ANN)
+        here.next("ben")
+        assert (leader(here), told(here, "leader.lost")) == (("ben", 2), [("ann", 1)])
+
+    # --- its verbs ------------------------------------------------------------------------------------------------
+
+    def _verb(self, scene: Scene, verb: str, **fields: Any) -> str:
+        """The code of one of the leader's verbs, on a task that it fits."""
+        key = scene.add()
+        if verb != "assign":
+            scene.take(key, "ben")
+        kinds: dict[str, type[c.Command]] = {"assign": c.Assign, "reassign": c.Reassign, "recover": c.Recover}
+        if verb != "recover":
+            fields["agent"] = "cem"
+        before = scene.task(key).version
+        answer = code_of(scene.try_to(kinds[verb], task=key, **fields))
+        assert (scene.task(key).version > before) == (answer == "UPDATED")
+        return answer
+
+    @pytest.mark.parametrize("verb", LED)
+    def test_the_leader_may_with_its_term_though_its_role_is_agent(self, here: Scene, verb: str) -> None:
+        here.next("ann")
+        assert self._verb(here, verb, term=1, by=ANN) == "UPDATED"
+
+    @pytest.mark.parametrize("verb", LED)
+    def test_without_a_term_an_agent_may_not(self, here: Scene, verb: str) -> None:
+        here.next("ann")
+        assert self._verb(here, verb, by=ANN) == "NOT_ALLOWED"
+
+    @pytest.mark.parametrize("verb", LED)
+    @pytest.mark.parametrize("term", [0, 2, 99])
+    def test_another_term_is_refused(self, here: Scene, verb: str, term: int) -> None:
+        here.next("ann")
+        assert self._verb(here, verb, term=term, by=ANN) == "STALE_TERM"
+
+    @pytest.mark.parametrize("verb", LED)
+    def test_another_agent_may_not_use_the_leaders_term(self, here: Scene, verb: str) -> None:
+        here.next("ann")
+        assert self._verb(here, verb, term=1, by=BEN) == "STALE_TERM"
+        nameless = Principal(role="agent")
+        assert self._verb(here, verb, term=1, by=nameless) == "STALE_TERM"
+
+    @pytest.mark.parametrize("verb", LED)
+    def test_a_leader_whose_lease_is_over_may_not(self, here: Scene, verb: str) -> None:
+        here.next("ann")
+        here.pass_time(seconds=30)
+        assert self._verb(here, verb, term=1, by=ANN) == "STALE_TERM"
+
+    @pytest.mark.parametrize("verb", LED)
+    def test_a_deposed_leader_may_not(self, here: Scene, verb: str) -> None:
+        here.next("ann")
+        here.pass_time(seconds=30)
+        here.next("ben")
+        assert self._verb(here, verb, term=1, by=ANN) == "STALE_TERM"
+        assert self._verb(here, verb, term=2, by=ANN) == "STALE_TERM"
+        assert self._verb(here, verb, term=2, by=BEN) == "UPDATED"
+
+    @pytest.mark.parametrize("verb", LED)
+    def test_a_person_that_gives_a_term_is_fenced_by_it(self, here: Scene, verb: str) -> None:
+        here.next("ann")
+        assert self._verb(here, verb, term=1) == "UPDATED"
+        assert self._verb(here, verb, term=2) == "STALE_TERM"
+        assert self._verb(here, verb) == "UPDATED"
+
+    def test_the_term_opens_no_other_verb(self, here: Scene) -> None:
+        here.next("ann")
+        for kind in (c.Pause, c.Cancel, c.Abort):
+            assert code_of(here.try_to(kind, task=here.add(), by=ANN)) == "NOT_ALLOWED"
+
+    def test_an_offer_records_the_term_and_the_claim_shows_it(self, here: Scene) -> None:
+        here.next("ann")
+        key, other = here.add(), here.add()
+        offered = here.do(c.Assign, task=key, agent="ben", term=1, by=ANN)
+        assert (offered.term, here.task(key).offer_term) == (1, 1)
+        here.do(c.Assign, task=other, agent="ben")
+        claims = [here.next("ben", request_id="r") for _ in range(2)]
+        assert [claim.term for claim in claims] == [1, 1]  # the second is the first again
+        (entry,) = read_query(here.engine, q.History(project=PROJECT, task=key))
+        assert (entry["term"], here.task(key).offer_term) == (1, None)
+        assert here.next("ben").term is None
+
+    def test_the_term_of_an_offer_ends_with_it(self, here: Scene) -> None:
+        here.next("ann")
+        key = here.add()
+        here.do(c.Assign, task=key, agent="ben", seconds=5, term=1, by=ANN)
+        here.pass_time(seconds=5)
+        assert here.task(key).offer_term is None
+        assert here.claim(key, "ben").term is None

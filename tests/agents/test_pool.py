@@ -1,0 +1,42 @@
+"""A pool behind `tenure serve` works off a plan with the real CLI: nobody has started an agent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from tests.agents.script import Say, Usage
+from tests.agents.stage import Stage
+from tests.agents.views import at_work
+from tests.servers.processes import free_port
+
+TASKS = 20
+PATIENCE = 300.0
+
+
+@pytest.mark.nightly
+def test_a_pool_drains_a_plan_of_twenty_tasks(stage: Callable[..., Stage]) -> None:
+    agent = stage(Say("A haiku."), usage=Usage(fresh=120, cached=30, output=25))
+    tenure = at_work(agent, *(f"Write haiku {number}" for number in range(TASKS)))
+    tenure("pool", "set", "coders", "--agent", agent.cli.name, "--size", "3")
+
+    server = agent.begin("tenure", "serve", "--port", str(free_port()))
+    try:
+        give_up = time.monotonic() + PATIENCE
+        while tenure("status")["tasks"] != {"completed": TASKS}:
+            assert time.monotonic() < give_up, (tenure("status"), tenure("spawn", "list"), tenure("pool", "list"))
+    finally:
+        server.send_signal(signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            server.communicate(timeout=30)
+
+    for task in tenure("list", "--all"):
+        (claim,) = tenure("history", task["key"])
+        assert (claim["generation"], claim["result_accepted"]) == (1, True)
+        assert claim["agent"] in ("coders-1", "coders-2", "coders-3")
+    assert not os.path.exists(f"/proc/{server.pid}")  # noqa: PTH110

@@ -1,0 +1,193 @@
+"""Every Python block of the documentation runs as written: page by page, in an empty folder, on real servers."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tenure
+from tests.servers.postgres import url_of
+from tests.servers.processes import free_port
+from tests.servers.tenure import TenureServer
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r"^```python *(.*?)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PAGES = {
+    str(page.relative_to(DOCS)): BLOCK.findall(page.read_text())
+    for page in sorted(DOCS.rglob("*.md"))
+    if "reference" not in page.parts and "```python" in page.read_text()
+}
+# Pages whose blocks a test of their own runs, with what they need.
+ELSEWHERE = {
+    "how-to/drive-workers-from-a-broker.md": "test_messaging_pages.py",
+    "how-to/keep-artifacts.md": "test_artifacts_page.py",
+    "how-to/send-events.md": "test_messaging_pages.py",
+    "how-to/test-your-workers.md": "test_python_blocks.py",
+    "how-to/use-with-django.md": "test_python_blocks.py",
+    "how-to/use-with-fastapi.md": "test_python_blocks.py",
+}
+SAYS = ("tutorial/first-queue.md", "how-to/write-a-worker.md")  # the comment of each print is what it prints
+SERVER = "https://tenure.example.com"
+POSTGRES = "postgresql://tenure@db.example.com/work?schema=tenure"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "shop"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    return place
+
+
+@pytest.fixture
+def names() -> Iterator[dict[str, Any]]:
+    """The names of a page's blocks; what it opened is closed at the end."""
+    found: dict[str, Any] = {"__name__": "page", "IMPORTER": object()}
+    yield found
+    for value in found.values():
+        if isinstance(value, (tenure.Client, tenure.Worker)):
+            value.close()
+
+
+def run(page: str, names: dict[str, Any], *, replaced: dict[str, str] | None = None) -> list[str]:
+    """Run the blocks in one program; what the comments of its prints say."""
+    said = []
+    for info, block in PAGES[page]:
+        assert info == "", f"{page}: a block that is not run"
+        text = block
+        for before, after in (replaced or {}).items():
+            text = text.replace(before, after)
+        exec(compile(text, page, "exec"), names)
+        said += re.findall(r"^ *print\(.*\)  # (.*)$", text, re.MULTILINE)
+    return said
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE])
+def test_the_blocks_of_a_page_run_as_written(
+    page: str, folder: Path, names: dict[str, Any], request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "".join(block for _, block in PAGES[page])
+    replaced = {}
+    if POSTGRES in text:
+        request.getfixturevalue("postgres")
+        replaced[POSTGRES] = url_of(folder.parent)
+    if "create=True" not in text:  # the page begins in a folder with a project
+        for project in ("shop", "default"):
+            tenure.Client(".tenure/tenure.db", project, create=True).close()
+    server = TenureServer(str(folder.parent / "served.db")) if SERVER in text else None
+    if server is not None:
+        tenure.Client(server.store, "shop", create=True).close()
+        server.start()
+        replaced[SERVER] = server.url
+    try:
+        expected = run(page, names, replaced=replaced)
+        if server is not None:
+            assert names["worker"].client.status()["tasks"] == {}  # the last block's worker is the server's
+    finally:
+        if server is not None:
+            server.stop()
+    if page in SAYS:
+        assert expected
+        assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_pages_with_a_test_of_their_own_are_run_by_it() -> None:
+    for page, test in ELSEWHERE.items():
+        assert page in PAGES
+        assert Path(page).name in (Path(__file__).parent / test).read_text()
+
+
+def test_the_page_about_testing_is_a_test_that_passes(folder: Path) -> None:
+    ((_, block),) = PAGES["how-to/test-your-workers.md"]
+    (folder / "test_page.py").write_text(block)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), "test_page.py"]
+    said = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "1 passed" in said.stdout
+
+
+def test_the_plug_in_loads_nothing_of_ours_where_no_test_uses_it(folder: Path) -> None:
+    (folder / "test_other.py").write_text(
+        "import sys\n\ndef test_other():\n"
+        "    assert [m for m in sys.modules if m.startswith(('tenure.client', 'tenure.engine', 'msgspec'))] == []\n"
+    )
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis",
+             "--rootdir", str(folder), "test_other.py"]  # fmt: skip
+    said = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
+def test_the_page_about_fastapi_is_a_service_that_works(folder: Path, names: dict[str, Any]) -> None:
+    import uvicorn
+
+    run("how-to/use-with-fastapi.md", names)
+    port = free_port()
+    server = uvicorn.Server(uvicorn.Config(names["app"], port=port, log_level="error", lifespan="on"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+
+    def call(path: str, method: str = "GET") -> tuple[int, dict[str, Any]]:
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as reply:
+                return reply.status, json.loads(reply.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read())
+
+    try:
+        while not server.started:
+            thread.join(0.05)
+            assert thread.is_alive()
+        status, ordered = call("/reports?title=bees", "POST")
+        assert (status, ordered["state"]) == (202, "ready")
+        assert call(f"/reports/{ordered['id']}") == (200, {"id": ordered["id"], "state": "open"})
+        names["worker"].run(until_empty=True)
+        assert call(f"/reports/{ordered['id']}?wait=20")[1]["data"] == {"letters": 4}
+        assert call("/reports/task_none")[0] == 404
+    finally:
+        server.should_exit = True
+        thread.join(30)
+
+
+DJANGO = """
+import sys
+from pathlib import Path
+
+import django
+from django.conf import settings
+
+settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "django.db"}},
+                   SECRET_KEY="test", ALLOWED_HOSTS=["*"], INSTALLED_APPS=[])
+django.setup()
+names = {"__name__": "page"}
+for block in Path(sys.argv[1]).read_text().split("\\0"):
+    exec(compile(block, "page", "exec"), names)
+
+from django.core.management import call_command
+from django.test import RequestFactory
+
+reply = names["sign_up"](RequestFactory().post("/sign-up", {"name": "mia"}))
+assert reply.status_code == 202, reply
+call_command(names["Command"](), until_empty=True)
+(task,) = names["worker"].client.tasks()
+print(names["worker"].client.wait(task["id"]).data)
+names["worker"].close()
+"""
+
+
+def test_the_page_about_django_is_an_application_that_works(folder: Path) -> None:
+    (folder / "blocks").write_text("\0".join(block for _, block in PAGES["how-to/use-with-django.md"]))
+    words = [sys.executable, "-c", DJANGO, "blocks"]
+    said = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+    assert said.stdout == "welcome, mia\n", said.stderr
