@@ -60,6 +60,8 @@ HARNESSES = {
     "broker RabbitMQ": "--sink rabbitmq --tasks 2000",
     "broker Redis": "--sink redis --tasks 2000",
     "broker NATS, workers of the SDK": "--sink nats --tasks 2000 --worker sdk",
+    "fleet": "",
+    "fleet on PostgreSQL": "--store postgres",
     "webhooks": "",
     "hanging sink": "",
     "notices": "",
