@@ -62,6 +62,30 @@ SETTINGS: dict[str, Setting] = {
         "seconds that a claim in a shell lasts, unless renewed; `auto`: by the task's estimate, else by its type",
         ("auto",),
     ),
+    "leader.lease": Setting(float, limits.LEADER_LEASE, "seconds that `serve`, `daemon` or `run` leads unless renewed"),
+    "agents.heartbeat": Setting(
+        float, limits.AGENT_HEARTBEAT, "seconds between an agent's signs of life; `join` says so"
+    ),
+    "agents.stale_after": Setting(
+        float,
+        None,
+        "seconds without a sign of life after which an agent is stale; by default 1800 for agents at a shell",
+    ),
+    "agents.type": Setting(str, None, "the type of an agent that is not recognised by its environment"),
+    "agents.auto_name": Setting(
+        bool, True, "false: an agent must name itself (`join -n`, `--agent`, TENURE_AGENT) before it claims"
+    ),
+    "tasks.priority": Setting(str, None, "the priority of a task that `add` creates without one"),
+    "tasks.max_attempts": Setting(int, None, "the attempts of a task that `add` creates without a number"),
+    "tasks.on_lost": Setting(str, None, "what a lost claim means for such a task: `retry`, `back_off` or `hold`"),
+    "log.level": Setting(str, "info", "the lowest level in the log of commands: `debug`, `info`, `warning` or `error`"),
+    "log.file": Setting(
+        str, None, "the log of commands and of `daemon`, one JSON object a line, without arguments; by default none"
+    ),
+    "display.colour": Setting(
+        str, "auto", "`auto`: on a terminal, unless NO_COLOR or TENURE_NO_COLOR is set; `always`; `never`"
+    ),
+    "display.unicode": Setting(bool, True, "false: signs, bars and dashes are ASCII"),
     "prices": Setting(str, None, "a TOML file with your prices; they override the shipped ones"),
     "tiers": Setting(str, None, "a TOML file with your tiers of models; they override the shipped ones"),
     "done.clean_tree": Setting(bool, False, "`done` refuses while the working tree has uncommitted changes"),
@@ -395,18 +419,30 @@ def find_home(start: str, settings: Settings) -> Home:
 # --- settings -----------------------------------------------------------------------------------------------
 
 
-def read_settings(start: str, environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Settings:
-    """Every setting with its origin. The environment variable of `run.timeout` is TENURE_RUN_TIMEOUT."""
+def read_settings(
+    start: str,
+    environ: Mapping[str, str],
+    flags: Mapping[str, Any] | None = None,
+    *,
+    problems: list[BadConfig] | None = None,
+) -> Settings:
+    """Every setting with its origin. The environment variable of `run.timeout` is TENURE_RUN_TIMEOUT.
+
+    An error raises BadConfig; with `problems` it is added there, and the rest is read.
+    """
     merged = {key: Value(setting.default, "default") for key, setting in SETTINGS.items()}
     folder = find_folder(start)
     sources = {}
     for path in _files(start, folder):
-        found, sources[path] = _from_file(path)
+        found, sources[path] = _from_file(path, problems)
         merged |= found
     for key in SETTINGS:
         name = "TENURE_" + key.upper().replace(".", "_")
         if environ.get(name):
-            merged[key] = Value(_from_text(key, environ[name], name), name)
+            try:
+                merged[key] = Value(_from_text(key, environ[name], name), name)
+            except BadConfig as error:
+                _report(error, problems)
     for key, given in (flags or {}).items():
         if given is not None:
             merged[key] = Value(given, "flag")
@@ -458,7 +494,13 @@ def shared_file(start: str) -> str | None:
     return None
 
 
-def _from_file(path: str) -> tuple[dict[str, Value], Source]:
+def _report(error: BadConfig, problems: list[BadConfig] | None) -> None:
+    if problems is None:
+        raise error
+    problems.append(error)
+
+
+def _from_file(path: str, problems: list[BadConfig] | None = None) -> tuple[dict[str, Value], Source]:
     import tomllib
 
     try:
@@ -469,33 +511,38 @@ def _from_file(path: str) -> tuple[dict[str, Value], Source]:
         raise BadConfig(f"{path}: {error}") from None
     found = {}
     for key, given in _flat(content):
-        if key.partition(".")[0] in SECTIONS:
-            if os.path.basename(path) == SHARED:
-                continue
-            raise BadConfig(f"{path}: {key} belongs in {SHARED}", "put it there; `tenure trust` allows it")
-        if key in _NOT_SHARED and os.path.basename(path) == SHARED:
-            hint = f"put it into TENURE_{key.upper().replace('.', '_')}, or .tenure/config.toml"
-            raise BadConfig(f"{path}: a shared file must not {_NOT_SHARED[key]}", hint)
-        setting = setting_of(key)
-        if setting is None:
-            from tenure.core.inputs import suggestion
-
-            known = [*SETTINGS, *(name.replace("NAME", key.split(".")[1]) for name in NAMED if key.count(".") == 2)]
-            raise BadConfig(
-                f"{path}: there is no setting {key!r}{suggestion(key, known)}", "`tenure config` lists them"
-            )
-        wanted = setting.type
-        fits = isinstance(given, wanted) or (wanted is float and isinstance(given, int) and not isinstance(given, bool))
-        if given in setting.words:
-            found[key] = Value(given, path)
+        if key.partition(".")[0] in SECTIONS and os.path.basename(path) == SHARED:
             continue
-        if not fits:
-            also = "".join(f", or {word!r}" for word in setting.words)
-            raise BadConfig(f"{path}: {key} is {given!r}; it must be a {wanted.__name__}{also}")
-        found[key] = Value(wanted(given), path)
+        try:
+            found[key] = Value(_checked(path, key, given), path)
+        except BadConfig as error:
+            _report(error, problems)
     from tenure.trust.risky_settings import section_of
 
     return found, Source(path, status, section_of(content))
+
+
+def _checked(path: str, key: str, given: Any) -> Any:
+    """The value of a setting in a file; BadConfig where the file must not have it, or not so."""
+    if key.partition(".")[0] in SECTIONS:
+        raise BadConfig(f"{path}: {key} belongs in {SHARED}", "put it there; `tenure trust` allows it")
+    if key in _NOT_SHARED and os.path.basename(path) == SHARED:
+        hint = f"put it into TENURE_{key.upper().replace('.', '_')}, or .tenure/config.toml"
+        raise BadConfig(f"{path}: a shared file must not {_NOT_SHARED[key]}", hint)
+    setting = setting_of(key)
+    if setting is None:
+        from tenure.core.inputs import suggestion
+
+        known = [*SETTINGS, *(name.replace("NAME", key.split(".")[1]) for name in NAMED if key.count(".") == 2)]
+        raise BadConfig(f"{path}: there is no setting {key!r}{suggestion(key, known)}", "`tenure config` lists them")
+    wanted = setting.type
+    fits = isinstance(given, wanted) or (wanted is float and isinstance(given, int) and not isinstance(given, bool))
+    if given in setting.words:
+        return given
+    if not fits:
+        also = "".join(f", or {word!r}" for word in setting.words)
+        raise BadConfig(f"{path}: {key} is {given!r}; it must be a {wanted.__name__}{also}")
+    return wanted(given)
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -34,15 +34,17 @@ def state(tenure: Tenure, task: str) -> str:
 
 
 def test_a_task_can_be_described_in_full(tenure: Tenure) -> None:
+    tenure("add", "Before", "--track", "B")
     said = tenure(
         "add", "Write the API", "--track", "C", "-d", "REST, JSON", "-p", "high", "-t", "api", "-t", "http",
         "--deadline", "2h", "--cap", "python", "--touches", "src/api/**", "--spec", '{"goal": "v1"}',
-        "--context", "task:B-001:output", "--metadata", '{"owner": "ann"}', "--max-attempts", 5, "--type", "code",
+        "--ref", "task:B-001:output", "--context", "It is old code.", "--metadata", '{"owner": "ann"}',
+        "--max-attempts", 5, "--type", "code",
         "--json",
     ).json  # fmt: skip
     assert (said["track"], said["tier"], said["tags"], said["max_attempts"]) == ("C", "high", ["api", "http"], 5)
     assert said["constraints"] == {"required_capabilities": ["python"]}
-    assert said["spec"] == {"goal": "v1", "context_refs": ["task:B-001:output"]}
+    assert said["spec"] == {"goal": "v1", "context_refs": ["task:B-001:output"], "context": "It is old code."}
     assert said["touches"] == ["src/api/**"]
     assert said["deadline"] > said["created_at"]
 
@@ -58,7 +60,7 @@ def test_texts_come_from_stdin_and_files(tenure: Tenure) -> None:
 
 
 def test_an_idempotency_key_makes_nothing_twice(tenure: Tenure) -> None:
-    first, again = (tenure("add", "One", "--key", "k", "--json").json for _ in range(2))
+    first, again = (tenure("add", "One", "--idempotency-key", "k", "--json").json for _ in range(2))
     assert (first["outcome"], again["outcome"], again["id"]) == ("CREATED", "EXISTS", first["id"])
 
 
@@ -283,9 +285,9 @@ def test_a_resume_says_what_still_holds_a_task_back(tenure: Tenure, add: Add) ->
     tenure("claim", "A-001")
     tenure("ask", "A-001", "Which?")
     tenure("pause", "A-001", "-m", "later")
-    said = tenure("resume", "A-001", "--json").json
+    (said,) = tenure("resume", "A-001", "--json").json
     assert (said["outcome"], [pause["cause"] for pause in said["pauses"]]) == ("UPDATED", ["question"])
-    assert tenure("resume", "A-001", "--budget", "--json").json["outcome"] == "UNCHANGED"
+    assert [one["outcome"] for one in tenure("resume", "A-001", "--budget", "--json").json] == ["UNCHANGED"]
     assert tenure("answer", "A-001", "Both.", "--json").json["state"] == "ready"
 
 
@@ -305,10 +307,12 @@ def test_pause_resume_reset_archive(tenure: Tenure, add: Add) -> None:
 
 def test_offers_and_reassignment(tenure: Tenure, add: Add, claim: Callable[..., str]) -> None:
     add("One")
-    assert tenure("assign", "A-001", "bo", "--for", "10m").code == 0
+    assert tenure("assign", "A-001", "bo", "--for", "10m").code == 4  # nobody of that name
+    tenure("join", "-n", "bo", "--session", "s-bo"), tenure("join", "-n", "cy", "--session", "s-cy")
+    assert "offered to agent bo for 10 min" in tenure("assign", "A-001", "bo", "--for", "10m").out
     assert tenure("claim", "A-001", "--agent", "ann", "--session", "s").code == 7
     claim("bo")
-    assert tenure("reassign", "A-001", "cy").code == 0
+    assert "offered to agent cy" in tenure("reassign", "A-001", "cy").out
     assert tenure("show", "A-001", "--json").json["offer_to"] == "cy"
 
 
@@ -411,7 +415,8 @@ def test_a_daemon_makes_the_events_of_time_prompt(tenure: Tenure, add: Add) -> N
     following.kill()
     following.communicate()
     daemon.terminate()
-    assert daemon.communicate(timeout=60) == ("", "")
+    out, err = daemon.communicate(timeout=60)
+    assert (out, err.count("\n"), "coordinating" in err) == ("", 1, True)
     assert daemon.returncode == 0
 
 
@@ -440,11 +445,10 @@ def test_a_new_epoch_voids_every_receipt(tenure: Tenure, add: Add, claim: Callab
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_name_verbs_and_options(tenure: Tenure, shell: str) -> None:
+def test_completion_scripts_ask_for_the_next_word(tenure: Tenure, shell: str) -> None:
     script = tenure("completion", shell).out
-    assert "claim" in script
-    assert "checkpoint" in script
-    assert "summary" in script
+    assert f"tenure completion {shell} --words" in script
+    assert tenure("completion", shell, "--words", "cl").out.split() == ["claim"]
 
 
 def test_bash_completes_verbs_options_and_keys(tenure: Tenure, add: Add) -> None:
@@ -472,3 +476,11 @@ def test_bash_completes_verbs_options_and_keys(tenure: Tenure, add: Add) -> None
     assert "--summary" in completed("done", "--su")
     assert completed("checkpoint", "sh") == {"show"}
     assert completed("show", "A-0") == {"A-001-write-the-parser"}
+    assert completed("list", "-s", "re") == {"ready", "retrying"}
+    assert completed("--project", "x", "list", "--state", "dead") == {"dead_lettered", "dead-letter"}
+    assert completed("add", "x", "-p", "") == {"critical", "high", "normal", "low", "background"}
+    assert completed("add", "x", "--track", "C") == {"C"}
+    assert completed("link", "A-001", "--on-failure", "") == {"block", "cancel", "ignore"}
+    assert completed("msg", "hi", "--to", "@a") == {"@all"}
+    assert completed("config", "run.t") == {"run.timeout"}
+    assert completed("nothing", "x") == set()

@@ -226,7 +226,8 @@ def pooled(ann: Any) -> None:
 def tell(ann: Any) -> None:
     """Every verb and every look at least once, and refusals and errors among them."""
     ann.status()  # no such project yet
-    ann.init(limits={"max_lease": 3600})
+    ann.init(limits={"max_lease": 3600}, lead="off")  # a server would elect a leader
+    ann.settings()
     ann.define_track("Q", "Quality", "to be sure")
     ann.define_track("M", "Many")
     ann.projects()
@@ -351,6 +352,11 @@ def tell(ann: Any) -> None:
     ann.gone([Process(host="elsewhere", boot="b", pid=1, start=1)])
     ann.processes()
     ann.agents()
+    ann.agent_details("nobody")
+    ann.assign_track("Q", "me")
+    ann.release_track("Q")
+    ann.reorder()
+    ann.forecast(agents=0)
     ann.sessions()
     ann.own_claims()
     ann.memory()

@@ -233,6 +233,8 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
         yield kind, {}
     yield q.Gauges, {}
     yield q.Validations, {}
+    yield q.Todo, {}
+    yield q.AgentNews, {"agent": "ann"}
     for kind in (q.Schedules, q.Triggers, q.Watched, q.Relays, q.Webhooks):
         yield kind, {}
     yield q.ShowSchedule, {"schedule": "hourly"}
@@ -259,7 +261,7 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     yield q.Sessions, {}
     yield q.States, {"tasks": (*keys, "Z-999")}
     for key in keys:
-        for kind in (q.Show, q.History, q.Results, q.Artifacts, q.Why):
+        for kind in (q.Show, q.History, q.Results, q.Artifacts, q.Why, q.Briefing):
             yield kind, {"task": key}
     for dag in (rich.dag, rich.lone_dag):
         yield q.ShowDag, {"dag": dag}
@@ -273,6 +275,8 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     yield q.Alerts, {}
     for agent in ("ann", "dee"):
         yield q.Headroom, {"agent": agent}
+        yield q.ShowAgent, {"agent": agent}
+    yield q.Forecast, {"runs": 5}
     for resolved in (False, True):
         yield q.DeadLetters, {"resolved": resolved}
     yield q.Log, {"limit": 10_000}

@@ -67,8 +67,7 @@ class Fleeted:
         self.leader.start()
 
     def spawns(self) -> list[Spawn]:
-        with self.client.engine.reading(("p",)) as work:
-            return work.find(Spawn, {"project": "p"})
+        return self.client.engine.read_settled(("p",), lambda work: work.find(Spawn, {"project": "p"}))
 
 
 def wait_for(holds: object, seconds: float = SOON) -> None:

@@ -161,7 +161,7 @@ WORKERS = (
         "client/worker/last_tasks.py",
         "        if tasks(state=UNDERWAY, limit=1, **self._own):\n",
         "        if False:\n",
-        "tests/client/test_worker_ends.py::test_until_empty_waits_for_retries_and_for_tasks_that_others_hold[store]",
+        "tests/client/test_worker_ends.py::test_until_idle_ends_while_a_retry_is_due_later[store]",
     ),
     Mutant(
         "workers: a stack trace is kept with its secrets",

@@ -114,7 +114,8 @@ def test_a_killed_runner_leaves_its_worktree_and_transcript_to_the_next(stage: S
 
 
 def test_missing_inputs_are_reported(stage: Stage) -> None:
-    key = stage.add("Asks", spec={"context_refs": ["artifact:A-009/none.txt"]})
+    stage.add("Other")
+    key = stage.add("Asks", spec={"context_refs": ["artifact:A-001/none.txt"]})
     stage.go()
     stage.run("--once").ends()
     assert 'missing: ["artifact:A-009/none.txt"]' in (stage.control / "prompts" / key).read_text()

@@ -104,6 +104,10 @@ class TestRabbit(SinkSuite):
     def thaw(self) -> None:
         self.server.nodes[0].thaw()
 
+    @pytest.mark.nightly  # each start of RabbitMQ takes three seconds of processor time
+    def test_nothing_is_lost_when_the_server_is_killed_again_and_again(self, sink: Sink) -> None:
+        super().test_nothing_is_lost_when_the_server_is_killed_again_and_again(sink)
+
 
 @pytest.fixture
 def prefix() -> str:
@@ -231,3 +235,11 @@ class TestRabbitSource(SourceSuite):
 
     def vanish(self, source: Source) -> None:
         source.close()
+
+    @pytest.mark.nightly  # as above; `TestRabbit` kills the server in every run, `test_worker_source` wipes it
+    def test_a_server_that_is_down_is_unavailable_and_then_works_again(self, sink: Sink, source: Source) -> None:
+        super().test_a_server_that_is_down_is_unavailable_and_then_works_again(sink, source)
+
+    @pytest.mark.nightly
+    def test_a_server_that_was_wiped_delivers_what_is_sent_next(self, sink: Sink, source: Source) -> None:
+        super().test_a_server_that_was_wiped_delivers_what_is_sent_next(sink, source)

@@ -48,6 +48,7 @@ class _Payload(msgspec.Struct, rename=None):
     tool_input: msgspec.Raw = msgspec.Raw(b"null")
     toolArgs: msgspec.Raw = msgspec.Raw(b"null")  # noqa: N815
     stop_hook_active: bool = False
+    transcript_path: str = ""
     timestamp: Any = None
 
 
@@ -61,6 +62,7 @@ class Event(NamedTuple):
     label: str  # distinguishes two events that have no id
     input: bytes
     is_again: bool  # the agent continues because a hook asked it to
+    transcript: str = ""  # the path of the agent's own transcript
 
 
 def read(payload: bytes, name: str | None = None) -> Event:
@@ -78,6 +80,7 @@ def read(payload: bytes, name: str | None = None) -> Event:
         said.source or said.reason,
         bytes(given),
         said.stop_hook_active,
+        said.transcript_path,
     )
 
 

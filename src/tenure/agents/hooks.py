@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tenure.agents import dialects, hook_memory, identity, process_table
 from tenure.agents.dialects import AFTER_TOOL, BEFORE_EDIT, COMPACTING, END, START, STOP, Event
 from tenure.agents.hook_memory import hook_state
-from tenure.agents.identity import GIVEN, JOINED, KNOWN, Known, marked
+from tenure.agents.identity import GIVEN, JOINED, KNOWN, Known, known_types, marked
 from tenure.agents.receipts import Kept, Receipts
 from tenure.config import Home, NoStore, find_home, read_settings
 from tenure.core import limits
@@ -127,8 +127,8 @@ def recognise(environ: Mapping[str, str], event: Event, options: HookOptions) ->
     none, but the payload has it. Gemini CLI and OpenCode give none to their shells: there the nearest agent process is
     the session, in the hook as in the shell, and the payload's id is not used.
     """
-    known = KNOWN.get(options.caller or "") or _nearest(environ)
-    others = {m for agent in KNOWN.values() if agent is not known for m in (*agent.markers, agent.session)}
+    known = known_types(environ).get(options.caller or "") or _nearest(environ)
+    others = {m for agent in known_types(environ).values() if agent != known for m in (*agent.markers, agent.session)}
     seen = {name: value for name, value in environ.items() if name not in others}
     for marker in known.markers:
         if marker != known.session:
@@ -140,7 +140,7 @@ def recognise(environ: Mapping[str, str], event: Event, options: HookOptions) ->
 
 def _nearest(environ: Mapping[str, str]) -> Known:
     """The agent whose process is nearest, since variables are inherited from agents further out."""
-    programs = {program: agent for agent in KNOWN.values() for program in agent.programs}
+    programs = {program: agent for agent in known_types(environ).values() for program in agent.programs}
     process = process_table.nearest(programs)
     named = [programs[name] for name in process.programs if name in programs] if process else []
     return next(iter([*named, *marked(environ)]), KNOWN["claude"])
@@ -204,6 +204,7 @@ def _after_tool(call: Call) -> dict[str, Any]:
     held = call.receipts.live()
     with call.client() as client:
         outcomes, mail = _renew(client, held)
+        _report_usage(call, client, held)
         text = _primed(call, client) if was_lost else ""
     news = []
     with hook_state(call.state_file) as kept:
@@ -233,6 +234,29 @@ def _renew(client: Client, held: list[Kept]) -> tuple[list[tuple[Kept, Any]], in
     answers = client.batch([*renewals, Heartbeat(project=project, agent=client.agent, session=client.session)])
     outcomes = [(k, a) for k, a in zip(held, answers, strict=False) if not isinstance(a, TenureError)]
     return outcomes, max((a.mail or 0 for a in answers if not isinstance(a, TenureError)), default=0)
+
+
+def _report_usage(call: Call, client: Client, held: list[Kept]) -> None:
+    """Book what the agent's transcript says it used under each claim: a message counts for the claim before it.
+
+    The runner reports its agents' totals itself.
+    """
+    if not held or not call.event.transcript or call.environ.get("TENURE_PROMPT_FILE"):
+        return
+    from msgspec import structs
+
+    from tenure.agents.transcript_usage import totals_between
+    from tenure.core.commands import ReportUsage
+
+    begun = sorted((int(client.show(kept.task).get("claimed_at") or 0) / 1e6, kept.receipt) for kept in held)
+    ends = [*(at for at, _ in begun[1:]), None]
+    reports = [
+        ReportUsage(project=client.project, receipt=receipt, **structs.asdict(totals))
+        for (since, receipt), until in zip(begun, ends, strict=True)
+        for totals in totals_between(call.event.transcript, since, until)
+    ]
+    if reports:
+        client.batch(reports)
 
 
 def _news(kept: Kept, outcome: str, directive: str | None, text: str | None) -> str:
@@ -333,7 +357,10 @@ def _anothers(client: Client, files: list[str]) -> str | None:
 
 
 def _stop(call: Call) -> dict[str, Any]:
-    """Ask an agent that stops while it holds a task to continue, once; a second stop is accepted."""
+    """Book its usage. Ask an agent that stops while it holds a task to continue, once; a second stop is accepted."""
+    if call.event.transcript and (held := call.receipts.live()):
+        with call.client() as client:
+            _report_usage(call, client, held)
     if not call.settings["hooks.keep_working"].value or call.event.is_again:
         return {}
     held = call.receipts.live()
@@ -359,6 +386,7 @@ def _end(call: Call) -> dict[str, Any]:
     from tenure.core.errors import NotFound
 
     with call.client() as client, suppress(NotFound):  # a session without commands is not registered
+        _report_usage(call, client, call.receipts.live())
         client.leave()
     call.receipts.forget()
     with suppress(FileNotFoundError):

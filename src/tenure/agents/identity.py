@@ -56,9 +56,31 @@ KNOWN: dict[str, Known] = {
 }
 
 
+TYPES = "agent-types.json"  # in the user's state folder: types of plug-ins
+
+
+def known_types(environ: Mapping[str, str]) -> dict[str, Known]:
+    """Our own types, and those of plug-ins that were set up or run by this user."""
+    for folder in user_states(environ):
+        path = os.path.join(folder, TYPES)
+        if not os.path.exists(path) or not is_own(folder):
+            continue
+        with suppress(OSError, msgspec.MsgspecError), open(path, "rb") as file:
+            return {**msgspec.json.decode(file.read(), type=dict[str, Known]), **KNOWN}
+    return KNOWN
+
+
+def record_types(environ: Mapping[str, str], *types: Known) -> None:
+    """Recognise these types of plug-ins from now on."""
+    kept = {name: one for name, one in known_types(environ).items() if name not in KNOWN}
+    wanted = kept | {one.type: one for one in types if one.type not in KNOWN}
+    if wanted != kept:
+        write_private(os.path.join(writable_state(environ), TYPES), msgspec.json.encode(wanted))
+
+
 def marked(environ: Mapping[str, str]) -> list[Known]:
     """The agents whose marker is set; several where one agent started another."""
-    return [agent for agent in KNOWN.values() if any(environ.get(marker) for marker in agent.markers)]
+    return [agent for agent in known_types(environ).values() if any(environ.get(marker) for marker in agent.markers)]
 
 
 # --- who ----------------------------------------------------------------------------------------------------
@@ -172,7 +194,8 @@ def _session(
         return environ["TENURE_SESSION"], "TENURE_SESSION", None, None
     if joined is not None:
         return joined.session, JOINED, joined.process, None
-    programs = inside.programs if inside else [program for agent in KNOWN.values() for program in agent.programs]
+    types = known_types(environ)
+    programs = inside.programs if inside else [program for agent in types.values() for program in agent.programs]
     # The processes of a sandbox end with its command: they do not identify a session.
     process = None if process_table.is_sandboxed(programs) else process_table.nearest(programs)
     if inside and inside.session and environ.get(inside.session):

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from tenure.cli.text_format import MARK
+from tenure.cli.text_format import MARK, in_signs
 from tenure.core.errors import Bug, TenureError
 from tenure.core.safe_text import escaped_json, neutral
 
@@ -124,7 +124,7 @@ def clean_frame(frame: str) -> str:
 def say(text: str, stream: TextIO | None = None) -> None:
     """Write the text and the end of its line, now."""
     stream = stream or sys.stdout
-    text = printed(text)
+    text = in_signs(printed(text))
     text = text if text.endswith("\n") else text + "\n"
     try:
         stream.write(text)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tenure.cli.main import Answer, Run, answered, arg, options, shown, verb_of
 from tenure.cli.option_kinds import at, instant
-from tenure.cli.text_format import lasting, moment, plain, style, table
+from tenure.cli.text_format import lasting, moment, money, plain, style, table
 from tenure.client.wire import plain as wire
 from tenure.core import commands as c
 
@@ -97,8 +97,7 @@ def projection(run: Run, given: Namespace) -> Answer:
 def spelled(currency: str, amount: str | int) -> str:
     if currency == "tokens":
         return f"{amount:,} tokens"
-    text = str(amount)
-    return f"-${text[1:]}" if text.startswith("-") else f"${text}"
+    return money(amount)
 
 
 def _left(budget: Mapping[str, Any]) -> str:

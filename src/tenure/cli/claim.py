@@ -7,10 +7,10 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tenure.agents.quotations import QUOTED, as_json, quoted, written_by
+from tenure.agents.quotations import as_json
 from tenure.cli.main import Answer, Run, answered, arg, options
 from tenure.cli.option_kinds import lease, pair, seconds
-from tenure.cli.text_format import plain
+from tenure.cli.text_format import lasting, plain
 from tenure.core import limits
 from tenure.core.errors import RequestIdReused, TenureError
 from tenure.core.lifecycle import HELD
@@ -18,7 +18,6 @@ from tenure.core.outcomes import Outcome
 
 if TYPE_CHECKING:
     from tenure.agents.receipts import Kept, Request
-    from tenure.client import Client
     from tenure.core.commands import Process
     from tenure.core.outcomes import Outcome
 
@@ -64,6 +63,8 @@ def claim(run: Run, given: Namespace) -> Answer:
     --receipt. If the answer of a claim was lost, the same command gets the same claim again. With `--lease auto` the
     lease follows the task's estimate, else what tasks of its type take.
     """
+    run.is_holder = True
+    run.check_named()
     began = time.perf_counter()  # measures the claim itself: open to commit
     asked = _asked(run, given)
     outcome, request = _claimed(run, given, asked)
@@ -77,19 +78,30 @@ def claim(run: Run, given: Namespace) -> Answer:
     if request is not None:
         request.answered()
         run.unwritten.append(request.unanswered)
-    value = answered(outcome, lambda: claimed(run.client, outcome), took_ms=took)
-    _name_claims(outcome, value.value)
+    value = answered(outcome, lambda: claimed(run, outcome), took_ms=took)
+    _name_claims(run, outcome, value.value)
     return value
 
 
-def _name_claims(outcome: Outcome, value: dict[str, Any]) -> None:
-    """Put `KEY@GENERATION` beside each receipt: what the verbs of a holder take as the task."""
+# Of a granted claim, at the top too: what every script reads first.
+_AT_THE_TOP = ("id", "key", "title")
+
+
+def _name_claims(run: Run, outcome: Outcome, value: dict[str, Any]) -> None:
+    """Add what scripts and agents read first: id, key, title, `KEY@GENERATION`, and what only the log has."""
     from tenure.agents.receipts import claim_name
 
-    if outcome.receipt:
-        value["task_ref"] = claim_name(outcome.receipt)
-    for granted, shown in zip(outcome.claims or (), value.get("claims") or (), strict=True):
-        shown["task_ref"] = claim_name(str(granted.receipt))
+    shown = [value] if outcome.receipt else value.get("claims") or []
+    for granted, one in zip(outcome.claims or (outcome,), shown, strict=False):
+        task = granted.task or {}
+        one |= {name: task[name] for name in _AT_THE_TOP if name in task}
+        one["task_ref"] = claim_name(str(granted.receipt))
+        if run.is_json:
+            from tenure.agents.briefing import FROM_LOG
+            from tenure.client.wire import plain as wire
+
+            brief = _brief_of(run, granted)
+            one |= {name: wire(brief[name]) for name in FROM_LOG if name in brief}
 
 
 def _asked(run: Run, given: Namespace) -> dict[str, Any]:
@@ -165,15 +177,19 @@ def _process(run: Run) -> Process | None:
     return as_claimed(run.who.process)
 
 
-def claimed(client: Client, outcome: Outcome) -> str:
+def claimed(run: Run, outcome: Outcome) -> str:
     """The text that an agent reads after a claim."""
-    from tenure.agents.quotations import editor_of
-
     if outcome.claims or outcome.receipt:
         parts = outcome.claims or (outcome,)
         is_only = outcome.claims is None
-        return "\n\n".join(briefing(part, editor_of(client, part.task or {}), is_only=is_only) for part in parts)
+        return "\n\n".join(briefing_text(part, _brief_of(run, part), is_only=is_only) for part in parts)
     return nothing(outcome)
+
+
+def _brief_of(run: Run, granted: Outcome) -> Mapping[str, Any]:
+    from tenure.agents.briefing import of_claim
+
+    return of_claim(run.client, granted)
 
 
 @options(*FILTERS)
@@ -218,37 +234,27 @@ def _shown(kept: Kept) -> dict[str, Any]:
 MOST_SHOWN = limits.INPUT_SHOWN
 
 
-def briefing(outcome: Outcome, editor: str | None = None, *, is_only: bool = False) -> str:
-    """`editor`: who last changed the task's text, if anybody did.
+def briefing_text(outcome: Outcome, brief: Mapping[str, Any], *, is_only: bool = False) -> str:
+    """`is_only`: the one claim of this command, which TENURE_TASK may name."""
+    from tenure.agents.briefing import asked_of, parts_of, text_of
 
-    `is_only`: the one claim of this command, which TENURE_TASK may name.
-    """
     task = outcome.task or {}
     claim = f"{task.get('ref', '')}@{outcome.generation}"
     lines = [f"{task.get('key')} is yours: generation {outcome.generation}, attempt {outcome.attempt}."]
     lines += [f"claim    {claim}", f"receipt  {outcome.receipt}"]
     if outcome.lease is not None:
         why = f" ({outcome.lease_why})" if outcome.lease_why else ""
-        lines += [f"lease    {outcome.lease:.0f} s{why}; every command on this task renews it"]
+        lines += [f"lease    {lasting(outcome.lease)}{why}; every command on this task renews it"]
     if outcome.term is not None:
         lines += [f"offer    by the leader, term {outcome.term}"]
     if outcome.model:
         lines += [f"model    {outcome.model} ({outcome.why})"]
-    lines += ["", plain(task.get("title", "")), f"({written_by(task, editor)})"]
-    if task.get("description"):
-        lines += ["", quoted(str(task["description"]))]
-    for name in ("spec", "constraints", "output", "touches"):
+    lines += ["", plain(task.get("title", "")), *asked_of(brief)]
+    for name in ("constraints", "output", "touches"):
         if task.get(name):
             lines += [f"{name}: {_short(task[name])}"]
-    for answer in task.get("answers", ()):
-        lines += [f"asked: {_short(answer['question'])}", f"answer: {_short(answer['answer'])}"]
-    if outcome.inputs or outcome.checkpoint:
-        lines += ["", QUOTED]
-    for key, handed in (outcome.inputs or {}).items():
-        lines += [f"from {key} ({handed['state']}): {_short(handed.get('data', handed.get('summary', '')))}"]
-    if outcome.checkpoint:
-        left = outcome.checkpoint
-        lines += [f"left by {plain(left['agent'])} (generation {left['generation']}): {_short(left['data'])}"]
+    for block in text_of(parts_of(brief, most=MOST_SHOWN, rest=f"tenure show {task.get('ref')} --json"), ""):
+        lines += ["", block]
     if outcome.unfinished:
         lines += ["", f"You also hold: {', '.join(outcome.unfinished)}"]
     lines += ["", f'Then: tenure done {claim} -s "what you did"   (or: fail {claim} -m "why", release {claim})']

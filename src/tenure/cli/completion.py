@@ -1,10 +1,16 @@
-"""`completion`: scripts for bash, zsh and fish, made from the table of verbs."""
+"""`completion`: small scripts for bash, zsh and fish, which ask tenure for the next word.
+
+So the values of options are offered, not only their names: states, tracks, agents, keys of tasks, files. A shell asks
+with `tenure completion SHELL --words …`; the last word is the one that is being typed.
+"""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
+from typing import Any
 
-from tenure.cli.main import SHARED, Answer, Run, arg, function_of, options
+from tenure.cli.main import SHARED, Answer, Option, Run, arg, function_of, options
 from tenure.cli.verbs import ALIASES, VERBS
 
 SHELLS = {
@@ -12,96 +18,192 @@ SHELLS = {
     "zsh": 'add to ~/.zshrc:  eval "$(tenure completion zsh)"',
     "fish": "tenure completion fish > ~/.config/fish/completions/tenure.fish",
 }
+FILES = ":files"  # the shell itself completes names of files
+
+_BASH = """_tenure() {
+  local IFS=$'\\n' found
+  found=$(tenure completion bash --words "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  if [ "$found" = ":files" ]; then
+    COMPREPLY=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))
+  else
+    COMPREPLY=($(compgen -W "$found" -- "${COMP_WORDS[COMP_CWORD]}"))
+  fi
+}
+complete -o filenames -F _tenure tenure
+"""
+_ZSH = """#compdef tenure
+_tenure() {
+  local -a found
+  found=("${(@f)$(tenure completion zsh --words "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  if [[ "$found[1]" == ":files" ]]; then _files; else compadd -- $found; fi
+}
+compdef _tenure tenure
+"""
+_FISH = """function __tenure_complete
+  set -l words (commandline -opc) (commandline -ct)
+  set -l found (tenure completion fish --words $words[2..-1] 2>/dev/null)
+  if test "$found[1]" = ":files"
+    __fish_complete_path (commandline -ct)
+  else
+    printf '%s\\n' $found
+  end
+end
+complete -c tenure -f -a '(__tenure_complete)'
+"""
+_SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 @options(
     arg("shell", choices=tuple(SHELLS), help="which one"),
-    arg("--keys", action="store_true", help="print keys of open tasks, one a line (the scripts call this)"),
+    arg("--words", nargs="...", metavar="WORD", help="print what may complete the last of these (the scripts ask)"),
 )
 def completion(run: Run, given: Namespace) -> Answer:
-    """Print a completion script: verbs, their options, and the keys of open tasks."""
-    if given.keys:
-        keys = _keys(run)
-        return Answer(keys, "\n".join(keys))
-    script = {"bash": bash, "zsh": zsh, "fish": fish}[given.shell]()
+    """Print a completion script: verbs, options, and their values, as states, tracks, agents and tasks."""
+    if given.words is not None:
+        found = candidates(run, given.words or [""])
+        return Answer(found, "\n".join(found))
+    script = _SCRIPTS[given.shell]
     return Answer({"shell": given.shell, "script": script, "use": SHELLS[given.shell]}, script)
 
 
-def _keys(run: Run) -> list[str]:
-    """Keys of tasks that are not finished; nothing where there is no store: completion prints no errors."""
+def candidates(run: Run, words: list[str]) -> list[str]:
+    """What may complete the last word; FILES alone where names of files may."""
+    *before, current = words
+    verb, rest = _verb_in(before)
+    if verb is None:
+        return _fitting(_names_after(before), current)
+    declared = [*getattr(function_of(VERBS[verb].where), "declared", ()), *SHARED]
+    asked = _awaiting(declared, rest)
+    if asked is not None:
+        return _values(run, asked, current)
+    flags = [name for names, _ in declared for name in names if name.startswith("-")]
+    if current.startswith("-"):
+        return _fitting(flags, current)
+    positional = [option for option in declared if not option[0][0].startswith("-")]
+    found = [value for option in positional for value in _values(run, option, current)]
+    if FILES in found:
+        return [FILES]
+    under = [name.split()[1] for name in VERBS if name.startswith(f"{verb} ")] if not rest else []
+    return _fitting([*under, *found], current) or _fitting(flags, current)
+
+
+def _verb_in(words: list[str]) -> tuple[str | None, list[str]]:
+    """The verb among the words, and the words after it; shared options may stand before it."""
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        option = next((o for o in SHARED if words[at] in o[0]), None)
+        at += 2 if option is not None and "action" not in option[1] and "=" not in words[at] else 1
+    left = words[at:]
+    if not left:
+        return None, []
+    first = ALIASES.get(left[0], left[0])
+    if len(left) > 1 and f"{first} {left[1]}" in VERBS:
+        return f"{first} {left[1]}", left[2:]
+    return (first, left[1:]) if first in VERBS else (None, [])
+
+
+def _names_after(before: list[str]) -> list[str]:
+    """The verbs, or those under a noun."""
+    noun = before[-1] if before else ""
+    under = [name.split()[1] for name in VERBS if noun and name.startswith(f"{noun} ")]
+    return under or sorted({name.split()[0] for name in [*VERBS, *ALIASES]})
+
+
+def _awaiting(declared: list[Option], rest: list[str]) -> Option | None:
+    """The option whose value is being typed."""
+    if not rest:
+        return None
+    for names, settings in declared:
+        takes = settings.get("action") in (None, "append") and names[0].startswith("-")
+        if takes and rest[-1] in names:
+            return names, settings
+    return None
+
+
+def _fitting(found: list[str], current: str) -> list[str]:
+    return [one for one in dict.fromkeys(found) if one.startswith(current)]
+
+
+def _values(run: Run, option: Option, current: str) -> list[str]:
+    """The values of one argument: its choices, or those of its kind in this store."""
+    names, settings = option
+    if settings.get("choices"):
+        return _fitting([str(choice) for choice in settings["choices"]], current)
+    name = max(names, key=len).lstrip("-")
+    kind = _KINDS.get(name) or _KINDS.get(str(settings.get("dest", ""))) or _KINDS.get(str(settings.get("metavar", "")))
+    if kind is None:
+        return []
     from tenure.core.errors import TenureError
-    from tenure.core.lifecycle import OPEN
 
     try:
-        return [task["key"] for task in run.client.tasks(state=OPEN, limit=200, order="-updated_at")]
+        found = kind(run)
     except TenureError:
-        return []
+        return []  # no store here, or it is unavailable: completion prints no errors
+    return found if found == [FILES] else _fitting(found, current)
 
 
-def words() -> dict[str, list[str]]:
-    """Each verb, or noun, and what may follow it."""
-    shared = [name for names, _ in SHARED for name in names]
-    follow: dict[str, list[str]] = {}
-    for name, verb in VERBS.items():
-        declared = getattr(function_of(verb.where), "declared", ())
-        flags = [n for names, _ in declared for n in names if n.startswith("-")]
-        noun, _, under = name.partition(" ")
-        if under:
-            follow.setdefault(noun, []).append(under)
-        follow[name] = [*flags, *shared]
-    for alias, name in ALIASES.items():
-        follow[alias] = follow[name]
-    return follow
+def _states(run: Run) -> list[str]:
+    from tenure.core.lifecycle import STATES
+
+    return [*STATES, "draft", "dead-letter"]
 
 
-def bash() -> str:
-    follow = words()
-    cases = "\n".join(f'    "{name}") words="{" ".join(options)}" ;;' for name, options in follow.items())
-    verbs = " ".join(sorted({name.split()[0] for name in follow}))
-    return f"""_tenure() {{
-  local word="${{COMP_WORDS[COMP_CWORD]}}" words=""
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    words="{verbs}"
-  else
-    local verb="${{COMP_WORDS[1]}}"
-    case "$verb ${{COMP_WORDS[2]}}" in
-{_pairs(follow)}
-    esac
-    [ -n "$words" ] || case "$verb" in
-{cases}
-    esac
-    case "$word" in -*) ;; *) words="$words $(tenure completion bash --keys 2>/dev/null)" ;; esac
-  fi
-  COMPREPLY=($(compgen -W "$words" -- "$word"))
-}}
-complete -F _tenure tenure
-"""
+def _open_tasks(run: Run) -> list[str]:
+    from tenure.core.lifecycle import OPEN
+
+    return [task["key"] for task in run.client.tasks(state=OPEN, limit=200, order="-updated_at")]
 
 
-def _pairs(follow: dict[str, list[str]]) -> str:
-    return "\n".join(f'    "{name}") words="{" ".join(flags)}" ;;' for name, flags in follow.items() if " " in name)
+def _kinds_of_events(run: Run) -> list[str]:
+    from tenure.core.events import KINDS
+
+    return [*KINDS, *sorted({kind.partition(".")[0] for kind in KINDS})]
 
 
-def zsh() -> str:
-    # zsh runs bash's completions as they are
-    return "autoload -U +X bashcompinit && bashcompinit\n" + bash()
+def _recipients(run: Run) -> list[str]:
+    return ["@all", "@leader", "@idle", *_agents(run)]
 
 
-def fish() -> str:
-    lines = ["complete -c tenure -f"]
-    for name, verb in VERBS.items():
-        noun, _, under = name.partition(" ")
-        text = verb.text.replace("'", "’")
-        if under:
-            lines.append(f"complete -c tenure -n '__fish_use_subcommand' -a {noun}")
-            lines.append(f"complete -c tenure -n '__fish_seen_subcommand_from {noun}' -a {under} -d '{text}'")
-        else:
-            lines.append(f"complete -c tenure -n '__fish_use_subcommand' -a {noun} -d '{text}'")
-    for name, following in words().items():
-        first = name.split()[0]
-        for flag in following:
-            style = "-l " + flag[2:] if flag.startswith("--") else "-s " + flag[1:]
-            if flag.startswith("-"):
-                lines.append(f"complete -c tenure -n '__fish_seen_subcommand_from {first}' {style}")
-    lines.append("complete -c tenure -n 'not __fish_use_subcommand' -a '(tenure completion fish --keys 2>/dev/null)'")
-    return "\n".join(dict.fromkeys(lines)) + "\n"
+def _agents(run: Run) -> list[str]:
+    return [agent["name"] for agent in run.client.agents()]
+
+
+def _tiers(run: Run) -> list[str]:
+    from tenure.core.priority import TIERS
+
+    return list(TIERS)
+
+
+def _settings(run: Run) -> list[str]:
+    from tenure.config import SETTINGS
+
+    return list(SETTINGS)
+
+
+def _error_classes(run: Run) -> list[str]:
+    from tenure.core.retry import CLASSES
+
+    return list(CLASSES)
+
+
+def _validators(run: Run) -> list[str]:
+    from tenure.validators.known import names
+
+    return ["none", "review", *names()]
+
+
+# By the option's name, else by what its value is called.
+_KINDS: dict[str, Callable[[Any], list[str]]] = {
+    "state": _states,
+    "track": lambda run: [track["code"] for track in run.client.tracks()],
+    "project": lambda run: list(run.client.projects()),
+    "agent": _agents, "holder": _agents, "by": _agents, "from": _agents, "AGENT": _agents, "for-agent": _agents,
+    "to": _recipients,
+    "task": _open_tasks, "TASK": _open_tasks, "after": _open_tasks, "parent": _open_tasks, "needs": _open_tasks,
+    "kind": _kinds_of_events, "on": _kinds_of_events,
+    "priority": _tiers, "class": _error_classes, "validate": _validators,
+    "key": _settings,
+    "dag": lambda run: [dag["id"] for dag in run.client.dags()],
+    "dir": lambda run: [FILES], "FILE": lambda run: [FILES], "DIR": lambda run: [FILES], "file": lambda run: [FILES],
+    "backup": lambda run: [FILES], "target": lambda run: [FILES],
+}  # fmt: skip

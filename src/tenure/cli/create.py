@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tenure.cli.main import Answer, Run, answered, arg, options, verb_of
-from tenure.cli.option_kinds import In, contents, contract, instant, json_value, priority
+from tenure.cli.option_kinds import In, contents, contract, instant, json_value, priority, retry_policy, seconds
 from tenure.core import commands as c
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import InvalidInput
@@ -16,7 +16,11 @@ from tenure.core.errors import InvalidInput
 FIELDS = (
     arg("-d", "--description", type=contents, metavar="TEXT", help="the description: text, @FILE, or - for stdin"),
     arg(
-        "-p", "--priority", type=priority, metavar="P", help="critical, high, normal, low, backlog, or 0 (first) to 99"
+        "-p",
+        "--priority",
+        type=priority,
+        metavar="P",
+        help="critical, high, normal, low, background; or 0 (first) to 100",
     ),
     arg("-t", "--tag", action="append", metavar="TAG", help="a tag (may be repeated)"),
     arg("--deadline", type=instant, metavar="WHEN", help="2026-03-01T12:00Z, a date, or 2h, 3d from now"),
@@ -57,41 +61,63 @@ def _when(name: str, when: int | In | None) -> dict[str, Any]:
         help="what a failed dependency means"),
     arg("--parent", metavar="TASK", help="make it a subtask of this one"),
     arg("--type", metavar="NAME", help="what kind of work: code, research, review …"),
-    arg("--context", action="append", default=[], metavar="REF", help="task:KEY:output, passed on with the claim"),
+    arg("--context", action="append", default=[], type=contents, metavar="TEXT",
+        help="what the agent should know: text, @FILE, or - for stdin (may be repeated)"),
+    arg("--ref", action="append", default=[], metavar="REF",
+        help="task:KEY:output or artifact:KEY/NAME, passed on with the claim (may be repeated)"),
     arg("--not-before", type=instant, metavar="WHEN", help="not claimable before then"),
-    arg("--key", metavar="TEXT", help="an idempotency key: a retry with it creates nothing twice"),
+    arg("--key", metavar="KEY", help="its key, as B-003-write-the-tests (else made from track and title)"),
+    arg("--idempotency-key", metavar="TEXT", help="a retry with the same text creates nothing twice"),
     arg("--draft", action="store_true", help="not claimable until published"),
     arg("--complexity", type=float, metavar="POINTS", help="complexity from 1 to 10, for estimates and model choice"),
     arg("--tokens", type=int, metavar="N", help="expected tokens, if known"),
     arg("--model", action="append", metavar="NAME", help="the model to use (may be repeated, the best first)"),
     arg("--fallback-model", action="append", metavar="NAME", help="a model to use after two failed attempts"),
+    arg("--max-cost", metavar="USD", help="dollars that it may cost"),
+    arg("--max-duration", type=seconds, metavar="DURATION", help="how long an attempt may take, as in 2h"),
+    arg("--estimate", type=seconds, metavar="DURATION", help="how long it will probably take"),
+    arg("--needs", action="append", metavar="NAME", help="reserved with the claim, as in env:staging, port:8080"),
+    arg("--retry", type=retry_policy, metavar="HOW",
+        help="exponential, linear, fixed or none; or the policy as a JSON object"),
     *FIELDS,
 )  # fmt: skip
 def add(run: Run, given: Namespace) -> Answer:
     """Add a task. `--after` adds dependencies; `--touches` keeps two agents off the same files."""
     fields = fields_of(given)
+    for name in ("priority", "max_attempts", "on_lost"):
+        if name not in fields and (default := run.setting(f"tasks.{name}")) is not None:
+            fields[name] = priority(default) if name == "priority" else default
+    if given.ref:
+        fields["spec"] = {**fields.get("spec", {}), "context_refs": given.ref}
     if given.context:
-        fields["spec"] = {**fields.get("spec", {}), "context_refs": given.context}
+        fields["spec"] = {**fields.get("spec", {}), "context": "\n\n".join(given.context)}
+    if given.retry is not None:
+        fields["retry"] = given.retry
     if given.not_before is not None:
         fields |= _when("not_before", given.not_before)
-    for name in ("track", "parent", "type"):
+    for name in ("track", "parent", "type", "key"):
         if getattr(given, name) is not None:
             fields[name] = getattr(given, name)
     said = {
         "complexity": given.complexity, "estimated_tokens": given.tokens, "model_preferences": given.model,
-        "fallback_models": given.fallback_model,
+        "fallback_models": given.fallback_model, "max_cost_usd": given.max_cost, "max_duration": given.max_duration,
+        "estimated_duration": given.estimate, "needs": given.needs,
     }  # fmt: skip
     said = {name: value for name, value in said.items() if value is not None}
     if said:
         fields["constraints"] = {**fields.get("constraints", {}), **said}
     after = [Dependency(task=name, on_failure=given.on_failure) for name in given.after]
-    outcome = run.client.add(given.title, after=after, idempotency_key=given.key, draft=given.draft, **fields)
+    fields["idempotency_key"] = given.idempotency_key
+    outcome = run.client.add(given.title, after=after, draft=given.draft, **fields)
     answer = answered(outcome)
     task = outcome.task
     # Scripts need the task; the outcome is added to it.
     value = {**answer.value.pop("task"), **answer.value}
     waits = f", waits for {', '.join(given.after)}" if given.after and task["state"] == "pending" else ""
-    return Answer(value, f"{task['key']}  {task['state']}{waits}", answer.code)
+    # A number says nothing of its tier; the default needs no word.
+    is_usual = given.priority is None and task["tier"] == "normal"
+    tier = "" if is_usual else f", {task['tier']} ({task['priority']})"
+    return Answer(value, f"{task['key']}  {task['state']}{tier}{waits}", answer.code)
 
 
 def tasks_of(listed: Any, titles: Iterable[str] = ()) -> list[NewTask]:

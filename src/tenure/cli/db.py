@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from tenure.cli.answers import say
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import counted, lasting, table
@@ -21,7 +19,16 @@ if TYPE_CHECKING:
 
 @options(arg("key", nargs="?", help="one setting (else all)"))
 def config(run: Run, given: Namespace) -> Answer:
-    """Show the settings, their values, and where each came from: default, a file, the environment, or a flag."""
+    """Show the settings, their values, and where each came from: default, a file, the environment, or a flag.
+
+    Errors in a file or variable are reported; the other settings are shown.
+    """
+    from tenure.config import BadConfig, read_settings
+
+    problems: list[BadConfig] = []
+    run.settings = read_settings(run.folder, run.environ, {"project": given.project}, problems=problems)
+    for problem in problems:
+        run.warn(problem.message)
     if given.key is not None and given.key not in list(run.settings):  # `in` would read it
         from tenure.core.inputs import suggestion
 
@@ -40,7 +47,8 @@ def config(run: Run, given: Namespace) -> Answer:
     }
     if given.key is not None:
         return Answer(value, str(chosen[given.key].value))
-    return Answer(value, table([(key, _spelt(v.value), v.origin) for key, v in chosen.items()]))
+    text = table([(key, _spelt(v.value), v.origin) for key, v in chosen.items()])
+    return Answer(value, text, 11 if problems else 0)
 
 
 def _spelt(value: object) -> str | None:
@@ -68,16 +76,19 @@ def daemon(run: Run, given: Namespace) -> int:
     import signal
     import threading
 
+    from tenure.cli.command_log import log_of
     from tenure.cli.leading import leader_of
     from tenure.cli.validation_verbs import validating_of
 
     ended = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: ended.set())
-    leader = leader_of(run, run.client.engine, lambda text: say(f"tenure: {text}", sys.stderr), looks=given.every)
-    validating = validating_of(run, lambda text: say(text, sys.stderr))
+    log = log_of(run)
+    leader = leader_of(run, run.client.engine, lambda text: log.say("warning", text), looks=given.every)
+    validating = validating_of(run, lambda text: log.say("info", text))
     leader.start()
     validating.start()
+    log.say("info", f"coordinating {run.home.shown}; Ctrl-C or SIGTERM ends it")
     ended.wait()
     validating.stop()
     leader.stop()

@@ -115,12 +115,12 @@ def _path(found: Mapping[str, Any]) -> str:
     ]  # fmt: skip
     if not rows:
         return ""
-    shown = rows if len(rows) <= MOST_STEPS else [*rows[: MOST_STEPS // 2], ("…",) * 6, *rows[-(MOST_STEPS // 2) :]]
+    shown = rows if len(rows) <= STEPS else [*rows[: STEPS // 2], ("…",) * 6, *rows[-(STEPS // 2) :]]
     head = style("the path that decides", "bold") + " (of the run in the middle)"
     return f"{head}\n{table(shown, ('task', 'title', 'begins in', 'ends in', 'waits for', 'of all runs'), indent='  ')}"
 
 
-MOST_STEPS = 16
+STEPS = 16
 
 
 def _basis(found: Mapping[str, Any]) -> str:

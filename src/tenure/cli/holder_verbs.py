@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options
@@ -73,6 +74,8 @@ def _checked(run: Run, given: Namespace) -> Any:
         "auth_failure, rate_limit, upstream_timeout (do not count)"),
     arg("--retry-after", type=seconds, metavar="SECONDS", help="with rate_limit: when to try again"),
     arg("--model", metavar="NAME", help="with rate_limit: which model"),
+    arg("--all", action="store_true", help="every task that you hold in this session"),
+    arg("-y", "--yes", action="store_true", help="with --all: do not ask"),
 )  # fmt: skip
 def fail(run: Run, given: Namespace) -> Answer:
     """Report that this attempt failed. The task is retried, or becomes a dead letter."""
@@ -82,7 +85,30 @@ def fail(run: Run, given: Namespace) -> Answer:
             receipt, given.reason, given.error_class, retry_after=given.retry_after, model=given.model
         )
 
+    if given.all:
+        return _fail_all(run, given, fail)
     return answered(run.present(given, fail, ends=True))
+
+
+def _fail_all(run: Run, given: Namespace, fail: Callable[[str], Outcome]) -> Answer:
+    """Fail every claim that this agent keeps in this session: a list with one answer each."""
+    from tenure.cli.answers import asked, exit_of, in_a_line
+    from tenure.client.wire import outcome_value
+
+    if given.task or given.receipt:
+        raise Usage("fail: --all, or one task, not both")
+    run.is_holder = True
+    kept = run.receipts.live()
+    names = ", ".join(one.key for one in kept)
+    if kept and not given.yes:
+        if not run.is_terminal or run.is_json:
+            raise Usage(f"fail --all: fails {names}", "add -y to do it")
+        if not asked(f"fail {names}?"):
+            return Answer([], "nothing was done", 0)
+    outcomes = [run.receipts.settle(one.receipt, fail(one.receipt), ends=True) for one in kept]
+    code = next((code for one in outcomes if (code := exit_of(one.outcome))), 0)
+    values = [{"name": one.key, **outcome_value(outcome)} for one, outcome in zip(kept, outcomes, strict=True)]
+    return Answer(values, "\n".join(map(in_a_line, outcomes)) or "you hold nothing", code)
 
 
 @options(TASK, RECEIPT, arg("-m", "--reason", default="", metavar="TEXT", help="why"))

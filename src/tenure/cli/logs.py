@@ -10,7 +10,7 @@ from typing import Any
 from tenure.cli.answers import reader_left, say, say_json
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import before, instant, seconds
-from tenure.cli.text_format import clock, plain, style
+from tenure.cli.text_format import moment, plain, style
 from tenure.client.wire import plain as wire
 from tenure.core.events import LEVELS
 from tenure.core.lifecycle import ENDED
@@ -26,17 +26,19 @@ PAGE = 1000
     arg("--level", choices=LEVELS, help="at least this level"),
     arg("--kind", metavar="KIND", help="only this kind, as task.claimed, or task for all of tasks"),
     arg("--since", type=instant, metavar="WHEN", help="not older than this instant"),
-    arg("--limit", type=int, default=100, metavar="N", help="the last N (100)"),
+    arg("-n", "--limit", type=int, default=100, metavar="N", help="the last N (100)"),
     arg("--store", action="store_true", help="also events of sinks and leaders, which belong to no project"),
     arg("-f", "--follow", action="store_true", help="follow new events; with --json one object a line"),
 )
 def log(run: Run, given: Namespace) -> Answer | int:
-    """Print events, oldest first."""
+    """Print events, oldest first. With --agent only those of this agent."""
     where: dict[str, Any] = {}
     if given.task:
         where["task"] = given.task
     if given.kind:
         where["kind"] = given.kind
+    if given.agent:  # `log --agent ann`: what ann did
+        where["agent"] = given.agent
     if given.level:
         where["level"] = LEVELS[LEVELS.index(given.level) :]
     if given.store:
@@ -77,7 +79,7 @@ def line(event: dict[str, Any]) -> str:
     subject = event.get("key") or ""
     if event.get("generation"):
         subject += f"@{event['generation']}"
-    parts = [clock(event["time"]), style(event["kind"], COLOURS.get(event.get("level", ""), "")), subject, who]
+    parts = [moment(event["time"]), style(event["kind"], COLOURS.get(event.get("level", ""), "")), subject, who]
     text = "  ".join(part for part in parts if part)
     return f"{text}: {plain(event['message'])}" if event.get("message") else text
 

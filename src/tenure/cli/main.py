@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,7 +18,9 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from tenure.cli import text_format
 from tenure.cli.answers import (
+    OF_ERROR,
     Interrupted,
     Unfinished,
     exit_of,
@@ -34,7 +37,7 @@ from tenure.core.errors import TenureError
 if TYPE_CHECKING:
     from tenure.agents.identity import Who
     from tenure.agents.receipts import Receipts
-    from tenure.client import Client
+    from tenure.cli.noted_client import NotingClient
     from tenure.config import Home, Settings
     from tenure.core.commands import Command
     from tenure.core.outcomes import Outcome
@@ -94,6 +97,7 @@ class Run:
         self.is_terminal = sys.stdout.isatty()
         self.done: list[Outcome] = []  # outcomes so far: a later error must mention them
         self.warnings: list[str] = []  # what went wrong after that
+        self.is_holder = False  # it presents a receipt, or asks for one
         self.unwritten: list[Callable[[], None]] = []  # called if the answer cannot be written
         self.folder = os.path.abspath(given.dir or ".")
 
@@ -120,6 +124,13 @@ class Run:
     def setting(self, key: str) -> Any:
         return self.settings[key].value
 
+    def display(self, key: str) -> Any:
+        """A setting of `display`; None where the settings cannot be read: the command says why."""
+        try:
+            return self.setting(f"display.{key}")
+        except TenureError:
+            return None
+
     @cached_property
     def home(self) -> Home:
         from tenure.config import find_home
@@ -138,22 +149,52 @@ class Run:
 
     @property
     def project(self) -> str:
-        return str(self.setting("project"))
+        """The project that was named; else the only one of a store in which several could be."""
+        name = self.settings["project"]
+        if name.origin == "default" and "_only_project" not in vars(self):
+            self._only_project = None  # the client asks for the project too
+            self._only_project = self._find_only_project()
+        return self._only_project or str(name.value)
+
+    _only_project: str | None = None
+
+    def _find_only_project(self) -> str | None:
+        if self.settings["url"].value is None or self.verb == "init":
+            return None
+        with self.client_at(self.home.url) as client:
+            names = client.projects()
+        return names[0] if len(names) == 1 else None
 
     @cached_property
     def who(self) -> Who:
         """The caller; `join` assigns another."""
         from tenure.agents.identity import recognise
 
-        return recognise(self.environ, self.given.agent, self.given.session)
+        who = recognise(self.environ, self.given.agent, self.given.session)
+        default = self.settings.seen("agents.type").value
+        return who._replace(type=default) if default and who.type == "generic" else who
+
+    def check_named(self) -> None:
+        """Refuse an agent that has not named itself, where the project wants names."""
+        from tenure.agents.identity import JOINED
+
+        who = self.who
+        if self.setting("agents.auto_name") or who.role != "agent":
+            return
+        if not who.agent_source.startswith(("--agent", "TENURE_AGENT", JOINED)):
+            raise Usage(
+                f"{self.verb}: this project wants agents that name themselves (agents.auto_name is false)",
+                "`tenure join -n NAME` once, or --agent NAME, or TENURE_AGENT",
+            )
 
     @cached_property
-    def client(self) -> Client:
+    def client(self) -> NotingClient:
         """The store's client, acting as `who`."""
         return self.client_at(self.home.url)
 
-    def client_at(self, url: str, *, role: str | None = None, create: bool = False) -> Client:
-        from tenure.cli.noted_client import NotingClient
+    def client_at(self, url: str, *, role: str | None = None, create: bool = False) -> NotingClient:
+        from tenure.cli.noted_client import NotingClient, Patience
+        from tenure.config import without_password
 
         who, tables = self.who, None
         if self.setting("prices") or self.setting("tiers"):
@@ -165,6 +206,7 @@ class Run:
             url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
             user=who.user, create=create, artifacts=self.artifacts, tables=tables, done=self.done,
             allow_http=bool(self._trusted("webhooks.allow_http")), networks=self._networks,
+            pause=Patience(without_password(url)),
         )  # fmt: skip
 
     @property
@@ -200,6 +242,7 @@ class Run:
 
     def receipt(self, given: Namespace) -> str:
         """The receipt to present: --receipt, or the one that this agent keeps; never one of the folder or worktree."""
+        self.is_holder = True
         if given.receipt:
             return str(given.receipt)
         return self.receipts.find(self.named_task(given.task), self.client.own_claims).receipt
@@ -270,6 +313,12 @@ def verb_of(command: Callable[..., Command], text: str, *declared: Option, **fie
 
 
 class Parser(argparse.ArgumentParser):
+    def format_help(self) -> str:
+        from tenure.cli.examples import examples_of
+
+        self.epilog = examples_of(self.prog.removeprefix("tenure "))
+        return super().format_help()
+
     def error(self, message: str) -> NoReturn:
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message:
@@ -283,6 +332,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code of one command."""
     words = list(sys.argv[1:] if argv is None else argv)
     open_streams()
     wants_json = "--json" in words
@@ -300,23 +350,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     before, rest = _leading(words)
-    if not rest or rest[0] in ("-h", "--help", "help", "-V", "--version"):
+    if not rest or rest[0] in ("-h", "--help", "help", "-V", "--version", "version"):
         from tenure.cli.verbs import general
 
         return general(rest)
     name, rest = _verb(rest)
-    function = function_of(VERBS[name].where)
+    function = function_of(VERBS[name].where) if name in VERBS else plugged_in(name)
     parser = parser_of(name, function)
-    given = parser.parse_intermixed_args([*before, *rest])
+    given = parser.parse_intermixed_args([*before, *_joined(rest)])
     run = Run(given, name)
+    text_format.display = run.display
+    began, code = time.perf_counter(), 70  # measures the command, for the log
     try:
         answer = _answer(function, run, given)
-        code = answer if isinstance(answer, int) else print_answer(answer, run)
+        code = answer if isinstance(answer, int) else print_answer(_with_news(run, answer), run)
         if name in SIGNS_OF_LIFE:
             run.give_sign_of_life()
         return code
+    except TenureError as error:
+        code = OF_ERROR.get(error.code, 70)
+        raise
     finally:
         run.close()
+        if "settings" in vars(run) and run.settings.seen("log.file").value is not None:
+            from tenure.cli.command_log import note_command
+
+            note_command(run, code, time.perf_counter() - began)
 
 
 # Reads that show that an agent is alive: it looks for work. Commands say so by themselves.
@@ -335,6 +394,25 @@ def _answer(function: Verb, run: Run, given: Namespace) -> Answer | int:
         if not run.done:
             raise
         raise _after_effect(_unfinished(error, run), run) from error
+
+
+def _with_news(run: Run, answer: Answer) -> Answer:
+    """The answer with mail and directives, if a holder or an agent has sent a command."""
+    last = run.client.last if "client" in vars(run) else None
+    if last is None or not (run.is_holder or run.who.role == "agent"):
+        return answer
+    from tenure.agents.agent_news import lines, news_of
+
+    news = news_of(run.client, last)
+    value = {**answer.value, **news} if isinstance(answer.value, dict) else answer.value
+    said = lines(news)
+    if not said:
+        return answer._replace(value=value)
+    text = answer.text
+    return answer._replace(
+        value=value,
+        text=lambda: "\n".join([part for part in (text if isinstance(text, str) else text(), *said) if part]),
+    )
 
 
 def _after_effect(error: TenureError, run: Run) -> TenureError:
@@ -365,6 +443,17 @@ def _leading(words: list[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at:]
 
 
+def _joined(words: list[str]) -> list[str]:
+    """`--order -priority` as `--order=-priority`: argparse would take the value for an option."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--order" and word.startswith("-"):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
 def _verb(words: list[str]) -> tuple[str, list[str]]:
     """The verb's full name, and the words after it; `plan check` is one verb of two words."""
     first = ALIASES.get(words[0], words[0])
@@ -380,8 +469,32 @@ def _verb(words: list[str]) -> tuple[str, list[str]]:
             near = suggestion(words[1], under)
             raise Usage(f"tenure {first}: there is no {words[1]!r}{near}", f"there are: {', '.join(under)}")
         raise Usage(f"tenure {first} wants one of: {', '.join(under)}", f"as in `tenure {first} {under[0]}`")
-    near = suggestion(first, [*VERBS, *ALIASES])
+    if first in plug_ins():
+        return first, words[1:]
+    near = suggestion(first, [*VERBS, *ALIASES, *plug_ins()])
     raise Usage(f"unknown verb {first!r}{near}", "`tenure help` lists them")
+
+
+PLUG_INS = "tenure.commands"  # the group of entry points that bring verbs
+
+
+def plug_ins() -> list[str]:
+    """Verbs of installed packages. Only an unknown verb and `help --all` look for them: it takes 20 ms."""
+    from importlib.metadata import entry_points
+
+    return sorted({entry.name for entry in entry_points(group=PLUG_INS)} - VERBS.keys())
+
+
+def plugged_in(name: str) -> Verb:
+    """The verb of an installed package: a function `(run, given) → Answer`, with `@options`."""
+    from importlib.metadata import entry_points
+
+    entry = next(entry for entry in entry_points(group=PLUG_INS) if entry.name == name)
+    try:
+        function: Verb = entry.load()
+    except Exception as error:
+        raise Usage(f"{name}: its plug-in {entry.value} failed: {error}", "reinstall that package") from error
+    return function
 
 
 def function_of(where: str) -> Verb:
@@ -394,8 +507,9 @@ def parser_of(name: str, function: Verb) -> Parser:
     """The parser of one verb: its own options, then the shared ones."""
     parser = Parser(
         prog=f"tenure {name}",
-        description="\n".join(line.strip() for line in (function.__doc__ or VERBS[name].text).strip().splitlines()),
+        description="\n".join(line.strip() for line in (function.__doc__ or name).strip().splitlines()),
         formatter_class=_formatter,
+        epilog="\n",  # `format_help` replaces it: few commands print their help
         allow_abbrev=False,
     )
     for names, settings in getattr(function, "declared", ()):

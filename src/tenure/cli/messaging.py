@@ -48,11 +48,7 @@ WEBHOOK = arg("name", help="the webhook")
     arg("--secret", metavar="TEXT", help="the receiver's secret, whsec_… (else one is created and shown once)"),
 )  # fmt: skip
 def set_webhook(run: Run, given: Namespace) -> Answer:
-    """Create or change a webhook: events of this project are sent to a URL, signed.
-
-    tenure webhook set ci https://ci.example.org/hook --on task.completed
-    tenure webhook set ci https://ci.example.org/hook --where event.track=B
-    """
+    """Create or change a webhook: events of this project are sent to a URL, signed."""
     kinds = tuple(given.on) or (STATUS_CHANGED,)
     fields = {"kinds": kinds, "where": dict(given.where), "secret": given.secret}
     return _told(run, run.client.set_webhook(given.name, given.url, **fields))

@@ -8,7 +8,7 @@ from typing import Any
 
 from tenure.cli.main import Answer, Run, answered, arg, options, shown
 from tenure.cli.status import thousands
-from tenure.cli.text_format import counted, lasting, plain, shorten, style, table
+from tenure.cli.text_format import counted, lasting, money, plain, shorten, style, table
 
 
 @options()
@@ -24,7 +24,7 @@ def _listed(found: Mapping[str, Any], now: int) -> str:
     parts = []
     for tier in found["tiers"]:
         rows = [
-            (m["family"], m["model"], *(_usd(m[name]) for name in ("fresh_usd", "cached_usd", "output_usd")))
+            (m["family"], m["model"], *(_price(m[name]) for name in ("fresh_usd", "cached_usd", "output_usd")))
             for m in tier["models"]
         ]
         listed = table(rows, ("family", "model", "in", "from cache", "out"), indent="  ")
@@ -63,7 +63,8 @@ def _saved(found: Mapping[str, Any]) -> str:
     total = ("all", "", "", _usd(found["cost_usd"]), _usd(found["middle_usd"]), _usd(found["saved_usd"]))
     parts = [table([*rows, total], ("tier", "models", "tokens", "cost", "all in the middle", "saved"))] if rows else []
     if found["saved"] is not None:
-        parts.append(f"{found['saved']:.0%} less than with middle models alone")
+        word = "less" if found["saved"] >= 0 else "more"
+        parts.append(f"{abs(found['saved']):.0%} {word} than with middle models alone")
     if found["unknown"]:
         names = ", ".join(f"{plain(u['model'])} ({thousands(u['tokens'])} tokens)" for u in found["unknown"])
         parts.append(f"not counted, since there is no price or no tier for it: {names}")
@@ -105,7 +106,10 @@ def routing(run: Run, given: Namespace) -> Answer:
     return answered(outcome, lambda: f"routing is {given.state}")
 
 
+def _price(amount: str | None) -> str | None:
+    """A price, exact: cached tokens cost less than a cent."""
+    return None if amount is None else f"${amount}"
+
+
 def _usd(amount: str | None) -> str | None:
-    if amount is None:
-        return None
-    return f"-${amount[1:]}" if amount.startswith("-") else f"${amount}"
+    return None if amount is None else money(amount)

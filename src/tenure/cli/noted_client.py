@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tenure.cli.answers import say
 from tenure.client import Client
 from tenure.client.results import Stored
 from tenure.core.commands import ClaimNext, Command
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
+
+SILENCE = 0.5  # seconds of waiting for a server before the user reads why
+
+
+class Patience:
+    """Pauses between the tries to reach a server, and says early that it does not answer."""
+
+    def __init__(self, server: str) -> None:
+        self._server, self._waited, self._has_said = server, 0.0, False
+
+    def __call__(self, seconds: float) -> None:
+        if not self._has_said and self._waited + seconds >= SILENCE:
+            self._has_said = True
+            say(f"tenure: {self._server} does not answer; still trying", sys.stderr)
+        self._waited += seconds
+        time.sleep(seconds)
 
 
 class NotingClient(Client):
@@ -17,6 +36,7 @@ class NotingClient(Client):
 
     def __init__(self, *words: Any, done: list[Outcome], **settings: Any) -> None:
         self._done = done
+        self.last: Outcome | None = None  # the last outcome, also a refusal
         super().__init__(*words, **settings)
 
     def do(self, command: Command) -> Outcome:
@@ -40,6 +60,7 @@ class NotingClient(Client):
         return stored
 
     def _noted(self, outcome: Outcome) -> Outcome:
+        self.last = outcome
         if outcome.ok and outcome.outcome != "UNCHANGED":
             self._done.append(outcome)
         return outcome

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tenure.cli import task_reads
-from tenure.cli.answers import OF_ERROR, exit_of
+from tenure.cli.answers import OF_ERROR, exit_of, outcome_text
 from tenure.cli.create import FIELDS, fields_of
 from tenure.cli.main import Answer, Option, Run, Usage, Verb, answered, arg, argument_of, options, verb_of
 from tenure.cli.option_kinds import contents, json_value, seconds
@@ -33,9 +33,9 @@ MOST_LISTED = limits.LISTED
 
 
 def in_bulk(run: Run, given: Namespace, make: Callable[[str], c.Command]) -> Answer:
-    """Run the same command for every named or filtered task; one answer each.
+    """Run the same command for every named or filtered task: a list with one answer each, whatever their number.
 
-    One task is answered as the engine answers; several as a list. The exit code is the first that is not 0.
+    The exit code is the first that is not 0.
     """
     names = _chosen(run, given)
     batch = [make(name) for name in names]
@@ -43,10 +43,8 @@ def in_bulk(run: Run, given: Namespace, make: Callable[[str], c.Command]) -> Ans
     answers: list[Outcome | TenureError] = []
     for start in range(0, len(batch), MOST_COMMANDS):
         answers += ask(batch[start : start + MOST_COMMANDS])
-    if len(names) == 1 and given.tasks and not given.dry_run:
-        if isinstance(answers[0], TenureError):
-            raise answers[0]
-        return answered(answers[0])
+    if len(names) == 1 and given.tasks and not given.dry_run and isinstance(answers[0], TenureError):
+        raise answers[0]
     values = [{"name": name, **_value(answer)} for name, answer in zip(names, answers, strict=True)]
     code = next((code for answer in answers if (code := _code(answer))), 0)
     return Answer(values, lambda: _lines(names, answers, given.dry_run), code)
@@ -76,6 +74,8 @@ def _code(answer: Outcome | TenureError) -> int:
 def _lines(names: list[str], answers: list[Outcome | TenureError], is_dry: bool) -> str:
     if not names:
         return "no task matches"
+    if len(names) == 1 and not is_dry and isinstance(answers[0], Outcome):
+        return _one_text(answers[0])
     lines = ["would be:"] if is_dry else []
     for name, answer in zip(names, answers, strict=True):
         code = answer.code if isinstance(answer, TenureError) else answer.outcome
@@ -84,6 +84,12 @@ def _lines(names: list[str], answers: list[Outcome | TenureError], is_dry: bool)
     if undoable and not is_dry:
         lines += [f"to undo: tenure undo {' '.join(undoable[:20])}{' …' if len(undoable) > 20 else ''}"]
     return "\n".join(lines)
+
+
+def _one_text(outcome: Outcome) -> str:
+    """One outcome, with the command that takes it back."""
+    undo = f"\n  to undo: tenure undo {outcome.command_id}" if outcome.command_id and outcome.ok else ""
+    return outcome_text(outcome) + undo
 
 
 def bulk(command: Callable[..., c.Command], text: str, *more: Option) -> Verb:
@@ -123,7 +129,10 @@ recover = bulk(c.Recover, "End claims whose receipt is lost, so that the tasks c
 
 @options(*BULK, arg("-m", "--note", default="", metavar="TEXT", help="what you found"), *FIELDS[:2], FIELDS[6])
 def retry(run: Run, given: Namespace) -> Answer:
-    """Retry dead letters, with your changes, if any."""
+    """Retry dead letters and cancelled tasks in a new run, with your changes, if any; or end the delay of a retry.
+
+    The note is in the next holder's briefing.
+    """
     names = ("description", "priority", "spec")
     changes = {name: value for name in names if (value := getattr(given, name)) is not None}
     return in_bulk(run, given, lambda t: c.Retry(project=run.project, task=t, note=given.note, changes=changes or None))
@@ -177,7 +186,8 @@ def edit(run: Run, given: Namespace) -> Answer:
     for pair in given.set:
         name, _, value = pair.partition("=")
         changes[name] = json_value(value)
-    return answered(run.client.update(given.task, given.version, supersede=given.supersede, **changes))
+    outcome = run.client.update(given.task, given.version, supersede=given.supersede, **changes)
+    return answered(outcome, lambda: _one_text(outcome))
 
 
 @options(arg("commands", nargs="*", metavar="COMMAND", help="ids that earlier commands printed (none: list them)"))
@@ -196,7 +206,7 @@ UNDOABLE = ("task.cancelled", "task.archived", "task.reset", "task.retried", "ta
 
 
 def _undoable(run: Run) -> Answer:
-    from tenure.cli.text_format import clock, counted
+    from tenure.cli.text_format import counted, moment
 
     found: dict[str, list[dict[str, Any]]] = {}
     for event in run.client.log(kind=UNDOABLE, limit=200):
@@ -205,7 +215,7 @@ def _undoable(run: Run) -> Answer:
     latest = list(found.items())[-20:]
     value = [{"command": id, "what": events[0]["kind"], "tasks": [e["key"] for e in events]} for id, events in latest]
     lines = [
-        f"{id}  {clock(events[0]['time'])}  {events[0]['kind']}  {events[0]['key']}"
+        f"{id}  {moment(events[0]['time'])}  {events[0]['kind']}  {events[0]['key']}"
         + (f" and {counted(len(events) - 1, 'other')}" if len(events) > 1 else "")
         for id, events in latest
     ]
@@ -222,7 +232,12 @@ SCOPE = (
 )
 
 
-def _scope(given: Namespace) -> str:
+def _scope(given: Namespace, verb: str) -> str:
+    if given.agent:
+        raise Usage(
+            f"{verb}: --agent is who acts; it does not choose whose claiming is meant",
+            f"one agent: `tenure {verb} --by {given.agent}`; the whole project: `tenure {verb}`",
+        )
     chosen = [
         f"{name}:{value}"
         for name, value in (("track", given.track), ("dag", given.dag), ("type", given.type), ("agent", given.by))
@@ -236,10 +251,10 @@ def _scope(given: Namespace) -> str:
 @options(*SCOPE, REASON)
 def stop(run: Run, given: Namespace) -> Answer:
     """Stop all claiming in the project, or in one part of it. Held tasks continue."""
-    return answered(run.client.stop_line(_scope(given), given.reason))
+    return answered(run.client.stop_line(_scope(given, "stop"), given.reason))
 
 
 @options(*SCOPE)
 def go(run: Run, given: Namespace) -> Answer:
     """Allow claiming again."""
-    return answered(run.client.start_line(_scope(given)))
+    return answered(run.client.start_line(_scope(given, "go")))

@@ -68,8 +68,6 @@ def json_value(text: str) -> Any:
     from tenure.core.errors import InvalidInput
 
     source = contents(text)
-    if source.startswith("@"):  # no JSON begins so
-        raise ArgumentTypeError(f"there is no file {source[1:]}")
     try:
         check_json(source, "JSON")
     except InvalidInput as error:
@@ -81,16 +79,28 @@ def json_value(text: str) -> Any:
 
 
 def contents(text: str) -> str:
-    """The text itself, or what `-` (stdin) or `@FILE` holds."""
+    """The text itself, or what `-` (stdin) or `@FILE` holds. `@@` begins a text with one @; so does @ with spaces."""
     try:
         if text == "-":
             return sys.stdin.read()
+        if text.startswith("@@"):
+            return text[1:]
         if text.startswith("@") and os.path.exists(text[1:]):
             with open(text[1:], encoding="utf-8") as file:
                 return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise ArgumentTypeError(f"{text}: {error}") from None
+    if text.startswith("@") and len(text) > 1 and not any(map(str.isspace, text)):
+        raise ArgumentTypeError(f"there is no file {text[1:]}; @{text} is that text itself")
     return text
+
+
+def retry_policy(text: str) -> dict[str, Any]:
+    """A retry policy: the name of a strategy, or the whole as a JSON object."""
+    policy = json_value(text) if text[:1] in ("{", "@", "-") else {"strategy": text}
+    if not isinstance(policy, dict):
+        raise ArgumentTypeError(f"{text!r} is not a retry policy; as in exponential, or a JSON object")
+    return policy
 
 
 _SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {

@@ -119,6 +119,7 @@ def _options(run: Run, given: Namespace) -> Options:
     if given.max_tasks is not None and given.max_tasks < 1:
         raise Usage(f"--max-tasks must be at least 1 (got {given.max_tasks})")
     cli, extra = cli_for(_agent(run, given))
+    _record_type(run, cli.type)
     program = cli.found(run.environ)
     timeout = given.timeout if given.timeout is not None else run.setting("run.timeout")
     if timeout <= 0 or given.grace < 0:
@@ -175,6 +176,17 @@ def _in_repository(folder: str) -> bool:
     except git.NoRepository:
         return False
     return True
+
+
+def _record_type(run: Run, name: str) -> None:
+    """Let the commands of a plug-in's agent be recognised."""
+    from tenure.agents.agent_types import plugged_in
+    from tenure.agents.identity import KNOWN, record_types
+    from tenure.agents.runner.clis.cli import GENERIC
+
+    made = None if name in KNOWN or name == GENERIC else plugged_in(name)
+    if made is not None:
+        record_types(run.environ, made.known)
 
 
 def _agent(run: Run, given: Namespace) -> str:
@@ -247,4 +259,7 @@ def _answer(shared: Shared, chosen: Options, took: float) -> Answer:
         code = 130
     elif chosen.mode == ONCE and not shared.counts:
         code = 3
+    if not shared.counts and shared.fatal is None and not shared.terminated and not shared.stopping.is_set():
+        value["message"] = "no task was ready: the queue is empty, or all of it waits; `tenure ready` says why"
+        text = value["message"]
     return Answer(value, text, code)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tenure.cli.answers import say
-from tenure.cli.main import Answer, Run, answered, arg, options, shown
+from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown
 from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import plain, table
 from tenure.core import commands as c
@@ -119,6 +119,12 @@ def mcp(run: Run, given: Namespace) -> int:
 )
 def create_key(run: Run, given: Namespace) -> Answer:
     """Create an API key for `tenure serve`. It is shown once; the store keeps a digest of it."""
+    for option, right in (("project", "--only"), ("agent", "--for-agent")):
+        if getattr(given, option):
+            raise Usage(
+                f"key create: --{option} does not limit the key",
+                f"`{right} {getattr(given, option)}` does; leave out --{option}",
+            )
     command = c.CreateKey(
         name=given.name, role=given.role, user=given.user, agent=given.for_agent, projects=tuple(given.only),
         capabilities=tuple(given.can), expires_in=given.expires,

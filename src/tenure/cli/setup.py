@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,8 @@ LARGEST_LOG = limits.HOOK_LOG_BYTES
 
 
 @options(
-    arg("--agents", metavar="NAMES", help="also set these up: claude,codex,gemini,opencode,copilot, or all, or none")
+    arg("--agents", metavar="NAMES", help="also set these up: claude,codex,gemini,opencode,copilot, or all, or none"),
+    arg("--force", action="store_true", help="in this very folder, even inside of a repository or another store's"),
 )
 def init(run: Run, given: Namespace) -> Answer:
     """Create a store in `.tenure`: in a git repository at its root, shared by all worktrees.
@@ -41,11 +43,12 @@ def init(run: Run, given: Namespace) -> Answer:
     url = run.setting("url")
     folder = None
     if url is None:
-        folder = new_store.make_folder(new_store.place_for(run.folder))
+        place = os.path.realpath(run.folder) if given.force else new_store.place_for(run.folder)
+        folder = new_store.make_folder(place)
         url = os.path.join(folder, DATABASE)
     is_new = not _is_there(run, url)
     if is_new and folder is not None:
-        if run.settings["project"].origin == "default":
+        if run.settings["project"].origin in ("default", *_other_projects(run, folder)):
             run.name_project(new_store.named_after(os.path.dirname(folder)))
         new_store.keep_project(folder, run.project)
     # The creator of a store owns it; in an existing one an agent stays an agent.
@@ -59,7 +62,30 @@ def init(run: Run, given: Namespace) -> Answer:
         return Answer(value, lambda: _welcome(value))
     done = _set_up(run, asked) if asked else Answer({"agents": []})
     value["setup"] = done.value
-    return Answer(value, lambda: _welcome(value) + "\n\n" + str(done.text), done.code)
+    return Answer(value, lambda: _welcome(value, _set_up_lines(done.value)), done.code)
+
+
+def _set_up_lines(value: dict[str, Any]) -> list[str]:
+    """The setup of agents in a few lines: `setup --check` lists every piece."""
+    if not value["agents"]:
+        return []
+    files = [file for file in value["files"] if file["what"] in ("made", "changed")]
+    lines = [f"Set up {', '.join(value['agents'])}: {len(files)} files written; `tenure setup --check` lists them."]
+    lines += [
+        f"  {file['path']}: {file.get('problem') or 'edited by hand, kept'}"
+        for file in value["files"]
+        if file.get("problem") or file.get("kept")
+    ]
+    needs = [f"  {gate['agent']}: {gate['text']}" for gate in value["gates"] if not gate["is_open"]]
+    return lines + (["Still needs you:", *needs] if needs else [])
+
+
+def _other_projects(run: Run, folder: str) -> list[str]:
+    """The name that `init` gave to the store of a folder above: not this one's."""
+    from tenure.config import PROJECT, find_folder
+
+    above = find_folder(os.path.dirname(os.path.dirname(folder)))
+    return [os.path.join(above, PROJECT)] if above else []
 
 
 def _is_there(run: Run, url: str) -> bool:
@@ -81,7 +107,7 @@ def _lacks_project(client: Client) -> bool:
     return False
 
 
-def _welcome(value: dict[str, Any]) -> str:
+def _welcome(value: dict[str, Any], more: Sequence[str] = ()) -> str:
     made = "Created" if value["made_store"] else "Already here:"
     also = " and created" if value["made_project"] and not value["made_store"] else ","
     lines = [f"{made} {value['store']}{also} project {value['project']}."]
@@ -89,7 +115,7 @@ def _welcome(value: dict[str, Any]) -> str:
     if found:
         names = ", ".join(f"{name} ({why})" for name, why in found.items())
         lines += [f"Agents found: {names}.", f"  tenure setup {' '.join(found)}   shows them how to use it"]
-    lines += ['Next:\n  tenure add "a first task"', "  tenure claim", '  tenure done -s "what you did"']
+    lines += [*more, 'Next:\n  tenure add "a first task"', "  tenure claim", '  tenure done -s "what you did"']
     return "\n".join(lines)
 
 
@@ -122,13 +148,15 @@ def setup(run: Run, given: Namespace) -> Answer:
 def _named(run: Run, names: str) -> list[str]:
     """The agents that are meant by `claude,codex`, `all` or `none`."""
     from tenure.agents.recipes import NAMES
+    from tenure.agents.recipes import names as all_names
     from tenure.core.inputs import suggestion
 
     words = [word for word in names.replace(",", " ").split() if word != "none"]
+    known = NAMES if all(word in (*NAMES, "all") for word in words) and "all" not in words else all_names()
     for word in words:
-        if word not in (*NAMES, "all"):
-            raise Usage(f"{run.verb}: no agent {word!r}{suggestion(word, NAMES)}", f"there are: {', '.join(NAMES)}")
-    return list(NAMES) if "all" in words else [name for name in NAMES if name in words]
+        if word not in (*known, "all"):
+            raise Usage(f"{run.verb}: no agent {word!r}{suggestion(word, known)}", f"there are: {', '.join(known)}")
+    return list(known) if "all" in words else [name for name in known if name in words]
 
 
 def _root(run: Run) -> str:
@@ -207,7 +235,8 @@ def _set_up(
     shows: bool = False,
     force: bool = False,
 ) -> Answer:
-    from tenure.agents.recipes import NAMES, found_agents, installation, setup_record
+    from tenure.agents.recipes import found_agents, installation, setup_record
+    from tenure.agents.recipes import names as all_names
 
     place = _place(run, is_global)
     file = _memory_file(run, is_global)
@@ -220,12 +249,13 @@ def _set_up(
     if not asked:
         if remove:
             return Answer({"agents": [], "files": []}, "No agent is set up here; nothing to remove.")
-        raise Usage("setup: no agent found here", f"name one: {', '.join(NAMES)}")
-    agents = [name for name in NAMES if (name in there or name in asked) and not (remove and name in asked)]
+        raise Usage("setup: no agent found here", f"name one: {', '.join(all_names())}")
+    agents = [name for name in all_names() if (name in there or name in asked) and not (remove and name in asked)]
     changes = installation.prepare(place, asked, agents, memory, force=force)
     if shows:
         return _shown(changes, place.root)
     remembered = installation.carry_out(place, changes, agents, memory)
+    _record_types(run, agents)
     setup_record.save(file, place.root, remembered)
     gates = [] if remove else _gates(place, asked)
     standings = [] if remove else installation.standings(place, asked, among=agents)
@@ -239,6 +269,16 @@ def _set_up(
         if len(place.command) > 1:
             text += ["", f"`tenure` is not on your PATH: the files name {place.command[0]}."]
     return Answer(value, "\n".join(text), 8 if any(c.problem for c in changes) else 0)
+
+
+def _record_types(run: Run, names: list[str]) -> None:
+    """Let later commands recognise agents of plug-ins without looking for entry points."""
+    from tenure.agents.agent_types import plugged_in
+    from tenure.agents.identity import record_types
+    from tenure.agents.recipes import NAMES
+
+    made = [plugged_in(name) for name in names if name not in NAMES]
+    record_types(run.environ, *(one.known for one in made if one is not None))
 
 
 def _what(change: Change) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.cli.main import Answer, Run, arg, options, shown
+from tenure.cli.main import Answer, Run, answered, arg, options, shown
+from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import (
     AGENTS,
     BY_INTEREST,
@@ -18,6 +19,7 @@ from tenure.cli.text_format import (
     in_words,
     lasting,
     moment,
+    money,
     plain,
     shorten,
     style,
@@ -29,6 +31,7 @@ from tenure.core import lifecycle, limits
 if TYPE_CHECKING:
     from tenure.client import Client
 
+BY = ("task", "agent", "model", "session", "type", "dag", "track")
 MOST_HELD = limits.STATUS_HELD
 FORGOTTEN = limits.AGENT_FORGOTTEN
 _ORDER = {name: n for n, name in enumerate(("active", "draining", "idle", "stale", "offline"))}
@@ -219,7 +222,7 @@ def paid(usage: Mapping[str, Any] | None) -> str:
         return ""
     said: list[str] = []
     if usage.get("cost_usd") is not None:
-        said.append(f"${usage['cost_usd']}" + (f" ({usage['unpriced']} unpriced)" if usage.get("unpriced") else ""))
+        said.append(money(usage["cost_usd"]) + (f" ({usage['unpriced']} unpriced)" if usage.get("unpriced") else ""))
     read = sum(usage.get(name, 0) for name in ("fresh", "cached", "written"))
     if read or usage.get("output"):
         from_cache = f" ({thousands(usage['cached'])} from cache)" if usage.get("cached") else ""
@@ -238,7 +241,7 @@ def thousands(count: int) -> str:
 
 
 @options(
-    arg("--by", choices=("task", "agent", "model", "session"), default="task", help="group by (task)"),
+    arg("--by", choices=BY, default="task", help="group by (task)"),
     arg("--limit", type=int, default=20, metavar="N", help="the most expensive N (20)"),
 )
 def usage(run: Run, given: Namespace) -> Answer:
@@ -246,11 +249,32 @@ def usage(run: Run, given: Namespace) -> Answer:
     return shown(run.client.spent(given.by, given.limit), lambda spent: _spent(spent, given.by))
 
 
+@options(
+    arg("task", nargs="?", help="the claim, as KEY@GENERATION; the key alone, or nothing, if it is unambiguous"),
+    arg("--receipt", metavar="R", help="the receipt to present (else the one this session keeps)"),
+    arg("--model", required=True, metavar="NAME", help="which model"),
+    arg("--in", dest="fresh", type=int, default=0, metavar="N", help="input tokens that no cache served"),
+    arg("--cached", type=int, default=0, metavar="N", help="input tokens from a cache"),
+    arg("--written", type=int, default=0, metavar="N", help="input tokens written to a cache"),
+    arg("--out", dest="output", type=int, default=0, metavar="N", help="output tokens"),
+    arg("--cost", metavar="USD", help="dollars, if known (else from the price table)"),
+    arg("--duration", type=seconds, default=0.0, metavar="DURATION", help="time of compute"),
+)
+def add_usage(run: Run, given: Namespace) -> Answer:
+    """Report what a model has used under your claim so far: totals, so that a repeat counts once.
+
+    Several models are reported one after another. The runner and the hooks of agents do this by themselves.
+    """
+    fields = {name: getattr(given, name) for name in ("model", "fresh", "cached", "written", "output", "duration")}
+    outcome = run.present(given, lambda r: run.client.usage(r, **fields, cost_usd=given.cost))
+    return answered(outcome, lambda: paid(outcome.usage) or "nothing was used yet")
+
+
 def _cost(row: Mapping[str, Any]) -> str | None:
     """Marked with ≈ where part of it is computed from the price table."""
     if row["cost_usd"] is None:
         return None
-    return f"{'≈ ' if row.get('computed_usd') else ''}${row['cost_usd']}"
+    return f"{'≈ ' if row.get('computed_usd') else ''}{money(row['cost_usd'])}"
 
 
 def _spent(spent: Sequence[Mapping[str, Any]], by: str) -> str:

@@ -8,17 +8,21 @@ from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tenure.agents.quotations import QUOTED, as_json, editor_of, fenced, quoted, written_by
+from tenure.agents.briefing import asked_of, parts_of, text_of
+from tenure.agents.quotations import QUOTED, as_json, fenced
 from tenure.cli.main import Answer, Run, arg, options, shown
-from tenure.cli.status import paid
+from tenure.cli.status import paid, stops, tally
 from tenure.cli.text_format import (
     MARKS,
     NOTHING,
+    ago,
     clock,
     counted,
+    day,
     in_words,
     lasting,
     moment,
+    money,
     plain,
     shorten,
     style,
@@ -26,20 +30,22 @@ from tenure.cli.text_format import (
     width_of,
 )
 from tenure.client.wire import plain as wire
+from tenure.core.lifecycle import OPEN
 
 TITLE = 60
 TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
 
 
 def listed(tasks: Iterable[dict[str, Any]]) -> str:
+    name = "ref" if sys.stdout.isatty() else "key"  # short for people, whole in a pipe
     rows = [
         (
-            task["key"], style(task["state"], MARKS[task["state"]].colour), task["tier"], task.get("agent"),
-            shorten(task["title"], TITLE),
+            task[name], style(in_words(task["state"]), MARKS[task["state"]].colour), task["tier"], task.get("agent"),
+            plain(task["title"]),
         )
         for task in tasks
     ]  # fmt: skip
-    return table(rows, ("key", "state", "priority", "agent", "title")) or "no tasks"
+    return table(rows, ("task", "state", "priority", "agent", "title")) or "no tasks"
 
 
 @options(
@@ -49,11 +55,29 @@ def listed(tasks: Iterable[dict[str, Any]]) -> str:
 def ready(run: Run, given: Namespace) -> Answer:
     """List tasks that can be claimed now, in the order in which `claim` takes them."""
     found = run.client.ready(track=given.track, limit=given.limit)
-    return shown(found, lambda tasks: listed(tasks) if tasks else "nothing is ready")
+    return shown(found, lambda tasks: listed(tasks) if tasks else _nothing_ready(run))
+
+
+def _nothing_ready(run: Run) -> str:
+    """Why: a stopped line is not an empty queue."""
+    status = run.client.status()
+    stopped = [f"claiming is stopped for {line}; `tenure go` allows it again" for line in stops(status)]
+    waiting = tally({state: n for state, n in status["tasks"].items() if state in OPEN})
+    return "\n".join(
+        ["nothing is ready", *stopped, *([f"open tasks: {waiting}"] if any(status["tasks"].values()) else [])]
+    )
 
 
 FILTERS = (
-    arg("-s", "--state", action="append", metavar="STATE", help="in this state (may be repeated)"),
+    arg(
+        "-s",
+        "--state",
+        "--status",
+        dest="state",
+        action="append",
+        metavar="STATE",
+        help="in this state (may be repeated)",
+    ),
     arg("-t", "--tag", metavar="TAG", help="with this tag"),
     arg("--track", metavar="CODE", help="of this track"),
     arg("--type", metavar="NAME", help="of this type"),
@@ -95,10 +119,17 @@ def list_(run: Run, given: Namespace) -> Answer:
 @options(TASK)
 def show(run: Run, given: Namespace) -> Answer:
     """Show everything about one task, except its log."""
-    return shown(run.client.show(given.task), lambda task: task_text(task, editor_of(run.client, task)))
+    found = run.client.show(given.task)
+    brief = run.client.briefing(found["id"])
+    more = {name: wire(brief[name]) for name in BRIEFED if name in brief}
+    return Answer({**wire(found), **more}, lambda: task_text(found, brief))
 
 
-def task_text(task: dict[str, Any], editor: str | None = None) -> str:
+# Of the briefing, in `show --json`: what `show` has not.
+BRIEFED = ("inputs", "missing", "edited_by", "failure", "review", "notes", "retries")
+
+
+def task_text(task: dict[str, Any], brief: Mapping[str, Any]) -> str:
     lines = [style(task["key"], "bold"), plain(task["title"]), ""]
     state = style(task["state"], MARKS[task["state"]].colour)
     facts: list[tuple[str, Any]] = [
@@ -113,33 +144,36 @@ def task_text(task: dict[str, Any], editor: str | None = None) -> str:
         ("subtasks", ", ".join(task["subtasks"])),
         ("tags", ", ".join(task.get("tags", ()))),
         ("touches", ", ".join(task.get("touches", ()))),
-        ("last error", task.get("last_error") and plain(str(task["last_error"]["message"]))),
         ("verdict", "validation" in task and verdict_line(task["validation"])),
+        ("done by", _done_by(task)),
         ("work product", task.get("work_product")),
         ("artifacts", ", ".join(dict.fromkeys(plain(one["name"]) for one in task.get("artifacts", ())))),
+        ("cost", paid(task.get("usage"))),
         ("archived", task.get("archived_at") and moment(task["archived_at"], 0)),
         ("version", task["version"]),
-        ("words", written_by(task, editor)),
     ]
     width = max(len(name) for name, value in facts if value) + 2
     lines += [f"{name:<{width}}{value}" for name, value in facts if value]
-    if task.get("description"):
-        lines += ["", quoted(str(task["description"]))]
-    for name in ("spec", "constraints", "output", "metadata"):
+    lines += ["", *asked_of(brief)]
+    for name in ("constraints", "output", "metadata"):
         if task.get(name):
             lines += ["", f"{name}: {as_json(task[name], indent=2)}"]
-    if "result" in task or "checkpoint" in task:
-        lines += ["", QUOTED]
+    for block in text_of(parts_of(brief, rest=f"tenure show {task['ref']} --json"), ""):
+        lines += ["", block]
     if "result" in task:
         result = task["result"]
         by = plain(result["agent"])
-        lines += [f"result of generation {result['generation']} by {by}: {plain(result['summary'])}"]
+        lines += ["", QUOTED, f"result of generation {result['generation']} by {by}: {plain(result['summary'])}"]
         if result.get("data") is not None:
-            lines += [fenced(result["data"], "tenure show --json")]
-    if "checkpoint" in task:
-        left = task["checkpoint"]
-        lines += [f"checkpoint by {plain(left['agent'])}:", fenced(left["data"], "tenure show --json")]
+            lines += [fenced(result["data"], f"tenure show {task['ref']} --json")]
     return "\n".join(lines)
+
+
+def _done_by(task: dict[str, Any]) -> str:
+    """Whose result was accepted, and when."""
+    if "result" not in task:
+        return ""
+    return f"{plain(task['result']['agent'])}, {moment(task['result']['submitted_at'], 0)}"
 
 
 def _progress(task: dict[str, Any]) -> str:
@@ -163,6 +197,35 @@ def explained(said: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+@options(arg("-n", "--limit", type=int, default=50, metavar="N", help="at most N (50)"))
+def todo(run: Run, given: Namespace) -> Answer:
+    """List everything that waits for a person: questions, reviews, dead letters, budgets, lost claims.
+
+    The longest wait comes first, with the commands that end it.
+    """
+    now = run.client.now()
+    return shown(run.client.todo(given.limit), lambda found: _todo_text(found, now))
+
+
+def _todo_text(found: list[dict[str, Any]], now: int) -> str:
+    lines = []
+    for one in found:
+        behind = f", {counted(one['blocks'], 'task')} behind it" if one["blocks"] else ""
+        by = f" by {plain(one['by'])}" if one.get("by") else ""
+        head = f"{style(one['what'], 'bold')}  {one['ref']}  {shorten(one['title'], TITLE)}"
+        lines += [head, f"  {ago(one['since'], now)}{by}{behind}: {shorten(one['text'], 90)}"]
+        lines += ["  " + " | ".join(_remedy(verb, one["ref"]) for verb in one["do"])]
+    return "\n".join(lines) or "nothing waits for a person"
+
+
+def _remedy(verb: str, ref: str) -> str:
+    if verb == "budget set":
+        return "tenure budget set --usd AMOUNT"
+    noun, _, option = verb.partition(" ")
+    more = {"answer": ' "…"', "reject": ' -m "…"'}.get(noun, f" {option}" if option else "")
+    return f"tenure {noun} {ref}{more}"
+
+
 @options(arg("--resolved", action="store_true", help="also reviewed ones"))
 def dlq(run: Run, given: Namespace) -> Answer:
     """List dead letters: tasks that ran out of attempts and wait for a person (`retry`, `edit`, `adopt`, `cancel`)."""
@@ -174,10 +237,10 @@ def _letters(letters: list[dict[str, Any]]) -> str:
     for letter in letters:
         poison = ", at least two agents failed it" if letter["poison_pill"] else ""
         cost = f", {paid(letter['usage'])}" if letter["usage"] else ""
-        lines += [f"{letter['key']}  since {clock(letter['dead_lettered_at'])}{poison}{cost}"]
+        lines += [f"{letter['key']}  since {moment(letter['dead_lettered_at'])}{poison}{cost}"]
         for failure in letter["history"]:
             took = f" after {lasting(failure['duration'])}" if failure.get("duration") else ""
-            took += f" and ${failure['usage']['cost_usd']}" if (failure["usage"] or {}).get("cost_usd") else ""
+            took += f" and {money(failure['usage']['cost_usd'])}" if (failure["usage"] or {}).get("cost_usd") else ""
             error = shorten(str(failure.get("error") or ""), TITLE)
             lines += [f"  attempt {failure['attempt']}: {failure['agent']}, {failure['error_class']}{took}: {error}"]
     return "\n".join(lines) or "no dead letters"
@@ -245,15 +308,19 @@ def _row(claim: Mapping[str, Any], now: int) -> tuple[object, ...]:
     reason = claim["release_reason"]
     ended = style(reason, HOW.get(reason, "dim")) if reason else style("holds it", "yellow")
     return (
-        claim["generation"], shorten(claim["agent"], 20), shorten(claim["session"], 24), _held(claim, now), ended,
+        claim["generation"], shorten(_who(claim), 28), shorten(claim["session"], 24), _held(claim, now), ended,
         _fate(claim), claim["work_product_ref"],
     )  # fmt: skip
+
+
+def _who(claim: Mapping[str, Any]) -> str:
+    return f"{claim['agent']} ({claim['user']})" if claim.get("user") else str(claim["agent"])
 
 
 def _held(claim: Mapping[str, Any], now: int) -> str:
     began, ended = claim["acquired_at"], claim["released_at"]
     until = clock(ended) if ended is not None else "…"
-    return f"{moment(began, now)} – {until} ({lasting(((now if ended is None else ended) - began) / 1e6)})"
+    return f"{day(began)} {clock(began)} – {until} ({lasting(((now if ended is None else ended) - began) / 1e6)})"
 
 
 def _fate(claim: Mapping[str, Any]) -> str:

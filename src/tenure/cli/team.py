@@ -7,11 +7,13 @@ from typing import Any
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown, verb_of
 from tenure.cli.option_kinds import contents, seconds
-from tenure.cli.text_format import Columns, ago, clock, columns, lasting, moment, plain, shorten
+from tenure.cli.text_format import Columns, ago, columns, lasting, moment, plain, shorten
 from tenure.core import commands as c
 from tenure.core import limits
+from tenure.core.outcomes import Outcome
 
 CLI_STALE = limits.CLI_AGENT_STALE
+UNRECOGNISED = ("generic", "human")
 
 
 @options(
@@ -30,29 +32,50 @@ def join(run: Run, given: Namespace) -> Answer:
     """
     from tenure.agents.identity import join as joined
 
-    who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type)
-    run.who = who
+    default = run.setting("agents.type")
+    who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type or default)
+    run.who = who = who if who.type not in UNRECOGNISED else who._replace(type=default or who.type)
     outcome = run.client.register(
         type=given.type or who.type, capabilities=tuple(given.cap), tracks=tuple(given.track),
         models=tuple(given.model), region=given.region, max_concurrent_tasks=given.max_tasks, user=who.user,
-        stale_after=CLI_STALE,
+        stale_after=run.setting("agents.stale_after") or CLI_STALE, heartbeat=run.setting("agents.heartbeat"),
     )  # fmt: skip
     lines = [f"export TENURE_AGENT={who.agent}", f"export TENURE_SESSION={who.session}"]
     # An agent is known by its name: that is its id.
     return answered(outcome, "\n".join(lines), id=who.agent, name=who.agent, session=who.session)
 
 
-@options()
+@options(arg("--force", action="store_true", help="also end your agent's sessions in other terminals"))
 def leave(run: Run, given: Namespace) -> Answer:
     """End the session and release its claims at once."""
+    from tenure.core.errors import NotFound
+
+    others = []
+    if given.force:
+        found = run.client.sessions(run.who.agent)
+        others = [one["id"] for one in found if one["ended_at"] is None and one["id"] != run.who.session]
+    for session_ in others:
+        _left(run, run.client.leave(session_), session_)
+    try:
+        outcome = _left(run, run.client.leave(), run.who.session)
+    except NotFound:
+        if not others:
+            raise
+        outcome = run.done[-1]  # this terminal has no session
+    freed = [key for one in run.done for key in one.changed or ()]
+    said = f"released {', '.join(freed)}" if freed else "nothing was held"
+    return answered(outcome, f"{outcome.outcome}: {said}", sessions=len(others) + 1, released=freed)
+
+
+def _left(run: Run, outcome: Outcome, session_: str) -> Outcome:
+    """Forget the receipts of a session that is over: of all agents in it."""
     from tenure.agents import identity
     from tenure.agents.receipts import Receipts
 
-    outcome = run.client.leave()
-    if outcome.ok:  # of all agents in the session: it is over for each of them
-        Receipts(run.home, run.project, run.who.session, environ=run.environ).forget()
-        identity.forget(run.environ, run.who.session)
-    return answered(outcome)
+    if outcome.ok:
+        Receipts(run.home, run.project, session_, environ=run.environ).forget()
+        identity.forget(run.environ, session_)
+    return outcome
 
 
 @options(
@@ -109,9 +132,6 @@ def msg(run: Run, given: Namespace) -> Answer:
     """Send a message to agents. Their next command reports it.
 
     With --action, brokers also carry it to one worker of the type.
-
-    tenure msg 'The build is red' --to @track:B
-    tenure msg 'Look at B-003' --to @type:codex --action review --expires 60s
     """
     fields = {name: getattr(given, name) for name in ("type", "reply_to", "action", "expires")}
     return answered(run.client.send(given.text, given.to, **fields))
@@ -132,11 +152,12 @@ def inbox(run: Run, given: Namespace) -> Answer:
 
 
 def _mail(found: list[dict[str, Any]]) -> str:
-    lines = [
-        f"{clock(m['sent_at'])}  {m['from']} to {m['to']}{' (new)' if m['read_at'] is None else ''}: {plain(m['text'])}"
-        for m in found
-    ]
-    return "\n".join(lines) or "no mail"
+    return "\n".join(map(_letter, found)) or "no mail"
+
+
+def _letter(m: dict[str, Any]) -> str:
+    new = " (new)" if m["read_at"] is None else ""
+    return f"{moment(m['sent_at'])}  {m['from']} to {m['to']}{new}: {plain(m['text'])}"
 
 
 @options(
@@ -165,13 +186,16 @@ def session(run: Run, given: Namespace) -> Answer:
 
 def _memory(memory: dict[str, Any]) -> str:
     lines = [f"{memory['id']}  agent {memory['agent']}{', over' if memory['is_over'] else ''}"]
-    lines += [f"holds      {', '.join(memory['active_claims']) or 'nothing'}"]
+    held = [f"{one['key']}@{one['generation']} until {moment(one['lease_until'])}" for one in memory["active_claims"]]
+    lines += [f"holds      {', '.join(held) or 'nothing'}"]
     lines += [f"completed  {', '.join(memory['completed']) or 'nothing'}"]
     if memory["tracks"]:
         lines += [f"tracks     {', '.join(memory['tracks'])}, assigned to {memory['agent']}"]
     for entry in memory["task_log"]:
         if "time" in entry:
-            lines += [f"  {clock(entry['time'])}  {entry['what']}  {entry['task']} generation {entry['generation']}"]
+            said = f": {entry['outcome'].lower()}" if entry.get("outcome") else ""
+            what = f"{entry['event']}  {entry['task']} generation {entry['generation']}{said}"
+            lines += [f"  {moment(entry['time'])}  {what}"]
     return "\n".join(lines)
 
 
@@ -192,13 +216,13 @@ def _agent_text(agent: dict[str, Any], now: int) -> str:
     lines = [f"{plain(agent['name'])}  {agent['type']}{managed}, {_status(agent)}, {seen}"]
     if agent["terminated_at"] is not None:
         why = f": {plain(agent['terminated_for'])}" if agent["terminated_for"] else ""
-        lines.append(f"terminated {clock(agent['terminated_at'])}{why}; `tenure agent resume` lets it claim again")
+        lines.append(f"terminated {moment(agent['terminated_at'])}{why}; `tenure agent resume` lets it claim again")
     elif agent["draining"]:
         lines.append("drained: it claims nothing more; `tenure agent resume` lets it claim again")
     lines += [f"{name:<13}{', '.join(agent[name])}" for name in ("capabilities", "tracks", "models") if agent[name]]
     lines.append(f"{'holds':<13}{', '.join(agent['tasks']) or 'nothing'}")
     if agent["task"]:
-        ready = f", expected to be done {moment(agent['done_by'], now)}" if agent["done_by"] else ""
+        ready = f", expected to be done {moment(agent['expected_at'], now)}" if agent["expected_at"] else ""
         lines.append(f"{'works on':<13}{plain(agent['task'])}  {_step(agent)}{ready}".rstrip())
     lines += [f"{plain(name):<13}{plain(str(value))}" for name, value in agent["metadata"].items()]
     for name, what, text in (("memory_mb", "memory", _memory_text(agent)), ("cpu_percent", "cpu", _cpu_text(agent))):
@@ -266,5 +290,5 @@ unreserve = verb_of(c.Unreserve, "Release a reservation.", arg("receipt", help="
 def locks(run: Run, given: Namespace) -> Answer:
     """List reservations: pattern, holder, end of the lease."""
     names = {name: name for name in ("pattern", "mode", "agent", "task")}
-    wanted: Columns = {**names, "until": lambda row: clock(row["until"])}
+    wanted: Columns = {**names, "until": lambda row: moment(row["until"])}
     return shown(run.client.reservations(), lambda held: columns(held, wanted, "no reservations"))

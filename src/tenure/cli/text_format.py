@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tenure.core import lifecycle
+from tenure.core import instants, lifecycle
 from tenure.core.safe_text import one_line
 
 SECOND = 1_000_000
 plain = one_line
+lasting = instants.lasting
 NOTHING = "–"
+NARROWEST = 12  # columns; a narrower last column says nothing
 
 _CODES = {
     "bold": 1, "dim": 2, "underline": 4, "reverse": 7,
@@ -30,9 +32,29 @@ MARK = f"\x1b{os.urandom(8).hex()}["
 _STYLED = re.compile(f"{re.escape(MARK)}[0-9;]*m")
 
 
+display: Callable[[str], Any] = lambda key: None  # noqa: E731  # the settings `display.…` of this command
+
+# Signs of ours, in ASCII.
+_ASCII = str.maketrans({
+    "–": "-", "…": "...", "·": ".", "✎": "~", "○": "o", "◐": "*", "●": "*", "‖": "=", "◇": "?", "✓": "+", "↻": "%",
+    "✗": "x", "█": "#", "▓": "+", "░": ".", "└": "`", "≈": "~", "→": "->", "▁": ".", "▂": ".", "▃": ":", "▄": ":",
+    "▅": "|", "▆": "|", "▇": "#",
+})  # fmt: skip
+
+
 def is_coloured() -> bool:
-    """Colour is for terminals, unless NO_COLOR is set to anything."""
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+    """Colour is for terminals, or as `display.colour` says; never where NO_COLOR or TENURE_NO_COLOR is set."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TENURE_NO_COLOR"):
+        return False
+    wanted = display("colour")
+    if wanted in ("always", "never"):
+        return bool(wanted == "always")
+    return os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+
+
+def in_signs(text: str) -> str:
+    """The text with the signs that `display.unicode` allows."""
+    return text if text.isascii() or display("unicode") is not False else text.translate(_ASCII)
 
 
 def style(text: str, *names: str) -> str:
@@ -77,9 +99,34 @@ def table(rows: Iterable[Sequence[object]], headers: Sequence[str] = (), *, inde
     if headers:
         cells.insert(0, [style(header, "dim") for header in headers])
     widths = [max(width_of(row[n]) for row in cells) for n in range(len(cells[0]))]
+    _fit(cells, widths, len(indent))
     return "\n".join(
         (indent + "  ".join(_padded(cell, widths[n], right[n]) for n, cell in enumerate(row))).rstrip() for row in cells
     )
+
+
+def _fit(cells: list[list[str]], widths: list[int], indent: int) -> None:
+    """Cut the last column to what a terminal has left; a pipe gets all of it."""
+    room = terminal_width()
+    if room is None or isinstance(cells[-1][-1], str) is False:
+        return
+    left = room - indent - sum(widths[:-1]) - 2 * (len(widths) - 1)
+    if left >= widths[-1] or left < NARROWEST:
+        return
+    for row in cells:
+        if width_of(row[-1]) > left and "\x1b" not in row[-1]:
+            row[-1] = shorten(row[-1], left)
+    widths[-1] = left
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal; None where stdout is not one."""
+    if not sys.stdout.isatty():
+        return None
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except OSError:
+        return None
 
 
 Columns = Mapping[str, str | Callable[[Any], object]]  # header → a key of the row, or a function of it
@@ -94,23 +141,6 @@ def columns(rows: Iterable[Any], wanted: Columns, empty: str = "") -> str:
 def _padded(cell: str, width: int, is_right: bool) -> str:
     space = " " * (width - width_of(cell))
     return space + cell if is_right else cell + space
-
-
-def lasting(seconds: float) -> str:
-    """A duration in one or two units: `0.4 s`, `12 s`, `5 min`, `3 h 20 min`, `2 d 4 h`."""
-    if seconds < 0:
-        return "-" + lasting(-seconds)
-    if seconds < 1:
-        return f"{seconds:.1f} s" if seconds >= 0.05 else "0 s"
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, hours, days = whole // 60, whole // 3600, whole // 86_400
-    if hours < 1:
-        return f"{minutes} min {whole % 60} s" if minutes < 10 and whole % 60 else f"{minutes} min"
-    if days < 1:
-        return f"{hours} h {minutes % 60} min" if minutes % 60 else f"{hours} h"
-    return f"{days} d {hours % 24} h" if hours % 24 and days < 10 else f"{days} d"
 
 
 def briefly(seconds: float) -> str:
@@ -137,12 +167,26 @@ def clock(instant: int | None) -> str:
     return NOTHING if instant is None else time.strftime("%H:%M:%S", time.localtime(instant / SECOND))
 
 
-def moment(instant: int | None, now: int) -> str:
+def moment(instant: int | None, now: int | None = None) -> str:
     """Local time of day, with its date where that is another than today's."""
     if instant is None:
         return NOTHING
-    then, today = time.localtime(instant / SECOND), time.localtime(now / SECOND)
+    then, today = time.localtime(instant / SECOND), time.localtime(None if now is None else now / SECOND)
     return time.strftime("%H:%M:%S" if then[:3] == today[:3] else "%Y-%m-%d %H:%M:%S", then)
+
+
+def day(instant: int) -> str:
+    """The local date, as 2026-03-01."""
+    return time.strftime("%Y-%m-%d", time.localtime(instant / SECOND))
+
+
+def money(amount: str | float | None) -> str:
+    """Dollars with two digits: `$1.20`, `-$0.50`, `<$0.01`; a dash for none. `--json` has the exact amount."""
+    if amount is None:
+        return NOTHING
+    value = float(amount)
+    sign, value = ("-" if value < 0 else ""), abs(value)
+    return f"{sign}<$0.01" if 0 < value < 0.005 else f"{sign}${value:,.2f}"
 
 
 def counted(count: int, word: str, plural: str | None = None) -> str:

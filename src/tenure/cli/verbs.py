@@ -83,10 +83,12 @@ READING = {
     "forecast": Listed("forecast:forecast", "forecast when open tasks end and what they cost"),
     "budget projection": Listed("budgets:projection", "show burn rate, days left, cost of open tasks"),
     "usage": Listed("status:usage", "show tokens and money that agents reported"),
+    "usage add": Listed("status:add_usage", "report tokens or money under your claim"),
     "model list": Listed("models:list_", "list models by tier, price and rate limits"),
     "model savings": Listed("models:savings", "show what choosing models by tier saved"),
     "model estimates": Listed("models:estimates", "compare estimates with what tasks took"),
     "model routing": Listed("models:routing", "turn model hints in claims on or off"),
+    "todo": Listed("task_reads:todo", "list everything that waits for a person"),
     "dlq": Listed("task_reads:dlq", "list dead letters: tasks that wait for a person"),
 }
 OPERATING = {
@@ -96,7 +98,7 @@ OPERATING = {
     "pause": Listed("operator_verbs:pause", "pause tasks"),
     "resume": Listed("operator_verbs:resume", "resume paused tasks"),
     "cancel": Listed("operator_verbs:cancel", "cancel tasks"),
-    "retry": Listed("operator_verbs:retry", "retry dead letters"),
+    "retry": Listed("operator_verbs:retry", "retry dead letters, cancelled and waiting tasks"),
     "reset": Listed("operator_verbs:reset", "start a completed task over"),
     "archive": Listed("operator_verbs:archive", "hide finished tasks"),
     "assign": Listed("operator_verbs:assign", "offer a task to one agent"),
@@ -205,7 +207,7 @@ GROUPS = frozenset(name.split()[0] for name in VERBS if " " in name)
 
 
 def general(words: Sequence[str]) -> int:
-    if "-V" in words or "--version" in words:
+    if {"-V", "--version", "version"} & set(words):
         from tenure import __version__
 
         sys.stdout.write(f"tenure {__version__}\n")
@@ -215,8 +217,29 @@ def general(words: Sequence[str]) -> int:
         from tenure.cli.main import main
 
         return main([*asked, "-h"])
-    sys.stdout.write(overview())
+    sys.stdout.write(overview() if "--all" in words else everyday())
     return 0
+
+
+# What most people and agents need on most days, by who uses it.
+EVERYDAY = {
+    "Work": ("ready", "claim", "progress", "done", "fail", "ask"),
+    "Plan": ("add", "plan apply", "list", "show", "why"),
+    "Watch": ("status", "watch", "todo", "log"),
+    "Run": ("init", "run", "serve", "doctor"),
+}
+
+
+def everyday() -> str:
+    """The everyday verbs, in at most 24 lines."""
+    lines = ["usage: tenure VERB …   fenced task claims for teams of AI agents"]
+    for title, names in EVERYDAY.items():
+        first = True
+        for name in names:
+            lines.append(f"  {title if first else '':<7}{name:<11} {VERBS[name].text}")
+            first = False
+    lines += ["", "`tenure help --all` lists every verb; `tenure VERB -h` shows its options."]
+    return "\n".join(lines) + "\n"
 
 
 def overview() -> str:
@@ -224,6 +247,10 @@ def overview() -> str:
     for title, section in SECTIONS.items():
         lines += ["", f"{title}:"]
         lines += [f"  {name:<17} {verb.text}" for name, verb in section.items()]
+    from tenure.cli.main import plug_ins
+
+    others = plug_ins()
+    lines += ["", "From plug-ins:", *(f"  {name}" for name in others)] if others else []
     lines += [
         "",
         "`tenure VERB -h` shows its options. Every verb takes `--json` and then prints exactly one JSON value.",

@@ -120,6 +120,14 @@ class AsyncVerbs:
         """Why a task is in its state."""
         ...
 
+    async def briefing(self, task: str) -> dict[str, Any]:
+        """What the next holder of a task must know."""
+        ...
+
+    async def todo(self, limit: int=100) -> list[dict[str, Any]]:
+        """Everything that waits for a person, the longest wait first."""
+        ...
+
     async def dead_letters(self, *, resolved: bool=False) -> list[dict[str, Any]]:
         """Tasks that ran out of attempts and wait for a person."""
         ...
@@ -150,6 +158,10 @@ class AsyncVerbs:
 
     async def agents(self, *, managed: bool | None=None) -> list[dict[str, Any]]:
         """The agents, and what each holds; `managed`: only those that a program looks after, or only the others."""
+        ...
+
+    async def agent_news(self) -> dict[str, Any]:
+        """Unread mail of this agent, and its directives."""
         ...
 
     async def agent_details(self, name: str) -> dict[str, Any]:

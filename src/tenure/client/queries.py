@@ -119,6 +119,14 @@ class Queries(Caller):
         """Why a task is in its state."""
         return self._one(q.Why(project=self.project, task=task))
 
+    def briefing(self, task: str) -> dict[str, Any]:
+        """What the next holder of a task must know."""
+        return self._one(q.Briefing(project=self.project, task=task))
+
+    def todo(self, limit: int = 100) -> list[dict[str, Any]]:
+        """Everything that waits for a person, the longest wait first."""
+        return self._dicts(q.Todo(project=self.project, limit=limit))
+
     def dead_letters(self, *, resolved: bool = False) -> list[dict[str, Any]]:
         """Tasks that ran out of attempts and wait for a person."""
         return self._dicts(q.DeadLetters(project=self.project, resolved=resolved))
@@ -156,6 +164,10 @@ class Queries(Caller):
     def agents(self, *, managed: bool | None = None) -> list[dict[str, Any]]:
         """The agents, and what each holds; `managed`: only those that a program looks after, or only the others."""
         return self._dicts(q.Agents(project=self.project, managed=managed))
+
+    def agent_news(self) -> dict[str, Any]:
+        """Unread mail of this agent, and its directives."""
+        return self._one(q.AgentNews(project=self.project, agent=self.agent))
 
     def agent_details(self, name: str) -> dict[str, Any]:
         """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""

@@ -132,6 +132,14 @@ def named_by(reference: str) -> Named | None:
     return Named(task, name)
 
 
+def task_of_ref(reference: str) -> str | None:
+    """The task that `task:TASK:output` or `artifact:TASK/NAME` names; None where it is neither."""
+    if reference.startswith("task:") and reference.endswith(":output"):
+        return reference[len("task:") : -len(":output")] or None
+    named = named_by(reference)
+    return named.task if named is not None else None
+
+
 # --- the bytes ----------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from tenure.core.errors import InvalidInput
+
 LEVELS = ("debug", "info", "warning", "error", "critical")
 
 # kind → what has happened. The reference page is generated from this table.
@@ -163,7 +165,16 @@ STORE_KINDS = frozenset(kind for kind in KINDS if kind.startswith(("sink.", "lea
 
 def kinds_of(names: Iterable[str]) -> tuple[str, ...]:
     """The kinds that are asked for: each by its name, or all of a noun by the noun alone, as `task`."""
-    return tuple(kind for name in names for kind in [k for k in KINDS if k.startswith(f"{name}.")] or [name])
+    return tuple(kind for name in names for kind in [k for k in KINDS if k.startswith(f"{name}.")] or [_known(name)])
+
+
+def _known(name: str) -> str:
+    if name in KINDS:
+        return name
+    from tenure.core.inputs import suggestion
+
+    near = suggestion(name, [*KINDS, *{kind.partition(".")[0] for kind in KINDS}])
+    raise InvalidInput(f"kind {name[:80]!r}: there is no such kind of event{near}", "as in task.claimed, or task")
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

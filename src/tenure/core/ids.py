@@ -87,9 +87,23 @@ def _digits(number: int, length: int) -> str:
     return CROCKFORD[number >> length // 2 * 10 & 31] + digits if length % 2 else digits
 
 
+# Letters that do not come apart into a base letter and a mark.
+_LETTERS = str.maketrans({
+    "ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i",
+    "Æ": "ae", "Œ": "oe", "Ø": "o", "Ł": "l", "Đ": "d", "Ð": "d", "Þ": "th",
+})  # fmt: skip
+
+
+def _in_ascii(title: str) -> str:
+    """The title with its letters' base letters: `Prüfe Größe` is `Prufe Grosse`. Other scripts have none."""
+    from unicodedata import normalize
+
+    return normalize("NFKD", title.translate(_LETTERS)).encode("ascii", "ignore").decode()
+
+
 def slug_of(title: str) -> str:
     """Kebab-case of a title, at most fifty characters, never empty."""
-    words = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    words = re.sub(r"[^a-z0-9]+", "-", (title if title.isascii() else _in_ascii(title)).lower()).strip("-")
     return words[:SLUG_LENGTH].rstrip("-") or "task"
 
 

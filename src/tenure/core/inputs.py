@@ -317,6 +317,15 @@ def check_instant(value: int | None, what: str) -> int | None:
     return value
 
 
+def check_deadline(deadline: int | None, now: int) -> None:
+    """A deadline that a person sets must be in the future."""
+    if deadline is not None and deadline <= now:
+        from tenure.core.instants import format_instant, lasting  # of errors alone; keeps startup fast
+
+        past = f"{format_instant(deadline)[:19]}Z, {lasting((now - deadline) / SECOND)} ago"
+        raise InvalidInput(f"deadline {past}, is in the past", "name a later time, as in 2h or 3d from now")
+
+
 # --- tasks --------------------------------------------------------------------------------------------------
 
 

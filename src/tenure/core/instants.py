@@ -36,3 +36,20 @@ def parse_instant(text: str) -> int:
     if moment.tzinfo is None:
         raise ValueError(f"{text[:80]!r} has no time zone: end it with Z")
     return round(moment.timestamp() * 1e6)
+
+
+def lasting(seconds: float) -> str:
+    """A duration in one or two units: `0.4 s`, `12 s`, `5 min`, `3 h 20 min`, `2 d 4 h`."""
+    if seconds < 0:
+        return "-" + lasting(-seconds)
+    if seconds < 1:
+        return f"{seconds:.1f} s" if seconds >= 0.05 else "0 s"
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86_400
+    if hours < 1:
+        return f"{minutes} min {whole % 60} s" if minutes < 10 and whole % 60 else f"{minutes} min"
+    if days < 1:
+        return f"{hours} h {minutes % 60} min" if minutes % 60 else f"{hours} h"
+    return f"{days} d {hours % 24} h" if hours % 24 and days < 10 else f"{days} d"

@@ -80,6 +80,16 @@ MOVES: tuple[Move, ...] = (
 ALLOWED = frozenset((source, target) for move in MOVES for source in move.sources for target in move.targets)
 
 
+# States as people say them, and as lists show them.
+_WORDS = {"draft": CREATED, "dead letter": DEAD_LETTERED, "dead": DEAD_LETTERED, "done": COMPLETED}
+
+
+def state_named(word: str) -> str:
+    """The state that a word names: its own name, or the one that people see (`draft`, `dead-letter`)."""
+    plain = word.strip().lower().replace("-", " ").replace("_", " ")
+    return _WORDS.get(plain, word.strip().lower().replace("-", "_").replace(" ", "_"))
+
+
 def check_move(key: str, source: str, target: str) -> None:
     """Raise where the table has no such move. Rules answer a user earlier, so this is our bug."""
     if source != target and (source, target) not in ALLOWED:

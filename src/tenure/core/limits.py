@@ -105,8 +105,11 @@ JWT_LIFETIME = limit(86400.0, "s", "a JWT, from `iat` to `exp`", "setting `serve
 JWT_LEEWAY = limit(10, "s", "the clock of a JWT's issuer", _FIXED, "refused with 401")
 
 _sections.append("Staleness")
+AGENT_HEARTBEAT = limit(30.0, "s", "between two signs of life of an agent", "setting `agents.heartbeat`", "nothing")
 HEALTH_MINUTES = limit(60, "minutes", "an agent's memory and CPU, one row a minute", _FIXED,
     "the oldest is overwritten")
+HEARTBEAT_MEMORY = limit(1 << 30, "MB", "memory that a heartbeat may report", _FIXED, _INVALID)
+HEARTBEAT_CPU = limit(1_000_000, "%", "CPU that a heartbeat may report, of one core", _FIXED, _INVALID)
 PRESENCE_OF_READERS = limit(60 * _US, "us", "signs of life by commands that only read", _FIXED,
     "no other is written before")
 AGENT_STALE = limit(180.0, "s", "an agent without a sign of life", "argument `stale_after` of `register`",
@@ -167,6 +170,9 @@ FORECAST_HISTORY = limit(1000, "tasks", "finished tasks that a forecast is made 
 FORECAST_SAMPLE = limit(200, "attempts", "attempts of like tasks that a forecast draws from", _FIXED,
     "older ones do not count")
 FORECAST_TASKS = limit(10_000, "tasks", "open tasks in one forecast", _FIXED, _TOO_LARGE)
+FORECAST_AGENTS = limit(1000, "agents", "agents of one forecast", _FIXED, _INVALID)
+FORECAST_RETRIES = limit(3, "retries", "retries of one dead letter in a run of a forecast", _FIXED,
+    "it stays a dead letter")
 FORECAST_RUNS = limit(1000, "runs", "runs of one forecast", _FIXED, _INVALID)
 
 _sections.append("Sizes")
@@ -408,6 +414,8 @@ LISTED = limit(1000, "rows", "one page of tasks, budgets, usage or validations",
 SEARCHED = limit(10_000, "tasks", "tasks that a text search reads", _FIXED, "later tasks are not searched")
 EVENTS_LISTED = limit(10_000, "events", "one page of the log", "argument `limit`, up to this",
     "a larger number counts as this")
+NOTES_SHOWN = limit(20, "events", "the last notes, retries and edits that a briefing has", _FIXED,
+    "older ones are left out")
 BUDGETS_SHOWN = limit(20, "budgets", "`status`", _FIXED, "the rest is left out")
 COORDINATOR_LOG = limit(1000, "notes", "one page of the coordinator's log", "argument `limit`, up to this",
     "a larger number counts as this")
@@ -499,6 +507,8 @@ RUN_AGENTS = limit(64, "agents", "`tenure run -n`", _FIXED, "refused with exit c
 HOOK_TIMEOUT = limit(5, "s", "one hook of an agent CLI", "the agent CLI's settings", "the agent CLI goes on without it")
 SESSION_BRIEF = limit(600, "tokens", "the brief at a session's start", _FIXED, "the least important lines are left out")
 QUOTED = limit(200_000, "characters", "one quotation in a prompt", _FIXED, _CUT)
+TRANSCRIPT_READ = limit(256 << 20, "bytes", "an agent's transcript that a hook reads for usage", _FIXED,
+    "its usage is not reported")
 CLAIM_FILES = limit(500, "files", "receipts kept for one agent before old ones are deleted", _FIXED,
     "those older than a day are deleted")
 JOIN_FILES = limit(100, "files", "records of joined processes before old ones are deleted", _FIXED,

@@ -7,7 +7,7 @@ All tasks of a lane age at the same boost, so their relative order never changes
 nearing deadline or a growing graph changes a rank. Everything is in integer units of
 1/6e9 point, which makes boosts (hundredths of a point per minute) times microseconds exact.
 
-In the order `shortest` a tier is a band of its own, and the rank is `created + length`, in microseconds: the length is
+In the order `shortest` each tier is a separate band, and the rank is `created + length`, in microseconds: the length is
 the task's estimate, at most 4 h, fixed when the task is created. So inside its tier a task never waits for one that was
 created more than 4 h after it. A project that changes its order begins a new *turn*: the tasks of earlier turns go
 first, so none of them waits for newer ones for ever; `project reorder` moves them to the current turn.
@@ -217,11 +217,20 @@ def lacks_skill(profile: Profile, lane: Lane) -> Obstacle | None:
     return None
 
 
+def stop_text(scope: str, reason: str) -> str:
+    """That claiming is stopped in a scope, and why."""
+    return f"claiming is stopped for {scope_text(scope)}" + (f": {reason}" if reason else "")
+
+
+def scope_text(scope: str) -> str:
+    return "the whole project" if scope == "project:" else scope.replace(":", " ", 1)
+
+
 def stop_of(profile: Profile, *scopes: str) -> Obstacle | None:
     """The stop in one of the scopes, if any."""
     for scope in scopes if profile.stopped else ():
         if scope in profile.stopped:
-            return Obstacle("stopped", f"claiming is stopped for {scope}: {profile.stopped[scope]}")
+            return Obstacle("stopped", stop_text(scope, profile.stopped[scope]))
     return None
 
 

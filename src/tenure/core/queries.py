@@ -151,6 +151,30 @@ class Why(Query, frozen=True, kw_only=True):
     task: str
 
 
+class Briefing(Query, frozen=True, kw_only=True):
+    """What the next holder of a task must know: its text and author, inputs, checkpoint, last failure, notes."""
+
+    declaration: ClassVar = Declaration("briefing", "viewer", "GET", TASK + "/briefing")
+
+    task: str
+
+
+class AgentNews(Query, frozen=True, kw_only=True):
+    """What an agent should hear now: unread mail, and what its operator or its tasks ask of it."""
+
+    declaration: ClassVar = Declaration("briefing", "agent", "GET", PROJECT + "/agents/{agent}/news")
+
+    agent: str
+
+
+class Todo(Query, frozen=True, kw_only=True):
+    """Everything that waits for a person: questions, reviews, dead letters, pauses; the longest wait first."""
+
+    declaration: ClassVar = Declaration("todo", "viewer", "GET", PROJECT + "/todo")
+
+    limit: int = 100
+
+
 class Dags(Query, frozen=True, kw_only=True):
     """All dags, with their tasks by state."""
 
@@ -264,7 +288,7 @@ class OwnClaims(Query, frozen=True, kw_only=True):
 
 
 class ShowSpending(Query, frozen=True, kw_only=True, tag="spent"):
-    """Spending by task, agent, model or session, most expensive first."""
+    """Spending by task, agent, model, session, type, dag or track, most expensive first."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/usage")
 

@@ -183,8 +183,9 @@ def check_query(principal: Principal, query: Query) -> None:
         check_all_projects(principal, str(type(query).__struct_config__.tag))
     if not isinstance(query, _FILTERED):
         check_scope(principal, query.project)
-    if principal.role == "agent" and isinstance(query, q.Inbox) and principal.agent != query.agent:
-        raise NotAllowed(f"inbox: the mail is for agent {query.agent}", "name your agent in the header Tenure-Agent")
+    if principal.role == "agent" and isinstance(query, (q.Inbox, q.AgentNews)) and principal.agent != query.agent:
+        tag = type(query).__struct_config__.tag
+        raise NotAllowed(f"{tag}: the mail is for agent {query.agent}", "name your agent in the header Tenure-Agent")
     if principal.role == "agent" and isinstance(query, q.OwnClaims) and principal.agent not in (None, query.agent):
         raise NotAllowed(f"ownclaims: you are agent {principal.agent}, not {query.agent[:80]}")
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from tenure.core import claims, graph, lifecycle, moves, priority, reservations, retry, settle
+from tenure.core import claims, graph, lifecycle, limits, moves, priority, reservations, retry, settle
 from tenure.core.priority import Lane, Profile
 from tenure.core.records import Agent, Brief, Claim, Edge, Reservation, Task, replace
 
@@ -202,7 +202,7 @@ class Played(NamedTuple):
 
 
 DEPENDENCY, AGENT, TIME, START = "dependency", "agent", "time", "start"  # why a job did not begin earlier
-MOST_RETRIES = 3  # of one dead letter by a person
+MOST_RETRIES = limits.FORECAST_RETRIES  # of one dead letter by a person
 
 
 def play(scene: Scene, crew: Crew, draws: Draws) -> Played:

@@ -48,7 +48,9 @@ def value_reply(value: Mapping[str, Any], *, next: str | None = None, is_error: 
     return Reply(whole, "\n".join(f"{name}: {_text(part)}" for name, part in whole.items()), is_error)
 
 
-def outcome_reply(outcome: Outcome, *, next: str | None = None, asks: bool = False) -> Reply:
+def outcome_reply(
+    outcome: Outcome, *, next: str | None = None, asks: bool = False, more: Mapping[str, Any] | None = None
+) -> Reply:
     """An outcome. `asks`: the tool requests something, so a denial is a normal answer, not an error.
 
     An error makes the agent change its course: its receipt is stale, its result was refused, its name for the task is
@@ -62,6 +64,7 @@ def outcome_reply(outcome: Outcome, *, next: str | None = None, asks: bool = Fal
         value["task"] = lean(value["task"])
     if "tasks" in value:
         value["tasks"] = listed(value["tasks"])
+    value |= more or {}
     ways = [DIRECTIVES.get(outcome.directive or ""), next]
     is_error = kind != "ok" and not (asks and kind in ("nothing", "held", "denied"))
     return value_reply(value, next=" ".join(way for way in ways if way), is_error=is_error)

@@ -19,6 +19,7 @@ from tenure.core.budgets import USD, parse_amount
 from tenure.core.commands import NewTask, NewTrack, Template
 from tenure.core.errors import InvalidInput
 from tenure.plans import json_trees, links, yaml_trees
+from tenure.plans.dialects import in_our_form
 from tenure.plans.fields import KEYS, OWN, FieldReader, Fields, expected, merged, text, unknown_key
 from tenure.plans.nodes import (  # fmt: skip
     LARGEST_FILE,
@@ -79,7 +80,7 @@ def read(source: str | bytes, path: str, now: int) -> Reading:
         for tree in _trees(_decoded(source), path, findings):
             if len(plans) >= MOST_PLANS:
                 raise Unreadable(tree.place, "TOO_LARGE", f"more than {MOST_PLANS} plans in one file")
-            plans.append(_PlanReader(findings, now).read(tree))
+            plans.append(_PlanReader(findings, now).read(in_our_form(tree)))
         if not plans:
             findings.add(START, "MISSING", "the file is empty", "it needs at least `tasks:`")
     except Unreadable as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tenure import __version__
 from tenure.agents.leader_process import Stepped
+from tenure.core import limits
 from tenure.core.roles import check_all_projects
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator, Cycle, Note
@@ -34,8 +35,12 @@ class Assembly:
         log: ServerLog,
         token: str | None = None,
         leading: Callable[[Coordinator, Stepped], Part] | None = None,
+        lease: float = limits.LEADER_LEASE,
     ) -> None:
-        """`leading` makes what runs while this process leads; without it only the coordinator runs."""
+        """`leading` makes what runs while this process leads; without it only the coordinator runs.
+
+        `lease` is the leader's, in seconds.
+        """
         self._log = log
         self.metrics = Metrics(tenant=engine.tenant, version=__version__)
         self.service = Service(engine, self.metrics)
@@ -47,7 +52,7 @@ class Assembly:
             token=token,
         )
         self.service.is_still_valid = self.authenticator.is_still_valid
-        self.coordinator: Coordinator = coordinator_of(engine, tell=self._noted, cycled=self._cycled)
+        self.coordinator: Coordinator = coordinator_of(engine, tell=self._noted, cycled=self._cycled, lease=lease)
         self.event_counter = EventCounter(engine, self.metrics, self.coordinator.instance)
         self.service.feed.listeners.insert(0, self.authenticator.hear)  # before listeners that use its cache
         self.service.feed.listeners.append(self.event_counter.hear)

@@ -90,7 +90,7 @@ def serve(
     token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
     found_at: list[Address] = []  # where agents of pools find this server, once it listens
     leading = _leading(settings, place, log, lambda: found_at[0] if found_at else None)
-    assembly = Assembly(engine, policy, log, token, leading)
+    assembly = Assembly(engine, policy, log, token, leading, settings["leader.lease"].value)
     assembly.service.parts += [make(log.info) for make in parts]
     app: AsgiApp = assembly.app
     closing = [assembly.service.begin_close]

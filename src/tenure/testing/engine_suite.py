@@ -13,6 +13,7 @@ from tenure.testing.engine.archive import Archive
 from tenure.testing.engine.artifacts import Artifacts
 from tenure.testing.engine.attempts import Attempts
 from tenure.testing.engine.both_ways import BothWays
+from tenure.testing.engine.briefings import Briefings
 from tenure.testing.engine.budget_checks import BudgetChecks
 from tenure.testing.engine.budgets import Budgets
 from tenure.testing.engine.bulk import Bulk
@@ -20,6 +21,7 @@ from tenure.testing.engine.changes import Changes
 from tenure.testing.engine.clocks import Clocks
 from tenure.testing.engine.coordinators import Coordinators
 from tenure.testing.engine.deliveries import Deliveries
+from tenure.testing.engine.denials import Denials
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.forecasts import Forecasts
 from tenure.testing.engine.gauges import Gauges
@@ -85,6 +87,8 @@ class EngineSuite(
     AgentLeaders,
     Terminating,
     Overview,
+    Briefings,
+    Denials,
     Forecasts,
     Health,
     Gauges,

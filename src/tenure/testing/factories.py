@@ -87,6 +87,12 @@ class Scene:
     def run(self, *batch: Command, by: Principal = OWNER) -> list[Answer]:
         return self.engine.run(batch, by)
 
+    def know(self, *agents: str) -> Scene:
+        """Register agents, so that mail and offers may name them."""
+        for agent in agents:
+            self.do(c.Register, agent=agent)
+        return self
+
     def add(self, title: str = "work", /, **fields: Any) -> str:
         """The key of a new task."""
         outcome = self.do(c.Add, task=NewTask(title=title, **fields))

@@ -110,7 +110,9 @@ def test_every_look_answers_on_the_wire_as_it_says(tmp_path: Path) -> None:
         query = kind(project="" if kind in OF_STORE else PROJECT, **fields)
         answer = responses.of_view(query, read_query(scene.engine, query))
         route = ROUTES[kind]
-        says = strict["paths"][PREFIX + route.path]["get"]["responses"]["200"]["content"]["application/json"]
+        says = strict["paths"][PREFIX + route.path][route.method.lower()]["responses"]["200"]["content"][
+            "application/json"
+        ]
         schema = {**says["schema"], "components": strict["components"]}
         value = msgspec.json.decode(answer.body)
         found = [str(e) for e in jsonschema_rs.Draft202012Validator(schema, validate_formats=True).iter_errors(value)]

@@ -47,7 +47,7 @@ EXPECT: dict[str, Rule] = {
             "states", "dags", "dag", "plans", "deadletters", "agents", "sessions", "session", "validations",
             "reservations", "spent", "budgets", "budget", "projection", "alerts", "headroom", "savings", "estimates",
             "models", "processes", "log", "schedules", "schedule", "triggers", "trigger", "watched", "batch", "preview",
-            "news", "get_artifact", "webhooks", "webhook", "deliveries", "pools", "pool", "spawns",
+            "news", "get_artifact", "webhooks", "webhook", "deliveries", "pools", "pool", "spawns", "agent", "forecast",
         ),
         VIEW,
     ),

@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tenure.agents.identity import KNOWN
+from tenure.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from tenure.agents.recipes.recipe import Recipe
@@ -25,22 +26,46 @@ NAMES = ("claude", "codex", "gemini", "opencode", "copilot")
 
 
 def by_name(name: str) -> Recipe:
-    found: Recipe = import_module(f"tenure.agents.recipes.{name}").RECIPE
-    return found
+    if name in NAMES:
+        found: Recipe = import_module(f"tenure.agents.recipes.{name}").RECIPE
+        return found
+    from tenure.agents.agent_types import plugged_in
+
+    made = plugged_in(name)
+    if made is None or made.recipe is None:
+        raise InvalidInput(f"agent type {name!r} has no setup", f"there are: {', '.join(names())}")
+    return made.recipe
+
+
+def names() -> tuple[str, ...]:
+    """The agents that can be set up: ours, then those of plug-ins with a recipe."""
+    from tenure.agents import agent_types
+
+    others = (name for name in agent_types.names() if (made := agent_types.plugged_in(name)) and made.recipe)
+    return (*NAMES, *others)
 
 
 def found_agents(root: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Agents that are in use here, each with the evidence."""
     home = environ.get("HOME") or os.path.expanduser("~")
     found = {}
-    for name in NAMES:
+    for name in names():
         known = by_name(name)
         signs = [s for s in known.signs if os.path.lexists(os.path.join(root, s))]
-        programs = [p for p in KNOWN[name].programs if shutil.which(p, path=environ.get("PATH"))]
+        programs = [p for p in _programs(name) if shutil.which(p, path=environ.get("PATH"))]
         users = [f"~/{s}" for s in known.user_signs if os.path.isdir(os.path.join(home, s))]
         if signs or programs or users:
             found[name] = (signs + [f"`{p}` on the PATH" for p in programs] + users)[0]
     return found
+
+
+def _programs(name: str) -> tuple[str, ...]:
+    if name in KNOWN:
+        return KNOWN[name].programs
+    from tenure.agents.agent_types import plugged_in
+
+    made = plugged_in(name)
+    return made.known.programs if made else ()
 
 
 def start_command(environ: Mapping[str, str], *, is_global: bool = False) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tenure.agents.recipes import NAMES, by_name, settings_files, setup_record
+from tenure.agents.recipes import by_name, settings_files, setup_record
+from tenure.agents.recipes import names as all_names
 from tenure.agents.recipes.pieces import ACTIVE, EDITED, HOOKS, MISSING, OUTDATED, UNREADABLE, CannotMerge, Piece
 from tenure.agents.recipes.recipe import SetupTarget
 from tenure.agents.recipes.setup_record import Insertions, SetupRecord
@@ -78,11 +79,11 @@ def _standing(wanted: Wanted) -> Standing:
 def set_up(target: SetupTarget, record: SetupRecord) -> list[str]:
     """The agents that are set up here: those of the record, and those whose hooks are installed."""
     found = set(record.agents)
-    for wanted in pieces_of(target, NAMES, among=()):
+    for wanted in pieces_of(target, all_names(), among=()):
         is_hook = wanted.piece.what == HOOKS and wanted.piece.is_wanted
         if is_hook and _standing(wanted).state in (ACTIVE, OUTDATED, EDITED):
             found.add(wanted.agent)
-    return [name for name in NAMES if name in found]
+    return [name for name in all_names() if name in found]
 
 
 # --- changes ----------------------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ def prepare(
         changes.setdefault(path, Change(path, piece.path))
         known.setdefault(path, [])
     wanted: dict[str, list[Piece]] = {path: [] for path in known}
-    for agent, piece in pieces_of(target, NAMES, among=agents):
+    for agent, piece in pieces_of(target, all_names(), among=agents):
         path = os.path.realpath(piece.path)
         if path not in known:
             continue
@@ -178,7 +179,7 @@ def carry_out(
     target: SetupTarget, changes: Iterable[Change], agents: Collection[str], record: SetupRecord
 ) -> SetupRecord:
     """Write the changes and return the new record. A file that cannot be written gets its `problem`."""
-    names = [name for name in NAMES if name in agents]
+    names = [name for name in all_names() if name in agents]
     new_record = SetupRecord(agents=names, files=dict(record.files), folders=list(record.folders))
     for change in changes:
         if change.problem is not None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from tenure.agents import briefing
 from tenure.agents.identity import KNOWN
 from tenure.agents.process_table import described
-from tenure.agents.quotations import editor_of
 from tenure.agents.receipts import Receipts
 from tenure.agents.runner.agent_output import TAIL, AgentOutput, ClaimUsage, Exit, Reader
 from tenure.agents.runner.attempt_files import InputFiles, Transcript, keep_transcript
@@ -119,13 +119,14 @@ class Attempt:
         mail = self.client.inbox()
         granted = self.files.fetch(self.client, self.granted, lambda text: self.say(f"{self.key}: {text}"))
         text = prompt_for(
-            granted,
+            briefing.of_claim(self.client, granted),
+            generation=granted.generation,
+            attempt=granted.attempt,
             mail=mail,
             folder=self.folder,
             tree=self.tree,
             extra=options.prompt,
             transcripts=self.transcript.earlier()[:EARLIER],
-            editor=editor_of(self.client, granted.task or {}),
         )
         prompt = self.transcript.keep_prompt(text)
         start = Start(

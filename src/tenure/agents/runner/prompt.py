@@ -13,15 +13,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.agents.quotations import QUOTED, as_json, fenced, quoted, written_by
-from tenure.core.outcomes import Outcome
+from tenure.agents.briefing import asked_of, mail_part, parts_of, text_of
+from tenure.agents.quotations import fenced
 from tenure.core.safe_text import neutral
 from tenure.core.validation import validator_of
 
 if TYPE_CHECKING:
     from tenure.agents.runner.claim_worktree import ClaimWorktree
 
-MAIL_SHOWN = 20
 KEPT = "It is claimed for you, and its lease is renewed while you work."
 ENDING = (
     "Nobody can answer you. Your last message is submitted as the result when you end: {}."
@@ -30,38 +29,33 @@ ENDING = (
 
 
 def prompt_for(
-    granted: Outcome,
+    brief: Mapping[str, Any],
     *,
+    generation: int | None,
+    attempt: int | None,
     mail: Sequence[Mapping[str, Any]] = (),
     folder: str,
     tree: ClaimWorktree | None = None,
     extra: str = "",
     transcripts: Sequence[str] = (),
-    editor: str | None = None,
 ) -> str:
-    task = granted.task or {}
+    task = brief["task"]
+    read = mail_part(mail)
     parts = [
         f"# {' '.join(neutral(str(task.get('title', ''))).split())}",
-        f"This is task {task['key']} (generation {granted.generation}, attempt {granted.attempt}). {KEPT}",
-        *_asked(task, editor),
-        *_quotations(granted, mail),
-        *_earlier(granted, transcripts),
+        f"This is task {task['key']} (generation {generation}, attempt {attempt}). {KEPT}",
+        *_asked(brief),
+        *text_of([*parts_of(brief), *([read] if read else [])]),
+        _earlier(transcripts),
         *_rules(task, folder, tree),
         extra.strip(),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _asked(task: Mapping[str, Any], editor: str | None) -> list[str]:
-    spec = dict(task.get("spec") or {})
-    parts = ["## What to do", f"Title and description were {written_by(task, editor)}."]
-    parts += [quoted(str(text)) for text in (task.get("description"), spec.pop("prompt", None)) if text]
-    spec.pop("context_refs", None)  # the inputs below have them
-    if spec:
-        parts += ["Details:", fenced(spec)]
-    for answer in task.get("answers") or ():
-        asked, said = (" ".join(neutral(str(answer.get(name, ""))).split()) for name in ("question", "text"))
-        parts.append(f"A person answered: {asked} → {said}")
+def _asked(brief: Mapping[str, Any]) -> list[str]:
+    task = brief["task"]
+    parts = ["## What to do", *asked_of(brief)]
     if task.get("touches"):
         parts.append(f"Change only these paths: {neutral(', '.join(task['touches']))}")
     output = task.get("output") or {}
@@ -72,42 +66,11 @@ def _asked(task: Mapping[str, Any], editor: str | None) -> list[str]:
     return parts
 
 
-def _quotations(granted: Outcome, mail: Sequence[Mapping[str, Any]]) -> list[str]:
-    parts = []
-    task = granted.task or {}
-    if granted.inputs:
-        parts += ["## Results of earlier tasks", QUOTED, fenced(granted.inputs)]
-    if granted.missing:
-        parts.append(f"Requested inputs that are missing: {as_json(granted.missing)[:2000]}")
-    if granted.checkpoint:
-        kept = granted.checkpoint
-        parts += [
-            f"## Checkpoint of the previous agent ({neutral(kept['agent'])}, generation {kept['generation']})",
-            QUOTED,
-            fenced(kept["data"]),
-        ]
-    if task.get("last_error"):
-        error = task["last_error"]
-        shown = {name: error.get(name) for name in ("error_class", "message", "generation")}
-        parts += ["## How the last attempt failed", QUOTED, fenced(shown)]
-    if mail:
-        shown_mail = [{"from": m.get("from"), "text": m.get("text")} for m in mail[-MAIL_SHOWN:]]
-        parts += ["## Your mail", QUOTED, fenced(shown_mail)]
-    return parts
-
-
-def _earlier(granted: Outcome, transcripts: Sequence[str]) -> list[str]:
-    parts = []
-    if granted.artifacts:
-        shown = [
-            {name: entry[name] for name in ("name", "type", "size", "generation", "agent", "path") if name in entry}
-            for entry in granted.artifacts
-        ]
-        parts += ["## Files kept by earlier attempts at this task", QUOTED, fenced(shown)]
-    if transcripts:
-        listed = "\n".join(f"- {path}" for path in transcripts)
-        parts.append(f"Transcripts of earlier attempts, newest first; read them before you repeat work:\n{listed}")
-    return parts
+def _earlier(transcripts: Sequence[str]) -> str:
+    if not transcripts:
+        return ""
+    listed = "\n".join(f"- {path}" for path in transcripts)
+    return f"Transcripts of earlier attempts, newest first; read them before you repeat work:\n{listed}"
 
 
 def _rules(task: Mapping[str, Any], folder: str, tree: ClaimWorktree | None) -> list[str]:

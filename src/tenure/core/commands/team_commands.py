@@ -23,7 +23,7 @@ class Register(Command, frozen=True, kw_only=True, tag="register"):
     region: str | None = None
     tracks: tuple[str, ...] = ()
     max_concurrent_tasks: int | None = None
-    heartbeat: float = 30.0
+    heartbeat: float = limits.AGENT_HEARTBEAT
     stale_after: float = limits.AGENT_STALE
     host: str | None = None
     boot: str | None = None

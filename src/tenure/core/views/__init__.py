@@ -55,6 +55,7 @@ from tenure.core.views.relay_views import DeliveryView, RelayView, WebhookView
 from tenure.core.views.source_views import ScheduleInFull, ScheduleView, TriggerInFull, TriggerView, WatchedView
 from tenure.core.views.task_views import (
     ArtifactView,
+    BriefingView,
     CheckpointView,
     CheckView,
     HistoryEntry,
@@ -65,6 +66,7 @@ from tenure.core.views.task_views import (
     TaskInFull,
     TaskLine,
     TaskView,
+    TodoEntry,
     TotalsView,
     UsageView,
     ValidationView,
@@ -73,6 +75,7 @@ from tenure.core.views.task_views import (
 )
 from tenure.core.views.team_views import (
     AgentInFull,
+    AgentNewsView,
     AgentView,
     KeyView,
     MessageEntry,
@@ -108,6 +111,9 @@ OF: dict[type[q.Query], Any] = {
     q.Results: list[ResultView],
     q.Artifacts: list[ArtifactView],
     q.Why: WhyView,
+    q.Briefing: BriefingView,
+    q.AgentNews: AgentNewsView,
+    q.Todo: list[TodoEntry],
     q.Dags: list[DagEntry],
     q.ShowDag: DagView,
     q.Plans: list[PlanView],

@@ -50,8 +50,9 @@ class TrackView(TypedDict):
 
 
 class LeaderView(TypedDict):
-    """Who leads, with which term."""
+    """Who leads, with which term; `name` is the holder."""
 
+    name: str
     holder: str
     term: int
     since: Instant

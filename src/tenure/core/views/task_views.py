@@ -44,12 +44,15 @@ class TotalsView(SumsView):
 
 
 class SpentView(TotalsView):
-    """Spending of one task, agent, model or session, under the requested name."""
+    """Spending of one task, agent, model, session, type, dag or track, under the requested name."""
 
     task: NotRequired[str]
     agent: NotRequired[str]
     model: NotRequired[str]
     session: NotRequired[str]
+    type: NotRequired[str]
+    dag: NotRequired[str]
+    track: NotRequired[str]
 
 
 States = Annotated[
@@ -277,6 +280,61 @@ class TaskInFull(TaskView):
     landings: NotRequired[Sequence[LandingView]]
     validation: NotRequired[ValidationView]
     artifacts: NotRequired[Sequence[ArtifactView]]
+
+
+class TaskNoteView(TypedDict):
+    """What a person or an agent wrote about a task."""
+
+    by: str
+    at: Instant
+    text: str
+
+
+class FailureView(LastErrorView):
+    """How the last attempt failed, and whose it was."""
+
+    agent: NotRequired[str]
+
+
+class ReviewView(TypedDict):
+    """Why a result was refused: by whom, and what to fix."""
+
+    by: str
+    at: Instant
+    validator: str
+    generation: Annotated[int, Meta(description="the task's, of the refused result")]
+    reasons: Sequence[str]
+
+
+class BriefingView(TypedDict):
+    """What the next holder of a task must know. Others wrote all of it."""
+
+    task: TaskView
+    written_by: str
+    edited_by: NotRequired[Annotated[str, Meta(description="who last changed title, description or spec")]]
+    inputs: NotRequired[Annotated[dict[str, Any], Meta(description="by key: summary, data, artifacts, or the error")]]
+    missing: NotRequired[Annotated[Sequence[str], Meta(description="`context_refs` that name nothing")]]
+    artifacts: NotRequired[Annotated[Sequence[ArtifactView], Meta(description="of earlier claims of this run")]]
+    checkpoint: NotRequired[CheckpointView]
+    failure: NotRequired[FailureView]
+    review: NotRequired[ReviewView]
+    notes: NotRequired[Sequence[TaskNoteView]]
+    retries: NotRequired[Annotated[Sequence[TaskNoteView], Meta(description="notes of those who retried it")]]
+
+
+class TodoEntry(TypedDict):
+    """Something that waits for a person, and the commands that end its wait."""
+
+    what: Annotated[str, Meta(extra_json_schema={"enum": ["question", "review", "dead letter", "budget", "lost"]})]
+    task: str
+    key: str
+    ref: str
+    title: str
+    since: Instant
+    text: Annotated[str, Meta(description="the question, the reason or the last error")]
+    by: NotRequired[Annotated[str, Meta(description="who asked, submitted or paused")]]
+    blocks: Annotated[int, Meta(description="how many unfinished tasks wait behind it")]
+    do: Annotated[Sequence[str], Meta(description="the commands for it")]
 
 
 class TaskLine(TypedDict):

@@ -46,7 +46,7 @@ class AgentView(TypedDict):
     task: Annotated[str | None, Meta(description="the key of the task it works on")]
     step: str | None
     percent: int | None
-    done_by: Annotated[Instant | None, Meta(description="when it expects to complete the task")]
+    expected_at: Annotated[Instant | None, Meta(description="when it expects to complete the task")]
     memory_mb: Annotated[int | None, Meta(description="of its processes, by its last heartbeat")]
     cpu_percent: Annotated[int | None, Meta(description="of one core, of all its processes")]
     next_heartbeat_at: Annotated[Instant | None, Meta(description="when the next is due, of a managed agent")]
@@ -99,6 +99,21 @@ class MessageEntry(_Mail):
 
     recipients: Sequence[str]
     read_by: Sequence[str]
+
+
+class DirectiveView(TypedDict):
+    """A directive for an agent; with a task, for the holder of that task."""
+
+    directive: str
+    text: str
+    task: NotRequired[str]
+
+
+class AgentNewsView(TypedDict):
+    """What an agent should hear now."""
+
+    mail: Annotated[int, Meta(description="unread messages")]
+    directives: Sequence[DirectiveView]
 
 
 class KeyView(TypedDict):
@@ -169,13 +184,14 @@ class OwnClaim(TypedDict):
 class Remembered(TypedDict):
     """A line of a session's history."""
 
-    what: str
+    event: str
     time: NotRequired[Instant]
     task: str | None
     track: NotRequired[str | None]
+    sequence: NotRequired[Annotated[int | None, Meta(description="the task's, in its track")]]
     generation: int | None
     agent: str | None
-    outcome: NotRequired[str | None]
+    outcome: NotRequired[Annotated[str | None, Meta(description="of a submitted result: ACCEPTED or REJECTED")]]
     work_product: NotRequired[str | None]
     details: NotRequired[dict[str, Any]]
     count: NotRequired[int]
@@ -190,12 +206,25 @@ class TrackProgress(TypedDict):
     assigned: NotRequired[Annotated[Sequence[str], Meta(description="agents that it is assigned to, by the router")]]
 
 
+class ActiveClaim(TypedDict):
+    """A task that the session holds."""
+
+    key: str
+    track: str
+    generation: int
+    agent: str
+    lease_until: Instant
+
+
 class SessionView(SessionEntry):
     """What a session claimed, did and lost."""
 
+    tenant: str
+    project: str
     is_over: bool
     task_log: Sequence[Remembered]
-    active_claims: Sequence[str]
+    active_claims: Sequence[ActiveClaim]
     completed: Sequence[str]
+    track_assignments: Sequence[str]
     tracks: Annotated[Sequence[str], Meta(description="tracks that are assigned to the agent, by the router")]
     track_progress: dict[str, TrackProgress]

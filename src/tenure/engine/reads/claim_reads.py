@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import claims, commands, inputs, limits
+from tenure.core import claims, commands, inputs, limits, priority
 from tenure.core import queries as q
 from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Claim, Task
+from tenure.core.records import Claim, Project, Task
 from tenure.engine.reads.tasks import MOST_LISTED, views
 from tenure.engine.runtime.batch_reads import Lanes
 from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
-from tenure.engine.verbs.claim import claim_next
+from tenure.engine.verbs.claim import claim_next, in_the_way
 
 if TYPE_CHECKING:
     from tenure.core.views import OwnClaim, TaskView
@@ -22,14 +22,22 @@ DAY = limits.LOST_CLAIM_IN_STORE
 
 
 def ready(work: UnitOfWork, project: str, *, track: str | None = None, limit: int = 50) -> list[TaskView]:
-    """Claimable tasks, best first, for any agent."""
-    if project_of(work, project).set_aside:
+    """Claimable tasks, best first, for any agent: not those that a stopped scope or a reservation keeps back."""
+    settings = project_of(work, project)
+    if settings.set_aside:
         from tenure.engine.budgets.unaffordable import put_back
 
         put_back(work, project)
     limit = inputs.check_limit(limit, MOST_LISTED)
     lanes = Lanes(work, project, expected=limit)
-    return views(work, islice(lanes.offer(lambda lane: track in (None, lane.track)), limit))
+    offered = lanes.offer(lambda lane: track in (None, lane.track))
+    return views(work, islice((task for task in offered if _is_free(work, settings, task)), limit))
+
+
+def _is_free(work: UnitOfWork, project: Project, task: Task) -> bool:
+    if any(scope in project.stopped for scope in priority.scopes_of(task, "")):
+        return False
+    return in_the_way(work, task, "") is None
 
 
 def next_for(work: UnitOfWork, project: str, agent: str, session: str, **filters: Any) -> Outcome:

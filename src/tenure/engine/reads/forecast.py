@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Row)
 SECOND = 1_000_000
 PAGE = 500
-MOST_SHOWN = 20  # of the tasks that are left out
-MOST_AGENTS = 1000
-MOST_COMPARED = 50  # runs with one agent more: the same draws, so that few show the difference
+SHOWN = 20  # of the tasks that are left out
+MOST_AGENTS = limits.FORECAST_AGENTS
+COMPARED = 50  # runs with one agent more: the same draws, so that few show the difference
 # Dead letters and drafts are open, but only a person moves them.
 _PLAYED = tuple(s for s in lifecycle.OPEN if s not in (lifecycle.CREATED, lifecycle.DEAD_LETTERED))
 
@@ -340,7 +340,7 @@ def _answer(question: Question, runs: int, seed: int) -> v.ForecastView:
             continue
         ends.append(end - now)
         played.append((end, one))
-        if run < MOST_COMPARED:
+        if run < COMPARED:
             sooner.append(max(0, end - (play(scene, larger, draws).end(about) or end)))
         spent = forecast.spending(one, draws, about)
         money_spent.append(spent.cost)
@@ -367,7 +367,7 @@ def _answer(question: Question, runs: int, seed: int) -> v.ForecastView:
         "sources": dict(Counter(question.expected[n].sample.source for n in wanted)),
         "guessed": _guessed([question.expected[n] for n in wanted]),
         "finished": question.finished,
-        "left_out": question.left_out[:MOST_SHOWN],
+        "left_out": question.left_out[:SHOWN],
         "left_out_count": len(question.left_out),
     }
 

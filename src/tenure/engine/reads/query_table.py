@@ -62,6 +62,10 @@ def reads_of(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
             from tenure.engine.reads.claim_reads import READS
         case "artifacts":
             from tenure.engine.artifacts.artifact_verbs import READS
+        case "briefing":
+            from tenure.engine.reads.briefing import READS
+        case "todo":
+            from tenure.engine.reads.todo import READS
         case "why":
             from tenure.engine.reads.why import READS
         case "plan_export":

@@ -135,7 +135,7 @@ def inputs_of(work: UnitOfWork, task: Task, brief: Brief) -> Inputs:
         if source.state == lifecycle.COMPLETED and source.id in wanted.outputs:
             result = accepted_result(work, source)
             if result is not None:
-                entry |= {"summary": result.summary, "work_product": result.work_product}
+                entry |= {"agent": result.agent, "summary": result.summary, "work_product": result.work_product}
                 size += result.size
                 if size <= MOST_INPUTS:
                     entry["data"] = unpacked(work, task.project, result.data)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tenure.core import archive, claims, commands, graph, inputs, lifecycle, limits, notices, roles, team
+from tenure.core import archive, claims, commands, graph, ids, inputs, lifecycle, limits, notices, roles, team
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.event_text import event_text
@@ -103,6 +103,23 @@ FILTERS = ("state", "track", "type", "agent", "session", "dag", "parent")
 ORDERS = ("created_at", "updated_at", "priority", "key", "deadline", "completed_at")
 
 
+def _filtered(work: UnitOfWork, project: str, filters: dict[str, str | tuple[str, ...] | None]) -> dict[str, Any]:
+    """The filters of columns, with states and the parent by the names that they have in rows."""
+    where: dict[str, Any] = {"project": project}
+    for name, value in filters.items():
+        inputs.check_choice(name, FILTERS, "filter")
+        if value is not None:
+            where[name] = value
+    if "state" in where:
+        states_ = where["state"] if isinstance(where["state"], tuple) else (where["state"],)
+        where["state"] = tuple(
+            inputs.check_choice(lifecycle.state_named(s), lifecycle.STATES, "state") for s in states_
+        )
+    if "parent" in where:
+        where["parent"] = task_named(work, project, where["parent"]).id
+    return where
+
+
 def tasks(
     work: UnitOfWork,
     project: str,
@@ -123,13 +140,7 @@ def tasks(
     `archived`: also tasks that a person has hidden, and those moved to the archive. `text` is searched for in titles
     and keys, among the first MOST_SEARCHED tasks that pass the other filters.
     """
-    where: dict[str, Any] = {"project": project}
-    for name, value in filters.items():
-        inputs.check_choice(name, FILTERS, "filter")
-        if value is not None:
-            where[name] = value
-    for state in where.get("state", ()) if isinstance(where.get("state"), tuple) else [where.get("state", "ready")]:
-        inputs.check_choice(state, lifecycle.STATES, "state")
+    where = _filtered(work, project, filters)
     inputs.check_choice(order.removeprefix("-"), ORDERS, "order")
     limit = inputs.check_limit(limit, MOST_LISTED)
     _check_cursor(after, order)
@@ -346,6 +357,7 @@ _MEMORY = {
     "task.completed": "result_submitted",
     "task.validating": "result_submitted",
     "task.result_refused": "result_submitted",
+    "task.output_refused": "result_submitted",
     "task.lease_expired": "claim_lost",
     "task.process_gone": "claim_lost",
     "task.aborted": "claim_lost",
@@ -370,35 +382,46 @@ def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
     told = work.tx.events({"project": project, "session": id}, limit=MOST_LISTED, last=True)
     mine = work.find(Claim, {"project": project, "session": id}, order="acquired_at")
     held = [t for t in work.find(Task, {"project": project, "session": id}) if claims.is_held(t)]
-    log: list[Any] = [
-        {
-            **fields_of(e, "time track generation agent details"),
-            "what": _MEMORY[e.kind],
-            "task": e.key,
-            "outcome": e.new_state,
-            "work_product": e.details.get("work_product"),
-        }
-        for e in told
-        if e.kind in _MEMORY
-    ]
+    log: list[Any] = [_remembered(event) for event in told if event.kind in _MEMORY]
     renewed = [(c, c.renewals) for c in mine if c.renewals]
     renewed += [
         (c, t.renewals) for t in held for c in mine if c.id == claims.claim_id(t.id, t.generation) and t.renewals
     ]
     log += [
-        {"what": "lease_renewed", "task": c.task, "generation": c.generation, "agent": c.agent, "count": n}
+        {"event": "lease_renewed", "task": c.task, "generation": c.generation, "agent": c.agent, "count": n}
         for c, n in renewed
     ]
     done = work.get_many(Task, project, [c.task for c in mine if c.result_accepted])
+    agent = work.get(Agent, project, row.agent)
     said: v.SessionView = _session_entry(row) | {
+        "tenant": work.context.tenant,
+        "project": project,
         "is_over": team.is_over(row, len(held), work.now),
         "task_log": log,
-        "active_claims": [t.key for t in held],
+        "active_claims": [fields_of(t, "key track generation agent lease_until") for t in held],
         "completed": sorted(t.key for t in done.values()),
+        "track_assignments": sorted({*(agent.tracks if agent else ()), *(t.track for t in held)}),
         "tracks": tracks_of(work, project, row.agent),
         "track_progress": track_progress(work, project),
     }
     return said
+
+
+_REFUSED = frozenset({"task.result_refused", "task.output_refused"})
+
+
+def _remembered(event: Event) -> Any:
+    """A line of a session's memory; the outcome is that of a submitted result."""
+    is_refused = event.kind in _REFUSED or (event.kind == "task.failed" and "validator" in event.details)
+    outcome = "REJECTED" if is_refused else "ACCEPTED" if event.kind == "task.completed" else None
+    key = ids.parse_key(event.key or "")
+    return fields_of(event, "time track generation agent details") | {
+        "event": "result_submitted" if is_refused else _MEMORY[event.kind],
+        "task": event.key,
+        "sequence": key.sequence if key else None,
+        "outcome": outcome,
+        "work_product": event.details.get("work_product"),
+    }
 
 
 def status(work: UnitOfWork, project: str) -> v.StatusView:
@@ -478,7 +501,8 @@ def processes(work: UnitOfWork, project: str) -> list[v.ProcessView]:
 def _leader_view(work: UnitOfWork, leader: Leader | None) -> v.LeaderView | None:
     if leader is None or leader.until <= work.now:
         return None
-    return {"holder": leader.holder, "term": leader.term, "since": leader.elected_at, "until": leader.until}
+    name = leader.holder
+    return {"name": name, "holder": name, "term": leader.term, "since": leader.elected_at, "until": leader.until}
 
 
 def log(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from tenure.core import claims, lifecycle, priority, tracks
 from tenure.core import queries as q
 from tenure.core.filters import Present
+from tenure.core.graph import is_met
+from tenure.core.instants import format_instant, lasting
 from tenure.core.records import Agent, Project, Task, Track
 from tenure.engine.checks import validation_reads
 from tenure.engine.models.model_choice import Cooling, user_of
@@ -28,16 +30,16 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
     parts = priority.explain(task, work.now)
     said: WhyView = {"key": task.key, "state": task.state, "priority": parts, "reasons": reasons}
     if claims.is_held(task):
-        left = ((task.lease_until or work.now) - work.now) / 1e6
-        reasons.append(f"agent {task.agent} holds generation {task.generation}; its lease ends in {left:.0f} s")
+        left = lasting(((task.lease_until or work.now) - work.now) / 1e6)
+        reasons.append(f"agent {task.agent} holds generation {task.generation}; its lease ends in {left}")
     waits = task_view.waits_for(work, task)
     if waits:
         said["waits_for"] = list(waits)
-        reasons.append(f"waiting for {', '.join(waits[:5])}")
-    for field, text in (("not_before", "may not start before {}"), ("retry_at", "is retried at {}")):
+        reasons += _by_dependencies(work, task)
+    for field, text in (("not_before", "may not start before"), ("retry_at", "is retried at")):
         at = getattr(task, field)
         if at is not None and at > work.now:
-            reasons.append(f"{text.format(at)}, in {(at - work.now) / 1e6:.0f} s")
+            reasons.append(f"{text} {_moment(work, at)}")
     if task.state == lifecycle.PAUSED:
         reasons += [f"paused: {one.reason or one.cause} ({lifecycle.REMEDIES[one.cause]})" for one in task.pauses]
     if task.state == lifecycle.CANCELLED and task.reason:
@@ -48,21 +50,44 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
     if task.state == lifecycle.CREATED:
         reasons.append("a draft: publish it")
     if task.offer_to is not None:
-        reasons.append(f"offered to agent {task.offer_to}")
+        until = f" until {_moment(work, task.offer_until)}" if task.offer_until is not None else ""
+        reasons.append(f"offered to agent {task.offer_to}{until}")
     reasons += _by_router(work, settings, task)
     reasons += _by_budget(work, settings, task)
     if task.set_aside_for is not None and not task.set_aside_for.startswith("$"):
         other = work.get(Task, project, task.set_aside_for)
         reasons.append(f"would overlap the claim of {other.key if other else task.set_aside_for}")
     reasons += _by_reservation(work, task)
-    reasons += [
-        f"claiming is stopped for {s}: {r}" for s, r in settings.stopped.items() if s in priority.scopes_of(task, "")
-    ]
+    reasons += [priority.stop_text(s, r) for s, r in settings.stopped.items() if s in priority.scopes_of(task, "")]
     if task.state == lifecycle.READY:
         said["agents"] = _who_could(work, settings, task)
         if not any(not a["why_not"] for a in said["agents"]):
             reasons.append("no known agent can take it")
     return said
+
+
+def _moment(work: UnitOfWork, at: int) -> str:
+    return f"{format_instant(at)[:19].replace('T', ' ')} UTC, in {lasting((at - work.now) / 1e6)}"
+
+
+# What a dependency that cannot be completed any more needs.
+_ENDED = {
+    lifecycle.DEAD_LETTERED: "a dead letter: retry it, adopt a result, or unlink it",
+    lifecycle.CANCELLED: "cancelled: undo that, retry it, or unlink it",
+    lifecycle.PAUSED: "paused",
+    lifecycle.CREATED: "a draft: publish it",
+}
+
+
+def _by_dependencies(work: UnitOfWork, task: Task) -> list[str]:
+    """Dependencies that only wait in one sentence; each that needs a person in its own."""
+    unmet = [other for edge, other in task_view.dependencies(work, task) if not is_met(edge, other.state)]
+    unmet.sort(key=lambda other: other.key)
+    going = [other.key for other in unmet if other.state not in _ENDED]
+    more = f" and {len(going) - 5} others" if len(going) > 5 else ""
+    said = [f"waiting for {', '.join(going[:5])}{more}"] if going else []
+    ended = [other for other in unmet if other.state in _ENDED]
+    return [*said, *(f"waiting for {other.key}, which is {_ENDED[other.state]}" for other in ended[:5])]
 
 
 def _by_router(work: UnitOfWork, settings: Project, task: Task) -> list[str]:
@@ -85,7 +110,9 @@ def _by_reservation(work: UnitOfWork, task: Task) -> list[str]:
         return []
     holder = work.get(Task, task.project, other.task) if other.task else None
     whose = f" for {holder.key}" if holder else ""
-    return [f"would overlap {other.pattern}, reserved by agent {other.agent}{whose}"]
+    until = holder.lease_until if holder else other.until
+    ends = f"; that lease ends at {_moment(work, until)}" if until is not None else ""
+    return [f"would overlap {other.pattern}, reserved by agent {other.agent}{whose}{ends}"]
 
 
 def _by_budget(work: UnitOfWork, settings: Project, task: Task) -> list[str]:

@@ -248,9 +248,9 @@ def announce_end(work: UnitOfWork, dag: Dag) -> None:
     if end in dag.fired:
         return
     done = replace(dag, fired=(*dag.fired, end), ended_at=work.instant)
-    work.record(
-        f"dag.{dag.status}", done, project=dag.project, details={"dag": dag.id, "title": dag.title, "run": dag.run}
-    )
+    level = "error" if dag.status == "failed" else "info"
+    details = {"dag": dag.id, "title": dag.title, "run": dag.run}
+    work.record(f"dag.{dag.status}", done, project=dag.project, level=level, details=details)
 
 
 # --- dependents ---------------------------------------------------------------------------------------------

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 MOST_PROCESSES = limits.PROCESSES_GONE
 TERMINATED = "terminated"  # the directive of an agent that an operator has terminated
 MOST_MAIL = limits.MAIL_COUNTED
-MOST_MEMORY = 1 << 30  # megabytes
-MOST_CPU = 1_000_000  # per cent of one core
+MOST_NAMES = limits.LISTED
+MOST_MEMORY = limits.HEARTBEAT_MEMORY
+MOST_CPU = limits.HEARTBEAT_CPU
 
 
 def known_agent(work: UnitOfWork, project: str, name: str, type: str | None = None) -> Agent:
@@ -192,8 +193,14 @@ def unread(work: UnitOfWork, project: str, agent: str) -> int:
 def _existing(work: UnitOfWork, project: str, name: str) -> Agent:
     agent = work.get(Agent, project, name)
     if agent is None:
-        raise NotFound(f"no agent {name[:80]!r} in project {project}", "`tenure agent list` names them")
+        raise unknown_agent(work, project, name)
     return agent
+
+
+def unknown_agent(work: UnitOfWork, project: str, name: str) -> NotFound:
+    """That there is no such agent, with the nearest name."""
+    near = inputs.suggestion(name, [agent.id for agent in work.find(Agent, {"project": project}, limit=MOST_NAMES)])
+    return NotFound(f"no agent {name[:80]!r} in project {project}{near}", "`tenure agents` lists them")
 
 
 def drain(work: UnitOfWork, cmd: commands.Drain) -> Outcome:
@@ -357,11 +364,11 @@ def _doing(agent: Agent, held: list[Task]) -> dict[str, Any]:
         held, key=lambda t: t.claimed_at or 0, default=None
     )
     if task is None:
-        return {"task": None, "step": None, "percent": None, "done_by": None}
+        return {"task": None, "step": None, "percent": None, "expected_at": None}
     is_named = task.id == agent.task
     step = task.step if task.step is not None else agent.step if is_named or agent.task is None else None
     percent = task.percent if task.percent is not None else agent.percent if is_named else None
-    return {"task": task.key, "step": step, "percent": percent, "done_by": task.done_by}
+    return {"task": task.key, "step": step, "percent": percent, "expected_at": task.done_by}
 
 
 def agent_in_full(work: UnitOfWork, project: str, agent: str) -> AgentInFull:

@@ -96,7 +96,7 @@ def _claimed(work: UnitOfWork, cmd: commands.ClaimTask, sent: Sent) -> Outcome:
         denied_by_agent(claimant)
         or _denied_by_state(work, task, claimant)
         or _denied_by_line(task, claimant)
-        or _denied_by_offer(task, claimant)
+        or _denied_by_offer(work, task, claimant)
         or _denied_by_skill(task, claimant)
         or (denied_by_track(work, task, claimant.agent.id) if claimant.project.router else None)
         or denied_by_limit(work, claimant)
@@ -204,6 +204,9 @@ def _granted_again(work: UnitOfWork, claim: Claim, process: str | None) -> Outco
 # --- denials ------------------------------------------------------------------------------------------------
 
 
+GO = "a person can allow it again with `tenure go`"
+
+
 def _denied_by_state(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
     code = claims.denial_by_state(task)
     if code is None:
@@ -217,30 +220,41 @@ def _denied_by_state(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcom
             yours=yours,
             **work.leased_until(task.lease_until),
             **fields_of(task, "generation state"),
-            message=message + (" in this session" if yours else ""),
+            message=f"{message}{' in this session' if yours else ''}; its lease ends {_when(work, task.lease_until)}",
             hint="use the receipt of that claim" if yours else "take another task, or wait for the lease to end",
         )
     if code == "DENIED_NOT_READY":
         waits = task_view.waits_for(work, task)
         message = f"{task.key} is {task.state}" + (f", waiting for {', '.join(waits[:5])}" if waits else "")
-        retry_at = task.retry_at or task.not_before
-        return Outcome(outcome=code, state=task.state, waits_for=waits, retry_at=retry_at, message=message)
+        at = max((at for at in (task.retry_at, task.not_before) if at is not None and at > work.now), default=None)
+        message += f"; it may be ready {_when(work, at)}" if at is not None else ""
+        return Outcome(outcome=code, state=task.state, waits_for=waits, **work.retry_at(at), message=message)
     because = f": {task.reason}" if task.reason else ""
-    return Outcome(outcome=code, state=task.state, message=f"{task.key} is {task.state}{because}")
+    ends = [pause.until for pause in task.pauses] if task.state == lifecycle.PAUSED else []
+    at = max((end for end in ends if end is not None), default=None) if None not in ends else None
+    because += f"; it resumes {_when(work, at)}" if at is not None else ""
+    return Outcome(outcome=code, state=task.state, **work.retry_at(at), message=f"{task.key} is {task.state}{because}")
+
+
+def _when(work: UnitOfWork, at: int | None) -> str:
+    """When something ends, from now on."""
+    from tenure.core.instants import lasting  # of denials alone; keeps startup fast
+
+    left = work.seconds_to(at)
+    return "at an unknown time" if left is None else f"in {lasting(left)}"
 
 
 def _denied_by_line(task: Task, claimant: Claimant) -> Outcome | None:
     stop = priority.stop_of(claimant.profile, *priority.scopes_of(task, claimant.agent.id))
-    return stop and Outcome(outcome="DENIED_PAUSED", state=task.state, message=stop.sentence)
+    return stop and Outcome(outcome="DENIED_PAUSED", state=task.state, message=stop.sentence, hint=GO)
 
 
-def _denied_by_offer(task: Task, claimant: Claimant) -> Outcome | None:
+def _denied_by_offer(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
     if task.offer_to is None or task.offer_to == claimant.agent.id:
         return None
-    message = f"{task.key} is offered to agent {task.offer_to}"
-    return Outcome(
-        outcome="DENIED_OFFERED", holder=task.offer_to, retry_at=task.offer_until, state=task.state, message=message
-    )
+    message = f"{task.key} is offered to agent {task.offer_to}; the offer ends {_when(work, task.offer_until)}"
+    again = work.retry_at(task.offer_until)
+    return Outcome(outcome="DENIED_OFFERED", holder=task.offer_to, **again, state=task.state, message=message)
 
 
 def _denied_by_skill(task: Task, claimant: Claimant) -> Outcome | None:
@@ -323,8 +337,13 @@ def _denied_by_conflict(work: UnitOfWork, task: Task, claimant: Claimant) -> Out
         return None
     holder = work.get(Task, task.project, other.task) if other.task else None
     name = holder.key if holder else other.id
+    until = holder.lease_until if holder else other.until
     message = f"{task.key} would overlap {other.pattern}, held by {other.agent} for {name}"
-    return Outcome(outcome="DENIED_CONFLICT", conflict=name, holder=other.agent, state=task.state, message=message)
+    message += f"; that lease ends {_when(work, until)}" if until is not None else ""
+    again = work.retry_at(until)
+    return Outcome(
+        outcome="DENIED_CONFLICT", conflict=name, holder=other.agent, state=task.state, **again, message=message
+    )
 
 
 def _counts(task: Task, claimant: Claimant) -> bool:
@@ -484,10 +503,22 @@ def nothing(
     counts = {**look(work), **passed_over}
     ends = [at for at in (work.next_due(project), next_at) if at is not None]
     due = min(ends, default=None)
-    message = f"nothing to claim for agent {agent}"
+    stopped = project_of(work, project).stopped
+    texts = [priority.stop_text(scope, why) for scope, why in stopped.items() if _concerns(scope, agent)]
+    message = "; ".join((f"nothing to claim for agent {agent}", *texts))
     return Outcome(
-        outcome="NO_TASK", counts=counts, unfinished=unfinished or None, **work.retry_at(due), message=message
+        outcome="NO_TASK",
+        counts=counts,
+        unfinished=unfinished or None,
+        **work.retry_at(due),
+        message=message,
+        hint=GO if texts else None,
     )
+
+
+def _concerns(scope: str, agent: str) -> bool:
+    """Whether a stopped scope may keep this agent from a task."""
+    return not scope.startswith("agent:") or scope == f"agent:{agent}"
 
 
 # --- granting -----------------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ class Builder:
         self.tracks: dict[str, Track] = {}
         self.made: dict[str, Made] = {}  # new task's id → task
         self.by_name: dict[str, str] = {}  # local names and keys → id
+        self.specs: dict[str, dict[str, Any]] = {}  # new task's id → its spec, with keys for local names
         self.refs: set[str] = set()  # short keys that this build has named
         self.grown: dict[str, int] = {}  # root → tasks that this build adds to its lineage
         self.late_edges: list[Edge] = []  # from existing parents that will wait for new subtasks
@@ -225,6 +226,8 @@ class Builder:
     # --- edges ---
 
     def _resolve(self, made: Made) -> None:
+        if made.new.spec.get("context_refs"):
+            self._check_refs(made)
         for wanted in made.new.depends_on:
             dependency = Dependency(task=wanted) if isinstance(wanted, str) else wanted
             needs = self._named(dependency.task) or find_task(self.work, self.project.id, dependency.task)
@@ -234,6 +237,27 @@ class Builder:
             edge = new_edge(self.project.id, made.task.id, needs.id, on_failure=dependency.on_failure)
             if all(e.id != edge.id for e in made.edges):
                 made.edges.append(edge)
+
+    def _check_refs(self, made: Made) -> None:
+        """Refuse references to tasks that do not exist; a name of this build becomes the task's key."""
+        from tenure.core.artifacts import task_of_ref  # few tasks have references; keeps startup fast
+
+        refs = []
+        for ref in made.new.spec["context_refs"]:
+            name = task_of_ref(ref)
+            if name is None:
+                hint = "as in task:B-003:output or artifact:B-003/report.md"
+                raise InvalidInput(f"context_refs: {ref[:80]!r} does not name an output or an artifact", hint)
+            task = self._named(name)
+            if task is not None:
+                kind, _, rest = ref.partition(":")
+                refs.append(f"{kind}:{task.key}{rest.removeprefix(name)}")
+                continue
+            if find_task(self.work, self.project.id, name) is None:
+                known = inputs.suggestion(name, self.by_name)
+                raise InvalidInput(f"context_refs: {ref[:80]!r} names the task {name[:80]!r}, which is unknown{known}")
+            refs.append(ref)
+        self.specs[made.task.id] = {**made.new.spec, "context_refs": refs}
 
     def _add_subtask_edges(self) -> None:
         """A declared subtask blocks its parent; a subtask spawned by a holder does so only if the holder waits."""
@@ -331,7 +355,7 @@ class Builder:
             id=made.task.id,
             **fields_of(new, "title metadata constraints output touches on_lost"),
             description=pack(self.work, self.project.id, new.description),
-            spec=pack(self.work, self.project.id, new.spec),
+            spec=pack(self.work, self.project.id, self.specs.get(made.task.id, new.spec)),
             retry=inputs.check_retry(new.retry),
         )
 

@@ -23,6 +23,7 @@ PACKED = ("description", "spec")
 
 def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
     changes = inputs.check_changes(cmd.changes)
+    inputs.check_deadline(changes.get("deadline"), work.now)
     task = task_named(work, cmd.project, cmd.task)
     if cmd.version is not None and cmd.version != task.version:
         message = f"{task.key} is at version {task.version}, not {cmd.version}"

@@ -41,6 +41,7 @@ def add(work: UnitOfWork, cmd: commands.Add) -> Outcome:
         found = tasks_by_idempotency(work, cmd.project, cmd.task.idempotency_key)
         if found:
             return Outcome(outcome="EXISTS", again=True, **_shown(work, found[0]))
+    inputs.check_deadline(cmd.task.deadline, work.now)
     if work.principal.role == "agent":
         sign_of_life(work, cmd.project, work.principal.agent)
     (task,) = Builder(work, project, work.principal.name).build((cmd.task,))

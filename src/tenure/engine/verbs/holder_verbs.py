@@ -145,7 +145,7 @@ def _started(work: UnitOfWork, task: Task) -> Task:
     begun = moves.started(task, work.now)
     if begun is task:
         return work.put(task)
-    kept = work.record("task.started", task=begun)
+    kept = work.record("task.started", task=begun, holder=begun)
     spread(work)
     return kept
 
@@ -170,7 +170,8 @@ def up_to_date(work: UnitOfWork, hold: Hold, seen: int | None) -> tuple[Hold, Ou
 def start(work: UnitOfWork, cmd: commands.Start) -> Outcome:
     hold = held(work, cmd.project, cmd.receipt)
     task = keep_started(work, hold.task)
-    return Outcome(outcome="OK", **fields_of(task, _STANDING), **brief.news(work, task))
+    mail = agents.unread(work, cmd.project, hold.claim.agent)
+    return Outcome(outcome="OK", mail=mail, **fields_of(task, _STANDING), **brief.news(work, task))
 
 
 def progress(work: UnitOfWork, cmd: commands.Progress) -> Outcome:
@@ -192,9 +193,10 @@ def progress(work: UnitOfWork, cmd: commands.Progress) -> Outcome:
         wanted=None if task.wanted == "warn" else task.wanted,
     )
     details = {"percent": cmd.percent, "step": cmd.step}
-    kept = work.record("task.progress", message=cmd.step or "", task=after, details=details)
+    kept = work.record("task.progress", message=cmd.step or "", task=after, holder=hold.claim, details=details)
     spread(work)
-    answer = Outcome(outcome="OK", **fields_of(kept, _STANDING), **brief.directive(work, kept))
+    mail = agents.unread(work, cmd.project, hold.claim.agent)
+    answer = Outcome(outcome="OK", mail=mail, **fields_of(kept, _STANDING), **brief.directive(work, kept))
     return _by_budget(work, hold, answer)
 
 
@@ -213,7 +215,8 @@ def checkpoint(work: UnitOfWork, cmd: commands.SaveCheckpoint) -> Outcome:
     after = work.record("task.checkpoint", kept, task=task, holder=hold.claim)
     spread(work)
     standing = fields_of(after, _STANDING) | {"generation": hold.claim.generation}
-    return Outcome(outcome="OK", **standing, **brief.news(work, after))
+    mail = agents.unread(work, cmd.project, hold.claim.agent)
+    return Outcome(outcome="OK", mail=mail, **standing, **brief.news(work, after))
 
 
 # --- giving up ----------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Leader, Message, Task, replace
 from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
-from tenure.engine.verbs.agents import sign_of_life
+from tenure.engine.verbs.agents import sign_of_life, unknown_agent
 from tenure.engine.verbs.lead import PROJECT_LEADER
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
     ids.check_name(cmd.sender, "sender")
     if not cmd.to.startswith("@"):
         ids.check_name(cmd.to, "recipient")
+        if not _is_known(work, cmd):
+            raise unknown_agent(work, cmd.project, cmd.to)
     if cmd.reply_to is not None and not work.find(Message, {"project": cmd.project, "message": cmd.reply_to}, limit=1):
         raise NotFound(f"no message {cmd.reply_to[:80]!r} to reply to")
     expires_at = None if cmd.expires is None else work.now + inputs.micros(cmd.expires, "expires")
@@ -42,6 +44,13 @@ def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
     text = f"sent to {len(to)} agent{'' if len(to) == 1 else 's'}"
     sent = tuple(view(m) for m in rows[:1])
     return Outcome(outcome="CREATED", changed=to, messages=sent, command_id=work.command_id, message=text)
+
+
+def _is_known(work: UnitOfWork, cmd: commands.Send) -> bool:
+    """Whether the recipient is an agent, or has sent mail itself: a person who writes gets answers."""
+    if cmd.to == cmd.sender or work.get(Agent, cmd.project, cmd.to) is not None:
+        return True
+    return bool(work.find(Message, {"project": cmd.project, "sender": cmd.to}, limit=1))
 
 
 def _recipients(work: UnitOfWork, cmd: commands.Send) -> tuple[str, ...]:

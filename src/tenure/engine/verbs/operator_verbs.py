@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenure.core import claims, commands, inputs, lifecycle, limits, moves, settle
+from tenure.core import claims, commands, ids, inputs, lifecycle, limits, moves, settle
 from tenure.core.errors import NotFound
+from tenure.core.instants import lasting
 from tenure.core.lifecycle import (
     CANCELLED,
     COMPLETED,
@@ -24,7 +25,7 @@ from tenure.core.records import Agent, Claim, Edge, Result, Row, Task, replace
 from tenure.engine.runtime.effects import cancel_task, descendants, reopened, resolved, spread, was_cancelled_by
 from tenure.engine.runtime.rows import brief_of, current, current_claim, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
-from tenure.engine.verbs.agents import known_agent
+from tenure.engine.verbs.agents import unknown_agent
 from tenure.engine.verbs.edit import apply_changes
 from tenure.engine.verbs.lead import check_led
 
@@ -168,20 +169,28 @@ def cancel(work: UnitOfWork, cmd: commands.Cancel) -> Outcome:
 
 
 def retry(work: UnitOfWork, cmd: commands.Retry) -> Outcome:
-    """Start another run of a dead letter; tasks that its failure cancelled are restored with it."""
+    """Start another run of a dead letter or a cancelled task; end the delay of one that waits for its retry.
+
+    Tasks that its end cancelled are restored with it.
+    """
     inputs.check_text(cmd.note, "note")
     task = named(work, cmd)
-    if task.state != DEAD_LETTERED:
+    if task.state not in (DEAD_LETTERED, CANCELLED, RETRYING):
         return denied(task, "retry")
-    fresh = moves.new_run(task, work.now)
-    rows = resolved(work, task, "modify_and_retry" if cmd.changes else "retry", cmd.note)
-    before_it = _run_of(task, "dead_lettered_at")
-    details: dict[str, object] = {"run": fresh.run, "before": before_it}
+    details: dict[str, object] = {"by": work.principal.name}
+    rows: list[Row] = []
+    if task.state == RETRYING:  # the same run: only its delay ends
+        fresh = moves.waiting(task, work.now)
+    else:
+        fresh = moves.new_run(task, work.now)
+        details |= {"run": fresh.run, "was": task.state, "before": _run_of(task, "dead_lettered_at")}
+        rows = resolved(work, task, "modify_and_retry" if cmd.changes else "retry", cmd.note)
     if cmd.changes:
         fresh, brief, before = apply_changes(work, fresh, inputs.check_changes(cmd.changes))
         rows.append(brief)
         details["changes"] = before
-    work.record("task.retried", *rows, task=fresh, message=cmd.note, details=details)
+    kind = "task.retry_due" if task.state == RETRYING else "task.retried"
+    work.record(kind, *rows, task=fresh, message=cmd.note, details=details)
     bring_back(work, task)
     spread(work)
     return updated(work, task)
@@ -335,8 +344,9 @@ def assign(work: UnitOfWork, cmd: commands.Assign) -> Outcome:
 
 def _offered(work: UnitOfWork, task: Task, cmd: commands.Assign | commands.Reassign, until: int) -> Outcome:
     agent = cmd.agent
-    if work.get(Agent, task.project, agent) is None:  # an assignment does not count as a known agent's sign of life
-        known_agent(work, task.project, agent)
+    ids.check_name(agent, "agent")
+    if work.get(Agent, task.project, agent) is None:
+        raise unknown_agent(work, task.project, agent)
     project = project_of(work, task.project)
     if project.router:
         from tenure.engine.verbs.track_router import assign_for_offer  # few projects route
@@ -347,7 +357,8 @@ def _offered(work: UnitOfWork, task: Task, cmd: commands.Assign | commands.Reass
     if cmd.term is not None:
         details["term"] = cmd.term
     work.record("task.offered", task=offered, details=details)
-    return updated(work, task, holder=agent, term=cmd.term)
+    message = f"{task.key} is offered to agent {agent} for {lasting(until / inputs.SECOND)}"
+    return replace(updated(work, task, holder=agent, term=cmd.term), message=message)
 
 
 def reassign(work: UnitOfWork, cmd: commands.Reassign) -> Outcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tenure.core import commands, ids, inputs, lifecycle, limits, priority
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
+from tenure.core.priority import scope_text, stop_text
 from tenure.core.records import Project, Task, Track, replace
 from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
@@ -124,7 +125,7 @@ def stop_line(work: UnitOfWork, cmd: commands.StopLine) -> Outcome:
     stopped = replace(project, stopped=project.stopped | {scope: reason})
     told = {"level": "warning", "message": reason, "details": {"scope": scope}}
     work.record("project.stopped", stopped, project=project.id, **told)
-    return Outcome(outcome="UPDATED", command_id=work.command_id)
+    return Outcome(outcome="UPDATED", command_id=work.command_id, message=stop_text(scope, reason))
 
 
 def start_line(work: UnitOfWork, cmd: commands.StartLine) -> Outcome:
@@ -134,7 +135,9 @@ def start_line(work: UnitOfWork, cmd: commands.StartLine) -> Outcome:
         return Outcome(outcome="UNCHANGED")
     left = {s: why for s, why in project.stopped.items() if s != scope}
     work.record("project.started", replace(project, stopped=left), project=project.id, details={"scope": scope})
-    return Outcome(outcome="UPDATED", command_id=work.command_id)
+    still = "; ".join(stop_text(s, why) for s, why in left.items())
+    message = f"claiming is allowed again in {scope_text(scope)}" + (f"; still {still}" if still else "")
+    return Outcome(outcome="UPDATED", command_id=work.command_id, message=message)
 
 
 def _checked(scope: str) -> str:

@@ -35,7 +35,7 @@ def undo(work: UnitOfWork, cmd: commands.Undo) -> Outcome:
     if not told:
         raise NotFound(f"no command {cmd.command_id[:80]!r} changed a task in project {cmd.project}")
     steps = [e for e in told if e.kind in _OPPOSITES]
-    if not steps or any(e.kind in _FINAL for e in told):
+    if not steps or any(e.kind in _FINAL or e.details.get("was") == lifecycle.CANCELLED for e in told):
         return _refused(f"{told[0].kind} cannot be undone", ())
     if work.principal.role not in ("admin", "owner") and told[0].user != work.principal.user:
         raise NotAllowed("undoing another's command needs the role admin")

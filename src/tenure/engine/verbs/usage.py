@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from tenure.core import views as v
 
 SUMMED = (*TOKENS, "duration", "cost")
-BY = ("task", "agent", "model", "session")
+OF_TASK = ("type", "dag", "track")  # fields of the task, by which its usage is summed
+BY = ("task", "agent", "model", "session", *OF_TASK)
 MOST_LISTED = limits.LISTED
 
 
@@ -172,10 +173,9 @@ def spent_by(work: UnitOfWork, project: str, by: str, limit: int) -> list[v.Spen
     """Totals for each task, agent, model or session that has any, most expensive first."""
     inputs.check_choice(by, BY, "by")
     limit = inputs.check_limit(limit, MOST_LISTED)
-    totals = _totals(work, project, by)
-    late = _totals(work, project, by, late=True)
+    totals, late = (_grouped(work, project, by, **where) for where in ({}, {"late": True}))
     first = sorted(totals, key=lambda value: (*_dearness(totals[value]), value))[:limit]
-    names = {ARCHIVED: "(archived)"} if by == "task" else {}
+    names = {ARCHIVED: "(archived)"} if by == "task" or by in OF_TASK else {}
     if by == "task":
         names |= {task.id: task.key for task in work.get_many(Task, project, [id for id in first if id]).values()}
     return [
@@ -183,6 +183,28 @@ def spent_by(work: UnitOfWork, project: str, by: str, limit: int) -> list[v.Spen
         | ({"late": late[value].shape()} if value in late else {})
         for value in first
     ]
+
+
+def _grouped(work: UnitOfWork, project: str, by: str, **where: Any) -> dict[Any, _Totals]:
+    """Totals by a field of usage, or by one of the task. The archive sums usage without its tasks."""
+    if by not in OF_TASK:
+        return _totals(work, project, by, **where)
+    of_tasks = _totals(work, project, "task", **where)
+    tasks = work.get_many(Task, project, [id for id in of_tasks if id])
+    groups: dict[Any, list[_Totals]] = {}
+    for id, total in of_tasks.items():
+        groups.setdefault(getattr(tasks[id], by) if id in tasks else ARCHIVED, []).append(total)
+    return {value: _sum(found) for value, found in groups.items()}
+
+
+def _sum(totals: Sequence[_Totals]) -> _Totals:
+    def added(values: Iterable[int | None]) -> int | None:
+        known = [value for value in values if value is not None]
+        return sum(known) if known else None
+
+    columns = zip(*(total.sums for total in totals), strict=True)
+    computed = added(total.computed for total in totals)
+    return _Totals([added(column) for column in columns], sum(total.unpriced for total in totals), computed)
 
 
 def _dearness(total: _Totals) -> tuple[int, int]:

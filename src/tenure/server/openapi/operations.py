@@ -25,6 +25,7 @@ IN_PATH = {
     "task": "a task's id, key, short key (`B-003`) or an unambiguous prefix of one",
     "dag": "the id of the dag",
     "session": "the name of the session",
+    "pool": "the name of the pool",
     "agent": "the name of the agent",
     "code": "the track's code, for example `B`",
     "key": "the id of the key, or its name",

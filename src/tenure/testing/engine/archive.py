@@ -13,6 +13,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.records import Archived, Brief, Claim, Dag, Result, Task, Track, Usage, replace
 from tenure.engine.archive import mover
 from tenure.engine.reads import plan_export, tasks
+from tenure.engine.runtime.rows import fields_of
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
 
@@ -314,4 +315,4 @@ class Archive(Stage):
 
 def _accepted(scene: Scene, name: str) -> dict[str, Any]:
     (result,) = scene.results(name)
-    return {"state": "completed", "summary": result.summary, "work_product": result.work_product}
+    return {"state": "completed", **fields_of(result, "agent summary work_product")}

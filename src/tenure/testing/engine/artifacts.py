@@ -315,7 +315,6 @@ class Artifacts(Stage):
         ref = key.partition("-")[0] + "-" + key.split("-")[1]
         refs = [
             f"artifact:{ref}/reports/a.md", f"artifact:{key}/{rules.TRANSCRIPT}", f"artifact:{key}/none",
-            "artifact:A-999/a", "task:A-999:output", "artifact:nothing", "elsewhere",
         ]  # fmt: skip
         granted = scene.claim(scene.add(spec={"context_refs": refs}))
         assert names((granted.inputs or {})[key]["artifacts"]) == [("reports/a.md", 1), (rules.TRANSCRIPT, 1)]

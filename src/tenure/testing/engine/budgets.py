@@ -173,7 +173,7 @@ class Budgets(Stage):
             "cancel": lambda: scene.do(c.Cancel, task=key),
             "pause": lambda: scene.do(c.Pause, task=key),
             "recover": lambda: scene.do(c.Recover, task=key),
-            "reassign": lambda: scene.do(c.Reassign, task=key, agent="cy"),
+            "reassign": lambda: scene.know("cy").do(c.Reassign, task=key, agent="cy"),
             "abort": lambda: scene.do(c.Abort, task=key),
             "leave": lambda: scene.do(c.Leave, session="s-ann"),
             "gone": lambda: scene.do(c.Gone, processes=(process,)),

@@ -231,6 +231,7 @@ class Endings(Stage):
     def test_a_reassigned_claim_is_given_back_and_the_task_offered(self, scene: Scene) -> None:
         key = scene.add()
         scene.take(key, "ann")
+        scene.know("bo")
         scene.do(c.Reassign, task=key, agent="bo")
         assert ended(scene, key) == ("SUPERSEDED", "superseded", 0, "ready")
         assert scene.claim(key, "ann").outcome == "DENIED_OFFERED"
@@ -328,6 +329,7 @@ class Endings(Stage):
         scene.do(c.Renew, receipt=receipt)
         scene.do(c.Pause, task=key)
         scene.do(c.Resume, task=key)
+        scene.know("bo")
         scene.do(c.Assign, task=key, agent="bo")
         scene.do(c.Edit, task=key, changes={"title": "other"})
         scene.do(c.Cancel, task=key)

@@ -63,9 +63,9 @@ class Health(Stage):
         beat(scene, task=key, step="early", percent=5)
         scene.do(c.Progress, receipt=receipt, percent=60, step="late", done_in=600)
         seen = agent(scene)
-        assert (seen["step"], seen["percent"], seen["done_by"]) == ("late", 60, scene.now + 600_000_000)
+        assert (seen["step"], seen["percent"], seen["expected_at"]) == ("late", 60, scene.now + 600_000_000)
         scene.submit(receipt)
-        assert [agent(scene)[name] for name in ("task", "step", "percent", "done_by")] == [None] * 4
+        assert [agent(scene)[name] for name in ("task", "step", "percent", "expected_at")] == [None] * 4
 
     def test_the_last_hour_is_kept_one_row_a_minute(self, scene: Scene) -> None:
         scene.do(c.Register, agent="ann")

@@ -8,9 +8,11 @@ import pytest
 
 from tenure.core import commands as c
 from tenure.core import roles
-from tenure.core.commands import NewTask, Principal
-from tenure.core.errors import NotAllowed, NotFound
+from tenure.core.commands import Dependency, NewTask, Principal
+from tenure.core.errors import InvalidInput, NotAllowed, NotFound
+from tenure.core.queries import Tasks
 from tenure.core.records import DeadLetter, Task, Track, replace
+from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene, code_of
@@ -66,13 +68,56 @@ class Operators(Stage):
         assert scene.events(task=scene.task(key).id)[-1].message == "look at the logs"
         assert scene.submit(receipt).outcome == "ACCEPTED"
 
+    def test_a_retry_of_a_waiting_task_ends_its_delay_in_the_same_run(self, scene: Scene) -> None:
+        key = scene.add()
+        scene.fail(scene.take(key), retry_after=1000)
+        assert scene.state(key) == "retrying"
+        scene.do(c.Retry, task=key, note="the server is back")
+        task = scene.task(key)
+        assert (task.state, task.run, task.attempts, task.retry_at) == ("ready", 1, 1, None)
+
+    def test_a_retry_of_a_cancelled_task_is_a_new_run_that_is_not_undone(self, scene: Scene) -> None:
+        key = scene.add()
+        after = scene.add(depends_on=(Dependency(task=key, on_failure="cancel"),))
+        scene.fail(scene.take(key))
+        scene.do(c.Cancel, task=key)
+        assert scene.states(key, after) == ["cancelled", "cancelled"]
+        answer = scene.do(c.Retry, task=key)
+        task = scene.task(key)
+        assert (task.state, task.run, task.attempts, task.cancelled) == ("ready", 2, 0, None)
+        assert scene.state(after) == "pending"  # its cancellation came from this task
+        assert scene.do(c.Undo, command_id=answer.command_id).outcome == "CANNOT_UNDO"
+        assert scene.submit(scene.take(key)).outcome == "ACCEPTED"
+
+    def test_a_deadline_in_the_past_is_refused(self, scene: Scene) -> None:
+        key = scene.add()
+        with pytest.raises(InvalidInput, match="is in the past"):
+            scene.add(deadline=scene.now - 60_000_000)
+        with pytest.raises(InvalidInput, match="1 min ago"):
+            scene.do(c.Edit, task=key, changes={"deadline": scene.now - 60_000_000})
+        assert scene.do(c.Edit, task=key, changes={"deadline": None}).outcome == "UPDATED"
+
+    def test_tasks_are_listed_by_the_words_that_people_see_and_by_any_name_of_the_parent(self, scene: Scene) -> None:
+        parent, draft = scene.add("parent"), scene.add("draft", draft=True)
+        child = scene.add("child", parent=parent)
+        scene.bury(dead := scene.add("dead"))
+
+        def listed(**where: Any) -> list[str]:
+            return [task["key"] for task in read_query(scene.engine, Tasks(project=PROJECT, **where))]
+
+        assert listed(state=("draft",)) == [draft]
+        assert listed(state=("dead-letter",)) == listed(state=("dead letter",)) == [dead]
+        assert listed(parent=scene.task(parent).ref) == [child]
+        with pytest.raises(NotFound):
+            listed(parent="A-999")
+
     # --- states that refuse ---------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize(
         ("verb", "allowed"),
         [
             (c.Cancel, {"created", "pending", "ready", "claimed", "running", "paused", "retrying", "dead_lettered"}),
-            (c.Retry, {"dead_lettered"}),
+            (c.Retry, {"dead_lettered", "cancelled", "retrying"}),
             (c.Reset, {"completed"}),
             (c.Archive, {"completed", "cancelled"}),
             (c.Recover, {"claimed", "running"}),
@@ -395,11 +440,13 @@ class Operators(Stage):
         key = scene.add()
         scene.take(key)
         scene.do(c.Pause, task=key, drain=True)
+        scene.know("bo")
         assert scene.do(c.Reassign, task=key, agent="bo").outcome == "UPDATED"
         assert scene.claim(key, "bo").outcome == "GRANTED"
 
     def test_an_agent_ends_no_others_session_and_reads_no_others_mail(self, scene: Scene) -> None:
         scene.take(scene.add(), "bo")
+        scene.know("bo")
         scene.do(c.Send, sender="x", to="bo", text="secret")
         ann = Principal(role="agent", agent="ann", session="s-ann")
         assert code_of(scene.try_to(c.Leave, session="s-bo", by=ann)) == "NOT_ALLOWED"

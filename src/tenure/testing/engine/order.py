@@ -7,6 +7,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput
+from tenure.core.records import replace
 from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
@@ -279,6 +280,7 @@ class Order(Stage):
 
     def test_an_offer_keeps_a_task_for_one_agent_for_a_while(self, scene: Scene) -> None:
         key = scene.add()
+        scene.know("bo")
         offered = scene.do(c.Assign, task=key, agent="bo")
         assert (offered.outcome, offered.holder) == ("UPDATED", "bo")
         denied = scene.claim(key, "ann")
@@ -290,6 +292,7 @@ class Order(Stage):
     def test_its_next_claim_gets_the_offer_first(self, scene: Scene) -> None:
         scene.add(priority=0)
         key = scene.add(priority=100)
+        scene.know("bo")
         scene.do(c.Assign, task=key, agent="bo")
         assert scene.next_keys(1, "bo") == [key]
         assert scene.task(key).offer_to is None
@@ -317,6 +320,7 @@ class Order(Stage):
         scene.do(c.Register, agent="bo", stale_after=60)
         scene.pass_time(seconds=90)
         scene.engine.sweep()
+        scene.know("bo")
         scene.do(c.Assign, task=scene.add(), agent="bo")
         assert [e.kind for e in scene.events() if e.agent == "bo"].count("agent.recovered") == 0
 
@@ -348,6 +352,7 @@ class Order(Stage):
 
     def test_an_offer_does_not_pass_a_stopped_line(self, scene: Scene) -> None:
         key = scene.add(track="B")
+        scene.know("ann")
         scene.do(c.Assign, task=key, agent="ann")
         scene.do(c.StopLine, scope="track:B")
         assert scene.next("ann").outcome == "NO_TASK"
@@ -357,7 +362,7 @@ class Order(Stage):
     def test_a_claim_carries_what_its_context_refers_to(self, scene: Scene) -> None:
         source = scene.add("source")
         scene.finish(source)
-        key = scene.add(spec={"prompt": "go", "context_refs": [f"task:{source}:output", "task:A-999:output"]})
+        key = scene.add(spec={"prompt": "go", "context_refs": [f"task:{source}:output"]})
         granted = scene.claim(key)
         assert granted.inputs is not None
         assert granted.inputs[source]["data"] == f"output of {source}"
@@ -365,9 +370,22 @@ class Order(Stage):
         assert granted.task["spec"]["prompt"] == "go"
 
     def test_a_reference_that_names_several_tasks_keeps_nobody_from_the_claim(self, scene: Scene) -> None:
-        key = scene.add("first", spec={"context_refs": ["task:A-0:output"]})
-        scene.add("second")
-        assert scene.next_keys(1) == [key]
+        scene.finish(scene.add("first"))
+        key = scene.add("second", spec={"context_refs": ["task:A-0:output"]})
+        assert scene.next_keys(1) == [key]  # two tasks begin so by now
+
+    @pytest.mark.parametrize("ref", ["task:A-999:output", "artifact:A-999/a", "artifact:nothing", "elsewhere"])
+    def test_a_reference_to_nothing_is_refused_when_the_task_is_created(self, scene: Scene, ref: str) -> None:
+        with pytest.raises(InvalidInput, match="context_refs"):
+            scene.add("first", spec={"context_refs": [ref]})
+
+    def test_a_reference_by_a_plan_s_own_name_reaches_the_task(self, scene: Scene) -> None:
+        a, b = scene.plan(new("a"), replace(new("b", "a"), spec={"context_refs": ["task:a:output"]}))
+        scene.finish(a)
+        granted = scene.claim(b)
+        assert granted.task is not None
+        assert granted.task["spec"]["context_refs"] == [f"task:{a}:output"]
+        assert granted.missing is None
 
     def test_a_claim_carries_a_quarter_megabyte_of_inputs_and_names_the_rest(self, scene: Scene) -> None:
         a, b, d = scene.plan(new("a"), new("b"), new("d", "a", "b"))

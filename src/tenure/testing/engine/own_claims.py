@@ -36,7 +36,7 @@ WITHOUT_ITS_WORD: dict[str, Act] = {
     "expired": lambda scene, key, receipt: scene.pass_time(seconds=3600),
     "taken over": lambda scene, key, receipt: _taken_over(scene, key),
     "recovered": lambda scene, key, receipt: scene.do(c.Recover, task=key),
-    "reassigned": lambda scene, key, receipt: scene.do(c.Reassign, task=key, agent="bo"),
+    "reassigned": lambda scene, key, receipt: scene.know("bo").do(c.Reassign, task=key, agent="bo"),
     "cancelled": lambda scene, key, receipt: scene.do(c.Cancel, task=key),
     "a new epoch": lambda scene, key, receipt: scene.engine.new_epoch("restored"),
 }

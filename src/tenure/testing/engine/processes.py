@@ -185,7 +185,7 @@ class Processes(Stage):
         (entry,) = look(scene, tasks.history, key)
         assert (entry["release_reason"], entry["error"]) == ("EXPIRED", "its process is gone")
         memory = look(scene, tasks.session, "s-bo")
-        assert [x["what"] for x in memory["task_log"]] == ["claim_acquired", "claim_lost"]
+        assert [x["event"] for x in memory["task_log"]] == ["claim_acquired", "claim_lost"]
 
     def test_a_claim_tells_the_log_nothing_of_its_process(self, scene: Scene) -> None:
         receipt = scene.take(scene.add(), process=MINE)

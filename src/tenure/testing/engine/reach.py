@@ -205,6 +205,7 @@ class Reach(Stage):
 
     def test_an_agent_reads_no_others_mail(self, scene: Scene) -> None:
         scene.do(c.Register, agent="bo")
+        scene.know("bo")
         scene.do(c.Send, sender="x", to="bo", text="secret")
         with pytest.raises(NotAllowed):
             read_query(scene.engine, q.Inbox(project=PROJECT, agent="bo"), ANN)
@@ -214,6 +215,7 @@ class Reach(Stage):
 
     def test_a_viewer_reads_neither_mail_nor_checkpoints(self, scene: Scene) -> None:
         scene.do(c.Register, agent="bo")
+        scene.know("bo")
         scene.do(c.Send, sender="x", to="bo", text="secret")
         key = scene.add()
         scene.do(c.SaveCheckpoint, receipt=scene.take(key, "bo"), data={"next_action": "secret"})
@@ -230,6 +232,7 @@ class Reach(Stage):
     def test_where_agents_may_operate_they_still_speak_for_themselves(self, scene: Scene) -> None:
         scene.do(c.DefineProject, agents_may_operate=True)
         key = scene.add()
+        scene.know("bo")
         assert scene.do(c.Assign, task=key, agent="bo", by=ANN).outcome == "UPDATED"
         assert code_of(scene.try_to(c.ClaimTask, task=key, agent="bo", session="s", by=ANN)) == "NOT_ALLOWED"
         assert scene.row(Project, PROJECT).agents_may_operate

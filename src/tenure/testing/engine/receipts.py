@@ -53,7 +53,7 @@ CLOSERS: dict[str, Callable[[Scene, str], object]] = {
     "the next claim": lambda scene, key: scene.take(key, "bo"),
     "cancel": lambda scene, key: scene.do(c.Cancel, task=key),
     "cancel and undo": lambda scene, key: scene.do(c.Undo, command_id=scene.do(c.Cancel, task=key).command_id),
-    "reassign": lambda scene, key: scene.do(c.Reassign, task=key, agent="bo"),
+    "reassign": lambda scene, key: scene.know("bo").do(c.Reassign, task=key, agent="bo"),
     "a change of the spec": lambda scene, key: scene.do(c.Edit, task=key, changes={"spec": {"prompt": "new"}}),
     "a change of the description": lambda scene, key: scene.do(c.Edit, task=key, changes={"description": "new"}),
     "a change of the constraints": lambda scene, key: scene.do(

@@ -203,6 +203,7 @@ class Repeats(Stage):
 
     def test_an_answer_with_an_effect_is_remembered(self, scene: Scene) -> None:
         key = scene.add()
+        scene.know("bo")
         commands: list[Command] = [
             c.Add(project=PROJECT, task=NewTask(title="again"), request_id="r1"),
             c.Plan(project=PROJECT, tasks=(NewTask(title="planned"),), request_id="r2"),

@@ -7,10 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from tenure.core import commands as c
+from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
+from tenure.core.queries import ShowSession
 from tenure.core.records import Agent, Message, Reservation, Session
+from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.stage import Stage
-from tenure.testing.factories import Scene, code_of, forged
+from tenure.testing.factories import PROJECT, Scene, code_of, forged
 
 
 def texts(scene: Scene, agent: str) -> list[str]:
@@ -33,7 +36,7 @@ ENDS: dict[str, Callable[[Scene, str, str], object]] = {
     "cancel": lambda scene, key, receipt: scene.do(c.Cancel, task=key),
     "recover": lambda scene, key, receipt: scene.do(c.Recover, task=key),
     "abort": lambda scene, key, receipt: scene.do(c.Abort, task=key),
-    "reassign": lambda scene, key, receipt: scene.do(c.Reassign, task=key, agent="cy"),
+    "reassign": lambda scene, key, receipt: scene.know("cy").do(c.Reassign, task=key, agent="cy"),
     "edit": lambda scene, key, receipt: scene.do(c.Edit, task=key, changes={"touches": ["x"]}, supersede=True),
     "lease over": lambda scene, key, receipt: scene.pass_time(seconds=601),
     "terminate": lambda scene, key, receipt: scene.do(c.Terminate, agent="ann", graceful=False),
@@ -209,10 +212,51 @@ class Team(Stage):
         assert texts(scene, "cy") == ["hello"]
         assert texts(scene, "ann") == []
 
-    def test_mail_to_a_name_waits_for_whoever_bears_it(self, scene: Scene) -> None:
-        assert scene.do(c.Send, sender="ann", to="later", text="hi").changed == ("later",)
-        assert scene.do(c.Heartbeat, agent="later").mail == 1
-        assert texts(scene, "later") == ["hi"]
+    def test_mail_to_an_unknown_agent_is_refused_and_the_nearest_name_given(self, scene: Scene) -> None:
+        scene.know("builder")
+        with pytest.raises(NotFound, match=r"no agent 'bilder'.*did you mean builder\?"):
+            scene.do(c.Send, sender="ann", to="bilder", text="hi")
+        assert scene.rows(Message) == []
+
+    def test_whoever_has_sent_mail_gets_an_answer(self, scene: Scene) -> None:
+        scene.know("ann")
+        scene.do(c.Send, sender="terminal", to="ann", text="how far?")
+        assert scene.do(c.Send, sender="ann", to="terminal", text="half").changed == ("terminal",)
+
+    def test_an_offer_to_an_unknown_agent_is_refused(self, scene: Scene) -> None:
+        key = scene.add()
+        for kind in (c.Assign, c.Reassign):
+            with pytest.raises(NotFound, match="no agent 'bo'"):
+                scene.do(kind, task=key, agent="bo")
+        assert scene.task(key).offer_to is None
+
+    def test_progress_is_attributed_to_the_claim_s_agent(self, scene: Scene) -> None:
+        receipt = scene.take(scene.add(), "ann")
+        scene.do(c.Progress, receipt=receipt, percent=10, by=Principal(role="owner", user="olaf", agent="script"))
+        assert [event.agent for event in scene.events(kind="task.progress")] == ["ann"]
+
+    def test_a_session_remembers_a_refused_result_as_rejected(self, scene: Scene) -> None:
+        key = scene.add()
+        first = scene.take(key, "ann", lease=10)
+        scene.pass_time(seconds=11)
+        scene.finish(key, agent="bo")
+        scene.submit(first)
+        memory = read_query(scene.engine, ShowSession(project=PROJECT, session=scene.lineage(key)[0].session))
+        results = [
+            (entry["outcome"], entry["sequence"])
+            for entry in memory["task_log"]
+            if entry["event"] == "result_submitted"
+        ]
+        assert results == [("REJECTED", 1)]
+        assert (memory["tenant"], memory["project"], memory["completed"]) == ("local", PROJECT, [])
+
+    def test_a_session_remembers_its_live_claims_and_tracks(self, scene: Scene) -> None:
+        key = scene.add()
+        scene.take(key, "ann", lease=60)
+        memory = read_query(scene.engine, ShowSession(project=PROJECT, session=scene.last_claim(key).session))
+        (held,) = memory["active_claims"]
+        assert (held["key"], held["generation"], held["lease_until"]) == (key, 1, scene.now + 60_000_000)
+        assert memory["track_assignments"] == ["A"]
 
     def test_addresses_are_resolved_when_sent(self, scene: Scene) -> None:
         for agent in ("ann", "bo", "gone"):
@@ -247,6 +291,7 @@ class Team(Stage):
         assert code_of(scene.try_to(c.Send, sender="x", to="@leader", text="hi")) == "INVALID_INPUT"
 
     def test_a_reply_names_what_it_answers(self, scene: Scene) -> None:
+        scene.know("bo")
         asked = scene.do(c.Send, sender="ann", to="bo", text="?", type="request")
         message = (asked.messages or ())[0]["id"]
         scene.do(c.Send, sender="bo", to="ann", text="!", type="response", reply_to=message)
@@ -256,6 +301,7 @@ class Team(Stage):
             scene.do(c.Send, sender="bo", to="ann", text="!", reply_to="nothing")
 
     def test_some_of_the_mail_can_be_read_alone(self, scene: Scene) -> None:
+        scene.know("bo")
         ids = [(scene.do(c.Send, sender="a", to="bo", text=t).messages or ())[0]["id"] for t in ("one", "two")]
         assert [m["text"] for m in scene.do(c.Read, agent="bo", messages=(ids[1],)).messages or ()] == ["two"]
         assert texts(scene, "bo") == ["one"]

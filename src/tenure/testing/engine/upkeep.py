@@ -259,7 +259,8 @@ class Upkeep(Stage):
         assert {"project", "task", "agent"} <= kinds
         asked = read_query(scene.engine, Log(project=PROJECT, kind=("task", "project.created")))
         assert {event["kind"].partition(".")[0] for event in asked} == {"project", "task"}
-        assert read_query(scene.engine, Log(project=PROJECT, kind=("nothing",))) == []
+        with pytest.raises(InvalidInput, match=r"claimde.*did you mean task\.claimed\?"):
+            read_query(scene.engine, Log(project=PROJECT, kind=("task.claimde",)))
 
     def test_sequences_only_grow(self, scene: Scene) -> None:
         play(scene, 7, 100)

@@ -28,9 +28,11 @@ def cli_for(text: str) -> tuple[Cli, tuple[str, ...]]:
     if not words:
         raise InvalidInput("--agent: is empty", f"one of {', '.join(KNOWN)}, or a command")
     if words[0] not in KNOWN:
+        from tenure.agents.agent_types import plugged_in
         from tenure.agents.runner.clis.command_cli import Command
 
-        return Command(words), ()
+        made = plugged_in(words[0])
+        return (Command(words), ()) if made is None or made.cli is None else (made.cli(), words[1:])
     from importlib import import_module
 
     module, _, name = KNOWN[words[0]].partition(":")

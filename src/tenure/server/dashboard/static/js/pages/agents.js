@@ -75,7 +75,7 @@ ${agent.terminated_for && html`: <span class="text">${agent.terminated_for}</spa
     <${Facts} of=${[
       ["Last seen", html`<${Time} at=${agent.last_seen} />`],
       agent.next_heartbeat_at && ["Next heartbeat", html`<${Heartbeat} at=${agent.next_heartbeat_at} />`],
-      agent.task && agent.done_by && ["Expects to be done", html`<${Time} at=${agent.done_by} />`],
+      agent.task && agent.expected_at && ["Expects to be done", html`<${Time} at=${agent.expected_at} />`],
       ["Busy in the last hour", did ? html`<${Progress} percent=${Math.round(100 * did.busy)} />` : NOTHING],
       ["Completed · failed · lost", did ? `${did.completed} · ${did.failed} · ${did.lost}` : "0 · 0 · 0"],
       ["Models", agent.models?.join(", ")],

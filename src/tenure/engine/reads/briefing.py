@@ -1,0 +1,120 @@
+"""What the next holder of a task must know, and what an agent should hear now. Nothing is written.
+
+The claim's own answer has the first half (inputs, checkpoint, artifacts). The rest is in the log: notes, the notes of
+a retry, who edited the text. So a claim on the fast path reads no log, and every interface gets the same briefing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tenure.core import claims, limits, roles, validation
+from tenure.core import queries as q
+from tenure.core.events import Event
+from tenure.core.records import Agent, Claim, Task
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.rows import brief_of, task_named
+from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
+from tenure.engine.verbs import agents, brief
+
+if TYPE_CHECKING:
+    from tenure.core.views.task_views import BriefingView, FailureView, ReviewView, TaskNoteView
+    from tenure.core.views.team_views import AgentNewsView, DirectiveView
+
+MOST_NOTES = limits.NOTES_SHOWN
+_WRITTEN = frozenset({"title", "description", "spec"})
+_KINDS = ("task.noted", "task.retried", "task.edited")
+
+
+def briefing(work: UnitOfWork, project: str, name: str) -> BriefingView:
+    task = task_named(work, project, name)
+    row = brief_of(work, task)
+    handed = task_view.inputs_of(work, task, row)
+    checkpoint = task_view.checkpoint_of(work, task) if roles.sees_checkpoints(work.principal) else None
+    events = work.tx.events({"project": project, "task": task.id, "kind": _KINDS}, limit=MOST_NOTES, last=True)
+    parts: dict[str, Any] = {
+        "task": task_view.task_view(work, task, row),
+        "written_by": task.created_by,
+        "edited_by": _editor(events),
+        "inputs": handed.outputs,
+        "missing": handed.missing,
+        "artifacts": task_view.earlier_artifacts(work, task),
+        "checkpoint": checkpoint,
+        "failure": _failure(work, task),
+        "review": _review(work, task),
+        "notes": [_note(event) for event in events if event.kind == "task.noted"],
+        "retries": [_note(event) for event in events if event.kind == "task.retried" and event.message],
+    }
+    return {name: part for name, part in parts.items() if part}  # type: ignore[return-value]  # unset ones left out
+
+
+def _author(event: Event) -> str:
+    said = event.details.get("by")
+    return str(said or (f"human:{event.user}" if event.user else f"agent:{event.agent or ''}"))
+
+
+def _note(event: Event) -> TaskNoteView:
+    return {"by": _author(event), "at": event.time, "text": event.message}
+
+
+def _editor(events: list[Event]) -> str | None:
+    """Who last changed the text of the task."""
+    changed = [
+        event for event in events
+        if event.kind != "task.noted" and _WRITTEN & set(event.details.get("changes") or ())
+    ]  # fmt: skip
+    return _author(changed[-1]) if changed else None
+
+
+def _failure(work: UnitOfWork, task: Task) -> FailureView | None:
+    if task.last_error is None:
+        return None
+    said: FailureView = msgspec.structs.asdict(task.last_error)  # type: ignore[assignment]  # the same fields
+    claim = work.get(Claim, task.project, claims.claim_id(task.id, task.last_error.generation))
+    if claim is not None:
+        said["agent"] = claim.agent
+    return said
+
+
+def _review(work: UnitOfWork, task: Task) -> ReviewView | None:
+    """The last refusal of a result in this run."""
+    if not task.checked:
+        return None
+    from tenure.engine.checks.validation_reads import of_task
+
+    refused = [row for row in of_task(work, task) if row.state == validation.REFUSED and row.run == task.run]
+    if not refused:
+        return None
+    row = refused[-1]
+    return {
+        "by": row.decided_by or row.validator, "at": row.decided_at or row.created_at, "validator": row.validator,
+        "generation": row.claimed, "reasons": list(row.reasons),
+    }  # fmt: skip
+
+
+# --- what an agent should hear --------------------------------------------------------------------------------
+
+
+def news(work: UnitOfWork, project: str, agent: str) -> AgentNewsView:
+    """Unread mail, an operator's directive for the agent, and those for the holder of each of its tasks."""
+    said: list[DirectiveView] = []
+    known = work.get(Agent, project, agent)
+    if known is not None and known.terminated_at is not None:
+        said.append({"directive": agents.TERMINATED, "text": agents.ended_text(known)})
+    elif known is not None and known.draining:
+        said.append({"directive": "drain", "text": f"agent {agent} is draining: finish your tasks, claim nothing more"})
+    for task in work.find(Task, {"project": project, "agent": agent}):
+        if not claims.is_held(task):
+            continue
+        wanted = brief.directive(work, task)
+        if wanted["directive"] not in ("continue", agents.TERMINATED):
+            text = wanted["directive_text"] or ASKED.get(wanted["directive"], "")
+            said.append({"directive": wanted["directive"], "text": text, "task": task.key})
+    return {"mail": agents.unread(work, project, agent), "directives": said}
+
+
+ASKED = {"pause": "stop, save a checkpoint and release it"}
+
+READS: Reads = {q.Briefing: briefing, q.AgentNews: news}

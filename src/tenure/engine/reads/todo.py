@@ -1,0 +1,71 @@
+"""Everything that waits for a person: questions, reviews, dead letters, pauses by a budget or after a loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tenure.core import inputs, lifecycle, limits, validation
+from tenure.core import queries as q
+from tenure.core.records import Brief, Edge, Task
+from tenure.engine.checks import validation_reads
+from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
+
+if TYPE_CHECKING:
+    from tenure.core.views.task_views import TodoEntry
+
+MOST_LISTED = limits.LISTED
+QUESTION, REVIEW, DEAD_LETTER, BUDGET, LOST = "question", "review", "dead letter", "budget", "lost"
+
+# What waits → the commands that end the wait.
+DO = {
+    QUESTION: ("answer",), REVIEW: ("approve", "reject"), DEAD_LETTER: ("retry", "edit", "adopt", "cancel"),
+    BUDGET: ("budget set", "resume --budget"), LOST: ("resume", "cancel"),
+}  # fmt: skip
+# A pause by a person or a drain was wanted: nobody waits for a decision there.
+_CAUSES = {
+    lifecycle.QUESTION: QUESTION, lifecycle.REVIEW: REVIEW, lifecycle.BUDGET: BUDGET, lifecycle.LOST: LOST,
+}  # fmt: skip
+
+
+def todo(work: UnitOfWork, project: str, *, limit: int = 100) -> list[TodoEntry]:
+    limit = inputs.check_limit(limit, MOST_LISTED)
+    found: list[tuple[int, str, Task, str, str | None]] = []
+    for task in work.find(Task, {"project": project, "state": (lifecycle.PAUSED, lifecycle.DEAD_LETTERED)}):
+        if task.state == lifecycle.DEAD_LETTERED:
+            why = task.last_error.message if task.last_error else "no attempts left"
+            found.append((task.dead_lettered_at or 0, DEAD_LETTER, task, why, None))
+            continue
+        found += [
+            (pause.at or task.updated_at, _CAUSES[pause.cause], task, pause.reason or pause.cause, pause.by)
+            for pause in task.pauses
+            if pause.cause in _CAUSES
+        ]
+    for task, row in validation_reads.open_rows(work, project, MOST_LISTED):
+        if row.validator == validation.REVIEW and task.state == lifecycle.VALIDATING:
+            by = f"agent:{task.agent}" if task.agent else None
+            found.append((row.created_at, REVIEW, task, "its result waits for a verdict", by))
+    found.sort(key=lambda entry: (entry[0], entry[2].id))
+    tasks = [task for _, _, task, _, _ in found[:limit]]
+    briefs = work.get_many(Brief, project, [task.id for task in tasks])
+    return [_entry(work, briefs[task.id].title, *one) for one in found[:limit] for task in (one[2],)]
+
+
+def _entry(work: UnitOfWork, title: str, since: int, what: str, task: Task, text: str, by: str | None) -> TodoEntry:
+    entry: TodoEntry = {
+        "what": what, "task": task.id, "key": task.key, "ref": task.ref, "title": title, "since": since, "text": text,
+        "blocks": _behind(work, task), "do": DO[what],
+    }  # fmt: skip
+    if by:
+        entry["by"] = by
+    return entry
+
+
+def _behind(work: UnitOfWork, task: Task) -> int:
+    if not task.dependents:
+        return 0
+    edges = work.find(Edge, {"project": task.project, "needs": task.id})
+    waiting = work.get_many(Task, task.project, [edge.task for edge in edges])
+    return sum(other.state not in lifecycle.FINISHED for other in waiting.values())
+
+
+READS: Reads = {q.Todo: todo}

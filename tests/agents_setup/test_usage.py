@@ -1,0 +1,87 @@
+"""Usage that hooks read from the transcripts of agents."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tenure.agents.transcript_usage import totals_between
+from tenure.client import Client
+from tests.agents_setup.claude_code import Agent
+
+
+def stamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+
+
+def said(id: str, at: float, output: int, fresh: int = 10) -> str:
+    """A line of Claude Code: a block of the message `id`."""
+    usage = {"input_tokens": fresh, "cache_read_input_tokens": 5, "output_tokens": output}
+    message = {"id": id, "model": "claude-sonnet-4-5", "usage": usage}
+    return json.dumps({"type": "assistant", "sessionId": "s", "timestamp": stamp(at), "message": message}) + "\n"
+
+
+def test_a_message_counts_once_by_its_id_and_only_in_its_period(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(said("m0", 50, 100) + said("m1", 100, 1) + said("m1", 100, 7) + said("m2", 200, 3) + "{half a li")
+    (total,) = totals_between(str(path), 100)
+    assert (total.model, total.fresh, total.cached, total.output) == ("claude-sonnet-4-5", 20, 10, 10)
+    (total,) = totals_between(str(path), 100, 200)
+    assert total.output == 7
+    assert totals_between(str(tmp_path / "none"), 0) == ()
+    assert totals_between(str(tmp_path), 0) == ()
+
+
+def test_the_running_totals_of_codex_are_taken_apart(tmp_path: Path) -> None:
+    def line(at: float, **payload: Any) -> str:
+        return json.dumps({"timestamp": stamp(at), "type": "event_msg", "payload": payload}) + "\n"
+
+    def count(at: float, input: int, cached: int, output: int) -> str:
+        total = {"input_tokens": input, "cached_input_tokens": cached, "output_tokens": output}
+        return line(at, type="token_count", info={"total_token_usage": total})
+
+    path = tmp_path / "rollout.jsonl"
+    path.write_text(line(1, model="gpt-5.1-codex") + count(10, 100, 20, 5) + count(20, 300, 120, 15))
+    (total,) = totals_between(str(path), 15)
+    assert (total.model, total.fresh, total.cached, total.output) == ("gpt-5.1-codex", 100, 100, 10)
+
+
+def usage_of(owner: Client, task: str) -> int:
+    return int((owner.show(task).get("usage") or {"output": 0})["output"])
+
+
+def test_a_tool_call_books_the_usage_since_the_claim_once(agent: Agent, owner: Client, tmp_path: Path) -> None:
+    owner.add("one")
+    agent.claim("A-001")
+    now = owner.now() / 1e6
+    path = tmp_path / "t.jsonl"
+    path.write_text(said("before", now - 3600, 1000) + said("m1", now + 1, 7))
+    for _ in range(2):
+        agent("Stop", transcript_path=str(path))
+    assert usage_of(owner, "A-001") == 7
+    path.write_text(path.read_text() + said("m2", now + 2, 3))
+    agent("PostToolUse", tool_name="Bash", transcript_path=str(path))
+    assert usage_of(owner, "A-001") == 10
+
+
+def test_a_message_counts_for_the_claim_before_it(agent: Agent, owner: Client, tmp_path: Path) -> None:
+    owner.add("one"), owner.add("two")
+    agent.claim("A-001")
+    agent.claim("A-002")
+    first, second = (owner.show(name)["claimed_at"] / 1e6 for name in ("A-001", "A-002"))
+    path = tmp_path / "t.jsonl"
+    path.write_text(said("m1", (first + second) / 2, 7) + said("m2", second + 1, 3))
+    agent("Stop", transcript_path=str(path))
+    assert (usage_of(owner, "A-001"), usage_of(owner, "A-002")) == (7, 3)
+
+
+def test_the_runner_s_own_total_wins(agent: Agent, owner: Client, tmp_path: Path) -> None:
+    owner.add("one")
+    agent.claim("A-001")
+    path = tmp_path / "t.jsonl"
+    path.write_text(said("m1", owner.now() / 1e6 + 1, 7))
+    agent.environ = agent.environ | {"TENURE_PROMPT_FILE": "/prompt"}
+    agent("Stop", transcript_path=str(path))
+    assert usage_of(owner, "A-001") == 0

@@ -1,0 +1,43 @@
+"""Help: short by default, whole on request, with examples that are true."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tenure.cli.examples import EXAMPLES
+from tenure.cli.main import _joined, _verb, function_of, parser_of
+from tenure.cli.verbs import EVERYDAY, VERBS, everyday, overview
+
+
+def test_bare_tenure_is_a_screen_of_everyday_verbs() -> None:
+    lines = everyday().splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    for names in EVERYDAY.values():
+        for name in names:
+            assert VERBS[name].text in everyday()
+    assert all(f"  {name} " in overview() for name in VERBS)
+
+
+def test_every_verb_has_two_examples_of_its_own() -> None:
+    lacking = [name for name in VERBS if len(EXAMPLES.get(name, ())) < 2]
+    assert lacking == [], "add them to the table in tenure/cli/examples.py"
+    assert set(EXAMPLES) <= set(VERBS)
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_the_examples_of_a_verb_are_understood(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    parser = parser_of(verb, function_of(VERBS[verb].where))
+    for example in EXAMPLES.get(verb, ()):
+        words = shlex.split(example)[1:]
+        for word in words:
+            if word.startswith("@") and "." in word:
+                (tmp_path / word[1:]).write_text("{}")
+        name, rest = _verb(words)
+        assert name == verb, example
+        parser.parse_intermixed_args(_joined(rest))
+    assert "examples:" in parser.format_help()

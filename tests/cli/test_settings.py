@@ -1,0 +1,175 @@
+"""Each setting has its effect, from each place that may set it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenure.core.instants import parse_instant
+from tests.cli.conftest import Tenure
+
+
+def toml(key: str, value: Any) -> str:
+    section, _, name = key.rpartition(".")
+    line = f"{name} = {json.dumps(value)}\n"
+    return f"[{section}]\n{line}" if section else line
+
+
+def in_shared(tenure: Tenure, key: str, value: Any) -> dict[str, str]:
+    (tenure.folder / "tenure.toml").write_text(toml(key, value))
+    return {}
+
+
+def in_local(tenure: Tenure, key: str, value: Any) -> dict[str, str]:
+    path = tenure.folder / ".tenure" / "config.toml"
+    path.write_text(toml(key, value))
+    path.chmod(0o600)
+    return {}
+
+
+def in_environment(tenure: Tenure, key: str, value: Any) -> dict[str, str]:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return {"TENURE_" + key.upper().replace(".", "_"): text}
+
+
+PLACES = [in_shared, in_local, in_environment]
+Place = Callable[[Tenure, str, Any], dict[str, str]]
+
+
+@pytest.fixture(params=PLACES, ids=["tenure.toml", "config.toml", "environment"])
+def place(request: pytest.FixtureRequest) -> Place:
+    found: Place = request.param
+    return found
+
+
+def added(tenure: Tenure, **env: str) -> dict[str, Any]:
+    task: dict[str, Any] = tenure.process("add", "Work", "--json", **env).json
+    return task
+
+
+def test_a_task_without_a_priority_takes_that_of_the_settings(tenure: Tenure, place: Place) -> None:
+    env = place(tenure, "tasks.priority", "high")
+    assert tenure.process("config", "tasks.priority", **env).out == "high\n"
+    assert added(tenure, **env)["priority"] == 20
+    assert tenure.process("add", "Other", "-p", "low", "--json", **env).json["priority"] == 70
+
+
+def test_a_task_without_a_number_of_attempts_takes_that_of_the_settings(tenure: Tenure, place: Place) -> None:
+    env = place(tenure, "tasks.max_attempts", 7)
+    assert added(tenure, **env)["max_attempts"] == 7
+
+
+def test_what_a_lost_claim_means_is_set(tenure: Tenure, place: Place) -> None:
+    env = place(tenure, "tasks.on_lost", "hold")
+    key = added(tenure, **env)["key"]
+    tenure.process("claim", key, "--lease", "1", **env)
+    tenure.process("recover", key)
+    exported = tenure.process("plan", "export", "--all").out
+    assert "on_lost: hold" in exported
+
+
+def test_a_lease_is_as_long_as_set(tenure: Tenure, place: Place) -> None:
+    env = place(tenure, "lease", 77.0)
+    added(tenure, **env)
+    assert 70 < tenure.process("claim", "--json", **env).json["lease"] <= 77
+
+
+def test_an_agent_that_joins_has_the_intervals_of_the_settings(tenure: Tenure, place: Place) -> None:
+    env = place(tenure, "agents.stale_after", 50.0)
+    tenure.process("join", "-n", "ann", **env)
+    assert stored(tenure, "ann")["stale_after"] == 50_000_000
+    env = place(tenure, "agents.heartbeat", 11.0)
+    tenure.process("join", "-n", "bo", **env)
+    assert stored(tenure, "bo")["heartbeat"] == 11_000_000
+    assert stored(tenure, "bo")["stale_after"] == 1_800_000_000
+
+
+def stored(tenure: Tenure, agent: str) -> dict[str, Any]:
+    """The row of an agent: a view does not have its intervals."""
+    script = (
+        "import apsw, sys; c = apsw.Connection(sys.argv[1]); "
+        "print(*c.execute('select heartbeat, stale_after from agent where id = ?', (sys.argv[2],)).fetchone())"
+    )
+    path = str(tenure.folder / ".tenure" / "tenure.db")
+    done = subprocess.run([sys.executable, "-c", script, path, agent], capture_output=True, text=True, check=True)
+    heartbeat, stale_after = map(int, done.stdout.split())
+    return {"heartbeat": heartbeat, "stale_after": stale_after}
+
+
+def test_an_agent_that_is_not_recognised_has_the_type_of_the_settings(tenure: Tenure, place: Place) -> None:
+    env = place(tenure, "agents.type", "builder")
+    tenure.process("join", "-n", "ann", **env)
+    assert [agent["type"] for agent in tenure.process("agents", "--json", **env).json] == ["builder"]
+
+
+def test_agents_must_name_themselves_where_that_is_set(tenure: Tenure, place: Place) -> None:
+    env = place(tenure, "agents.auto_name", False) | {"TENURE_ROLE": "agent"}
+    tenure.process("add", "Work")
+    refused = tenure.process("claim", "--json", **env)
+    assert (refused.code, "agents.auto_name" in refused.json["error"]["message"]) == (2, True)
+    assert tenure.process("claim", "--agent", "ann", **env).code == 0
+
+
+def test_the_log_of_commands_has_each_verb_above_its_level(tenure: Tenure, tmp_path: Path) -> None:
+    path = tmp_path / "commands.log"
+    in_local(tenure, "log.file", str(path))
+    tenure.process("add", "secret title")
+    tenure.process("claim", "A-999")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(line["level"], line["verb"], line["exit"]) for line in lines] == [
+        ("info", "add", 0),
+        ("error", "claim", 4),
+    ]
+    assert "secret title" not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.unlink()
+    tenure.process("list", TENURE_LOG_LEVEL="error")
+    tenure.process("claim", "A-999", TENURE_LOG_LEVEL="error")
+    assert [json.loads(line)["verb"] for line in path.read_text().splitlines()] == ["claim"]
+    assert tenure.process("list", TENURE_LOG_LEVEL="loud").code == 0  # a log that cannot be written fails no command
+
+
+def test_a_repository_cannot_choose_the_file_of_the_log(tenure: Tenure, tmp_path: Path) -> None:
+    path = tmp_path / "commands.log"
+    in_shared(tenure, "log.file", str(path))
+    assert tenure.process("list").code == 0
+    assert not path.exists()
+
+
+def test_colours_and_signs_are_set(tenure: Tenure, place: Place) -> None:
+    tenure.process("add", "Work")
+    assert "\x1b[" not in tenure.process("list").out
+    env = place(tenure, "display.colour", "always") | {"NO_COLOR": ""}
+    assert "\x1b[" in tenure.process("list", **env).out
+    assert "\x1b[" not in tenure.process("list", **env, TENURE_NO_COLOR="1").out
+    env = place(tenure, "display.unicode", False)
+    assert "–" in tenure.process("list", TENURE_DISPLAY_UNICODE="true").out
+    assert tenure.process("list", **env).out.isascii()
+
+
+def test_the_leader_s_lease_is_set(tenure: Tenure, place: Place) -> None:
+    env = place(tenure, "leader.lease", 7.0)
+    command, environ = tenure.command("daemon"), tenure.environ | env
+    with subprocess.Popen(command, cwd=tenure.folder, env=environ, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "coordinating" in process.stderr.readline()
+        leader = None
+        while leader is None:
+            leader = tenure.process("status", "--json").json["coordinator"]
+        process.terminate()
+    assert parse_instant(leader["until"]) - parse_instant(leader["since"]) < 30_000_000
+
+
+def test_config_reports_what_is_wrong_and_shows_the_rest(tenure: Tenure) -> None:
+    (tenure.folder / "tenure.toml").write_text("lese = 5\nlease = 60\n")
+    said = tenure.process("config")
+    assert said.code == 11
+    assert "lese" in said.err
+    assert "lease" in said.out
+    assert tenure.process("list").code == 11

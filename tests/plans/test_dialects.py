@@ -1,0 +1,52 @@
+"""Plan files of other shapes are read as ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenure.plans.files import PlanFile, read
+
+
+def plan(text: str, path: str = "plan.yaml") -> PlanFile:
+    found = read(text, path, now=0)
+    assert found.errors == []
+    (one,) = found.plans
+    return one
+
+
+def test_tasks_may_stand_below_their_tracks() -> None:
+    made = plan("""
+project: shop
+tracks:
+  A:
+    - id: A1
+      description: |
+        Write the API.
+        With tests.
+    - {id: A2, description: Write the page, depends_on: [A1]}
+  B:
+    - {id: 7, title: Deploy, depends_on: [A2]}
+""")
+    assert made.name == "shop"
+    assert [(t.code, t.name) for t in made.tracks] == [("A", "A"), ("B", "B")]
+    assert [(t.name, t.title, t.track) for t in made.tasks] == [
+        ("A1", "Write the API.", "A"), ("A2", "Write the page", "A"), ("7", "Deploy", "B"),
+    ]  # fmt: skip
+    assert made.tasks[0].description == "Write the API.\nWith tests.\n"
+    assert [getattr(d, "task", d) for d in made.tasks[2].depends_on] == ["A2"]
+
+
+@pytest.mark.parametrize("path", ["plan.json", "plan.yaml"])
+def test_a_list_with_ids_is_a_plan(path: str) -> None:
+    made = plan('[{"id": 1, "title": "One"}, {"id": 2, "title": "Two", "depends_on": [1]}]', path)
+    assert [(t.name, t.title) for t in made.tasks] == [("1", "One"), ("2", "Two")]
+    assert [getattr(d, "task", d) for d in made.tasks[1].depends_on] == ["1"]
+
+
+def test_an_error_in_another_shape_keeps_its_place() -> None:
+    (error,) = read("tracks:\n  A:\n    - {id: x, description: Do it, prioritty: 1}\n", "p.yaml", now=0).errors
+    assert (error.line, "prioritty" in error.message) == (3, True)
+
+
+def test_a_list_without_tasks_is_still_an_error() -> None:
+    assert read("[1, 2]", "p.yaml", now=0).errors
