@@ -80,5 +80,5 @@ def test_a_noun_names_all_kinds_of_it_and_a_kind_itself() -> None:
     assert set(kinds_of(["leader", "key"])) == {
         "leader.elected", "leader.lost", "key.created", "key.rotated", "key.revoked",
     }  # fmt: skip
-    with pytest.raises(InvalidInput, match="task.claimd"):
+    with pytest.raises(InvalidInput, match=r"task\.claimd"):
         kinds_of(["task.claimd"])

@@ -1,8 +1,8 @@
 """The channel `coordinator:commands` of Redis or Valkey: commands of programs outside, for the leader alone.
 
 The channel is `tenure:TENANT:coordinator:commands`, with the prefix of the sink's URL `tenure:PREFIX:TENANT:…`. Answers
-are published on `…:coordinator:answers`. A channel keeps nothing: a message that comes while nobody leads is lost, and the
-sender sees that it gets no answer.
+are published on `…:coordinator:answers`. A channel keeps nothing: a message that comes while nobody leads is lost, and
+the sender sees that it gets no answer.
 """
 
 from __future__ import annotations
