@@ -51,8 +51,6 @@ HARNESSES = {
     "leaders on PostgreSQL": "--kills 100 --store postgres",
     "budgets": "--seconds 30",
     "budgets on PostgreSQL": "--seconds 30 --store postgres",
-    "fleet": "",
-    "fleet on PostgreSQL": "--store postgres",
     "relay to NATS": "--sink nats",
     "relay to NATS, stopped": "--sink nats --events 2000 --stopped 180",
     "relay to Redis, stopped": "--sink redis --events 2000 --stopped 180",
