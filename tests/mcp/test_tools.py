@@ -231,6 +231,7 @@ async def test_agents_write_to_each_other(here: Connect, owner: Client) -> None:
     owner.add("x")
     async with here("s1", agent="ann") as ann, here("s2", agent="bo") as bo:
         assert (await bo("message")).value["mail"] == 0
+        await bo("reserve", patterns=["port:1"], lease=60)  # a write: from now on it is known
         sent = await ann("message", text="the schema has changed", to="bo")
         assert sent.outcome == "CREATED"
         assert (await bo("show", what="inbox"))["messages"][0]["text"] == "the schema has changed"

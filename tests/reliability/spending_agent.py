@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -64,11 +65,11 @@ class Agent:
         """Artifacts that were handed over: what they are called, and the digest of the file."""
         if "## Results of earlier tasks" not in self.prompt:
             return {}
-        inputs = block_below(self.prompt, "## Results of earlier tasks")
+        section = self.prompt.partition("## Results of earlier tasks\n")[2].partition("\n## ")[0]
         return {
             f"{key}/{entry['name']}": hashlib.sha256(Path(entry["path"]).read_bytes()).hexdigest()
-            for key, handed in inputs.items()
-            for entry in handed.get("artifacts", ())
+            for key, block in re.findall(r"^- from (\S+) .*?\n```json\n(.*?)\n```", section, re.DOTALL | re.MULTILINE)
+            for entry in json.loads(block).get("artifacts", ())
         }
 
     def put(self, name: str) -> None:

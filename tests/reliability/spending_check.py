@@ -148,7 +148,8 @@ def _models(proof: Proof, entries: list[dict[str, Any]]) -> Iterator[str]:
         yield from _differs(f"tier of {entry['task']}", entry["tier"], expected)
         most = task["constraints"].get("max_cost_usd") if entry["form"] == "claude" else None
         yield from _differs(f"what {entry['task']} was told that it may cost", entry["budget"], most)
-        saw = "How the last attempt failed" in entry["saw"] or any(s.startswith("Checkpoint of") for s in entry["saw"])
+        headings = ("How the last attempt", "The last result was refused", "Checkpoint of")
+        saw = any(said.startswith(headings) for said in entry["saw"])
         yield from _differs(f"{entry['task']} was told of the try before", saw, entry["generation"] > 1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from typing import Any
 
 import pytest
 
@@ -108,16 +109,15 @@ def test_a_look_that_was_under_way_when_a_key_changed_is_not_kept(door: Door) ->
     with pytest.raises(row_cache.NeedsLookup) as asked:
         door.authenticator.key_cache.find(id)
     reading, changed = threading.Event(), threading.Event()
-    before = door.engine.reading
+    before = door.engine.read_settled
 
-    def slow(*arguments: object) -> object:
-        with before() as work:
-            work.get(row_cache.ApiKey, "", id)  # as it was
-            reading.set()
-            changed.wait(10)
-        return before()
+    def slow(*arguments: Any) -> Any:
+        found = before(*arguments)  # as it was
+        reading.set()
+        changed.wait(10)
+        return found
 
-    door.engine.reading = slow  # type: ignore[method-assign, assignment]
+    door.engine.read_settled = slow  # type: ignore[method-assign]
     thread = threading.Thread(target=asked.value.run)
     thread.start()
     assert reading.wait(10)
@@ -266,16 +266,16 @@ def test_many_visits_with_one_new_key_share_a_look(door: Door) -> None:
 
 def test_a_store_that_is_away_is_told_and_asked_again(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     key = door.key()
-    before = door.engine.reading
+    before = door.engine.read_settled
 
-    def away() -> None:
+    def away(*arguments: Any) -> None:
         raise StoreUnavailable("gone for lunch")
 
-    monkeypatch.setattr(door.engine, "reading", away)
+    monkeypatch.setattr(door.engine, "read_settled", away)
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
             door.admit(key)
-    monkeypatch.setattr(door.engine, "reading", before)
+    monkeypatch.setattr(door.engine, "read_settled", before)
     door.admit(key)
 
 

@@ -8,8 +8,9 @@ from tenure.core import claims, commands, ids, inputs, lifecycle, limits, roles,
 from tenure.core.errors import InvalidInput, LimitReached, NotFound, TooLarge
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
+from tenure.core.pools import agent_of
 from tenure.core.processes import check_process, process_of, text_of
-from tenure.core.records import Agent, Claim, HealthMinute, Message, Project, Row, Session, Task, replace
+from tenure.core.records import Agent, Claim, HealthMinute, Message, Pool, Project, Row, Session, Task, replace
 from tenure.engine.runtime.effects import end_agent, free_tracks, spread
 from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
@@ -195,6 +196,15 @@ def _existing(work: UnitOfWork, project: str, name: str) -> Agent:
     if agent is None:
         raise unknown_agent(work, project, name)
     return agent
+
+
+def is_known(work: UnitOfWork, project: str, name: str) -> bool:
+    """Whether an agent has this name, or a place of a pool, whose agent may not have been started yet."""
+    if work.get(Agent, project, name) is not None:
+        return True
+    pool, _, place = name.rpartition("-")
+    found = work.get(Pool, project, pool) if place.isdecimal() else None
+    return found is not None and name in (agent_of(pool, number + 1) for number in range(found.size))
 
 
 def unknown_agent(work: UnitOfWork, project: str, name: str) -> NotFound:

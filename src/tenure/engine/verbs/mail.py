@@ -11,7 +11,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Leader, Message, Task, replace
 from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
-from tenure.engine.verbs.agents import sign_of_life, unknown_agent
+from tenure.engine.verbs.agents import is_known, sign_of_life, unknown_agent
 from tenure.engine.verbs.lead import PROJECT_LEADER
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
 
 def _is_known(work: UnitOfWork, cmd: commands.Send) -> bool:
     """Whether the recipient is an agent, or has sent mail itself: a person who writes gets answers."""
-    if cmd.to == cmd.sender or work.get(Agent, cmd.project, cmd.to) is not None:
+    if cmd.to == cmd.sender or is_known(work, cmd.project, cmd.to):
         return True
     return bool(work.find(Message, {"project": cmd.project, "sender": cmd.to}, limit=1))
 

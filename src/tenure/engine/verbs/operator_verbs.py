@@ -21,11 +21,11 @@ from tenure.core.lifecycle import (
     PauseCause,
 )
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Claim, Edge, Result, Row, Task, replace
+from tenure.core.records import Claim, Edge, Result, Row, Task, replace
 from tenure.engine.runtime.effects import cancel_task, descendants, reopened, resolved, spread, was_cancelled_by
 from tenure.engine.runtime.rows import brief_of, current, current_claim, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
-from tenure.engine.verbs.agents import unknown_agent
+from tenure.engine.verbs.agents import is_known, unknown_agent
 from tenure.engine.verbs.edit import apply_changes
 from tenure.engine.verbs.lead import check_led
 
@@ -345,7 +345,7 @@ def assign(work: UnitOfWork, cmd: commands.Assign) -> Outcome:
 def _offered(work: UnitOfWork, task: Task, cmd: commands.Assign | commands.Reassign, until: int) -> Outcome:
     agent = cmd.agent
     ids.check_name(agent, "agent")
-    if work.get(Agent, task.project, agent) is None:
+    if not is_known(work, task.project, agent):
         raise unknown_agent(work, task.project, agent)
     project = project_of(work, task.project)
     if project.router:

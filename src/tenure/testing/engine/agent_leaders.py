@@ -33,7 +33,9 @@ def told(scene: Scene, kind: str) -> list[tuple[str | None, int]]:
 class AgentLeaders(Stage):
     @pytest.fixture
     def here(self, scene: Scene) -> Scene:
-        """A project that the first agent leads."""
+        """A project that the first agent leads; `ben` and `cem` are known to it."""
+        scene.do(c.Register, agent="ben")
+        scene.do(c.Register, agent="cem")
         scene.do(c.DefineProject, lead="auto")
         return scene
 

@@ -209,7 +209,7 @@ class BothWays(Stage):
     def test_who_is_heard_of_again_is_told_in_its_own_callers_name(self, twice: Twice) -> None:
         def comes_back(scene: Scene) -> list[Any]:
             receipts = [scene.take(scene.add("long"), agent, lease=3600.0) for agent in ("ann", "bo")]
-            scene.clock.advance(seconds=1000)
+            scene.clock.advance(seconds=2000)
             scene.engine.sweep()
             batch = [
                 checked_command(c.Submit(project=PROJECT, receipt=receipt), Principal(user=user))

@@ -108,7 +108,8 @@ class Reach(Stage):
             assert isinstance(answer, NotAllowed), kind
         scene.take(key, "ann")
         scene.do(c.SetBudget, scope="project", usd="5")
-        scene.run(some_command(c.SetSchedule, key), some_command(c.SetTrigger, key), some_command(c.SetWebhook, key))
+        scene.run(*(some_command(kind, key) for kind in (c.SetSchedule, c.SetTrigger, c.SetWebhook)))
+        scene.do(c.SetPool, pool="crew", program="claude")
         for seen in set(q.ALL) - {*roles.QUERIES_NEED, q.ShowDag}:
             read_query(scene.engine, some_query(seen, key), viewer)
         for kept_from in roles.QUERIES_NEED:
@@ -242,7 +243,7 @@ def some_query(kind: type[q.Query], key: str, **more: Any) -> q.Query:
     """A query of that kind that has an answer in a project with this task, held by ann; a dag is named by `more`."""
     fields: dict[str, Any] = {
         "task": key, "agent": "ann", "session": "s-ann", "tasks": (key,), "scope": "project", "schedule": "s",
-        "trigger": "t", "webhook": "w",
+        "trigger": "t", "webhook": "w", "pool": "crew",
     }  # fmt: skip
     needed = [field.name for field in msgspec.structs.fields(kind) if field.required]
     return kind(project=PROJECT, **{name: fields[name] for name in needed if name in fields} | more)

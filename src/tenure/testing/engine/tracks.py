@@ -196,6 +196,7 @@ class Tracks(Stage):
 
     def test_an_offer_needs_the_track_and_takes_it(self, scene: Scene) -> None:
         routed(scene)
+        scene.do(c.Register, agent="ben")
         scene.take(scene.add(track="B"), "ann")
         key, other = scene.add(track="B"), scene.add(track="C")
         refused = scene.do(c.Assign, task=key, agent="ben")
