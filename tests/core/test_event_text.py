@@ -6,6 +6,7 @@ import string
 
 import pytest
 
+from tenure.core.errors import InvalidInput
 from tenure.core.event_text import TEXTS, event_text
 from tenure.core.events import KINDS, Event, kinds_of
 
@@ -79,4 +80,5 @@ def test_a_noun_names_all_kinds_of_it_and_a_kind_itself() -> None:
     assert set(kinds_of(["leader", "key"])) == {
         "leader.elected", "leader.lost", "key.created", "key.rotated", "key.revoked",
     }  # fmt: skip
-    assert kinds_of(["kept.from_before", "nothing"]) == ("kept.from_before", "nothing")
+    with pytest.raises(InvalidInput, match=r"task\.claimd"):
+        kinds_of(["task.claimd"])

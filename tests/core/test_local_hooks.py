@@ -14,7 +14,7 @@ from tenure.core.local_hooks import commands_of, kind_of
     [
         ("on_task_completed", "task.completed"),
         ("on_task_result_refused", "task.result_refused"),
-        ("on_agent_died", "task.process_gone"),
+        ("on_agent_died", "agent.died"),
         ("on_dag_failed", "dag.failed"),
     ],
 )

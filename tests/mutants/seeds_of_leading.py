@@ -60,8 +60,8 @@ LEADING = (
     Mutant(
         "trust: sinks of a repository are not risky",
         RISKY,
-        '"artifacts", "sinks", "notify",',
-        '"artifacts", "notify",',
+        '"sinks", "notify",',
+        '"notify",',
         f"{SETTINGS_TEST}::test_nothing_of_a_repository_counts_before_it_is_trusted",
     ),
     Mutant(

@@ -91,7 +91,8 @@ def measured(engine: Engine, noting: Noting, seconds: float) -> dict[str, float]
     late = [(event.time - event.details["lease_until"]) / 1000 for event in expired]
     return {
         "claims": len(claims), "claim_ms_p50": part(claims, 0.5), "claim_ms_p99": part(claims, 0.99),
-        "leases_expired": len(late), "lease_late_ms_most": part(late, 1.0), "other_sink_ms_p99": part(noting.late, 0.99),
+        "leases_expired": len(late), "lease_late_ms_most": part(late, 1.0),
+        "other_sink_ms_p99": part(noting.late, 0.99),
     }  # fmt: skip
 
 

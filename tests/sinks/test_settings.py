@@ -62,7 +62,7 @@ def test_hooks_are_commands_of_a_kind(tmp_path: Path, environ: dict[str, str]) -
     text = '[hooks]\non_task_completed = ["a", "b"]\non_agent_died = [["c"], ["d"]]\nguard_edits = true\n'
     assert read(tmp_path, environ, text).hooks == {
         "task.completed": [("a", "b")],
-        "task.process_gone": [("c",), ("d",)],
+        "agent.died": [("c",), ("d",)],
     }
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from tenure.agents.runner.agent_output import event_of
+from tenure.core import limits
 
-MOST_ARGUMENT = 200  # characters of a tool's argument
+MOST_ARGUMENT = limits.TOOL_CALL_TEXT
 Event = Mapping[str, Any]
 
 

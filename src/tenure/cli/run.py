@@ -152,7 +152,7 @@ def _checkouts(run: Run, given: Namespace) -> tuple[bool, bool, str | None]:
     if given.worktree or given.land:
         check(run.folder)
         return True, given.land, given.onto
-    several = given.n > 1 or given.spawn is not None  # a pool's agents are processes of their own
+    several = given.n > 1 or given.spawn is not None  # each agent of a pool is a separate process
     if given.shared or not several or not _in_repository(run.folder):
         if given.onto:
             raise Usage("--onto needs a worktree", "give --worktree or --land with it")

@@ -70,6 +70,7 @@ HUNG_AFTER = limit(30 * _MINUTES * _US, "us", "work past its estimated end witho
     "the holder is warned")
 ABORT_AFTER = limit(10 * _MINUTES * _US, "us", "silence after that warning", _FIXED,
     "the claim ends; the attempt counts")
+TOOL_CALL_TEXT = limit(200, "characters", "a tool call in `tenure logs`", _FIXED, _CUT)
 RUN_TIMEOUT = limit(3600.0, "s", "one agent process of `tenure run`", "setting `run.timeout`",
     "the process is stopped, the claim fails")
 SPAWN_GRACE = limit(4.0, "s", "a spawned agent that is ended, from SIGTERM on", _FIXED, "its process tree is killed")
@@ -95,6 +96,8 @@ KEY_GRACE = limit(30.0 * _DAYS, "s", "the old secret of a rotated key", "argumen
 WEBHOOK_GRACE = limit(30.0 * _DAYS, "s", "the old secret of a rotated webhook", "argument `grace`, up to this",
     _INVALID)
 FACTS_A_MINUTE = limit(60, "facts", "emitting, per principal and session", _FIXED, "refused with RATE_LIMITED")
+CHANNEL_COMMAND = limit(8 * 1024, "bytes", "a command that a program sends to a channel of Redis", _FIXED, _INVALID)
+CHANNEL_COMMANDS = limit(100, "commands", "one read of a channel of Redis", _FIXED, "the rest comes with the next read")
 FACT_SIZE = limit(8 * 1024, "bytes", "the data of an emitted fact", _FIXED, _INVALID)
 FILES_WATCHED = limit(200_000, "files", "files of the repository that are watched for triggers", _FIXED,
                       "later files are not watched")
@@ -188,6 +191,7 @@ TEXT_BYTES = limit(64 * _KIB, "bytes", "a message, note, question or error", _FI
 INPUT_BYTES = limit(256 * _KIB, "bytes", "inputs handed over with a claim", _FIXED,
     "the rest is named, and read with `show`")
 INLINE_BYTES = limit(4 * _KIB, "bytes", "a value in its row", _FIXED, "a larger one is a separate row")
+CALL_TITLE = limit(200, "characters", "the title of an enqueued call of a worker's function", _FIXED, _CUT)
 TITLE = limit(255, "characters", "a title", _FIXED, _INVALID)
 NAME = limit(255, "characters", "a name", _FIXED, _TOO_LARGE)
 INTEGER = limit((1 << 63) - 1, "–", "an integer", _FIXED, _INVALID)

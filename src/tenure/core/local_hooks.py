@@ -13,16 +13,15 @@ from tenure.core.errors import InvalidInput
 from tenure.core.events import KINDS
 
 PREFIX = "on_"
-ALIASES = {"agent_died": "task.process_gone"}  # what people call it → the event
 MOST_COMMANDS = limits.HOOK_COMMANDS
 
 
 def kind_of(setting: str) -> str:
     """The event kind of `on_task_completed`: the first `_` stands for the dot."""
     name = setting.removeprefix(PREFIX)
-    kind = ALIASES.get(name) or name.replace("_", ".", 1)
+    kind = name.replace("_", ".", 1)
     if not setting.startswith(PREFIX) or kind not in KINDS:
-        known = [PREFIX + kind.replace(".", "_", 1) for kind in KINDS] + [PREFIX + alias for alias in ALIASES]
+        known = [PREFIX + kind.replace(".", "_", 1) for kind in KINDS]
         raise InvalidInput(
             f"hooks.{setting[:60]} names no kind of event{inputs.suggestion(setting, known)}",
             "as in on_task_completed or on_agent_died",

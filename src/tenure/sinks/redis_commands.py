@@ -1,8 +1,8 @@
 """The channel `coordinator:commands` of Redis or Valkey: commands of programs outside, for the leader alone.
 
 The channel is `tenure:TENANT:coordinator:commands`, with the prefix of the sink's URL `tenure:PREFIX:TENANT:…`. Answers
-are published on `…:coordinator:answers`. A channel keeps nothing: what is published while nobody leads is lost, and the
-sender sees that it gets no answer.
+are published on `…:coordinator:answers`. A channel keeps nothing: a message that comes while nobody leads is lost, and
+the sender sees that it gets no answer.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import msgspec
 import redis
 
+from tenure.core import limits
 from tenure.sinks.port import SinkUnavailable
 from tenure.sinks.redis_streams import Streams, said
 
-MOST = 100  # messages that one call returns
+MOST = limits.CHANNEL_COMMANDS
 ANSWERING = 5.0  # seconds
 _encode = msgspec.json.Encoder().encode
 
@@ -50,7 +51,7 @@ class CommandChannel:
         return found
 
     def answer(self, answer: object) -> None:
-        """Publish it for whoever listens. Raises SinkUnavailable."""
+        """Publish it to the listeners. Raises SinkUnavailable."""
         self._streams.asked(lambda client: client.publish(f"{self._start}:answers", _encode(answer)), ANSWERING)
 
     def close(self) -> None:

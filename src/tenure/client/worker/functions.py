@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSp
 
 from tenure.client.client import Client
 from tenure.client.handles import Handle
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class TaskFunction(Generic[P, R]):
         return await asyncio.to_thread(self.enqueue, *args, **kwargs)
 
 
-LONGEST_TITLE = 200  # characters of a call that are its title
+LONGEST_TITLE = limits.CALL_TITLE
 
 
 def _by_name(bound: inspect.BoundArguments) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Runs what programs outside send to a channel of a sink (`commands = true`), as the sink's own principal.
 
-`recover` settles what is due, in a project or in all that the sink reads, or ends the claim of a task; `reassign_task`
+`recover` settles due tasks, in one project or in all projects of the sink, or ends the claim of a task; `reassign_task`
 offers a task to another agent. Each is a command like any other: roles, scope and repeats are decided by the engine.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from tenure.core import commands
+from tenure.core import commands, limits
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, NotAllowed, TenureError
 from tenure.engine.duties import sweep
@@ -20,7 +20,7 @@ from tenure.engine.relay.leader_thread import LeaderThread
 from tenure.engine.runtime.engine import Engine
 
 LISTENS = 1.0  # seconds for which one step listens
-LARGEST = 8_192  # bytes of a message
+LARGEST = limits.CHANNEL_COMMAND
 
 
 class Channel(Protocol):
@@ -97,7 +97,7 @@ class ChannelCommands(LeaderThread):
         return {"outcome": outcome.outcome, "message": outcome.message}
 
     def _settled(self, project: str | None) -> dict[str, Any]:
-        """Settles what is due now. The sweeps do the same, a little later."""
+        """Settle due tasks now. The sweeps do the same, a little later."""
         mine = self._principal.projects
         if project is not None and mine and project not in mine:
             raise NotAllowed(f"{project}: the sink {self._sink} is for {', '.join(mine)[:200]}")

@@ -110,7 +110,7 @@ class Notifier:
     def mark(self, tenant: str) -> int | None:
         """As `remember`, while the thread listens: every later notification is news for this thread's next wait.
 
-        None where a query must tell.
+        None where a query must find out.
         """
         with self._lock:
             found = self._of(tenant)
@@ -212,7 +212,7 @@ class Listener:
             pause = POLL
         while not self._ended.is_set():
             for tenant, last in connection.all(self._marks, [self._notifier.tenants()]):
-                # Commits before it listened are news for all that wait.
+                # Commits before it listened are news for every waiting thread.
                 self._notifier.post(shown(tenant), last, is_heard=connection.is_direct)
             self._ready.set()
             if connection.is_direct:
