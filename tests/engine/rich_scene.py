@@ -155,7 +155,8 @@ def _held(scene: Scene) -> tuple[dict[str, str], dict[str, str]]:
     for buried in ("dead_lettered", "retried"):
         scene.fail(scene.take(names[buried], "bo"), message="it broke")
     scene.do(c.Retry, task=names["retried"], note="try again")
-    scene.do(c.Assign, task=names["offered"], agent="bo", seconds=36000.0)
+    term = scene.do(c.Lead, agent=True, holder="ann", lease=3600.0).term
+    scene.do(c.Assign, task=names["offered"], agent="bo", seconds=36000.0, term=term)
     scene.do(c.Note, task=names["ready"], text="look here")
     return names, receipts
 
@@ -229,7 +230,18 @@ def _mail(scene: Scene) -> str:
 def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     """Every look, in each way in which its answer may differ."""
     keys = [*rich.tasks.values(), rich.archived]
-    for kind in (q.Projects, q.Status, q.Overview, q.Dags, q.Plans, q.Tracks, q.Agents, q.Messages, q.Reservations):
+    for kind in (
+        q.Projects,
+        q.ShowProject,
+        q.Status,
+        q.Overview,
+        q.Dags,
+        q.Plans,
+        q.Tracks,
+        q.Agents,
+        q.Messages,
+        q.Reservations,
+    ):
         yield kind, {}
     yield q.Gauges, {}
     yield q.Validations, {}

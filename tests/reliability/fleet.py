@@ -34,7 +34,15 @@ from tests.spawners import machine
 
 PARTS = ("faults", "server", "gateway", "budget")
 SUMS = ("tasks", "claims", "accepted_twice", "looks", "kills", "spawn_starting", "spawn_lost")
-MOST = ("most_able", "most_holding", "most_processes", "longest_surplus_ms", "longest_limbo_ms", "longest_held_ms")
+MOST = (
+    "most_able",
+    "most_holding",
+    "most_processes",
+    "longest_surplus_ms",
+    "longest_limbo_ms",
+    "longest_held_ms",
+    "longest_orphan_ms",
+)
 TURNS = 5  # pools of the part `server`
 FAULTY = 3  # one in so many spawns has a fault
 
@@ -214,5 +222,7 @@ def _run(part: str, options: argparse.Namespace, folder: Path, url: str, total: 
         total[name] = max(total[name], stage.figures[name])
     if stage.wrong:
         print(json.dumps(stage.wrong[:20], indent=1))
-        print((folder / "log").read_text()[-3000:])
+        for name in ("log", "children"):
+            if (folder / name).exists():
+                print((folder / name).read_text()[-3000:])
     return [f"{part}: {what}" for what in stage.wrong]

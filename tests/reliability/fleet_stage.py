@@ -53,6 +53,7 @@ class Stage:
             sys.executable, str(HERE / "fleet_agent.py"), str(folder), str(work), str(seed), str(dies),
         ]  # fmt: skip
         text = f'[programs.bot]\nagent = "{shlex.join(self.words)}"\noptions = ["--grace", "1"]\n{settings}\n'
+        text += f'[spawners.local]\nlog = "{folder / "children"}"\n'
         (folder / "tenure.toml").write_text(text)
         self.client = Client(url, PROJECT, agent="proof", session="proof")
         self.client.init()
@@ -151,14 +152,15 @@ class Stage:
         """Nothing of a pool is open, and none of its processes runs."""
         return not self.client.spawns(state=pools.OPEN) and not self.runners()
 
-    def runners(self) -> Counter[str]:
-        """How many `tenure run` processes each pool has."""
-        found: Counter[str] = Counter()
+    def runners(self) -> list[tuple[str, str]]:
+        """The pool and the spawn of each `tenure run` process."""
+        found = []
         for pid in marked(f"PROOF_MARK={self.mark}"):
             with suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 if b"--spawn" in words:
-                    found[pool_of(words[words.index(b"--name") + 1].decode())] += 1
+                    agent, spawn = (words[words.index(option) + 1].decode() for option in (b"--name", b"--spawn"))
+                    found.append((pool_of(agent), spawn))
         return found
 
     # --- what must hold at the end ---
@@ -227,6 +229,8 @@ class Watch:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._surplus_since: float | None = None
+        self._running: set[str] = set()
+        self._orphans: dict[str, float] = {}  # running spawn without a process → since when
         self._error: BaseException | None = None
 
     def __enter__(self) -> Watch:
@@ -254,6 +258,7 @@ class Watch:
         with self._client.engine.store.begin("local", write=False) as tx:
             spawns, budgets = tx.find(Spawn, {"state": pools.OPEN}), tx.load(Budget, ((PROJECT, "project"),))
             now = tx.now
+        self._running = {spawn.id for spawn in spawns if spawn.state == pools.RUNNING}
         able = max(Counter(spawn.pool for spawn in spawns if pools.is_live(spawn, now)).values(), default=0)
         stage.figures["looks"] += 1
         stage.figures["most_able"] = max(stage.figures["most_able"], able)
@@ -263,9 +268,20 @@ class Watch:
             if budget is not None and budget.consumed + budget.reserved > budget.allocated:
                 stage.wrong.append(f"{budget.consumed} spent and {budget.reserved} reserved of {budget.allocated}")
 
+    def _look_at_orphans(self, alive: set[str], now: float) -> None:
+        """A process that is gone must not keep its task for longer than an offer and ten seconds."""
+        stage = self.stage
+        self._orphans = {spawn: self._orphans.get(spawn, now) for spawn in self._running - alive}
+        longest = max((now - since for since in self._orphans.values()), default=0.0)
+        stage.figures["longest_orphan_ms"] = max(stage.figures["longest_orphan_ms"], round(longest * 1000))
+        if longest > stage.offer + AFTER_OFFER:
+            stage.wrong.append(f"a spawn without a process was running for {longest:.1f} s")
+
     def _look_at_processes(self) -> None:
         stage, now = self.stage, time.monotonic()
-        count = max(stage.runners().values(), default=0)
+        runners = stage.runners()
+        self._look_at_orphans({spawn for _, spawn in runners}, now)
+        count = max(Counter(pool for pool, _ in runners).values(), default=0)
         stage.figures["most_processes"] = max(stage.figures["most_processes"], count)
         if count <= stage.size:
             self._surplus_since = None

@@ -143,7 +143,8 @@ def read_gateway(settings: Settings, folder: str) -> GatewaySettings:
     host, colon, port = listen.rpartition(":")
     host = host.strip("[]")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise BadConfig(f"{origin}: gateway.listen must be HOST:PORT (got {listen[:60]!r})")
+        where = f"{origin}: " if os.path.isfile(origin) else ""
+        raise BadConfig(f"{where}gateway.listen must be HOST:PORT (got {listen[:60]!r})")
     cert, key = settings["gateway.tls_cert"].value, settings["gateway.tls_key"].value
     if (cert is None) != (key is None):
         raise BadConfig("gateway.tls_cert and gateway.tls_key must be set together: one is missing")

@@ -53,7 +53,7 @@ class Keyed(NamedTuple):
             takes_json = "application/json" in operation.spec["requestBody"]["content"]
             body = json.dumps(least_body(operation)).encode() if takes_json else b"bytes"
         headers = {"Authorization": f"Bearer {self.keys[role]}"} if role else {}
-        if _name(operation) == "inbox":
+        if _name(operation) in ("inbox", "agentnews"):
             headers["Tenure-Agent"] = NAMES["agent"]
         connection = HTTPConnection("127.0.0.1", self.server.port, timeout=30)
         try:
