@@ -40,7 +40,7 @@ def test_a_pool_drains_a_plan_of_twenty_tasks(stage: Callable[..., Stage]) -> No
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    for task in tenure("list", "--all"):
+    for task in tenure("list"):
         (claim,) = tenure("history", task["key"])
         assert (claim["generation"], claim["result_accepted"]) == (1, True)
         assert claim["agent"] in ("coders-1", "coders-2", "coders-3")
