@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tests.agents.clis import Cli
 from tests.agents.install import PLACE
@@ -66,14 +66,15 @@ class Stage:
             raise AssertionError(f"{words[0]} had not ended after {LONGEST} s.\n{out[-2000:]}\n{err[-2000:]}") from None
         return Ran(child.returncode, out, err)
 
-    def begin(self, *words: str) -> subprocess.Popen[str]:
+    def begin(self, *words: str, output: IO[str] | None = None) -> subprocess.Popen[str]:
+        """`output`: a file for what it prints. A process that prints much stops at a pipe that nobody reads."""
         return subprocess.Popen(
             words,
             cwd=self.folder,
             env=self.environment(),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=output or subprocess.PIPE,
+            stderr=output or subprocess.PIPE,
             text=True,
             start_new_session=True,
         )

@@ -13,6 +13,7 @@ import pytest
 from tests.agents.script import Say, Usage
 from tests.agents.stage import Stage
 from tests.agents.views import at_work
+from tests.processes.marks import marked
 from tests.servers.processes import free_port
 
 TASKS = 20
@@ -25,17 +26,21 @@ def test_a_pool_drains_a_plan_of_twenty_tasks(stage: Callable[..., Stage]) -> No
     tenure = at_work(agent, *(f"Write haiku {number}" for number in range(TASKS)))
     tenure("pool", "set", "coders", "--agent", agent.cli.name, "--size", "3")
 
-    server = agent.begin("tenure", "serve", "--port", str(free_port()))
+    port, log = free_port(), agent.folder.parent / "log"
+    with log.open("w") as output:
+        server = agent.begin("tenure", "serve", "--port", str(port), output=output)
     try:
         give_up = time.monotonic() + PATIENCE
         while tenure("status")["tasks"] != {"completed": TASKS}:
             assert time.monotonic() < give_up, (tenure("status"), tenure("spawn", "list"), tenure("pool", "list"))
     finally:
         server.send_signal(signal.SIGTERM)
-        with suppress(ProcessLookupError):
-            server.communicate(timeout=30)
+        server.wait(30)
+        for pid in marked(f"TENURE_URL=http://127.0.0.1:{port}"):  # agents outlive their server
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
-    for task in tenure("list", "--all"):
+    for task in tenure("list"):
         (claim,) = tenure("history", task["key"])
         assert (claim["generation"], claim["result_accepted"]) == (1, True)
         assert claim["agent"] in ("coders-1", "coders-2", "coders-3")

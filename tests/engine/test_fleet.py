@@ -38,6 +38,12 @@ class HeldSpawner:
         assert self.released.wait(60)
         return Spawned(handle=request.spawn)
 
+    def home(self) -> str:
+        return "here"
+
+    def find(self, spawns: Sequence[str]) -> Mapping[str, Spawned | None]:
+        return {}
+
     def status(self, handles: Sequence[str]) -> Mapping[str, State]:
         return dict.fromkeys(handles, "running")
 

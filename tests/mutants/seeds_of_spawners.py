@@ -60,6 +60,27 @@ SPAWNERS = (
         f"{GATEWAY}::TestGateway::test_a_request_without_a_valid_signature_starts_nothing",
     ),
     Mutant(
+        "spawners: a file that cannot be read proves that there is no process",
+        "spawners/children.py",
+        "if child is not None or self._is_missing(spawn):",
+        "if True:",
+        f"{LOCAL}::TestLocal::test_a_spawn_that_cannot_be_read_is_left_out",
+    ),
+    Mutant(
+        "spawners: a command without a handle has started nothing",
+        "spawners/command.py",
+        "if child is None or child.handle\n",
+        "\n",
+        f"{COMMAND}::TestPrintedHandle::test_a_call_without_an_answer_is_unknown_and_bounded",
+    ),
+    Mutant(
+        "spawners: each folder of files has the same id",
+        "spawners/children.py",
+        "uuid.uuid4().hex.encode()",
+        'b"home"',
+        f"{LOCAL}::test_two_folders_have_two_homes",
+    ),
+    Mutant(
         "gateway: a status may be replayed as a deletion",
         "server/gateway.py",
         "if wanted.session != request.path_params",

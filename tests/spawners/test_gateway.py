@@ -22,7 +22,7 @@ from tenure.core import signatures
 from tenure.core.errors import InvalidInput
 from tenure.spawners import gateway_wire as wire
 from tenure.spawners.gateway import GatewaySpawner
-from tenure.spawners.port import Spawner, SpawnFailed, SpawnUnknown
+from tenure.spawners.port import Spawned, Spawner, SpawnFailed, SpawnUnknown
 from tenure.testing.suites.spawner import processes_of, until
 from tests.servers.gateway import SECRET, GatewayServer
 from tests.spawners.on_a_store import OnAStore
@@ -291,8 +291,27 @@ def test_a_gateway_that_cannot_be_reached_has_started_nothing() -> None:
     with pytest.raises(SpawnFailed, match="cannot reach the gateway"):
         spawner.spawn(REQUEST, 5.0)
     assert spawner.status(["a"]) == {"a": "unknown"}
+    assert spawner.find(["a"]) == {}
     with pytest.raises(SpawnUnknown):
         spawner.end("a", graceful=True)
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (b'{"spawns": {"a": "x", "b": null}}', {"a": Spawned(handle="x", session="x"), "b": None}),
+        (b'{"spawns": {"a": 5, "b": ""}}', {}),
+        (b'{"spawns": []}', {}),
+        (b"{}", {}),
+        (b"nonsense", {}),
+    ],
+)
+def test_only_a_clear_answer_says_that_there_is_no_process(
+    foreign: list[Foreign], body: bytes, found: dict[str, Spawned | None]
+) -> None:
+    foreign += [Foreign(answered(200, body)), Foreign(answered(404, body))]
+    assert GatewaySpawner(foreign[0].url, KEY).find(["a", "b"]) == found
+    assert GatewaySpawner(foreign[1].url, KEY).find(["a", "b"]) == {}
 
 
 @pytest.mark.parametrize("url", ["ftp://host", "http://user:word@host", "", "http://host#x"])

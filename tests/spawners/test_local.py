@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from pathlib import Path
 
 import msgspec
 
@@ -80,6 +81,13 @@ def test_a_process_of_another_host_is_unknown_and_one_of_another_boot_has_ended(
     mine = os.uname().nodename
     handles = [f"{os.getpid()}:1@other-boot:{mine}", f"{os.getpid()}:1@x:another-host"]
     assert list(spawner.status(handles).values()) == ["ended", "unknown"]
+
+
+def test_two_folders_have_two_homes(tmp_path: Path) -> None:
+    first, second = (Children(str(tmp_path / name)) for name in ("a", "b"))
+    assert first.home() == first.home() != second.home()
+    assert list(first.all()) == []
+    assert Children("/dev/null/none").home() == ""
 
 
 def test_agents_that_need_no_table_are_those_that_the_runner_knows() -> None:

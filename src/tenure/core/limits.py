@@ -343,6 +343,8 @@ SPAWN_OFFER = limit(120 * _US, "us", "offering a task to an agent that a pool st
     "the task is open to every agent again, and the spawn is lost")
 SPAWN_UNKNOWN = limit(10 * _US, "us", "a process that its spawner does not know and that holds nothing", _FIXED,
     "the spawn is lost")
+SPAWN_ABSENT = limit(20 * _US, "us", "a spawn that its spawner has started no process for", _FIXED,
+    "the spawn has ended, and so have its claims")
 SPAWN_BACK_OFF = limit(60 * _US, "us", "waiting after spawns of a pool that claimed nothing", _FIXED,
     "the next agent is started")
 POOL_ERROR = limit(300, "characters", "why a spawn ended", _FIXED, _CUT)

@@ -44,6 +44,7 @@ class Spawn(Row, frozen=True, kw_only=True):
     task: str  # the task that was offered to it
     task_key: str
     spawner: str
+    home: str = ""  # where its spawner remembers it; another leader's may be another machine's
     state: str = "starting"  # starting, running, ended, lost
     handle: str | None = None  # pid and start time, or the other machine's id
     remote_session: str | None = None  # as its spawner named it

@@ -20,6 +20,7 @@ OPEN = (STARTING, RUNNING)
 AGENT_TYPES = ("claude", "codex", "gemini", "opencode", "copilot")  # programs that are agents; others are commands
 OFFER = limits.SPAWN_OFFER
 BACK_OFF_FIRST = 1_000_000
+UNANSWERED = 3_000_000  # a spawn without a handle is searched for after this
 LONGEST_NAME = limits.POOL_NAME
 KEPT = limits.SPAWNS_KEPT
 LONGEST_ERROR = limits.POOL_ERROR
@@ -28,6 +29,7 @@ NOT_HEARD = f"it did not claim within {OFFER // 1_000_000} s"
 IDLE = "it held no task for too long"
 LEFT = "its agent left"
 EXITED = "its process has ended"
+ABSENT = "its spawner has no process for it"
 UNKNOWN = "its spawner does not know the process"
 TERMINATED = "its agent was terminated by an operator"
 SMALLER = "its pool is removed, or has fewer places now"
@@ -149,6 +151,7 @@ class Facts(NamedTuple):
     has_left: bool = False  # its session has ended
     is_terminated: bool = False  # its agent, by an operator
     holds: bool = False  # a task
+    is_absent: bool = False  # its spawner has started no process for it
 
 
 class End(NamedTuple):
@@ -163,6 +166,8 @@ def end_of(spawn: Spawn, facts: Facts, now: int) -> End | None:
     """How an open spawn ends now; None where it goes on."""
     if facts.report == ENDED:
         return End(ENDED, EXITED)
+    if facts.is_absent:
+        return End(ENDED, ABSENT)
     if facts.is_terminated and not facts.holds:
         return End(ENDED, TERMINATED, counts=False)
     if spawn.state == STARTING:
@@ -197,6 +202,16 @@ def answered(spawn: Spawn, handle: str, session: str | None) -> Spawn:
 def unanswered(spawn: Spawn, why: str) -> Spawn:
     """After a call whose outcome is unknown: the process may still come, until its offer runs out."""
     return replace(spawn, why=f"no answer: {why}"[:LONGEST_ERROR])
+
+
+def is_unanswered(spawn: Spawn, now: int) -> bool:
+    """Whether its spawner's answer should have been saved by now: the leader that called it may be gone."""
+    return spawn.handle is None and now >= spawn.started_at + UNANSWERED
+
+
+def is_absent(spawn: Spawn, asked_at: int) -> bool:
+    """Whether "no process" proves that none will come: the call of another leader may have been on its way."""
+    return asked_at >= spawn.started_at + limits.SPAWN_ABSENT
 
 
 # --- budgets ------------------------------------------------------------------------------------------------------

@@ -32,13 +32,13 @@ STATUSES = {
     "INVALID_INPUT": 400, "TOO_LARGE": 413, "NOT_SIGNED_IN": 401, "LIMIT_REACHED": 429, "SPAWN_FAILED": 422,
     "SPAWN_UNKNOWN": 503, "NOT_FOUND": 404,
 }  # fmt: skip
-T = TypeVar("T", wire.StatusRequest, wire.DeleteRequest)
+T = TypeVar("T", wire.FindRequest, wire.StatusRequest, wire.DeleteRequest)
 Answer = tuple[int, dict[str, Any]]
 Log = Callable[..., object]
 
 
 class Gateway:
-    """Spawn, status and delete, without HTTP. Used by several threads at once."""
+    """Spawn, find, status and delete, without HTTP. Used by several threads at once."""
 
     def __init__(self, programs: Programs, children: Children, *, size: int, log: Log = lambda *_, **__: None) -> None:
         self._programs, self._children, self._size, self._log = programs, children, size, log
@@ -71,6 +71,10 @@ class Gateway:
         if known is None:
             self._log("spawned", spawn=child.spawn, pid=child.pid, agent=request.agent, task=request.key)
         return (201 if known is None else 200), self._shown(child)
+
+    def find(self, spawns: list[str]) -> Answer:
+        found = self._children.found(spawns)
+        return 200, {"spawns": {spawn: None if child is None else child.spawn for spawn, child in found.items()}}
 
     def status(self, sessions: list[str]) -> Answer:
         return 200, {"sessions": {session: self._state(session) for session in sessions}}
@@ -112,6 +116,7 @@ class GatewayApp:
             routes=[
                 Route("/health", self._health, methods=["GET"]),
                 Route(wire.SPAWN, self._answered(self._spawn), methods=["POST"]),
+                Route(wire.FIND, self._answered(self._find), methods=["POST"]),
                 Route(wire.STATUS, self._answered(self._status), methods=["POST"]),
                 Route(wire.AGENTS + "{session:path}", self._answered(self._delete), methods=["DELETE"]),
             ]
@@ -152,6 +157,10 @@ class GatewayApp:
         wanted = wire.spawn_request(body)
         key = request.headers.get("idempotency-key")
         return await anyio.to_thread.run_sync(self._gateway.spawn, wanted, key)
+
+    async def _find(self, _: Request, body: bytes) -> Answer:
+        wanted = _decoded(body, wire.FindRequest, "find")
+        return await anyio.to_thread.run_sync(self._gateway.find, wanted.spawns)
 
     async def _status(self, _: Request, body: bytes) -> Answer:
         wanted = _decoded(body, wire.StatusRequest, "status")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
@@ -19,11 +20,12 @@ from tenure.core import limits
 from tenure.processes import detached
 from tenure.processes.bounded_run import unnamed_file
 from tenure.processes.detached import ProcessId
-from tenure.spawners.port import SpawnFailed, SpawnUnknown, State
+from tenure.spawners.port import Spawned, SpawnFailed, SpawnUnknown, State
 from tenure.user_state import listed, make_private_folder, read_record, safe_name, sync_folder
 
 GRACE = limits.SPAWN_GRACE
 KEPT = limits.SPAWN_FILE_KEPT
+HOME = "home"  # the file with the id of the folder
 
 
 class Child(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -96,6 +98,35 @@ class Children:
     def find(self, spawn: str) -> Child | None:
         return read_record(self._path(spawn), Child)
 
+    def found(self, spawns: Sequence[str]) -> dict[str, Child | None]:
+        """The files of these spawns; None where there is none. One that cannot be read is left out."""
+        found: dict[str, Child | None] = {}
+        for spawn in spawns:
+            child = self.find(spawn)
+            if child is not None or self._is_missing(spawn):
+                found[spawn] = child
+        return found
+
+    def _is_missing(self, spawn: str) -> bool:
+        try:
+            os.stat(self._path(spawn))
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def home(self) -> str:
+        """The id of this folder of files, made once: another folder has other files. Empty: it cannot be read."""
+        path = os.path.join(self._folder, HOME)
+        with suppress(OSError):
+            make_private_folder(self._folder)
+            if not os.path.exists(path):
+                self._write_once(path, uuid.uuid4().hex.encode())
+            with open(path, encoding="ascii", errors="replace") as file:
+                return file.read(100)
+        return ""
+
     def all(self) -> Iterator[Child]:
         for name in listed(self._folder):
             child = read_record(os.path.join(self._folder, name), Child) if name.endswith(".json") else None
@@ -105,20 +136,25 @@ class Children:
     def record(self, child: Child) -> None:
         """Write the file, synced; Exists where there is one. Raises OSError."""
         make_private_folder(self._folder)
-        path = self._path(child.spawn)
+        if not self._write_once(self._path(child.spawn), msgspec.json.encode(child)):
+            raise Exists
+
+    def _write_once(self, path: str, content: bytes) -> bool:
+        """Write a file, synced; False where there is one."""
         new = f"{path}.{os.getpid()}.{time.monotonic_ns()}"
         try:
             with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-                file.write(msgspec.json.encode(child))
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             os.link(new, path)  # fails where another was first, which a rename would not
         except FileExistsError:
-            raise Exists from None
+            return False
         finally:
             with suppress(OSError):
                 os.unlink(new)
         sync_folder(self._folder)
+        return True
 
     def replace(self, child: Child) -> None:
         """Write the file again, with more."""
@@ -145,6 +181,11 @@ class Children:
 
     def _path(self, spawn: str) -> str:
         return os.path.join(self._folder, safe_name(spawn) + ".json")
+
+
+def processes_of(found: Mapping[str, Child | None]) -> dict[str, Spawned | None]:
+    """The answer of a spawner whose children are processes of this machine."""
+    return {spawn: None if child is None else Spawned(handle=child.process.text) for spawn, child in found.items()}
 
 
 def states_of(handles: Sequence[str]) -> dict[str, State]:

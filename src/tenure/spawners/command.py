@@ -108,6 +108,20 @@ class CommandSpawner:
             raise SpawnUnknown(f"spawn {spawn} was begun before, and its command has not printed a handle")
         return Spawned(handle=known.handle)
 
+    def home(self) -> str:
+        return self._children.home()
+
+    def find(self, spawns: Sequence[str]) -> Mapping[str, Spawned | None]:
+        """A command that has not printed its handle may have started an agent, or not."""
+        found = self._children.found(spawns)
+        if not self._templates.status:
+            return children.processes_of(found)
+        return {
+            spawn: None if child is None else Spawned(handle=child.handle)
+            for spawn, child in found.items()
+            if child is None or child.handle
+        }
+
     def status(self, handles: Sequence[str]) -> Mapping[str, State]:
         if not self._templates.status:
             return children.states_of(handles)

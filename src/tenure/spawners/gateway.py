@@ -1,4 +1,4 @@
-"""Agents on another machine: a client of `tenure gateway`, or of any program that answers the same three requests."""
+"""Agents on another machine: a client of `tenure gateway`, or of any program that answers the same requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tenure.core import limits
 from tenure.core.instants import format_instant
 from tenure.core.signatures import standard_headers
 from tenure.core.target_urls import Target, checked_url
-from tenure.spawners.gateway_wire import AGENTS, SPAWN, STATES, STATUS, session_of, spawn_body
+from tenure.spawners.gateway_wire import AGENTS, FIND, SPAWN, STATES, STATUS, is_session, session_of, spawn_body
 from tenure.spawners.port import Spawned, SpawnFailed, SpawnRequest, SpawnUnknown, State
 
 SECONDS = limits.SPAWN_SECONDS
@@ -63,6 +63,27 @@ class GatewaySpawner:
         if session is None:
             raise SpawnUnknown(f"the gateway {self._target.shown} answered {answer.status} without a session")
         return Spawned(handle=session, session=session)
+
+    def home(self) -> str:
+        return self._target.shown
+
+    def find(self, spawns: Sequence[str]) -> Mapping[str, Spawned | None]:
+        if not spawns:
+            return {}
+        body = msgspec.json.encode({"action": "find", "spawns": list(spawns)})
+        try:
+            answer = self._ask("POST", FIND, self._id("find"), body, SECONDS)
+            said = msgspec.json.decode(answer.body)["spawns"] if answer.status == 200 else {}
+        except (_NotSent, _NoAnswer, msgspec.DecodeError, KeyError, TypeError):
+            return {}
+        found: dict[str, Spawned | None] = {}
+        for spawn in spawns if isinstance(said, dict) else ():
+            session = said.get(spawn, False)
+            if session is None:
+                found[spawn] = None
+            elif is_session(session):
+                found[spawn] = Spawned(handle=session, session=session)
+        return found
 
     def status(self, handles: Sequence[str]) -> Mapping[str, State]:
         found: dict[str, State] = dict.fromkeys(handles, "unknown")

@@ -4,6 +4,7 @@
 | --- | --- | --- |
 | `POST /api/agents/spawn` | the spawn | `{"session": "…"}`, or `{"session": {"sessionKey": "…"}}` |
 | `POST /api/agents/status` | `{"action": "status", "sessions": […]}` | `{"sessions": {"…": "running"}}` |
+| `POST /api/agents/find` | `{"action": "find", "spawns": […]}` | `{"spawns": {"…": "SESSION"}}`, or null for none |
 | `DELETE /api/agents/SESSION` | `{"action": "delete", "session": "…", "graceful": false}` | `{"state": "ended"}` |
 
 Requests are signed as Standard Webhooks are. The signature covers the body and not the path, so each body names its
@@ -12,7 +13,7 @@ action: a recorded request for a status cannot be replayed as a deletion.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -22,6 +23,7 @@ from tenure.spawners.port import SpawnContext, SpawnRequest
 
 SPAWN = "/api/agents/spawn"
 STATUS = "/api/agents/status"
+FIND = "/api/agents/find"
 AGENTS = "/api/agents/"
 LARGEST_BODY = limits.WEBHOOK_BYTES
 STATES = ("running", "ended", "lost", "unknown")
@@ -30,6 +32,11 @@ STATES = ("running", "ended", "lost", "unknown")
 class StatusRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     action: str
     sessions: list[str]
+
+
+class FindRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    action: str
+    spawns: list[str]
 
 
 class DeleteRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,4 +80,8 @@ def session_of(answer: bytes) -> str | None:
     session = said.get("session") if isinstance(said, dict) else None
     if isinstance(session, dict):
         session = session.get("sessionKey")
-    return session if isinstance(session, str) and 0 < len(session) <= 300 and session.isprintable() else None
+    return session if is_session(session) else None
+
+
+def is_session(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= 300 and value.isprintable()

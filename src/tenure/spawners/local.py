@@ -24,6 +24,12 @@ class LocalSpawner:
         )
         return Spawned(handle=process.text)
 
+    def home(self) -> str:
+        return self._children.home()
+
+    def find(self, spawns: Sequence[str]) -> Mapping[str, Spawned | None]:
+        return children.processes_of(self._children.found(spawns))
+
     def status(self, handles: Sequence[str]) -> Mapping[str, State]:
         return children.states_of(handles)
 

@@ -1,4 +1,4 @@
-"""The contract of a spawner: it starts one agent for one spawn, reports whether it lives, and ends it.
+"""The contract of a spawner: it starts one agent for one spawn, finds it, reports whether it lives, and ends it.
 
 A spawner is synchronous and is used by one thread at a time; a call may take up to its `timeout`. It decides nothing:
 the spawn is recorded before the call, and the claim of the child is judged by the engine, whatever a spawner answers.
@@ -69,10 +69,22 @@ class Spawned(msgspec.Struct, frozen=True, kw_only=True):
 class Spawner(Protocol):
     """Starts agents."""
 
+    def home(self) -> str:
+        """Names the place where its starts are recorded; it is the same after a restart. Empty: not known now.
+
+        Only a spawner with the same home can say that a spawn has no process.
+        """
+
     def spawn(self, request: SpawnRequest, timeout: float) -> Spawned:
         """Start the agent. The same spawn id again gives the same process, also after a restart of the caller.
 
         Raises SpawnFailed where nothing was started, and SpawnUnknown where that is not known within `timeout` seconds.
+        """
+
+    def find(self, spawns: Sequence[str]) -> Mapping[str, Spawned | None]:
+        """The process of each spawn, also one that has ended. None: no process was started for it.
+
+        A spawn about which that is not known is left out. Raises nothing.
         """
 
     def status(self, handles: Sequence[str]) -> Mapping[str, State]:

@@ -55,6 +55,7 @@ from tenure.testing.engine.timelines import Timelines
 from tenure.testing.engine.tracks import Tracks
 from tenure.testing.engine.triggers import Triggers
 from tenure.testing.engine.undo import Undo
+from tenure.testing.engine.unsaved_spawns import UnsavedSpawns
 from tenure.testing.engine.upkeep import Upkeep
 from tenure.testing.engine.validations import Validations
 from tenure.testing.engine.verdicts import Verdicts
@@ -111,6 +112,7 @@ class EngineSuite(
     Relays,
     Webhooks,
     Pools,
+    UnsavedSpawns,
     Recalling,
     QuickChecks,
     Validations,

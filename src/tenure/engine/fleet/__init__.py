@@ -12,9 +12,17 @@ Why no more than `size` processes of a pool are ever able to claim: a place has 
 spawn; a spawn is live while it runs, or until its offer is over; it serves the first session that claims with it, and
 no other. Both the choice and the claim hold the project's write lock, and each reads the rows in its own transaction.
 So a process whose spawn is lost, or that a spawner started a second time, gets DENIED_SPAWN and ends, whatever the
-leader or the spawner believes. A crash between any two steps leaves a task that is offered for up to 120 s and a spawn
-that is lost after that; nothing has to be cleaned up.
+leader or the spawner believes. A crash before the claim leaves a task that is offered for up to 120 s and a spawn that
+is lost after that; nothing has to be cleaned up.
 
-The suite `testing/engine/pools.py` shows each of these on every store. A new field of `Spawn` needs no event: its rows
-are not replayed. A new way for a spawn to end goes into `core/pools.py: end_of`.
+A leader that dies between 2 and 3 leaves a spawn without a handle, whose process may claim, and then die too. So the
+next leader asks the spawner for the processes of such spawns, by their ids. A process that is found is saved like an
+answer. "There is none" ends the spawn and its claims, as the report of an end does, under three conditions: this
+process is not waiting for the answer to that call; the spawner has the home that the row names, since the files of
+another machine prove nothing; and it was asked 20 s after the spawn began, when the call of an older leader has arrived
+or never will. A call that waited even longer in a queue costs one process: its claim is denied. A spawner that does not
+know leaves the spawn out, and the lease decides.
+
+The suites `testing/engine/pools.py` and `unsaved_spawns.py` show each of these on every store. A new field of
+`Spawn` needs no event: its rows are not replayed. A new way for a spawn to end goes into `core/pools.py: end_of`.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tenure.core import limits, pools
 from tenure.core.errors import TenureError
@@ -31,13 +31,25 @@ class Calls(Protocol):
     @property
     def known(self) -> frozenset[str]: ...
 
+    def home(self, name: str) -> str: ...
+
     def spawn(self, name: str, request: SpawnRequest, timeout: float) -> Future[Spawned]: ...
+
+    def find(self, name: str, spawns: Sequence[str]) -> Future[Mapping[str, Spawned | None]]: ...
 
     def status(self, name: str, handles: Sequence[str]) -> Future[Mapping[str, State]]: ...
 
     def end(self, name: str, handle: str, graceful: bool) -> Future[None]: ...
 
     def close(self) -> None: ...
+
+
+class Search(NamedTuple):
+    """A question to a spawner about spawns whose answer was not saved."""
+
+    spawns: Sequence[Spawn]
+    asked_at: int
+    future: Future[Mapping[str, Spawned | None]]
 
 
 class Fleet(LeaderThread):
@@ -57,6 +69,9 @@ class Fleet(LeaderThread):
         self._asked: dict[tuple[str, str], Future[Spawned]] = {}  # project and spawn → the call under way
         self._polls: dict[str, Future[Mapping[str, State]]] = {}  # spawner → the question under way
         self._polled: dict[str, int] = {}  # spawner → when it was last asked
+        self._searches: dict[str, Search] = {}  # spawner → the search under way
+        self._searched: dict[str, int] = {}  # spawner → when it was last asked to find processes
+        self._absent: set[str] = set()  # open spawns that have no process, and will have none
         self._reports: dict[str, str] = {}  # handle → what its spawner last said
         self._endings: dict[tuple[str, str], Ending] = {}  # spawner and handle
         self._being_ended: dict[tuple[str, str], tuple[Ending, Future[None]]] = {}
@@ -78,6 +93,7 @@ class Fleet(LeaderThread):
         self._save_answers(led)
         if self._ended.is_set():
             return False  # a process that stops starts nothing more
+        self._save_found(led)
         self._hear_polls()
         now, due = self._look()
         for project, has_places in due.items():
@@ -88,12 +104,13 @@ class Fleet(LeaderThread):
 
     def _do(self, led: LeaderEngine, project: str, now: int, *, searches: bool) -> None:
         address = self._address() if searches else None
+        homes = {} if address is None else {name: self._calls.home(name) for name in self._calls.known}
 
         def decide(work: UnitOfWork) -> tuple[list[Ending], list[Start]]:
-            endings = keep(work, project, self._reports)
+            endings = keep(work, project, self._reports, self._absent)
             if address is None:
                 return endings, []
-            return endings, start_agents(work, project, address, led.term, self._calls.known, AT_ONCE)
+            return endings, start_agents(work, project, address, led.term, homes, AT_ONCE)
 
         endings, starts = led.transact((project,), decide)
         self._note(endings)
@@ -109,6 +126,7 @@ class Fleet(LeaderThread):
             lambda tx: (tx.find(Pool, {}), tx.find(Spawn, {"state": pools.OPEN}), tx.now)
         )
         self._poll(spawns, now)
+        self._search(spawns, now)
         projects = sorted({row.project for row in (*rows, *spawns)})
         if not projects:
             return now, {}
@@ -120,7 +138,8 @@ class Fleet(LeaderThread):
                 if any(self._may_start(work, pool, spawns) for pool in of_project):
                     due[project] = True
                 elif any(spawn.project == project for spawn in spawns):
-                    self._note(ending for ending in keep(work, project, self._reports) if ending.graceful)
+                    endings = keep(work, project, self._reports, self._absent)
+                    self._note(ending for ending in endings if ending.graceful)
                     if any(key[1] == project for key in work.changed(Spawn)):
                         due[project] = False
             return due
@@ -155,13 +174,48 @@ class Fleet(LeaderThread):
                     partial(save_failure, project=project, spawn=spawn, why=why, is_definite=is_definite),
                 )
             else:
-                answer = future.result()
-                ending = led.transact(
-                    (project,),
-                    partial(save_handle, project=project, spawn=spawn, handle=answer.handle, session=answer.session),
-                )
-                self._note([] if ending is None else [ending])
+                self._save(led, project, spawn, future.result())
             del self._asked[project, spawn]  # only now: without the term it stays to be saved
+
+    def _save(self, led: LeaderEngine, project: str, spawn: str, answer: Spawned) -> None:
+        ending = led.transact(
+            (project,),
+            partial(save_handle, project=project, spawn=spawn, handle=answer.handle, session=answer.session),
+        )
+        self._note([] if ending is None else [ending])
+
+    def _search(self, spawns: Sequence[Spawn], now: int) -> None:
+        """Ask for processes whose handle was never saved: the leader that started them was gone before it could."""
+        self._absent &= {spawn.id for spawn in spawns if spawn.handle is None}
+        sought: dict[str, list[Spawn]] = {}
+        for spawn in spawns:
+            if pools.is_unanswered(spawn, now) and self._may_find(spawn):
+                sought.setdefault(spawn.spawner, []).append(spawn)
+        for name, asked in sought.items():
+            last = self._searched.get(name)
+            if name not in self._searches and not (last is not None and last <= now < last + POLL):
+                self._searched[name] = now
+                self._searches[name] = Search(asked, now, self._calls.find(name, [spawn.id for spawn in asked]))
+
+    def _may_find(self, spawn: Spawn) -> bool:
+        """Whether our spawner is the one that was called, and we are not waiting for its answer."""
+        if (spawn.project, spawn.id) in self._asked or spawn.spawner not in self._calls.known:
+            return False
+        return bool(spawn.home) and spawn.home == self._calls.home(spawn.spawner)
+
+    def _save_found(self, led: LeaderEngine) -> None:
+        for name, search in list(self._searches.items()):
+            if not search.future.done():
+                continue
+            is_answered = not search.future.cancelled() and search.future.exception() is None
+            found = search.future.result() if is_answered else {}
+            for spawn in search.spawns:
+                answer = found.get(spawn.id)
+                if answer is not None:
+                    self._save(led, spawn.project, spawn.id, answer)
+                elif spawn.id in found and pools.is_absent(spawn, search.asked_at):
+                    self._absent.add(spawn.id)
+            del self._searches[name]
 
     def _poll(self, spawns: Sequence[Spawn], now: int) -> None:
         """Ask each spawner about its processes, at most every two seconds and one question at a time."""

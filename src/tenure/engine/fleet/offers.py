@@ -7,7 +7,7 @@ that another one is about to reserve. The claim stays the gate: a choice that ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tenure.core import budgets, commands, lifecycle, pools
@@ -57,15 +57,18 @@ class PoolClaimant(Claimant):
 
 
 def start_agents(
-    work: UnitOfWork, project: str, address: Address, term: int, known: frozenset[str], most: int
+    work: UnitOfWork, project: str, address: Address, term: int, homes: Mapping[str, str], most: int
 ) -> list[Start]:
-    """Fill the free places of the project's pools, in turn, with at most that many agents."""
+    """Fill the free places of the project's pools, in turn, with at most that many agents.
+
+    `homes`: the spawners of the leader, and where each remembers what it has started.
+    """
     row = project_of(work, project)
     waiting = [pool for pool in work.find(Pool, {"project": project}) if pools.may_start(pool, work.now)]
     started: list[Start] = []
     while waiting and len(started) < most:
         for pool in list(waiting):
-            start = _start_one(work, row, pool.id, address, term, known) if len(started) < most else None
+            start = _start_one(work, row, pool.id, address, term, homes) if len(started) < most else None
             if start is None:
                 waiting.remove(pool)
             else:
@@ -74,10 +77,10 @@ def start_agents(
 
 
 def _start_one(
-    work: UnitOfWork, project: Project, name: str, address: Address, term: int, known: frozenset[str]
+    work: UnitOfWork, project: Project, name: str, address: Address, term: int, homes: Mapping[str, str]
 ) -> Start | None:
     pool = work.require(Pool, project.id, name)
-    if pool.spawner not in known:
+    if pool.spawner not in homes:
         why = f"the leader's configuration has no spawner {pool.spawner}"
         if pool.error != why:
             work.put(replace(pool, error=why, error_at=work.now))
@@ -92,7 +95,7 @@ def _start_one(
         search = _search(work, pool, claimant)
         chosen = None if search is None else _chosen(work, search, spawns)
         if chosen is not None:
-            return _offer(work, pool, place, claimant.agent, *chosen, address, term)
+            return _offer(work, pool, place, claimant.agent, *chosen, address, term, homes[pool.spawner])
         if search is None or not (project.router or OF_AGENT.intersection(search.passed_over)):
             return None  # another place would find the same
     return None
@@ -180,6 +183,7 @@ def _offer(
     funds: dict[str, int],
     address: Address,
     term: int,
+    home: str,
 ) -> Start:
     before = work.get(Agent, pool.project, agent.id)
     if agent != before:
@@ -197,6 +201,7 @@ def _offer(
     spawn = Spawn(
         project=pool.project, id=work.new_id("spawn"), pool=pool.id, place=place, agent=agent.id, task=task.id,
         task_key=task.key, spawner=pool.spawner, term=term, started_at=work.now, offer_until=until, funds=funds,
+        home=home,
     )  # fmt: skip
     token = None
     if address.has_keys:

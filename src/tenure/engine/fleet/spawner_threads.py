@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
 
+from tenure.core.errors import TenureError
 from tenure.spawners.port import Spawned, Spawner, SpawnRequest, State
 
 T = TypeVar("T")
@@ -25,13 +26,26 @@ class SpawnerThreads:
         self._pools: dict[tuple[str, str], ThreadPoolExecutor] = {}
         self._local = threading.local()
         self._opened: list[Spawner] = []
+        self._homes: dict[str, str] = {}
 
     @property
     def known(self) -> frozenset[str]:
         return frozenset(self._open)
 
+    def home(self, name: str) -> str:
+        """Where the spawner remembers what it has started; empty where that is not known."""
+        if not self._homes.get(name):
+            with suppress(TenureError, OSError):  # a setting that is wrong now; its next call reports it
+                spawner = self._open[name]()
+                self._homes[name] = spawner.home()
+                spawner.close()
+        return self._homes.get(name, "")
+
     def spawn(self, name: str, request: SpawnRequest, timeout: float) -> Future[Spawned]:
         return self._run(name, "start", STARTING, lambda spawner: spawner.spawn(request, timeout))
+
+    def find(self, name: str, spawns: Sequence[str]) -> Future[Mapping[str, Spawned | None]]:
+        return self._run(name, "ask", ASKING, lambda spawner: spawner.find(spawns))
 
     def status(self, name: str, handles: Sequence[str]) -> Future[Mapping[str, State]]:
         return self._run(name, "ask", ASKING, lambda spawner: spawner.status(handles))

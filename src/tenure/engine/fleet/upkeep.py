@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from tenure.core import pools
@@ -25,14 +25,17 @@ class Ending(NamedTuple):
     tries: int = 0
 
 
-def keep(work: UnitOfWork, project: str, reports: Mapping[str, str]) -> list[Ending]:
-    """Bring the open spawns of a project up to date. `reports`: handle → what its spawner last said."""
+def keep(work: UnitOfWork, project: str, reports: Mapping[str, str], absent: Collection[str] = ()) -> list[Ending]:
+    """Bring the open spawns of a project up to date.
+
+    `reports`: handle → what its spawner last said. `absent`: spawns that have no process, and will have none.
+    """
     endings = []
     for spawn in work.find(Spawn, {"project": project, "state": pools.OPEN}):
-        facts = _facts(work, spawn, reports)
+        facts = _facts(work, spawn, reports, absent)
         end = pools.end_of(spawn, facts, work.now)
         if end is not None:
-            is_gone = facts.report == pools.ENDED
+            is_gone = facts.report == pools.ENDED or facts.is_absent
             end_spawn(work, spawn, end.state, end.why, counts=end.counts, is_gone=is_gone)
             if spawn.handle is not None and not is_gone:
                 at = work.now + PARTING if end.why == pools.LEFT else work.now
@@ -47,7 +50,7 @@ def keep(work: UnitOfWork, project: str, reports: Mapping[str, str]) -> list[End
     return endings
 
 
-def _facts(work: UnitOfWork, spawn: Spawn, reports: Mapping[str, str]) -> pools.Facts:
+def _facts(work: UnitOfWork, spawn: Spawn, reports: Mapping[str, str], absent: Collection[str]) -> pools.Facts:
     agent = work.get(Agent, spawn.project, spawn.agent)
     session = None if spawn.session is None else work.get(Session, spawn.project, spawn.session)
     return pools.Facts(
@@ -56,6 +59,7 @@ def _facts(work: UnitOfWork, spawn: Spawn, reports: Mapping[str, str]) -> pools.
         has_left=session is not None and session.ended_at is not None and session.ended_at + CLOSING <= work.now,
         is_terminated=agent is not None and agent.terminated_at is not None,
         holds=bool(held_by(work, spawn)),
+        is_absent=spawn.handle is None and spawn.id in absent,
     )
 
 

@@ -2,7 +2,7 @@
 -- 0002_fence 53b32e8c60c724f8ff6e5d5954d56260e57ca2c8082d45841a9561c241a3bf1d since 0.2.0
 -- 0003_names 7050d35236a3e8a7c19daba27fd4978661a941494fbc35bc7785c474b7735d63 since 0.2.0
 -- 0004_messaging 973f8f0887a5fa7d8ee21994390e61ce1dd59afbf3c9cf06b1e67b0a0cc01c58 since 0.2.0
--- 0005_fleet 09d56d0d8f4d1173696fff963cd654d8f0c317f02e749b0a350b256e6aa582cc since 0.2.0
+-- 0005_fleet b1a95bb6f4934306016100a43e2c10d31a45a188ae6b874b734e2c5c7a272863 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -724,6 +724,7 @@ CREATE TABLE spawn (
     task TEXT NOT NULL,
     task_key TEXT NOT NULL,
     spawner TEXT NOT NULL,
+    home TEXT NOT NULL,
     state TEXT NOT NULL,
     handle TEXT,
     remote_session TEXT,

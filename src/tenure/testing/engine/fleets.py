@@ -30,9 +30,22 @@ class RecordedCalls:
         self.waiting: dict[str, Future[Spawned]] = {}  # calls that hang, by spawn
         self.answer: Callable[[SpawnRequest], Spawned] = lambda request: Spawned(handle=f"h-{request.spawn}")
         self.states: dict[str, State] = {}  # handle → what is reported; others run
+        self.homes: dict[str, str] = {}  # others are "here"
+        self.processes: dict[str, Spawned | None] = {}  # spawn → what a search finds; others are left out
+        self.sought: list[Sequence[str]] = []
+        self.searching: Future[Mapping[str, Spawned | None]] | None = None  # the answer to searches, if set
         self.polled: list[Sequence[str]] = []
         self.ended: list[tuple[str, bool]] = []
         self.end_fails = False
+
+    def home(self, name: str) -> str:
+        return self.homes.get(name, "here")
+
+    def find(self, name: str, spawns: Sequence[str]) -> Future[Mapping[str, Spawned | None]]:
+        self.sought.append(spawns)
+        if self.searching is not None:
+            return self.searching
+        return done(lambda: {spawn: self.processes[spawn] for spawn in spawns if spawn in self.processes})
 
     def spawn(self, name: str, request: SpawnRequest, timeout: float) -> Future[Spawned]:
         self.asked.append(request)

@@ -242,6 +242,31 @@ class SpawnerSuite:
             assert file.stat().st_mode & 0o777 == 0o600
             assert file.parent.stat().st_mode & 0o777 == 0o700
 
+    # --- finding ---
+
+    def test_the_process_of_a_spawn_is_found_by_its_id_also_after_a_restart_and_its_end(self, spawner: Spawner) -> None:
+        request, other = self.new(), self.new()
+        spawned = self.started(spawner, request)
+        wanted = {request.spawn: spawned, other.spawn: None}
+        assert spawner.find([request.spawn, other.spawn]) == wanted
+        assert spawner.find([]) == {}
+        restarted = self.open_spawner()
+        assert restarted.home() == spawner.home() != ""
+        assert restarted.find(list(wanted)) == wanted
+        restarted.close()
+        self.release()
+        until(lambda: self.is_gone(spawner, spawned, request), "the agent to end")
+        assert spawner.find(list(wanted)) == wanted
+
+    def test_a_spawn_that_cannot_be_read_is_left_out(self, spawner: Spawner) -> None:
+        request = self.new()
+        self.started(spawner, request)
+        (file,) = [file for file in self.files() if request.spawn in file.name]
+        kept = file.read_bytes()
+        file.write_bytes(b"{")
+        assert spawner.find([request.spawn]) == {}
+        file.write_bytes(kept)
+
     # --- status and end ---
 
     def test_a_handle_that_was_never_given_does_not_run(self, spawner: Spawner) -> None:
@@ -284,6 +309,7 @@ class SpawnerSuite:
         with pytest.raises(SpawnUnknown):
             spawner.spawn(request, SHORT)
         assert time.monotonic() - began < SHORT + 5
+        assert spawner.find([request.spawn]) == {}, "whether it runs is not known"
         self.thaw()
         with suppress(SpawnUnknown, SpawnFailed):
             spawner.spawn(request, TIMEOUT)

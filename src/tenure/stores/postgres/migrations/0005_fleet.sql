@@ -71,6 +71,7 @@ CREATE TABLE spawn (
     "task" text COLLATE "C" NOT NULL,
     "task_key" text COLLATE "C" NOT NULL,
     "spawner" text COLLATE "C" NOT NULL,
+    "home" text COLLATE "C" NOT NULL,
     "state" text COLLATE "C" NOT NULL,
     "handle" text COLLATE "C",
     "remote_session" text COLLATE "C",

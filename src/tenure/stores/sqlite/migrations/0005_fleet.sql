@@ -56,6 +56,7 @@ CREATE TABLE spawn (
     task TEXT NOT NULL,
     task_key TEXT NOT NULL,
     spawner TEXT NOT NULL,
+    home TEXT NOT NULL,
     state TEXT NOT NULL,
     handle TEXT,
     remote_session TEXT,
