@@ -17,6 +17,11 @@ def held(ran: Ran) -> None:
     assert ran.numbers["most_able"] <= ran.numbers["size"], ran.said
 
 
+def test_the_money_of_a_pool_is_never_passed_though_agents_die(tmp_path: Path) -> None:
+    held(prove(tmp_path, "fleet", "--part", "budget", "--tasks", "4", "--budget", "2", "--seed", "1"))
+
+
+@pytest.mark.nightly
 def test_servers_and_gateways_killed_at_a_spawn_lose_and_double_nothing(tmp_path: Path) -> None:
     parts = ("--part", "server", "--part", "gateway", "--part", "budget")
     ran = prove(tmp_path, "fleet", *parts, *SHORT)
@@ -25,6 +30,7 @@ def test_servers_and_gateways_killed_at_a_spawn_lose_and_double_nothing(tmp_path
     assert (tmp_path / "fleet.json").exists()
 
 
+@pytest.mark.nightly
 def test_a_spawner_that_hangs_answers_twice_or_late_and_dies_doubles_nothing(tmp_path: Path) -> None:
     ran = prove(tmp_path, "fleet", "--part", "faults", *SHORT)
     held(ran)
