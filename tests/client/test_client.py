@@ -10,6 +10,7 @@ import pytest
 
 import tenure
 from tenure import Client, Dependency, NewTask, TenureError
+from tenure.core import commands
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.testing import FakeClock
 
@@ -166,7 +167,7 @@ def test_why_explains_each_reason_to_wait(team: Team) -> None:
         return " / ".join(ann.why(task)["reasons"])
 
     assert "no known agent can take it" in why("A-001")
-    why_not = ["lacks rust", "claiming is stopped for track:A: broken build"]
+    why_not = ["lacks rust", "claiming is stopped for track A: broken build"]
     assert ann.why("A-001")["agents"] == [{"agent": "ann", "why_not": why_not}]
     assert "waiting for A-001-first" in why("A-002")
     assert "may not start before" in why("A-003")
@@ -174,7 +175,7 @@ def test_why_explains_each_reason_to_wait(team: Team) -> None:
     assert "holiday" in why("A-005")
     assert "agent ann holds generation 1" in why("A-006")
     assert "would overlap the claim of A-006-touchy" in why("A-007")
-    assert "claiming is stopped for track:A: broken build" in why("A-002")
+    assert "claiming is stopped for track A: broken build" in why("A-002")
     assert ann.why("B-001")["agents"][0]["why_not"] == ["is not in region eu", "works on A only"]
     assert ann.why("A-001")["priority"]["effective"] == 48  # one task below it weighs two points
     ann.start_line("track:A")
@@ -197,9 +198,10 @@ def test_why_tells_of_dead_letters_retries_offers_and_cool_offs(team: Team) -> N
     ann.fail(limited, "slow down", "rate_limit", retry_after=30)
     team.clock.advance(seconds=10)
     ann.release(held(ann, "Handed back"))
+    ann.do(commands.Register(project="shop", agent="bo"))
     ann.assign("A-002", "bo")
     why = ann.why("A-002")
-    assert "offered to agent bo" in why["reasons"]
+    assert any(reason.startswith("offered to agent bo") for reason in why["reasons"])
     assert {"agent": "ann", "why_not": ["is not bo, to whom it is offered", "is cooling off on this task"]} in why[
         "agents"
     ]
@@ -240,15 +242,15 @@ def test_a_session_remembers_what_it_claimed_did_and_lost(team: Team) -> None:
     open_ = held(ann, "Open")
     ann.renew(open_)
     memory = ann.memory()
-    what = [(e["what"], e["task"]) for e in memory["task_log"] if e["what"] != "lease_renewed"]
+    what = [(e["event"], e["task"]) for e in memory["task_log"] if e["event"] != "lease_renewed"]
     assert what == [
         ("claim_acquired", "A-001-done"), ("result_submitted", "A-001-done"), ("claim_acquired", "A-002-lost"),
         ("claim_lost", "A-002-lost"), ("claim_acquired", "A-002-lost"),
     ]  # fmt: skip
     assert memory["completed"] == ["A-001-done"]
-    assert memory["active_claims"] == ["A-002-lost"]
+    assert [claim["key"] for claim in memory["active_claims"]] == ["A-002-lost"]
     assert memory["track_progress"] == {"A": {"completed": 1, "in_progress": 1, "pending": 1}}
-    assert sum(e["count"] for e in memory["task_log"] if e["what"] == "lease_renewed") == 2
+    assert sum(e["count"] for e in memory["task_log"] if e["event"] == "lease_renewed") == 2
     with pytest.raises(NotFound, match="session"):
         ann.memory("nobody")
 
@@ -256,7 +258,7 @@ def test_a_session_remembers_what_it_claimed_did_and_lost(team: Team) -> None:
 def test_the_status_is_one_screen(team: Team) -> None:
     ann = team.ann
     held(ann)
-    assert ann.status()["leader"] is None
+    assert ann.status()["leader"]["holder"] == "ann"  # the first that claims leads
     term = ann.lead().term
     status = ann.status()
     assert (status["leader"]["holder"], status["leader"]["term"]) == ("ann", 1)
@@ -326,6 +328,7 @@ def test_subtasks_are_spawned_and_waited_for(team: Team) -> None:
 def test_a_persons_verbs_reach_the_task(team: Team) -> None:
     ann = team.ann
     ann.define_track("OPS", "Operations")
+    ann.do(commands.Register(project="shop", agent="bo"))
     ann.add("Task", track="OPS", draft=True)
     assert ann.publish("OPS-001").changed == ("OPS-001-task",)
     ann.add("Other", track="OPS")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tenure import AsyncContext, Cancelled, Client, Context, Failure, NewTask, Permanent, RetryLater, Worker
-from tenure.core.commands import Command, Edit, Principal, Submit
+from tenure.core.commands import Command, Edit, Principal, Register, Submit
 from tenure.core.errors import InvalidInput, StoreUnavailable
 from tenure.core.ids import parse_receipt
 from tenure.core.outcomes import Outcome
@@ -366,6 +366,7 @@ def test_an_async_function_whose_task_is_taken_away_is_cancelled(place: Place, m
 
     with running(worker):
         assert begun.wait(PATIENCE)
+        mia.do(Register(project="shop", agent="bo"))
         mia.reassign("A-001", "bo", 60.0)  # held out to another: it cannot be taken again
         assert stopped.wait(PATIENCE)
         until(mia, lambda: mia.claim("A-001").outcome == "DENIED_OFFERED")

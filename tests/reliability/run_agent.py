@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -25,9 +26,9 @@ def main(executions: Path, work: float) -> None:
 
 
 def inputs_of(prompt: str) -> dict[str, dict[str, dict[str, str]]]:
-    _, _, quoted = prompt.partition("## Results of earlier tasks")
-    _, _, block = quoted.partition("```json\n")
-    return json.loads(block.partition("\n```")[0]) if block else {}
+    section = prompt.partition("## Results of earlier tasks\n")[2].partition("\n## ")[0]
+    found = re.findall(r"^- from (\S+) .*?\n```json\n(.*?)\n```", section, re.DOTALL | re.MULTILINE)
+    return {key: json.loads(block) for key, block in found}
 
 
 if __name__ == "__main__":

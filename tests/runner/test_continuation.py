@@ -117,8 +117,10 @@ def test_missing_inputs_are_reported(stage: Stage) -> None:
     stage.add("Other")
     key = stage.add("Asks", spec={"context_refs": ["artifact:A-001/none.txt"]})
     stage.go()
-    stage.run("--once").ends()
-    assert 'missing: ["artifact:A-009/none.txt"]' in (stage.control / "prompts" / key).read_text()
+    stage.run("--until-empty").ends()
+    prompt = (stage.control / "prompts" / key).read_text()
+    assert "## Requested inputs that are missing" in prompt
+    assert '["artifact:A-001/none.txt"]' in prompt
 
 
 def test_without_an_artifact_store_transcripts_are_only_files(stage: Stage) -> None:

@@ -12,6 +12,7 @@ import redis
 
 from tenure import Client
 from tenure.core import commands as c
+from tenure.core.commands import Register
 from tenure.engine.relay import channel_commands
 from tenure.engine.relay.channel_commands import ChannelCommands
 from tenure.server.coordinator import coordinator_of
@@ -68,6 +69,7 @@ def world(tmp_path: Path, valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch)
 
 
 def held(world: World) -> str:
+    world.client.do(Register(project="p", agent="bo"))
     task = world.client.add("work").task
     assert task is not None
     assert world.client.claim(task["key"]).receipt is not None

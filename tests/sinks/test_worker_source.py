@@ -22,7 +22,7 @@ from tenure.client.worker import message_source
 from tenure.client.worker.mail_commands import MailCommands
 from tenure.client.worker.message_source import ACKNOWLEDGE, ANSWERS, DEFER, GIVE_BACK
 from tenure.core import limits
-from tenure.core.commands import Send, Terminate
+from tenure.core.commands import Register, Send, Terminate
 from tenure.core.errors import InvalidInput, StoreUnavailable
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.records import Sink as SinkRow
@@ -154,7 +154,9 @@ def test_the_answer_to_a_claim_decides_what_becomes_of_its_message() -> None:
         "DENIED_LIMIT": DEFER,
         "DENIED_CONFLICT": DEFER,
         "DENIED_OFFERED": DEFER,
+        "DENIED_TRACK": DEFER,
         "DENIED_AGENT": GIVE_BACK,
+        "DENIED_SPAWN": GIVE_BACK,
     }
     assert {ANSWERS[code] for code in ("GRANTED", "NO_TASK", "NOT_FOUND")} == {ACKNOWLEDGE}
 
@@ -432,6 +434,7 @@ def test_a_message_is_not_acknowledged_while_the_store_does_not_answer(
 
 def command(mia: Client, text: str, **more: Any) -> dict[str, Any]:
     """A command of mia to bo, as bo's inbox shows it."""
+    mia.do(Register(project="shop", agent="bo"))
     sent = mia.do(Send(project="shop", sender="mia", to="bo", text=text, action="review", **more))
     assert sent.messages is not None
     return dict(sent.messages[0])
@@ -492,6 +495,7 @@ def test_without_a_broker_commands_come_from_the_agents_mail_once_each(tmp_path:
                 ran.append(ctx.text)
 
         for number in range(5):
+            mia.do(Register(project="shop", agent="bo"))
             mia.do(Send(project="shop", sender="mia", to="bo", text=str(number), action="review"))
         mia.do(Send(project="shop", sender="mia", to="bo", text="late", action="review", expires=0))
         mia.do(Send(project="shop", sender="mia", to="bo", text="chat"))

@@ -120,9 +120,12 @@ class World(Repeats):
 
     def retry(self, task: str) -> Answer:
         wanted = self._named(task)
-        if wanted.state != "dead_lettered":
+        if wanted.state not in ("dead_lettered", "cancelled", "retrying"):
             return {"outcome": "DENIED_STATE"}
-        self._start_over(wanted)
+        if wanted.state == "retrying":  # the same run: only its delay ends
+            self._open(wanted, self.now)
+        else:
+            self._start_over(wanted)
         for other in self.tasks.values():
             if other.state == "cancelled" and other.cancelled_by == wanted.name:
                 self._come_back(other)
@@ -203,7 +206,8 @@ class World(Repeats):
         wanted = self._named(task)
         if wanted.state != "ready":
             return {"outcome": "DENIED_STATE"}
-        self.agents.setdefault(agent, Agent())
+        if agent not in self.agents:
+            raise Refused("NOT_FOUND")
         wanted.offer = (agent, self.now + MINUTE)
         return {"outcome": "UPDATED"}
 
@@ -212,11 +216,12 @@ class World(Repeats):
         offerable = wanted.state == "ready" or wanted.held
         if not offerable or self.unmet(wanted) or wanted.not_before > self.now:
             return {"outcome": "DENIED_STATE"}
+        if agent not in self.agents:
+            raise Refused("NOT_FOUND")
         if wanted.held:
             self._supersede(wanted)
             self._open(wanted, self.now)
         wanted.late_submit_open = False
-        self.agents.setdefault(agent, Agent())
         wanted.offer = (agent, self.now + MINUTE)
         return {"outcome": "UPDATED"}
 

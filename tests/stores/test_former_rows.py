@@ -24,7 +24,19 @@ from tenure.testing.suites.store_setting import stored
 from tests.servers.postgres import PostgresServer
 
 FORMER_NAMES = {"late_submit_open": "answerable", "set_aside_for": "parked"}
-NEW = ("pauses", "cancelled", "failures", "brief_number", "reserved", "unseen_since", "agent_type")
+NEW = (
+    "pauses",
+    "cancelled",
+    "failures",
+    "brief_number",
+    "reserved",
+    "unseen_since",
+    "agent_type",
+    "estimate",
+    "length",
+    "order_turn",
+    "offer_term",
+)
 REASONS = [
     "lunch", "budget exceeded", "budget project: $10.01 of $10", "budget track:B: 5 of 4", "budget talk on Monday",
     "question: Which?", "review: 1 changed lines for 20,000 tokens", "llm-judge could not be decided, 5 times: away",

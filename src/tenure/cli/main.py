@@ -86,6 +86,9 @@ _WITH_VALUE = {name for names, settings in SHARED if "action" not in settings fo
 _WITHOUT_VALUE = {name for names, settings in SHARED if "action" in settings for name in names}
 
 
+STARTS_AGENTS = ("run", "pool set")  # their --agent names a program, not the caller
+
+
 class Run:
     """One run of the command line: folder, identity, project; each is found on first use."""
 
@@ -170,7 +173,8 @@ class Run:
         """The caller; `join` assigns another."""
         from tenure.agents.identity import recognise
 
-        who = recognise(self.environ, self.given.agent, self.given.session)
+        agent = None if self.verb in STARTS_AGENTS else self.given.agent
+        who = recognise(self.environ, agent, self.given.session)
         default = self.settings.seen("agents.type").value
         return who._replace(type=default) if default and who.type == "generic" else who
 

@@ -36,6 +36,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary: str = ""
     error_class: str = "task"
     message: str = ""
+    trace: str = ""
     retry_after: float | None = None
     model: str | None = None
     usage: tuple[Totals, ...] = ()
@@ -58,7 +59,7 @@ class Sent(NamedTuple):
 # The fields that the outbox has of each command; the reason of a release is its message.
 _FIELDS: dict[str, tuple[str, ...]] = {
     "submit": ("data", "summary", "request_id", "usage", "lines", "test_files", "artifacts", "seen"),
-    "fail": ("message", "error_class", "retry_after", "model", "request_id"),
+    "fail": ("message", "error_class", "trace", "retry_after", "model", "request_id"),
     "release": ("request_id",),
 }
 

@@ -253,7 +253,7 @@ def test_what_was_remembered_in_an_earlier_term_is_forgotten(scene: Scene, serve
 
 def test_agents_that_fall_silent_are_counted(scene: Scene, server: Counted) -> None:
     scene.next("ann")
-    scene.pass_time(minutes=10)
+    scene.pass_time(minutes=31)
     scene.engine.sweep()
     server.hear()
     assert server["tenure_heartbeat_misses_total", "p"] == 1

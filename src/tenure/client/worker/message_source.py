@@ -35,9 +35,10 @@ ACKNOWLEDGE, DEFER, GIVE_BACK = "acknowledge", "defer", "give back"
 _DEFERRED = frozenset(
     {
         "DENIED_NOT_READY", "DENIED_CAPABILITY", "DENIED_BUDGET", "DENIED_LIMIT", "DENIED_CONFLICT", "DENIED_OFFERED",
+        "DENIED_TRACK",
     }
 )  # fmt: skip
-_GIVEN_BACK = frozenset({"DENIED_AGENT"})  # this worker ends: another one may claim
+_GIVEN_BACK = frozenset({"DENIED_AGENT", "DENIED_SPAWN"})  # this worker ends: another one may claim
 ANSWERS = {code: DEFER if code in _DEFERRED else GIVE_BACK if code in _GIVEN_BACK else ACKNOWLEDGE for code in CODES}
 
 
