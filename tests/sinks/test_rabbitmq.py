@@ -104,7 +104,7 @@ class TestRabbit(SinkSuite):
     def thaw(self) -> None:
         self.server.nodes[0].thaw()
 
-    @pytest.mark.nightly  # each start of RabbitMQ takes three seconds of processor time
+    @pytest.mark.nightly  # each start of RabbitMQ takes seconds of processor time
     def test_nothing_is_lost_when_the_server_is_killed_again_and_again(self, sink: Sink) -> None:
         super().test_nothing_is_lost_when_the_server_is_killed_again_and_again(sink)
 
