@@ -188,6 +188,7 @@ def test_offers_go_first_then_critical_then_the_rest_by_effective_priority() -> 
     world.do("add", name="urgent", priority=60, deadline=2 * 60 * MINUTE)
     world.do("add", name="critical", priority=9)
     world.do("add", name="offered", priority=99)
+    world.do("register", agent="ann")
     world.do("assign", task="offered", agent="ann")
     order = [
         world.do("claim_next", agent="ann", session="a", receipts=[f"r{n}"])["claims"][0]["task"] for n in range(4)

@@ -171,7 +171,8 @@ def cancel(work: UnitOfWork, cmd: commands.Cancel) -> Outcome:
 def retry(work: UnitOfWork, cmd: commands.Retry) -> Outcome:
     """Start another run of a dead letter or a cancelled task; end the delay of one that waits for its retry.
 
-    Tasks that its end cancelled are restored with it.
+    Tasks that the failure of a dead letter cancelled are restored with it. Those that a person's cancel took along are
+    not: `undo` does that.
     """
     inputs.check_text(cmd.note, "note")
     task = named(work, cmd)
@@ -191,7 +192,8 @@ def retry(work: UnitOfWork, cmd: commands.Retry) -> Outcome:
         details["changes"] = before
     kind = "task.retry_due" if task.state == RETRYING else "task.retried"
     work.record(kind, *rows, task=fresh, message=cmd.note, details=details)
-    bring_back(work, task)
+    if task.state == DEAD_LETTERED:
+        bring_back(work, task)
     spread(work)
     return updated(work, task)
 
