@@ -48,6 +48,7 @@ from tenure.testing.engine.relays import Relays
 from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.reservations import Reservations
 from tenure.testing.engine.schedules import Schedules
+from tenure.testing.engine.spawn_endings import SpawnEndings
 from tenure.testing.engine.spending import Spending
 from tenure.testing.engine.team import Team
 from tenure.testing.engine.terminating import Terminating
@@ -112,6 +113,7 @@ class EngineSuite(
     Relays,
     Webhooks,
     Pools,
+    SpawnEndings,
     UnsavedSpawns,
     Recalling,
     QuickChecks,
