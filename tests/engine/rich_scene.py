@@ -14,7 +14,7 @@ from tenure.core.webhook_delivery import STATUS_CHANGED
 from tenure.testing.factories import PROJECT, Scene
 
 LONG = "x" * 5000  # kept apart from its row
-OF_STORE = (q.Projects, q.Gauges, q.Keys, q.Relays)  # looks at no project
+OF_STORE = (q.Projects, q.Gauges, q.Spending, q.Keys, q.Relays)  # looks at no project
 OLD, NEW = "1" * 40, "2" * 40
 
 
@@ -244,6 +244,7 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     ):
         yield kind, {}
     yield q.Gauges, {}
+    yield q.Spending, {}
     yield q.Validations, {}
     yield q.Todo, {}
     yield q.AgentNews, {"agent": "ann"}
@@ -275,6 +276,7 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     for key in keys:
         for kind in (q.Show, q.History, q.Results, q.Artifacts, q.Why, q.Briefing):
             yield kind, {"task": key}
+        yield q.TaskLog, {"task": key, "limit": 1000}
     for dag in (rich.dag, rich.lone_dag):
         yield q.ShowDag, {"dag": dag}
     for by in ("task", "agent", "model", "session"):
@@ -287,7 +289,8 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     yield q.Alerts, {}
     for agent in ("ann", "dee"):
         yield q.Headroom, {"agent": agent}
-        yield q.ShowAgent, {"agent": agent}
+        for kind in (q.ShowAgent, q.AgentHealth, q.AgentTasks):
+            yield kind, {"agent": agent}
     yield q.Forecast, {"runs": 5}
     for resolved in (False, True):
         yield q.DeadLetters, {"resolved": resolved}

@@ -21,7 +21,7 @@ from tenure.core.errors import CopyRefused, InvalidInput, NotFound, StoreCorrupt
 from tenure.core.records import KINDS, Archived, Brief, Budget, Project, Reservation, Row, Spawn, Task, replace
 from tenure.engine import Context, Engine, project_copy
 from tenure.engine.archive import mover
-from tenure.engine.reads import tasks
+from tenure.engine.reads import event_log
 from tenure.engine.relay.webhook_verbs import keys_of, named
 from tenure.engine.sources import schedules, trigger_duty
 from tenure.engine.verify.artifact_rows import lost
@@ -326,7 +326,7 @@ def test_archived_tasks_come_along_with_their_log(opened: Any) -> None:
     mover.move_all(scene.engine, PROJECT, older=0)
     project_copy.copy_project(scene.engine, target, PROJECT)
     with reading(target, (PROJECT,)) as work:
-        log = [e["kind"] for e in tasks.log(work, PROJECT, task="A-001")]
+        log = [e["kind"] for e in event_log.log(work, PROJECT, task="A-001")]
         assert log == ["task.created", "task.claimed", "task.completed"]
     assert target.do(c.Submit(project=PROJECT, receipt=receipt, data="x")).outcome == "ACCEPTED"
     assert len(told(target.store)["archived"]) == 1

@@ -70,13 +70,11 @@ def _budgets(proof: Proof, claims: Any) -> Iterator[str]:
 
 
 def _projection(proof: Proof, claims: Any) -> Iterator[str]:
-    """At the pace of this hour the money would last so many days."""
+    """What was spent in this hour, and no verdict from it."""
     said = proof.tenure("budget", "projection")
     consumed = sums.total(claims)
-    days = sums.days_left(nano(said["allocated"]), consumed)
-    yield from _differs("spent a day", nano(said["last_day"]), consumed * 24)
-    yield from _differs("days left", round(said["days_left"], 3), round(days, 3))
-    yield from _differs("advice", said["advice"], "THROTTLE" if days < 7 else "CONTINUE")
+    yield from _differs("spent", (nano(said["day"]["spent"]), nano(said["week"]["spent"])), (consumed, consumed))
+    yield from _differs("decided", (said["decided"], said["days_left"], said["advice"]), (False, None, "CONTINUE"))
     yield from _differs("open tasks", (said["open_tasks"] or {}).get("tasks", 0), 0)
 
 
@@ -200,7 +198,7 @@ def figures(proof: Proof) -> str:
     return "\n".join((
         f"{tries} claims, {len(sums.by(AGENT, claims))} agents, {len(models)} models: {told}",
         f"{usd(sums.total(claims))} by diary, task, agent, model and budget alike; no reservations any more",
-        f"projection: {usd(nano(ahead['last_day']))} a day, lasts {ahead['days_left']:.2f} days: {ahead['advice']}",
+        f"projection: {usd(nano(ahead['day']['spent']))} in {ahead['day']['seconds']:.0f} s: too early for a verdict",
         f"throttled: {len(waited)} pauses, of {wanted:.2f} s at least; the shortest was {was:.2f} s",
         f"routing: {usd(own)}, all in the middle {usd(middle)}: {(middle - own) / middle:.1%} saved ({tiers})",
         f"on the way: {'; '.join(proof.met)}",

@@ -3,7 +3,7 @@
 import pytest
 
 from tenure.client.routes import COMMANDS, QUERIES
-from tenure.server.app import NoMethod, NoRoute, RouteTree
+from tenure.server.route_tree import NoMethod, NoRoute, RouteTree
 
 
 @pytest.fixture(scope="module")

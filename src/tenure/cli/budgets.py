@@ -11,6 +11,7 @@ from tenure.cli.option_kinds import at, instant
 from tenure.cli.text_format import lasting, moment, money, plain, style, table
 from tenure.client.wire import plain as wire
 from tenure.core import commands as c
+from tenure.core.budgets import ENOUGH
 
 HOUR = 3600 * 1_000_000
 DAY = 24 * HOUR
@@ -155,9 +156,13 @@ def burn_down(budget: Mapping[str, Any], now: int) -> list[str]:
 
 def _ahead(said: Mapping[str, Any]) -> list[str]:
     currency = said["currency"]
-    day, week = (spelled(currency, said[name]) for name in ("last_day", "last_week"))
-    lines = [f"  burns   {day} a day in the last 24 h, {week} in the last 7 days"]
-    if said["days_left"] is not None:
+    spent = [
+        f"{spelled(currency, said[of]['spent'])} in the last {_span(said[of]['seconds'])}" for of in ("day", "week")
+    ]
+    lines = [f"  spent   {', '.join(dict.fromkeys(spent))}"]
+    if not said["decided"]:
+        lines.append(f"  lasts   too early to say: a projection needs {lasting(ENOUGH / 1e6)} of spending")
+    elif said["days_left"] is not None:
         lasts = f"{lasting(said['days_left'] * 86_400)}, until {moment(said['exhausted_at'], 0)[:16]}"
         colour = "yellow" if said["advice"] == "THROTTLE" else "green"
         lines.append(f"  lasts   {lasts}: {style(said['advice'], colour)}")
@@ -167,6 +172,11 @@ def _ahead(said: Mapping[str, Any]) -> list[str]:
         lack = style(f"{missing} short", "red") if float(waiting["shortfall"]) else "enough"
         lines.append(f"  open    {waiting['tasks']} tasks will take about {needed}: {lack}")
     return lines
+
+
+def _span(seconds: float) -> str:
+    """`24 h` and `7 days` where they are whole, else how long it is."""
+    return {86_400.0: "24 h", 7 * 86_400.0: "7 days"}.get(seconds) or lasting(seconds)
 
 
 def _alerts(budget: Mapping[str, Any]) -> list[str]:

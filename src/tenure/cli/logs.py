@@ -40,7 +40,7 @@ def log(run: Run, given: Namespace) -> Answer | int:
     if given.agent:  # `log --agent ann`: what ann did
         where["agent"] = given.agent
     if given.level:
-        where["level"] = LEVELS[LEVELS.index(given.level) :]
+        where["level"] = given.level
     if given.store:
         where["store"] = True
     if given.since is not None:

@@ -30,15 +30,18 @@ if TYPE_CHECKING:
         session: str | None
         dag: str | None
         parent: str | None
-        tag: str | None
+        tag: Several
         text: str | None
         priority_range: tuple[int, int] | None
+        priority_min: int | None
+        priority_max: int | None
         created_from: Instant | None
         created_until: Instant | None
         archived: bool
         order: str
         after: tuple[Any, str] | None
         limit: int
+        fields: Several
 
     class ForecastOptions(TypedDict, total=False):
         """Without `agents` or `pool` the agents that work now; the same `seed` gives the same forecast."""
@@ -54,7 +57,8 @@ if TYPE_CHECKING:
         budget: str | None
 
     class LogFilters(TypedDict, total=False):
-        """The newest `limit` events, or with `last=False` the first ones after the sequence `after`."""
+        """The newest `limit` events, or with `last=False` the first ones after the sequence `after`; `level` is the
+        lowest that is wanted."""
 
         after: int
         limit: int
@@ -62,13 +66,13 @@ if TYPE_CHECKING:
         since: Instant | None
         task: str | None
         kind: Several
-        level: Several
+        level: str | None
         agent: str | None
         session: str | None
         store: bool
 
 
-_SEVERAL = frozenset({"state", "track", "type", "agent", "kind", "level"})  # one or many values
+_SEVERAL = frozenset({"state", "track", "type", "agent", "kind", "tag", "fields", "status"})  # one or many values
 
 
 class Queries(Caller):
@@ -161,9 +165,17 @@ class Queries(Caller):
 
     # --- the team ---
 
-    def agents(self, *, managed: bool | None = None) -> list[dict[str, Any]]:
+    def agents(self, *, managed: bool | None = None, status: Several = None) -> list[dict[str, Any]]:
         """The agents, and what each holds; `managed`: only those that a program looks after, or only the others."""
-        return self._dicts(q.Agents(project=self.project, managed=managed))
+        return self._dicts(_filtered(q.Agents, self.project, {"managed": managed, "status": status}))
+
+    def agent_health(self, name: str) -> dict[str, Any]:
+        """How an agent is: its own word, when its next heartbeat is due, its memory and CPU in the last hour."""
+        return self._one(q.AgentHealth(project=self.project, agent=name))
+
+    def agent_tasks(self, name: str) -> list[dict[str, Any]]:
+        """The tasks that an agent holds now, the first claimed first."""
+        return self._dicts(q.AgentTasks(project=self.project, agent=name))
 
     def agent_news(self) -> dict[str, Any]:
         """Unread mail of this agent, and its directives."""
@@ -257,6 +269,10 @@ class Queries(Caller):
     def log(self, **filters: Unpack[LogFilters]) -> list[dict[str, Any]]:
         """Events, oldest first."""
         return self._dicts(_filtered(q.Log, self.project, filters))
+
+    def task_log(self, task: str, *, level: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
+        """The events of one task, oldest first, with the stack traces of its failures."""
+        return self._dicts(q.TaskLog(project=self.project, task=task, level=level, limit=limit))
 
 
 def _filtered(kind: type[Query], project: str, filters: Any) -> Query:

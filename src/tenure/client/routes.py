@@ -16,7 +16,9 @@ from tenure.core.commands.command import PROJECT, TASK
 PREFIX = "/api/v1"
 APART = frozenset({"project", "request_id", "trace_id"})  # of a command: in the path and the headers, not in the body
 # Pairs, which a query string carries as JSON.
-AS_JSON = {"after": "`next` of the page before", "priority_range": "from and to, as in `[0, 20]`"}
+AS_JSON = {"priority_range": "from and to, as in `[0, 20]`"}
+# Other names that a query string may use for a field.
+ALIASES: dict[type[q.Query], dict[str, str]] = {q.Tasks: {"status": "state", "sort": "order"}}
 
 
 class Route(NamedTuple):
@@ -50,12 +52,14 @@ ROUTES = {route.asks: route for route in (*COMMANDS, *QUERIES)}
 
 OF_KIND = {"ok": 200, "nothing": 200, "missing": 404, "held": 409, "stale": 409, "denied": 409, "invalid": 422}
 OF_OUTCOME = {"CREATED": 201, "VALIDATING": 202, "VERSION_CONFLICT": 409}  # other than their kind's
+CONDITION_FAILED = 412  # VERSION_CONFLICT where the version came in If-Match
 
 OF_ERROR = {
     "INVALID_INPUT": 400,
     "CYCLE": 400,
     "REQUEST_ID_REUSED": 409,
     "TOO_LARGE": 413,
+    "UNSUPPORTED_TYPE": 415,
     "NOT_SIGNED_IN": 401,
     "AUTH_UNAVAILABLE": 503,
     "SECRETS_OFF": 409,

@@ -181,9 +181,15 @@ class Verbs(OperatorVerbs):
         done_in: Duration | None = None,
         *,
         seen: int | None = None,
+        checkpoint: Mapping[str, Any] | None = None,
     ) -> Held:
-        """Report progress on the held task; `done_in` is the estimated time to completion."""
-        return self._do(Held, c.Progress, receipt=receipt, percent=percent, step=step, done_in=done_in, seen=seen)
+        """Report progress on the held task; `done_in` is the estimated time to completion.
+
+        With `checkpoint` it also saves what the next holder needs to continue from here.
+        """
+        saved = None if checkpoint is None else dict(checkpoint)
+        fields = {"percent": percent, "step": step, "done_in": done_in, "seen": seen, "checkpoint": saved}
+        return self._do(Held, c.Progress, receipt=receipt, **fields)
 
     def checkpoint(self, receipt: str, data: Mapping[str, Any]) -> Held:
         """Save what the next holder needs to continue from here."""

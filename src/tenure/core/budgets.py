@@ -210,6 +210,7 @@ def alerted(budget: Budget, now: int) -> Alerted:
 HOUR = 3600 * 1_000_000
 DAY = 24 * HOUR
 WEEK = 7 * DAY
+ENOUGH = DAY // 4  # of spending before a projection: minutes of work say nothing about a day
 CONTINUE, THROTTLE = "CONTINUE", "THROTTLE"
 LONGEST_SPACING = limits.SPACING_MAX
 
@@ -230,33 +231,46 @@ def burned(burn: Burn, span: int, now: int) -> int:
     return max(0, sum(spent for hour, spent in burn if hour > first))
 
 
-def daily(budget: Budget, span: int, now: int) -> int:
-    """The burn rate: spending per day over the last `span`, or over the age of a younger budget."""
-    age = max(HOUR, now - budget.created_at)
-    return burned(budget.burn, span, now) * DAY // min(span, age)
+class Window(NamedTuple):
+    """Spending of the last `length`: a day or a week, or the age of a younger budget."""
+
+    spent: int
+    length: int
+
+    @property
+    def per_day(self) -> int:
+        """The average of its days; less than a day is never made more of than it is."""
+        return self.spent * DAY // max(DAY, self.length)
+
+
+def window(budget: Budget, span: int, now: int) -> Window:
+    return Window(burned(budget.burn, span, now), max(1, min(span, now - budget.created_at)))
 
 
 class Projection(NamedTuple):
-    """The projection: rates are per day, `days_left` is None where nothing is spent."""
+    """The projection: `days_left` is None where nothing is spent, and where it is not `decided`."""
 
-    last_day: int
-    last_week: int
+    day: Window
+    week: Window
+    decided: bool  # whether enough of a day has passed to judge by
     days_left: float | None
     exhausted_at: int | None
     advice: str  # CONTINUE, or THROTTLE: it would be used up within a week, and before its next period
 
 
 def projected(budget: Budget, now: int) -> Projection:
-    last_day, last_week = daily(budget, DAY, now), daily(budget, WEEK, now)
-    rate = last_day or last_week
+    """A budget that is to be throttled is judged from its first hour on: its claims may only come later."""
+    day, week = window(budget, DAY, now), window(budget, WEEK, now)
+    decided = budget.throttle or day.length >= ENOUGH
+    spent, length = day if day.spent else week
+    if not decided or not spent:
+        return Projection(day, week, decided, None, None, CONTINUE)
     rest = max(0, budget.allocated - budget.consumed)
-    if not rate:
-        return Projection(last_day, last_week, None, None, CONTINUE)
-    lasts = rest * DAY // rate
+    lasts = rest * max(HOUR, length) // spent
     end = now + lasts
     ends_before = [at for at in (budget.until, budget.ends_at) if at is not None]
     is_soon = lasts < WEEK and all(end < at for at in ends_before)
-    return Projection(last_day, last_week, lasts / DAY, end, THROTTLE if is_soon else CONTINUE)
+    return Projection(day, week, decided, lasts / DAY, end, THROTTLE if is_soon else CONTINUE)
 
 
 def spacing(budget: Budget, amount: int, now: int) -> int:

@@ -3,6 +3,7 @@
     TenureError
     ├── InvalidInput            bad value, unknown name or wrong size in the input
     │   ├── TooLarge            a text or a batch over its limit
+    │   ├── UnsupportedType     a body of another media type than JSON
     │   ├── Cycle               edges that would close a cycle; the message shows it
     │   └── RequestIdReused     the same request id with another content
     ├── NotFound                no such task, agent, dag … in this project
@@ -52,6 +53,10 @@ class InvalidInput(TenureError):
 
 class TooLarge(InvalidInput):
     code = "TOO_LARGE"
+
+
+class UnsupportedType(InvalidInput):
+    code = "UNSUPPORTED_TYPE"
 
 
 class Cycle(InvalidInput):

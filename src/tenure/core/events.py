@@ -168,6 +168,13 @@ def kinds_of(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(kind for name in names for kind in [k for k in KINDS if k.startswith(f"{name}.")] or [_known(name)])
 
 
+def levels_from(lowest: str) -> tuple[str, ...]:
+    """This level and those above it: what a filter by level means everywhere."""
+    from tenure.core.inputs import check_choice
+
+    return LEVELS[LEVELS.index(check_choice(lowest, LEVELS, "level")) :]
+
+
 def _known(name: str) -> str:
     if name in KINDS:
         return name

@@ -27,9 +27,10 @@ class Prefix(msgspec.Struct, frozen=True):
 
 
 class Contains(msgspec.Struct, frozen=True):
-    """A list that contains `item`."""
+    """A list that contains `item`, and each of `more`."""
 
     item: str
+    more: tuple[str, ...] = ()
 
 
 class Present(msgspec.Struct, frozen=True):
@@ -70,7 +71,7 @@ def _fits(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, Prefix):
         return value is not None and str(value).startswith(wanted.text)
     if isinstance(wanted, Contains):
-        return wanted.item in value
+        return all(item in value for item in (wanted.item, *wanted.more))
     if isinstance(wanted, Present):
         return (value is not None) == wanted.yes
     return bool(value == wanted)

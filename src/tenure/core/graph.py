@@ -59,6 +59,11 @@ def heights(order: Sequence[str], needs: Mapping[str, Iterable[str]]) -> dict[st
 # --- dags ---------------------------------------------------------------------------------------------------
 
 
+OPEN = "open"  # of the row; views say whether anything runs
+PENDING, RUNNING = "pending", "running"
+STATUSES = (PENDING, RUNNING, "completed", "failed", "cancelled")  # of views
+
+
 def part(task: Task) -> str:
     """The count of its dag that a task belongs to."""
     if task.state == lifecycle.COMPLETED:
@@ -91,7 +96,7 @@ def status(dag: Dag) -> str:
         return "completed" if dag.completed else "cancelled"
     if dag.dead and not dag.live:
         return "failed"
-    return "open"
+    return OPEN
 
 
 def critical_path(tasks: Mapping[str, Task], edges: Iterable[Edge]) -> tuple[str, ...]:

@@ -133,6 +133,7 @@ JWKS_FRESH = limit(600.0, "s", "fetched signing keys", _FIXED, "fetched again")
 JWKS_OLDEST = limit(24.0 * _HOURS, "s", "signing keys whose issuer is unavailable", _FIXED,
     "tokens are refused with 503")
 GAUGES_KEPT = limit(5.0, "s", "gauges of `/metrics`", _FIXED, "read again, at most 5 % of the time")
+SPENDING_KEPT = limit(30.0, "s", "spending in `/metrics`", _FIXED, "read again, at most 5 % of the time")
 GAUGES_OLDEST = limit(60.0, "s", "old gauges while a new reading takes long", _FIXED, "left out of `/metrics`")
 PUT_AGAIN = limit(3600.0, "s", "an object that S3 already has", _FIXED,
     "uploaded again, so that no lifecycle rule removes it")
@@ -470,6 +471,9 @@ STORE_START_WAIT = limit(300.0, "s", "waiting for PostgreSQL at the start of `se
     "the server does not start")
 STORE_RETRY = limit(15.0, "s", "pause between two tries at the start", _FIXED, "the next try")
 METRIC_PROJECTS = limit(100, "projects", "label values of metrics", _FIXED, "the rest is `other`")
+METRIC_AGENTS = limit(200, "agents", "label values of metrics", _FIXED, "the rest is `other`")
+METRIC_MODELS = limit(20, "models", "label values of metrics", _FIXED, "the rest is `other`")
+METRIC_BUDGETS = limit(200, "budgets", "budgets of a project in metrics", _FIXED, "the rest is left out")
 METRIC_POOLS = limit(100, "pools", "label values of metrics", _FIXED, "the rest is `other`")
 METRIC_TYPES = limit(50, "types", "label values of metrics", _FIXED, "the rest is `other`")
 METRIC_CLASSES = limit(30, "classes", "label values of metrics", _FIXED, "the rest is `other`")

@@ -56,8 +56,19 @@ class Gauges(Query, frozen=True, kw_only=True):
     most: int = 100
 
 
+class Spending(Query, frozen=True, kw_only=True):
+    """Tokens and cost by agent and model, what is left of budgets, how busy agents are, for metrics."""
+
+    declaration: ClassVar = Declaration("spending", "viewer")
+
+    most: int = 100
+
+
 class Tasks(Query, frozen=True, kw_only=True):
-    """A page of tasks. `text` is searched for in title and key; `order` is descending with a leading minus."""
+    """A page of tasks. `text` is searched for in title and key; `order` is descending with a leading minus.
+
+    Of several tags a task must have all. With `fields` each task has only these.
+    """
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/tasks")
 
@@ -68,15 +79,18 @@ class Tasks(Query, frozen=True, kw_only=True):
     session: str | None = None
     dag: str | None = None
     parent: str | None = None
-    tag: str | None = None
+    tag: tuple[str, ...] | None = None
     text: str | None = None
     priority_range: tuple[int, int] | None = None
+    priority_min: int | None = None
+    priority_max: int | None = None
     created_from: int | None = None
     created_until: int | None = None
     archived: bool = False
     order: str = "created_at"
     after: tuple[Any, str] | None = None
     limit: int = 50
+    fields: tuple[str, ...] = ()
 
 
 class Show(Query, frozen=True, kw_only=True):
@@ -124,6 +138,22 @@ class History(Query, frozen=True, kw_only=True):
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", TASK + "/history")
 
     task: str
+
+
+class TaskLog(Query, frozen=True, kw_only=True, tag="task_logs"):
+    """The events of one task, oldest first, with the stack traces of its failures: the newest `limit`, or with `last`
+    off the first behind `after`. `level` is the lowest that is wanted.
+    """
+
+    declaration: ClassVar = Declaration("event_log", "viewer", "GET", TASK + "/logs")
+
+    task: str
+    after: int = 0
+    limit: int = 100
+    last: bool = True
+    since: int | None = None
+    kind: tuple[str, ...] | None = None
+    level: str | None = None
 
 
 class Results(Query, frozen=True, kw_only=True):
@@ -178,13 +208,13 @@ class Todo(Query, frozen=True, kw_only=True):
 class Dags(Query, frozen=True, kw_only=True):
     """All dags, with their tasks by state."""
 
-    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/dags")
+    declaration: ClassVar = Declaration("dags", "viewer", "GET", PROJECT + "/dags")
 
 
 class ShowDag(Query, frozen=True, kw_only=True, tag="dag"):
-    """A dag with its tasks, edges, counts and critical path."""
+    """A dag with its tasks, edges, counts and critical path, its budget and what it has cost."""
 
-    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/dags/{dag}")
+    declaration: ClassVar = Declaration("dags", "viewer", "GET", PROJECT + "/dags/{dag}")
 
     dag: str
 
@@ -216,15 +246,32 @@ class DeadLetters(Query, frozen=True, kw_only=True):
 class Agents(Query, frozen=True, kw_only=True):
     """Agents, and what each holds; with `managed` only those that a program looks after, or only the others."""
 
-    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/agents")
+    declaration: ClassVar = Declaration("team", "viewer", "GET", PROJECT + "/agents")
 
     managed: bool | None = None
+    status: tuple[str, ...] | None = None
 
 
 class ShowAgent(Query, frozen=True, kw_only=True, tag="agent"):
     """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
 
-    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/agents/{agent}")
+    declaration: ClassVar = Declaration("team", "viewer", "GET", PROJECT + "/agents/{agent}")
+
+    agent: str
+
+
+class AgentHealth(Query, frozen=True, kw_only=True, tag="agent_health"):
+    """How an agent is: what it reported, when its next heartbeat is due, its memory and CPU in the last hour."""
+
+    declaration: ClassVar = Declaration("team", "viewer", "GET", PROJECT + "/agents/{agent}/health")
+
+    agent: str
+
+
+class AgentTasks(Query, frozen=True, kw_only=True, tag="agent_tasks"):
+    """The tasks that an agent holds now, the first claimed first."""
+
+    declaration: ClassVar = Declaration("team", "viewer", "GET", PROJECT + "/agents/{agent}/tasks")
 
     agent: str
 
@@ -383,11 +430,11 @@ class Processes(Query, frozen=True, kw_only=True):
 class Log(Query, frozen=True, kw_only=True):
     """Events, oldest first: the newest `limit`, or with `last` off the first behind `after`.
 
-    A `kind` is one kind of event, or a noun for all kinds of it: `task`. With `store` also events of sinks and
-    leaders, which belong to no project; a caller for some projects does not get them.
+    A `kind` is one kind of event, or a noun for all kinds of it: `task`. `level` is the lowest that is wanted. With
+    `store` also events of sinks and leaders, which belong to no project; a caller for some projects does not get them.
     """
 
-    declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/events")
+    declaration: ClassVar = Declaration("event_log", "viewer", "GET", PROJECT + "/events")
 
     after: int = 0
     limit: int = 100
@@ -395,7 +442,7 @@ class Log(Query, frozen=True, kw_only=True):
     since: int | None = None
     task: str | None = None
     kind: tuple[str, ...] | None = None
-    level: tuple[str, ...] | None = None
+    level: str | None = None
     agent: str | None = None
     session: str | None = None
     store: bool = False

@@ -27,7 +27,7 @@ _KEYS = (c.CreateKey, c.RotateKey, c.RevokeKey)
 _FILTERED = (q.Projects, q.Keys)
 _RELAYS = (c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay, q.Relays)  # they read the log of every project
 _LED = (c.Assign, c.Reassign, c.Recover)  # also for the agent that leads the project, under its term
-_VALIDATING = (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide)
+VALIDATING = (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide)
 
 
 def level_of(role: str) -> int:
@@ -149,17 +149,17 @@ def check_role(principal: Principal, command: Command, *, agents_may_operate: bo
         role = "member"
     if _LEVEL.get(role, -1) < _LEVEL[needed]:
         raise _too_low(principal, str(type(command).__struct_config__.tag), needed, leads=isinstance(command, _LED))
-    if isinstance(command, _VALIDATING):
+    if isinstance(command, VALIDATING):
         check_checker(principal, role, str(type(command).__struct_config__.tag))
     check_own(principal, command)
     check_here(principal, command)
 
 
-def check_coordinator(principal: Principal, verb: str, needed: str = "admin") -> None:
-    """Commands to the store's coordinator concern all projects, and need an admin of all of them."""
-    if level_of(principal.role) < level_of(needed):
-        raise NotAllowed(f"coordinator {verb}: needs the role {needed}; you are {principal.role}")
-    if level_of(needed) >= level_of("admin"):
+def check_coordinator(principal: Principal, verb: str, *, of_all: bool = True) -> None:
+    """The store's coordinator is for admins: of all projects, where the answer or the effect concerns all."""
+    if level_of(principal.role) < level_of("admin"):
+        raise NotAllowed(f"coordinator {verb}: needs the role admin; you are {principal.role}")
+    if of_all:
         check_all_projects(principal, f"coordinator {verb}")
 
 

@@ -13,7 +13,10 @@ PRESENCE = limits.PRESENCE
 INSTANCE = "instance"  # not an agent type: the broker names `cmd.agent.instance.ID` are mailboxes
 TYPE = "@type:"  # an address: all agents of that type
 MESSAGE_TYPES = ("chat", "request", "response", "system")
-HEALTH = ("ok", "healthy", "degraded", "unresponsive")
+STATUSES = ("active", "idle", "draining", "stale", "offline")
+HEALTHY = "healthy"
+HEALTH = (HEALTHY, "degraded", "unresponsive")
+HEALTH_WORDS = (*HEALTH, "ok")  # what a heartbeat may say; `ok` is healthy
 PERSON = "human"  # the type of a person's shell
 MINUTE = 60_000_000
 
@@ -27,6 +30,11 @@ def status(agent: Agent, holds: int, now: int) -> str:
     if is_silent(agent, now):
         return "offline" if is_person(agent) else "stale"
     return "active" if holds else "idle"
+
+
+def health_word(said: str) -> str:
+    """The health that a heartbeat reported, in one of the words that views have."""
+    return HEALTHY if said == "ok" else said
 
 
 def is_person(agent: Agent) -> bool:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, MutableMapping
-from typing import Any, Generic, NamedTuple, TypeVar
-from urllib.parse import unquote
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, MutableMapping
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from tenure.client.routes import BATCH, COMMANDS, NEWS, PREFIX, PREVIEW, QUERIES, Route
+from tenure.client.routes import BATCH, COMMANDS, CONDITION_FAILED, NEWS, PREFIX, PREVIEW, QUERIES, Route
 from tenure.core import limits
-from tenure.core.commands import ClaimNext, Command, Principal
+from tenure.core.commands import Add, ClaimNext, Command, Plan, Principal
 from tenure.core.errors import Bug, InvalidInput, TenureError
-from tenure.core.events import kinds_of
+from tenure.core.events import kinds_of, levels_from
 from tenure.core.inputs import check_list
-from tenure.core.queries import Log, States
+from tenure.core.outcomes import Outcome
+from tenure.core.queries import Log, Show, States
 from tenure.core.records import replace
 from tenure.core.roles import check_kind, check_scope, sees_store
 from tenure.server import feed, responses
 from tenure.server.logs import ServerLog
+from tenure.server.query_strings import query_of, query_reader
+from tenure.server.representation import represented, tagged
 from tenure.server.requests import (
     TRACEPARENT,
     Disconnected,
@@ -26,13 +29,12 @@ from tenure.server.requests import (
     Request,
     Scope,
     Send,
-    query_of,
-    query_reader,
     read_batch,
     reader_of,
     trace_of,
 )
 from tenure.server.responses import Response, StreamedResponse
+from tenure.server.route_tree import NoMethod, NoRoute, RouteTree
 from tenure.server.service import Service
 
 LONGEST_WAIT = limits.RESPONSE_WAIT
@@ -145,6 +147,7 @@ class App:
             with self.service.metrics.waiting_request(answer.waits):
                 await answer.send(request, send)
         elif answer is not None:
+            answer = await represented(request, answer)
             headers = [*answer.all_headers(), (TRACEPARENT, request.trace.header)]
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
             is_head = request.scope["method"] == "HEAD"
@@ -203,13 +206,16 @@ class App:
 
         async def run(request: Request) -> Response:
             check_kind(request.principal, kind)  # a role that may not run it need not send a body
-            command = read(request.context(), await request.body())
-            return responses.of_outcome(await service.do(command, request.principal))
+            command = read(request.context(), await request.json())
+            outcome = await service.do(command, request.principal)
+            answer = responses.of_outcome(outcome, *_location(request, command, outcome))
+            is_condition = outcome.outcome == "VERSION_CONFLICT" and request.header(b"if-match") is not None
+            return answer._replace(status=CONDITION_FAILED) if is_condition else answer
 
         async def claim(request: Request) -> Response:
             check_kind(request.principal, kind)
             wait = request.number("wait", 0.0, LONGEST_WAIT)
-            command = read(request.context(), await request.body())
+            command = read(request.context(), await request.json())
             assert isinstance(command, ClaimNext)
             if wait:
                 waiting = service.claim_or_wait(command, request.principal, wait)
@@ -222,7 +228,7 @@ class App:
 
     def _batch(self, run: Callable[[list[Command], Principal], Awaitable[list[Any]]]) -> Handler:
         async def handle(request: Request) -> Response:
-            read = read_batch(request.context(), await request.body())
+            read = read_batch(request.context(), await request.json())
             done = iter(await run([c for c in read if isinstance(c, Command)], request.principal))
             return responses.of_batch([next(done) if isinstance(c, Command) else c for c in read])
 
@@ -236,7 +242,8 @@ class App:
 
         async def handle(request: Request) -> Response:
             query = query_of(route, request.fields, request.scope["query_string"])
-            return responses.of_view(query, await self.service.look(query, request.principal))
+            view = await self.service.look(query, request.principal)
+            return tagged(responses.of_view(query, view), view["version"] if route.asks is Show else None)
 
         return handle
 
@@ -244,7 +251,7 @@ class App:
         read = query_reader(route)
 
         async def handle(request: Request) -> Response:
-            query = read(request.fields, await request.body())
+            query = read(request.fields, await request.json())
             return responses.of_view(query, await self.service.look(query, request.principal))
 
         return handle
@@ -270,6 +277,8 @@ class App:
         where = {name: wanted for name in FILTERS if (wanted := getattr(query, name)) is not None}
         if query.kind is not None:
             where["kind"] = kinds_of(query.kind)
+        if query.level is not None:
+            where["level"] = levels_from(query.level)
         after = await service.read_in_thread(service.engine.mark) if cursor is None else cursor
         stream = service.feed.subscribe(query.project, where, store=query.store and sees_store(principal))
         # It is subscribed before the query: no event is missed between the two.
@@ -315,94 +324,23 @@ class App:
         return responses.of_value({"mark": max(0, feed.position) if is_news else mark})
 
 
+def _location(request: Request, command: Command, outcome: Outcome) -> responses.Headers:
+    """Where the row that a command created can be read."""
+    if outcome.outcome != "CREATED":
+        return ()
+    path = (request.scope.get("raw_path") or request.scope["path"].encode()).decode("latin-1")
+    if isinstance(command, Add) and outcome.task is not None:
+        path = f"{path}/{quote(outcome.task['key'], safe='')}"
+    elif isinstance(command, Plan) and outcome.tasks:
+        path = f"{path}/{quote(outcome.tasks[0]['dag'], safe='')}"
+    elif request.scope["method"] != "PUT":
+        return ()
+    return ((b"location", path.encode()),)
+
+
 def _cursor(request: Request) -> int | None:
     """Where a stream starts: after the last event that its reader has; None: at the end of the log."""
     text = request.header(b"last-event-id") or request.parameter("after")
     if text is not None and not text.isdecimal():
         raise InvalidInput(f"Last-Event-ID must be the id of an event (got {text[:40]!r})")
     return None if text is None else int(text)
-
-
-T = TypeVar("T")
-
-
-class NoRoute(TenureError):
-    code = "NO_ROUTE"
-
-
-class NoMethod(TenureError):
-    code = "NO_METHOD"
-
-    def __init__(self, message: str, allowed: Iterable[str]) -> None:
-        super().__init__(message)
-        self.allowed = ", ".join(sorted(allowed))
-
-
-class RouteTree(Generic[T]):
-    """Literal segments win over fields; a path has no slash at its end.
-
-    A last field with a star, as `{name*}`, is the rest of the path, including slashes.
-    """
-
-    def __init__(self) -> None:
-        self._root = _Node[T]()
-
-    def add(self, method: str, path: str, value: T) -> None:
-        node = self._root
-        for segment in path.strip("/").split("/"):
-            if segment.endswith("*}"):
-                node.rest_name = segment.strip("{*}")
-                node.rest = node.rest or _Node()
-                node = node.rest
-            elif segment.startswith("{"):
-                node.name = segment.strip("{}")
-                node.field = node.field or _Node()
-                node = node.field
-            else:
-                node = node.literals.setdefault(segment, _Node())
-        node.methods[method] = value
-
-    def find(self, method: str, path: str) -> tuple[T, dict[str, str]]:
-        """The value that was added for the raw path, and the path's fields, unquoted."""
-        node: _Node[T] | None = self._root
-        fields: dict[str, str] = {}
-        segments = path.strip("/").split("/")
-        for at, segment in enumerate(segments):
-            assert node is not None
-            if node.rest is not None:
-                fields[node.rest_name] = unquote("/".join(segments[at:]))
-                node = node.rest
-                break
-            below = node.literals.get(segment)
-            if below is None and segment:
-                fields[node.name] = unquote(segment)
-                below = node.field
-            node = below
-            if node is None:
-                break
-        if node is None or not node.methods:
-            raise NoRoute(f"no route for {path[:200]}", "/openapi.json lists all routes")
-        value = node.methods.get("GET" if method == "HEAD" else method)
-        if value is None:
-            raise NoMethod(f"{method} is not allowed for {path[:200]}", node.methods)
-        return value, fields
-
-    def __iter__(self) -> Iterator[T]:
-        """All values that were added."""
-        todo = [self._root]
-        while todo:
-            node = todo.pop()
-            yield from node.methods.values()
-            todo += [*node.literals.values(), *(below for below in (node.field, node.rest) if below is not None)]
-
-
-class _Node(Generic[T]):
-    __slots__ = ("field", "literals", "methods", "name", "rest", "rest_name")
-
-    def __init__(self) -> None:
-        self.literals: dict[str, _Node[T]] = {}
-        self.field: _Node[T] | None = None
-        self.name = ""
-        self.rest: _Node[T] | None = None
-        self.rest_name = ""
-        self.methods: dict[str, T] = {}

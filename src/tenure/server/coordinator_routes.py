@@ -59,14 +59,14 @@ class CoordinatorEndpoints:
 
     async def status(self, request: Request) -> Response:
         who = request.principal
-        check_coordinator(who, "status", "viewer")
+        check_coordinator(who, "status", of_all=False)  # it is about the projects of the key
         return responses.of_value(
             plain(await self._service.read_in_thread(status, self._engine, self._coordinator, who.projects))
         )
 
     async def recover(self, request: Request) -> Response:
         check_coordinator(request.principal, "recover")
-        asked = decode_recover(await request.body())
+        asked = decode_recover(await request.json())
         return responses.of_value(plain(await self._service.read_in_thread(recover, self._engine, asked.project)))
 
     async def logs(self, request: Request) -> Response:

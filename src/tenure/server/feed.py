@@ -23,8 +23,10 @@ from tenure.core import limits
 from tenure.core.errors import StoreError, TenureError
 from tenure.core.events import STORE_KINDS, Event
 from tenure.core.filters import matches
+from tenure.core.records import Task
 from tenure.engine import Engine
-from tenure.engine.reads.tasks import event_view
+from tenure.engine.reads.event_log import event_view, tasks_of
+from tenure.stores.port import Transaction
 
 PAGE = 1000
 WAIT = 0.2  # seconds between checks whether the server is closing
@@ -97,7 +99,7 @@ class Feed:
                     self.position = mark = self._settled()
                 if not self.engine.wait(mark, WAIT):
                     continue
-                events = self._page(mark)
+                events, tasks = self._page(mark)
             except StoreError:
                 self._closing.wait(RETRY)
                 continue
@@ -106,20 +108,26 @@ class Feed:
                 continue
             mark = events[-1].sequence
             assert self._loop is not None
-            self._loop.call_soon_threadsafe(self._distribute, events)
+            self._loop.call_soon_threadsafe(self._distribute, events, tasks)
             if len(events) < PAGE:
                 self._is_awaited.wait(LULL)
 
-    def _page(self, mark: int) -> list[Event]:
-        return self.engine.read(lambda tx: tx.events({}, after=mark, limit=PAGE), follows=True)
+    def _page(self, mark: int) -> tuple[list[Event], dict[str, Task]]:
+        """Events; and their tasks, whose traces are shown, if anybody follows."""
+
+        def read(tx: Transaction) -> tuple[list[Event], dict[str, Task]]:
+            events = tx.events({}, after=mark, limit=PAGE)
+            return events, tasks_of(tx, events) if self._streams else {}
+
+        return self.engine.read(read, follows=True)
 
     def _settled(self) -> int:
         """The end of the log, or an earlier sequence if a transaction before the end is still open."""
         end = self.engine.mark()
-        last = self._page(max(0, end - PAGE))
+        last, _ = self._page(max(0, end - PAGE))
         return last[-1].sequence if last else end
 
-    def _distribute(self, events: Sequence[Event]) -> None:
+    def _distribute(self, events: Sequence[Event], tasks: Mapping[str, Task]) -> None:
         self.position = events[-1].sequence
         self._news.set()
         self._news = asyncio.Event()
@@ -134,7 +142,7 @@ class Feed:
             for event in events:
                 if event.project or event.kind in STORE_KINDS:
                     for stream in self._streams.get(event.project, ()):
-                        stream.put(event)
+                        stream.put(event, tasks.get(event.task or ""))
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
@@ -228,18 +236,18 @@ class Stream:
 
     def __init__(self, where: Mapping[str, Any]) -> None:
         self._where = where
-        self._events: deque[Event] = deque()
+        self._events: deque[tuple[Event, Task | None]] = deque()
         self._news = asyncio.Event()
         self._is_over = False
         self._beats = False
 
-    def put(self, event: Event) -> None:
+    def put(self, event: Event, task: Task | None) -> None:
         if self._is_over or not matches(event, self._where):
             return
         if len(self._events) >= MOST_BEHIND:
             self.end()
             return
-        self._events.append(event)
+        self._events.append((event, task))
         self._news.set()
 
     def end(self) -> None:
@@ -264,10 +272,10 @@ class Stream:
                 yield HEARTBEAT
             self._news.clear()
             while self._events:
-                event = self._events.popleft()
+                event, task = self._events.popleft()
                 if event.sequence > after:
                     after = event.sequence
-                    yield event_message(event_view(event))
+                    yield event_message(event_view(event, task))
 
 
 def event_message(view: Mapping[str, Any]) -> bytes:

@@ -36,6 +36,10 @@ def store_gauge(meaning: str, *labels: str) -> Metric:
     return Metric(GAUGE, SAME, (*WHERE, *labels), meaning)
 
 
+def store_counter(meaning: str, *labels: str) -> Metric:
+    return Metric(COUNTER, SAME, (*WHERE, *labels), meaning)
+
+
 def histogram(meaning: str, buckets: tuple[float, ...], *labels: str) -> Metric:
     return Metric(HISTOGRAM, SUM, labels, meaning, buckets)
 
@@ -43,6 +47,7 @@ def histogram(meaning: str, buckets: tuple[float, ...], *labels: str) -> Metric:
 # Requests to this server, counted with their responses.
 REQUESTS = {
     "tenure_claims_total": counter("claim requests, by outcome or error; each granted task counts", *WHERE, "result"),
+    "tenure_agent_claims_total": counter("claim requests of an agent, by outcome or error", *WHERE, "agent", "result"),
     "tenure_claim_conflicts_total": counter(
         "claims denied because of another's claim, reservation or offer", *WHERE, "reason"
     ),
@@ -90,6 +95,7 @@ EVENTS = {
         "tasks dead-lettered, by the class of the last failure", *WHERE, "type", "reason"
     ),
     "tenure_heartbeat_misses_total": counter("agents that became stale", *WHERE),
+    "tenure_agent_heartbeat_misses_total": counter("times that an agent became stale", *WHERE, "agent"),
     "tenure_agents_spawned_total": counter("agents that pools asked a spawner for", *WHERE, "pool"),
     "tenure_spawns_ended_total": counter(
         "spawns that are over, by their last state and whether they had claimed a task",
@@ -138,6 +144,23 @@ STORE_GAUGES = {
     "tenure_stale_agents": store_gauge("agents that became stale in the last day"),
 }
 
+# Read from the store about twice a minute: the same on each server. Totals never fall, so their rate can be taken.
+SPENDING = {
+    "tenure_cost_usd_total": store_counter("reported cost in dollars, including late reports", "agent", "model"),
+    "tenure_tokens_total": store_counter(
+        "reported tokens: `fresh` and `cached` input, input `written` to a cache, `output`", "type", "agent", "model"
+    ),
+    "tenure_spend_today_usd": store_gauge("cost in dollars of the claims that reported usage since midnight UTC"),
+    "tenure_budget_remaining_usd": store_gauge(
+        "dollars of a budget that are neither spent nor reserved: of the tenant, the project, an agent or a dag",
+        "scope",
+        "name",
+    ),
+    "tenure_agent_utilization": store_gauge(
+        "the part of its places that an agent used in the last 15 minutes, from 0 to 1", "agent"
+    ),
+}
+
 # Sinks: their places are read from the store, the same on each server.
 SINK_GAUGES = {
     "tenure_relay_lag_events": gauge(
@@ -174,6 +197,7 @@ GROUPS: dict[str, dict[str, Metric]] = {
     "Requests to this server": REQUESTS,
     "Events in the store": EVENTS,
     "Tasks by state": STORE_GAUGES,
+    "Spending and agents": SPENDING,
     "Sinks": SINK_GAUGES | RELAYS,
     "This process": OWN,
 }

@@ -26,7 +26,7 @@ from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Cycle
 from tenure.engine.relay.relay import Progress
 from tenure.engine.verbs.lead import COORDINATOR
-from tenure.server.metric_definitions import COUNTER, HISTOGRAM, METRICS, SINK_GAUGES, STORE_GAUGES
+from tenure.server.metric_definitions import COUNTER, HISTOGRAM, METRICS, SINK_GAUGES, SPENDING, STORE_GAUGES
 from tenure.server.task_cache import NO_FACTS, EventFacts, TaskCache, ending_of
 
 MOST_PROJECTS = limits.METRIC_PROJECTS
@@ -70,12 +70,12 @@ class Metrics:
         self.tenant = tenant
         self.monotonic = monotonic
         self._metrics: dict[str, Any] = {
-            name: self._made(name) for name in METRICS if name not in STORE_GAUGES | SINK_GAUGES
+            name: self._made(name) for name in METRICS if name not in STORE_GAUGES | SINK_GAUGES | SPENDING
         }
         self._children: dict[tuple[Any, ...], Any] = {}
         self._projects, self._types = LabelValues(MOST_PROJECTS), LabelValues(limits.METRIC_TYPES)
         self._classes, self._roles = LabelValues(limits.METRIC_CLASSES), LabelValues(len(ROLES))
-        self._pools = LabelValues(limits.METRIC_POOLS)
+        self._pools, self._agents = LabelValues(limits.METRIC_POOLS), LabelValues(limits.METRIC_AGENTS)
         self._last_cycle = monotonic()
         age = self._metrics["tenure_coordinator_last_cycle_age_seconds"]
         age.set_function(lambda: self.monotonic() - self._last_cycle)
@@ -118,6 +118,10 @@ class Metrics:
             project = self._projects.bounded(command.project, is_real=not failed)
             times = len(answer.claims) if isinstance(answer, Outcome) and answer.claims else 1
             self._of(counter, self.tenant, project, result).inc(times)
+            if isinstance(command, (ClaimTask, ClaimNext)):
+                # Anybody may claim under any name: only one that was granted a task, or is known here, gets a series.
+                agent = self._agents.bounded(command.agent, is_real=result == "GRANTED")
+                self._of("tenure_agent_claims_total", self.tenant, project, agent, result).inc(times)
             if result in CONFLICTS:
                 self._of("tenure_claim_conflicts_total", self.tenant, project, result).inc()
         if isinstance(answer, StoreError):
@@ -171,6 +175,8 @@ class Metrics:
             self._of("tenure_dead_letters_total", *at, self._type_of(about), self._class_of(event)).inc()
         elif event.kind == "agent.stale":
             self._of("tenure_heartbeat_misses_total", *at).inc()
+            agent = self._agents.bounded(event.agent or OTHER)
+            self._of("tenure_agent_heartbeat_misses_total", *at, agent).inc()
         elif event.kind in SPAWNS:
             self._spawn(event, at)
         reason = ending_of(event)

@@ -20,14 +20,15 @@ from prometheus_client.registry import Collector
 
 from tenure.core import lifecycle, limits
 from tenure.core.errors import TenureError
-from tenure.core.queries import Gauges, Relays
+from tenure.core.queries import Gauges, Relays, Spending
 from tenure.engine import Engine
 from tenure.engine.reads.query_table import read_query
 from tenure.server.metric_definitions import SINK_GAUGES, STORE_GAUGES
 from tenure.server.metrics import MOST_PROJECTS, Metrics
+from tenure.server.spending_metrics import SpendingReading
 
 if TYPE_CHECKING:
-    from tenure.core.views import GaugesView, RelayView
+    from tenure.core.views import GaugesView, RelayView, SpendingView
 
 T = TypeVar("T")
 LIMIT = 2.0  # seconds that a scrape waits for a reading
@@ -57,6 +58,7 @@ class MetricsPage:
         limit: float = LIMIT,
         read: Callable[[], list[GaugesView]] | None = None,
         read_relays: Callable[[], list[RelayView]] | None = None,
+        read_spending: Callable[[], list[SpendingView]] | None = None,
     ) -> None:
         self._metrics = metrics
         self._monotonic = metrics.monotonic
@@ -68,10 +70,17 @@ class MetricsPage:
         self._began = 0.0
         metrics.store_read(is_up=True)  # it has just been opened
         metrics.registry.register(_GaugeCollector(self, metrics.tenant))
+        self._spending = SpendingReading(
+            metrics, read_spending or (lambda: read_query(engine, Spending(most=MOST_PROJECTS)) if read is None else [])
+        )
 
     async def page(self) -> bytes:
         """The page for Prometheus; its type is CONTENT_TYPE."""
+        is_first = self._spending.is_new()
+        reading = self._spending.refresh()
         await self._refresh()
+        if reading is not None and is_first:
+            await asyncio.wrap_future(_in_thread(lambda: reading.join(self._limit)))
         # In a new thread: the pool's threads may all be waiting for a store that hangs.
         return await asyncio.wrap_future(_in_thread(lambda: generate_latest(self._metrics.registry)))
 

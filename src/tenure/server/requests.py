@@ -12,26 +12,38 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coro
 from functools import cache, reduce
 from operator import or_
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import parse_qs, parse_qsl
+from urllib.parse import parse_qs
 
 import msgspec
 
-from tenure.client.routes import APART, AS_JSON, COMMANDS, Route
+from tenure.client.routes import APART, COMMANDS, Route
 from tenure.client.wire import from_plain
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.decoders import check_json, decoder_of
-from tenure.core.errors import InvalidInput, TooLarge
+from tenure.core.errors import InvalidInput, TooLarge, UnsupportedType
 from tenure.core.ids import parse_key
 from tenure.core.inputs import LARGEST_BATCH
-from tenure.core.instants import is_instant, parse_instant
 from tenure.core.queries import Query
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 T = TypeVar("T")
+JSON = "application/json"
+# A task's ETag: its version, and a digest of its view. Proxies that compress mark a tag as weak.
+_TAG = re.compile(r'(?:W/)?"([0-9]{1,18})(?:-[0-9a-f]{1,32})?"')
+
+
+def version_in(if_match: str) -> int:
+    """The version that If-Match names."""
+    found = _TAG.fullmatch(if_match.strip())
+    if found is None:
+        raise InvalidInput(
+            f"If-Match must be the ETag of the task (got {if_match[:40]!r})", 'as in `"17"`: the version in quotes'
+        )
+    return int(found[1])
 
 
 class Disconnected(Exception):
@@ -100,6 +112,16 @@ class Request:
             yield part
             is_more = message.get("more_body", False)
 
+    async def json(self) -> bytes:
+        """The whole body, which must be JSON; its media type may be left out."""
+        kind = (self.header(b"content-type") or JSON).partition(";")[0].strip().lower()
+        if kind != JSON and not kind.endswith("+json"):
+            raise UnsupportedType(
+                f"the body has the media type {kind[:80]!r}",
+                "send JSON, with Content-Type: application/json",
+            )
+        return await self.body()
+
     def context(self) -> RequestContext:
         """The parts of the request beside its body."""
         request_id = self.header(b"idempotency-key")
@@ -109,11 +131,7 @@ class Request:
 
     def _version(self) -> int | None:
         text = self.header(b"if-match")
-        if text is None or text == "*":
-            return None
-        if not text.strip('"').isdecimal():
-            raise InvalidInput(f"If-Match must be the ETag of the task (got {text[:40]!r})")
-        return int(text.strip('"'))
+        return None if text is None or text.strip() == "*" else version_in(text)
 
     def sent_by(self, send: Send) -> Send:
         """`send` for a mounted application: records the status and adds the trace header."""
@@ -228,15 +246,22 @@ def reader_of(route: Route) -> Callable[[RequestContext, bytes], Command]:
     kind = route.asks
     assert issubclass(kind, Command)
     own = frozenset(field.name for field in msgspec.structs.fields(kind))
-    in_path = own & _braces(route.path)
+    in_path = own & braces(route.path)
     names_task = "{task}" in route.path and "task" not in own
-    decode = _decoder(body_type(kind, in_path), may_be_empty=True, has_instants=issubclass(kind, _WITH_INSTANTS))
+    decode = decoder(
+        body_type(kind, in_path),
+        may_be_empty=True,
+        has_instants=issubclass(kind, _WITH_INSTANTS),
+        wrapped=_WRAPPED.get(kind),
+    )
 
     def read(context: RequestContext, body: bytes) -> Command:
         given = decode(body)
         values = {name: getattr(given, name) for name in given.__struct_fields__}
         values |= {name: context.fields[name] for name in in_path}
-        if context.version is not None and "version" in own:
+        if context.version is not None:
+            if "version" not in own:
+                raise InvalidInput("If-Match is for edits of a task", "omit it here: nothing would be compared")
             values["version"] = context.version
         if names_task:
             check_task(context.fields["task"], str(values["receipt"]))
@@ -245,6 +270,25 @@ def reader_of(route: Route) -> Callable[[RequestContext, bytes], Command]:
         return kind(request_id=context.request_id, trace_id=context.trace_id, **values)
 
     return read
+
+
+class Wrapped(NamedTuple):
+    """A field whose own fields may also be sent bare, without it."""
+
+    field: str
+    beside: frozenset[str]  # fields of the command, which stay where they are
+
+    def around(self, value: Any) -> Any:
+        if not isinstance(value, dict) or self.field in value or not value:
+            return value
+        bare = {name: part for name, part in value.items() if name not in self.beside}
+        return {name: value[name] for name in value.keys() & self.beside} | {self.field: bare}
+
+
+_WRAPPED: dict[Any, Wrapped] = {
+    c.Add: Wrapped("task", frozenset()),
+    c.Edit: Wrapped("changes", frozenset({"version", "supersede"})),
+}
 
 
 def check_task(named: str, receipt: str) -> None:
@@ -284,8 +328,13 @@ def _item(raw: bytes, context: RequestContext) -> Command | InvalidInput:
     return kind(project=context.fields["project"], request_id=context.request_id, trace_id=context.trace_id, **values)
 
 
-def _decoder(
-    kind: Any, *, may_be_empty: bool = False, has_instants: bool = False, is_checked: bool = False
+def decoder(
+    kind: Any,
+    *,
+    may_be_empty: bool = False,
+    has_instants: bool = False,
+    is_checked: bool = False,
+    wrapped: Wrapped | None = None,
 ) -> Callable[[bytes], Any]:
     decode = decoder_of(kind).decode
 
@@ -296,10 +345,12 @@ def _decoder(
             check_json(body, "the body")
         try:
             if has_instants:
-                return msgspec.convert(from_plain(msgspec.json.decode(body)), kind)
+                value = msgspec.json.decode(body)
+                return msgspec.convert(from_plain(value if wrapped is None else wrapped.around(value)), kind)
             return decode(body)
         except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
-            raise InvalidInput(f"the body: {error}") from None
+            hint = f"send its fields alone, or in `{wrapped.field}`" if wrapped is not None else None
+            raise InvalidInput(f"the body: {error}", hint) from None
 
     return decoded
 
@@ -312,70 +363,11 @@ class RecoverBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     project: str | None = None  # None: all
 
 
-decode_login: Callable[[bytes], LoginBody] = _decoder(LoginBody)
-decode_recover: Callable[[bytes], RecoverBody] = _decoder(RecoverBody, may_be_empty=True)
-_decode_batch = _decoder(Batch)
-_decode_item = _decoder(reduce(or_, _ITEMS), has_instants=True, is_checked=True)  # with the whole batch
+decode_login: Callable[[bytes], LoginBody] = decoder(LoginBody)
+decode_recover: Callable[[bytes], RecoverBody] = decoder(RecoverBody, may_be_empty=True)
+_decode_batch = decoder(Batch)
+_decode_item = decoder(reduce(or_, _ITEMS), has_instants=True, is_checked=True)  # with the whole batch
 
 
-def _braces(path: str) -> frozenset[str]:
+def braces(path: str) -> frozenset[str]:
     return frozenset(part.strip("{}") for part in path.split("/") if part.startswith("{"))
-
-
-# --- queries ------------------------------------------------------------------------------------------------
-
-
-def query_of(route: Route, fields: Mapping[str, str], query_string: bytes) -> Query:
-    """The route's query, with fields from the path and the query string."""
-    kind = route.asks
-    assert issubclass(kind, Query)
-    values: dict[str, Any] = {}
-    lists = _lists(kind)
-    try:
-        pairs = parse_qsl(query_string.decode(), keep_blank_values=True, strict_parsing=bool(query_string))
-    except ValueError:
-        raise InvalidInput("the query string is malformed") from None
-    for name, text in pairs:
-        if name in lists:
-            values.setdefault(name, []).append(text)
-        elif name in values:
-            raise InvalidInput(f"{name} is given twice")
-        else:
-            values[name] = _value(name, text)
-    own = {field.name for field in msgspec.structs.fields(kind)}
-    values |= {name: value for name, value in fields.items() if name in own}
-    try:
-        return msgspec.convert(values, kind, strict=False)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise InvalidInput(f"the query: {error}") from None
-
-
-@cache
-def query_reader(route: Route) -> Callable[[Mapping[str, str], bytes], Query]:
-    """A function that decodes the body of a query that is sent with one: a plan does not fit into a URL."""
-    kind = route.asks
-    assert issubclass(kind, Query)
-    decode = _decoder(body_type(kind, _braces(route.path)), may_be_empty=True, has_instants=True)
-
-    def read(fields: Mapping[str, str], body: bytes) -> Query:
-        given = decode(body)
-        return kind(**{name: getattr(given, name) for name in given.__struct_fields__}, **fields)
-
-    return read
-
-
-def _value(name: str, text: str) -> Any:
-    try:
-        if name in AS_JSON and text.startswith("["):
-            check_json(text, name)
-            return msgspec.json.decode(text)
-        return parse_instant(text) if is_instant(name) and not text.isdecimal() else text
-    except ValueError as error:
-        raise InvalidInput(f"{name} {text[:80]!r}: {error}") from None
-
-
-def _lists(kind: type[Query]) -> frozenset[str]:
-    """Fields that may be given several times."""
-    return frozenset(
-        field.name for field in msgspec.structs.fields(kind) if field.name not in AS_JSON and "tuple" in str(field.type)
-    )

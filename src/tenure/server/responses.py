@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tenure.client.routes import OF_ERROR, OF_KIND, OF_OUTCOME
-from tenure.client.wire import outcome_value, plain
+from tenure.client.wire import cursor_text, outcome_value, plain
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import CODES, Outcome
-from tenure.core.queries import Log, Query, Tasks
-from tenure.engine.reads.tasks import MOST_EVENTS, MOST_LISTED
+from tenure.core.queries import Budgets, Log, Query, TaskLog, Tasks
+from tenure.engine.reads.event_log import MOST_EVENTS
+from tenure.engine.reads.tasks import MOST_LISTED
 from tenure.server.requests import TRACEPARENT, Disconnected, Request, Send
 
 JSON = b"application/json"
@@ -33,6 +34,8 @@ class Response(NamedTuple):
     headers: Headers = ()
 
     def all_headers(self) -> list[tuple[bytes, bytes]]:
+        if not self.type:  # without a body
+            return [_NOT_KEPT, _SNIFF, *self.headers]
         length = (b"content-length", b"%d" % len(self.body))
         return [(b"content-type", self.type), length, _NOT_KEPT, _SNIFF, *self.headers]
 
@@ -69,12 +72,12 @@ def of_value(value: Any, *headers: tuple[bytes, bytes], status: int = 200) -> Re
     return Response(status, msgspec.json.encode(value), headers=headers)
 
 
-def of_outcome(outcome: Outcome, *, lists_claims: bool = False) -> Response:
+def of_outcome(outcome: Outcome, *headers: tuple[bytes, bytes], lists_claims: bool = False) -> Response:
     """The outcome as JSON, with the HTTP status of its kind."""
     value = outcome_value(outcome)
     if lists_claims and outcome.outcome == "NO_TASK":
         value["claims"] = []  # nothing to claim is an empty list, not an error
-    return Response(status_of(outcome), msgspec.json.encode(value))
+    return Response(status_of(outcome), msgspec.json.encode(value), headers=headers)
 
 
 def status_of(outcome: Outcome) -> int:
@@ -87,17 +90,18 @@ def of_view(query: Query, view: Any) -> Response:
         return of_outcome(view)
     if isinstance(view, list):
         return of_value({"items": plain(view), "next": _cursor(query, view)})
-    headers = ((b"etag", b'"%d"' % view["version"]),) if "version" in view else ()
-    return of_value(plain(view), *headers)
+    return of_value(plain(view))
 
 
-def _cursor(query: Query, view: Sequence[Any]) -> Any:
+def _cursor(query: Query, view: Sequence[Any]) -> str | None:
     """The value of `after` for the next page; None at the end."""
-    if isinstance(query, Log):
-        return view[-1]["sequence"] if len(view) >= min(query.limit, MOST_EVENTS) else None
+    if isinstance(query, (Log, TaskLog)):
+        return str(view[-1]["sequence"]) if view and len(view) >= min(query.limit, MOST_EVENTS) else None
     if isinstance(query, Tasks) and len(view) >= min(query.limit, MOST_LISTED):
         last = view[-1]
-        return msgspec.json.encode([last.get(query.order.lstrip("-")), last["id"]]).decode()
+        return cursor_text((last.get(query.order.lstrip("-")), last["id"]))
+    if isinstance(query, Budgets) and view and len(view) >= min(query.limit, MOST_LISTED):
+        return str(view[-1]["id"])
     return None
 
 

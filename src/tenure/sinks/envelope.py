@@ -22,6 +22,7 @@ from tenure.core.instants import format_instant, is_instant
 from tenure.core.records import DeadLetter, Task
 from tenure.core.records import Message as Mail
 from tenure.core.team import TYPE
+from tenure.core.trace_ids import trace_of
 from tenure.sinks import fields, names
 from tenure.sinks.port import Message
 
@@ -123,18 +124,6 @@ def execute(
         sequence=event.sequence if event else 0,
     )  # fmt: skip
     return Message(id=id, name=names.EXECUTE, body=body, sequence=event.sequence if event else 0, task=task.id)
-
-
-def trace_of(task: Task | None, event: Event | None) -> str:
-    """The trace of a task, which all of its messages share; of other events their command's. Never empty."""
-    if task is not None and task.trace_id is not None:
-        return task.trace_id
-    named = task.id if task is not None else event.task if event is not None else None
-    if named is None and event is not None:
-        if event.trace_id is not None:
-            return event.trace_id
-        named = event.id
-    return hashlib.sha256((named or "").encode()).hexdigest()[:32]
 
 
 def _message(event: Event, facts: Facts, id: str, name: str, payload: dict[str, Any]) -> Message:

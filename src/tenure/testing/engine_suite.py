@@ -42,6 +42,7 @@ from tenure.testing.engine.processes import Processes
 from tenure.testing.engine.quick_checks import QuickChecks
 from tenure.testing.engine.reach import Reach
 from tenure.testing.engine.readers import LogReaders
+from tenure.testing.engine.reads import Reads
 from tenure.testing.engine.recalling import Recalling
 from tenure.testing.engine.receipts import Receipts
 from tenure.testing.engine.relays import Relays
@@ -77,6 +78,7 @@ class EngineSuite(
     BudgetChecks,
     Models,
     Landings,
+    Reads,
     Artifacts,
     Repeats,
     AnsweredRequests,

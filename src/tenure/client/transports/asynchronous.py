@@ -189,6 +189,7 @@ class AsyncHttpTransport(Calls):
                 max_connections=limits.ASYNC_CONNECTIONS, max_keepalive_connections=limits.ASYNC_CONNECTIONS
             ),
             trust_env=False,  # as Client: a proxy in the environment is for the web, not for the team's own server
+            headers={"Accept-Encoding": "identity"},  # as Client: most replies are small, and the server is near
         )
 
     async def _exchange(self, request: Request, wait: float, is_wanted: IsWanted) -> Reply:

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urlencode
 import msgspec
 
 from tenure.client.routes import APART, AS_JSON, BATCH, NEWS, PREFIX, PREVIEW, ROUTES, Route
-from tenure.client.wire import from_plain
+from tenure.client.wire import cursor_text, from_plain, read_cursor
 from tenure.core import errors, inputs, limits
 from tenure.core.commands import Command, Principal
 from tenure.core.decoders import converted
@@ -96,7 +96,9 @@ def query_request(query: Query, principal: Principal) -> Request:
     for name, value in _given(query):
         if name in in_path or name == "project":
             continue
-        if name in AS_JSON and not isinstance(value, int):
+        if name == "after" and isinstance(value, (tuple, list)):
+            pairs.append((name, cursor_text((value[0], value[1]))))
+        elif name in AS_JSON:
             pairs.append((name, msgspec.json.encode(value).decode()))
         elif isinstance(value, (tuple, list)):
             pairs += [(name, str(part)) for part in value]
@@ -171,8 +173,7 @@ def next_page(page: Query, view: Mapping[str, Any], so_far: int, wanted: Query) 
         return None
     after = view["next"]
     if isinstance(page, Tasks):
-        value, id = msgspec.json.decode(after)
-        return replace(page, after=(value, id), limit=min(left, PAGE))
+        return replace(page, after=read_cursor(after), limit=min(left, PAGE))
     return replace(page, after=int(after), limit=min(left, PAGE))
 
 

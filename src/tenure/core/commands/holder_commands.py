@@ -78,7 +78,7 @@ class Start(Command, frozen=True, kw_only=True, tag="start"):
 
 
 class Progress(Command, frozen=True, kw_only=True, tag="progress"):
-    """Report progress on the held task."""
+    """Report progress on the held task, and with `checkpoint` also save one for the next holder."""
 
     declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/progress")
 
@@ -87,6 +87,7 @@ class Progress(Command, frozen=True, kw_only=True, tag="progress"):
     step: str | None = None
     done_in: float | None = None  # estimated seconds to completion
     seen: int | None = None
+    checkpoint: dict[str, Any] | None = None
 
 
 class SaveCheckpoint(Command, frozen=True, kw_only=True, tag="checkpoint"):

@@ -21,6 +21,7 @@ from tenure.core.views.budget_views import (
     ProjectionView,
     ShortageView,
     ShortfallView,
+    WindowView,
 )
 from tenure.core.views.dag_views import DagEntry, DagView, DeadLetterView, PlanView
 from tenure.core.views.forecast_views import (
@@ -48,6 +49,7 @@ from tenure.core.views.project_views import (
     LeaderView,
     OverviewView,
     ProjectView,
+    SpendingView,
     StatusView,
     TrackView,
 )
@@ -77,9 +79,11 @@ from tenure.core.views.team_views import (
     AgentInFull,
     AgentNewsView,
     AgentView,
+    HealthView,
     KeyView,
     MessageEntry,
     MessageView,
+    MinuteView,
     OwnClaim,
     ProcessView,
     Remembered,
@@ -102,6 +106,7 @@ OF: dict[type[q.Query], Any] = {
     q.ShowProject: ProjectView,
     q.Overview: OverviewView,
     q.Gauges: list[GaugesView],
+    q.Spending: list[SpendingView],
     q.Tasks: list[TaskView],
     q.Show: TaskInFull,
     q.Ready: list[TaskView],
@@ -121,6 +126,8 @@ OF: dict[type[q.Query], Any] = {
     q.DeadLetters: list[DeadLetterView],
     q.Agents: list[AgentView],
     q.ShowAgent: AgentInFull,
+    q.AgentHealth: HealthView,
+    q.AgentTasks: list[TaskView],
     q.Forecast: ForecastView,
     q.Inbox: list[MessageView],
     q.Messages: list[MessageEntry],
@@ -140,6 +147,7 @@ OF: dict[type[q.Query], Any] = {
     q.Headroom: HeadroomView,
     q.Processes: list[ProcessView],
     q.Log: list[EventView],
+    q.TaskLog: list[EventView],
     q.Keys: list[KeyView],
     q.Schedules: list[ScheduleView],
     q.ShowSchedule: ScheduleInFull,

@@ -73,6 +73,13 @@ class ShortfallView(TypedDict):
     counted: Annotated[int, Meta(description="tasks estimated one by one; the others count as tasks of unknown size")]
 
 
+class WindowView(TypedDict):
+    """Spending in a span of time."""
+
+    spent: Amount
+    seconds: Annotated[float, Meta(description="its length: that of a younger budget is its age")]
+
+
 class ProjectionView(TypedDict):
     """The projection of a budget."""
 
@@ -82,9 +89,14 @@ class ProjectionView(TypedDict):
     consumed: Amount
     reserved: Amount
     remaining: Amount
-    last_day: Annotated[Amount, Meta(description="spending per day, over the last 24 hours")]
-    last_week: Annotated[Amount, Meta(description="spending per day, over the last 7 days")]
-    days_left: float | None
+    day: Annotated[WindowView, Meta(description="the last 24 hours")]
+    week: Annotated[WindowView, Meta(description="the last 7 days")]
+    last_day: Annotated[Amount, Meta(description="spent in the last 24 hours")]
+    last_week: Annotated[Amount, Meta(description="spent per day, on average of the last 7 days")]
+    decided: Annotated[
+        bool, Meta(description="whether enough time has passed to project; a throttled budget is judged at once")
+    ]
+    days_left: Annotated[float | None, Meta(description="None while nothing is spent, and until it is decided")]
     exhausted_at: Instant | None
     advice: Annotated[str, Meta(extra_json_schema={"enum": [CONTINUE, THROTTLE]})]
     open_tasks: ShortfallView | None

@@ -7,6 +7,8 @@ from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta
 
+from tenure.core import graph
+from tenure.core.views.budget_views import BudgetView
 from tenure.core.views.task_views import Instant, OnFailure, State, UsageView
 
 
@@ -18,7 +20,10 @@ class DagEntry(TypedDict):
     title: str
     plan: str | None
     run: int
-    status: str
+    status: Annotated[
+        str,
+        Meta(extra_json_schema={"enum": list(graph.STATUSES)}, description="running: something is held or checked"),
+    ]
     total: int
     live: int
     blocked: int
@@ -51,8 +56,10 @@ class DagEdge(TypedDict):
 
 
 class DagView(DagEntry):
-    """A dag with its tasks, edges and critical path."""
+    """A dag with its tasks, edges and critical path, its budget and what it has cost."""
 
+    budget: Annotated[BudgetView | None, Meta(description="None where it has none")]
+    usage: Annotated[UsageView | None, Meta(description="what its tasks have cost; None before anything is reported")]
     roots: Sequence[str]
     leaves: Sequence[str]
     tasks: Sequence[DagTask]

@@ -103,8 +103,10 @@ class EventView(TypedDict):
     new_state: NotRequired[str]
     message: NotRequired[str]
     details: NotRequired[dict[str, Any]]
-    trace_id: NotRequired[str]
+    trace_id: NotRequired[Annotated[str, Meta(description="the task's, from its creation to its end")]]
+    request_trace_id: NotRequired[Annotated[str, Meta(description="of the request that caused it")]]
     causation_id: NotRequired[str]
+    stack_trace: NotRequired[Annotated[str, Meta(description="of a failure, without secrets")]]
     notice: NotRequired[Annotated[str, Meta(description="the kind of notice to people that it is, if any")]]
 
 
@@ -204,6 +206,38 @@ class GaugesView(TypedDict):
         Meta(
             description="reader of the log → seconds since the first event that it has not passed; 0: it has passed all"
         ),
+    ]
+
+
+class SpentBy(TypedDict):
+    """What one agent has used of one model, as reported; `other` stands for all agents or models beyond the first."""
+
+    agent: str
+    model: str
+    fresh: int
+    cached: int
+    written: int
+    output: int
+    cost_usd: float
+
+
+class BudgetLeft(TypedDict):
+    """What is left of a budget in dollars; `name` is empty for the project's and the tenant's."""
+
+    scope: str
+    name: str
+    remaining_usd: float
+
+
+class SpendingView(TypedDict):
+    """A project's spending, for metrics."""
+
+    project: str
+    used: Sequence[SpentBy]
+    today_usd: Annotated[float, Meta(description="cost of the claims that reported usage since midnight UTC")]
+    budgets: Sequence[BudgetLeft]
+    busy: Annotated[
+        dict[str, float], Meta(description="agent → the part of its places that it used in the last 15 minutes")
     ]
 
 

@@ -270,6 +270,7 @@ class ArtifactView(TypedDict):
 class TaskInFull(TaskView):
     """Everything about a task except its log."""
 
+    trace_id: Annotated[str, Meta(description="shared by all of its events and messages, from its creation to its end")]
     depends_on: Sequence[NeedView]
     blocked_by: Sequence[str]
     blocks: Sequence[str]

@@ -21,12 +21,15 @@ class PrincipalView(TypedDict):
     key: Annotated[str, Meta(description="the id of its API key")] | None
 
 
+Status = Annotated[str, Meta(extra_json_schema={"enum": list(team.STATUSES)})]
+
+
 class AgentView(TypedDict):
     """A worker, and what it holds."""
 
     name: str
     type: str
-    status: Annotated[str, Meta(extra_json_schema={"enum": ["offline", "draining", "stale", "active", "idle"]})]
+    status: Status
     capabilities: Sequence[str]
     models: Sequence[str]
     tracks: Sequence[str]
@@ -66,6 +69,29 @@ class MinuteView(TypedDict):
 class AgentInFull(AgentView):
     """One agent with its last hour."""
 
+    minutes: Annotated[
+        Sequence[MinuteView], Meta(description="oldest first, at most one for each minute of the last hour")
+    ]
+
+
+class HealthView(TypedDict):
+    """How an agent is."""
+
+    name: str
+    status: Status
+    health: Annotated[str, Meta(extra_json_schema={"enum": list(team.HEALTH)}, description="its own word")]
+    last_seen: Instant
+    silent_for: Annotated[float, Meta(description="seconds since its last sign of life")]
+    heartbeat: Annotated[float, Meta(description="seconds between its heartbeats")]
+    stale_after: Annotated[float, Meta(description="seconds of silence after which it is stale")]
+    next_heartbeat_at: Annotated[Instant | None, Meta(description="when the next is due, of a managed agent")]
+    task: Annotated[str | None, Meta(description="the key of the task it works on")]
+    step: str | None
+    percent: int | None
+    expected_at: Annotated[Instant | None, Meta(description="when it expects to complete the task")]
+    memory_mb: int | None
+    cpu_percent: int | None
+    metadata: dict[str, Any]
     minutes: Annotated[
         Sequence[MinuteView], Meta(description="oldest first, at most one for each minute of the last hour")
     ]

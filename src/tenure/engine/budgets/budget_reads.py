@@ -122,13 +122,19 @@ def projection(work: UnitOfWork, project: str, *, scope: str = PROJECT) -> v.Pro
         "budget": budget.id,
         "currency": budget.currency,
         **_amounts(budget),
-        "last_day": amount(budget, led.last_day),
-        "last_week": amount(budget, led.last_week),
+        "day": _window(budget, led.day),
+        "week": _window(budget, led.week),
+        "last_day": amount(budget, led.day.per_day),
+        "last_week": amount(budget, led.week.per_day),
         "days_left": None if led.days_left is None else round(led.days_left, 4),
-        **fields_of(led, "exhausted_at advice"),
+        **fields_of(led, "exhausted_at decided advice"),
         "open_tasks": _open_tasks(work, project, budget),
     }
     return said  # type: ignore[no-any-return]
+
+
+def _window(budget: Budget, window: budgets.Window) -> v.WindowView:
+    return {"spent": amount(budget, window.spent), "seconds": window.length / inputs.SECOND}
 
 
 def _open_tasks(work: UnitOfWork, project: str, budget: Budget) -> v.ShortfallView | None:

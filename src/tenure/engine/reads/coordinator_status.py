@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.core import lifecycle, limits, team
 from tenure.core.errors import NotFound
-from tenure.core.events import LEVELS
+from tenure.core.events import levels_from
 from tenure.core.filters import Present, Range
-from tenure.core.inputs import check_choice
 from tenure.core.records import Agent, Cycles, Leader, Pool, Project, Task
 from tenure.engine.duties import sweep
 from tenure.engine.duties.coordinator import Coordinator, Note
 from tenure.engine.duties.election import STORE
-from tenure.engine.reads.tasks import event_view
+from tenure.engine.reads.event_log import event_view, tasks_of
 from tenure.engine.runtime.effects import PAGE, Report
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.verbs.lead import COORDINATOR
@@ -111,14 +110,18 @@ def logs(
     engine: Engine, notes: Iterable[Note] = (), *, level: str = "info", limit: int = 100, since: int | None = None
 ) -> list[dict[str, Any]]:
     """The latest events of at least this level that time brought about, with the notes among them, oldest first."""
-    check_choice(level, LEVELS, "level")
-    levels = LEVELS[LEVELS.index(level) :]
+    levels = levels_from(level)
     limit = max(1, min(limit, MOST_LOGGED))
     where: dict[str, Any] = {"kind": KINDS, "level": levels}
     if since is not None:
         where["time"] = Range(since, None)
-    last = engine.read(lambda tx: tx.events(where, limit=limit, last=True))
-    told: list[dict[str, Any]] = [dict(event_view(event)) for event in last]
+
+    def read(tx: Transaction) -> list[dict[str, Any]]:
+        events = tx.events(where, limit=limit, last=True)
+        tasks = tasks_of(tx, events)
+        return [dict(event_view(event, tasks.get(event.task or ""))) for event in events]
+
+    told = engine.read(read)
     told += [
         {"time": note.time, "kind": NOTE, "level": note.level, "message": note.message}
         for note in list(notes)

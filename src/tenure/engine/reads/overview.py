@@ -52,8 +52,7 @@ def overview(work: UnitOfWork, project: str, *, minutes: int = 60) -> dict[str, 
     told = _tail(work, project, work.now - minutes * MINUTE)
     since = told.since
     step = max(1, (work.now - since + STEPS - 1) // STEPS)
-    of_agents = {"project": project, "agent": Present(), "state": lifecycle.HELD}
-    held = [t for t in work.find(Task, of_agents, limit=MOST_HELD) if claims.is_held(t)]
+    held = [t for t in work.find(Task, _held_tasks(project), limit=MOST_HELD) if claims.is_held(t)]
     spans = _spans(told.events, held, since, work.now)
     return {
         "project": project,
@@ -143,6 +142,20 @@ def _spans(events: Iterable[Event], held: Iterable[Task], since: int, now: int) 
                 spans.append(_Span(agent, event.time - start, event.kind == "task.completed"))
     spans += [_Span(t.agent, now - max(since, t.claimed_at or since), False) for t in held if t.agent]
     return spans
+
+
+def busy_agents(work: UnitOfWork, project: str, minutes: int) -> dict[str, float]:
+    """Each agent of the last `minutes`, and how many tasks it held on average."""
+    told = _tail(work, project, work.now - minutes * MINUTE)
+    held = [t for t in work.find(Task, _held_tasks(project), limit=MOST_HELD) if claims.is_held(t)]
+    length = Counter[str]()
+    for span in _spans(told.events, held, told.since, work.now):
+        length[span.agent] += span.length
+    return {agent: spent / max(1, work.now - told.since) for agent, spent in length.items()}
+
+
+def _held_tasks(project: str) -> dict[str, Any]:
+    return {"project": project, "agent": Present(), "state": lifecycle.HELD}
 
 
 def _agents(events: Iterable[Event], spans: Iterable[_Span], window: int) -> list[dict[str, Any]]:

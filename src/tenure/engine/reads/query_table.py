@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
     from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
-_WITHOUT_PROJECT = frozenset({q.Projects, q.Gauges, q.Keys, q.Relays})
+_WITHOUT_PROJECT = frozenset({q.Projects, q.Gauges, q.Spending, q.Keys, q.Relays})
 
 
 def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> Any:
     """The answer to the query, from rows brought up to `now`; nothing is written."""
     roles.check_query(principal, query)
     function, required, optional = _reading(type(query))
-    follows = isinstance(query, q.Log) and not query.last
+    follows = isinstance(query, (q.Log, q.TaskLog)) and not query.last
 
     def ask(work: UnitOfWork) -> Any:
         work.begin_command(principal, None)  # the answer may depend on the caller
@@ -46,18 +46,26 @@ def _reading(kind: type[Query]) -> tuple[Callable[..., Any], list[str], list[str
     return reads_of(kind.declaration.theme)[kind], required, [field.name for field in own if not field.required]
 
 
-def reads_of(theme: str) -> Reads:  # noqa: PLR0912  # one case a theme
+def reads_of(theme: str) -> Reads:  # noqa: PLR0912, PLR0915  # one case a theme
     match theme:
         case "projects":
             from tenure.engine.duties.sweep import READS
         case "tasks":
             from tenure.engine.reads.tasks import READS
+        case "dags":
+            from tenure.engine.reads.dags import READS
+        case "event_log":
+            from tenure.engine.reads.event_log import READS
+        case "team":
+            from tenure.engine.reads.team import READS
         case "project_view":
             from tenure.engine.reads.project_view import READS
         case "overview":
             from tenure.engine.reads.overview import READS
         case "gauges":
             from tenure.engine.reads.gauges import READS
+        case "spending":
+            from tenure.engine.reads.spending import READS
         case "preview" | "own_claims":
             from tenure.engine.reads.claim_reads import READS
         case "artifacts":

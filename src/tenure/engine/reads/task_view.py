@@ -57,10 +57,10 @@ SHOWN = (
 )  # fmt: skip
 
 
+OF_BRIEF = ("title", "description", "spec", "metadata", "constraints", "output", "touches")
+FIELDS = (*SHOWN, "tier", *OF_BRIEF, "last_error")  # of a task's view
 _shown_of = attrgetter(*SHOWN)
-
-
-_wanted_of = attrgetter("title", "description", "spec", "metadata", "constraints", "output", "touches")
+_wanted_of = attrgetter(*OF_BRIEF)
 
 
 def task_view(work: UnitOfWork, task: Task, brief: Brief) -> v.TaskView:
@@ -87,7 +87,7 @@ def view_of(shown: Iterable[Any], wanted: Iterable[Any], last_error: LastError |
         view["description"] = description
     if spec:
         view["spec"] = spec
-    for name, value in zip(("metadata", "constraints", "output", "touches"), others, strict=True):
+    for name, value in zip(OF_BRIEF[3:], others, strict=True):
         if value:
             view[name] = value
     if last_error is not None:

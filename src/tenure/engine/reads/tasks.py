@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tenure.core import archive, claims, commands, graph, ids, inputs, lifecycle, limits, notices, roles, team
+from tenure.core import claims, commands, graph, ids, inputs, lifecycle, limits, roles, team
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound
-from tenure.core.event_text import event_text
-from tenure.core.events import STORE_KINDS, Event, kinds_of
-from tenure.core.filters import Contains, Present, Range, matches
+from tenure.core.events import Event
+from tenure.core.filters import Contains, Present, Range
 from tenure.core.processes import process_of, text_of
 from tenure.core.records import (
     Agent,
     Archived,
     Brief,
     Claim,
-    Dag,
     DeadLetter,
     Edge,
     Leader,
@@ -35,16 +33,17 @@ from tenure.core.records import (
     Usage,
 )
 from tenure.core.redaction import TRACE
+from tenure.core.trace_ids import trace_of
 from tenure.engine.archive.recall import recall_dag, remember
 from tenure.engine.artifacts import artifact_verbs
 from tenure.engine.checks import validation_reads
 from tenure.engine.reads import task_view
+from tenure.engine.reads import team as team_reads
 from tenure.engine.reads.project_view import track_progress, tracks_of
-from tenure.engine.runtime.rows import brief_of, dag_named, fields_of, lineage, project_of, task_named
+from tenure.engine.runtime.rows import brief_of, fields_of, lineage, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs import land, mail
 from tenure.engine.verbs import usage as usage_rows
-from tenure.engine.verbs.agents import agent_in_full, agent_view
 from tenure.engine.verbs.lead import COORDINATOR, PROJECT_LEADER
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 
 MOST_LISTED = limits.LISTED
 MOST_SEARCHED = limits.SEARCHED
-MOST_EVENTS = limits.EVENTS_LISTED
 MOST_BUDGETS = limits.BUDGETS_SHOWN
 
 
@@ -74,6 +72,7 @@ def show(work: UnitOfWork, project: str, name: str) -> v.TaskInFull:
         {"key": t.key, "state": t.state, "on_failure": e.on_failure, "met": graph.is_met(e, t.state)}
         for e, t in task_view.dependencies(work, task)
     ]
+    view["trace_id"] = trace_of(task)
     view["blocked_by"] = list(task_view.waits_for(work, task))
     view["blocks"] = sorted(t.key for t in blocks.values())
     view["subtasks"] = (
@@ -124,15 +123,18 @@ def tasks(
     work: UnitOfWork,
     project: str,
     *,
-    tag: str | None = None,
+    tag: tuple[str, ...] | None = None,
     text: str | None = None,
     priority_range: tuple[int, int] | None = None,
+    priority_min: int | None = None,
+    priority_max: int | None = None,
     created_from: int | None = None,
     created_until: int | None = None,
     archived: bool = False,
     order: str = "created_at",
     after: tuple[Any, str] | None = None,
     limit: int = 50,
+    fields: tuple[str, ...] = (),
     **filters: str | tuple[str, ...] | None,
 ) -> list[v.TaskView]:
     """A page of tasks; `filters` are those of FILTERS, `after` the last row's (order value, id).
@@ -144,10 +146,14 @@ def tasks(
     inputs.check_choice(order.removeprefix("-"), ORDERS, "order")
     limit = inputs.check_limit(limit, MOST_LISTED)
     _check_cursor(after, order)
-    if tag is not None:
-        where["tags"] = Contains(tag)
-    if priority_range is not None:
-        where["priority"] = Range(priority_range[0], priority_range[1] + 1)
+    for name in fields:
+        inputs.check_choice(name, task_view.FIELDS, "field")
+    if tag:
+        first, *others = inputs.check_list(tag, "tag")
+        where["tags"] = Contains(first, tuple(others))
+    low, high = priority_range or (priority_min, priority_max)
+    if low is not None or high is not None:
+        where["priority"] = Range(low, None if high is None else high + 1)
     if created_from is not None or created_until is not None:
         where["created_at"] = Range(created_from, created_until)
     if not archived:
@@ -157,7 +163,7 @@ def tasks(
         if isinstance(where.get("dag"), str):
             recall_dag(work, project, where["dag"])
     if text is None:
-        return views(work, work.find(Task, where, order=order, after=after, limit=limit))
+        return _only(fields, order, views(work, work.find(Task, where, order=order, after=after, limit=limit)))
     found: list[v.TaskView] = []
     for _ in range(0, MOST_SEARCHED, MOST_LISTED):
         page = work.find(Task, where, order=order, after=after, limit=MOST_LISTED)
@@ -165,7 +171,15 @@ def tasks(
         if len(page) < MOST_LISTED or len(found) >= limit:
             break
         after = (getattr(page[-1], order.lstrip("-")), page[-1].id)
-    return found[:limit]
+    return _only(fields, order, found[:limit])
+
+
+def _only(fields: tuple[str, ...], order: str, found: list[v.TaskView]) -> list[v.TaskView]:
+    """The tasks with these fields alone; without any, with all. Those that a cursor is made of are kept."""
+    if not fields:
+        return found
+    kept = {"id", "key", order.removeprefix("-"), *fields}
+    return [{name: value for name, value in one.items() if name in kept} for one in found]  # type: ignore[misc]
 
 
 def _check_cursor(after: tuple[Any, str] | None, order: str) -> None:
@@ -245,40 +259,7 @@ def result_view(work: UnitOfWork, result: Result, *, data: bool = True) -> Any:
     return view
 
 
-# --- dags ---------------------------------------------------------------------------------------------------
-
-
-def dag(work: UnitOfWork, project: str, id: str) -> v.DagView:
-    """A dag with its tasks, edges, counts and critical path; a single task's dag is that task."""
-    recall_dag(work, project, id)
-    tasks_ = {t.id: t for t in work.find(Task, {"project": project, "dag": id})}
-    if not tasks_:
-        dag_named(work, project, id)
-    row = work.get(Dag, project, id)
-    if row is None:
-        row = Dag(project=project, id=id, created_at=min(t.created_at for t in tasks_.values()))
-        for task in tasks_.values():
-            row = graph.counted(row, None, graph.part(task))
-    edges = [e for t in tasks_.values() if t.waits_on for e in work.find(Edge, {"project": project, "task": t.id})]
-    path = graph.critical_path(tasks_, edges)
-    key = {i: t.key for i, t in (tasks_ | work.get_many(Task, project, [e.needs for e in edges])).items()}
-    pointed = {e.needs for e in edges}
-    briefs = work.get_many(Brief, project, tasks_)
-    return {
-        **_fields(row),  # type: ignore[typeddict-item]
-        "roots": sorted(t.key for t in tasks_.values() if not t.waits_on),
-        "leaves": sorted(t.key for i, t in tasks_.items() if i not in pointed),
-        "tasks": [
-            {"id": t.id, "key": t.key, "state": t.state, "title": briefs[t.id].title, "agent": t.agent}
-            for t in sorted(tasks_.values(), key=lambda t: t.key)
-        ],
-        "edges": [{"task": key[e.task], "needs": key[e.needs], "on_failure": e.on_failure} for e in edges],
-        "critical_path": [key[i] for i in path],
-    }
-
-
-def dags(work: UnitOfWork, project: str) -> list[v.DagEntry]:
-    return [_fields(d) for d in work.find(Dag, {"project": project}, order="created_at")]
+# --- dead letters ---------------------------------------------------------------------------------------------------
 
 
 def dead_letters(work: UnitOfWork, project: str, *, resolved: bool = False) -> list[v.DeadLetterView]:
@@ -297,11 +278,6 @@ def dead_letters(work: UnitOfWork, project: str, *, resolved: bool = False) -> l
 
 
 # --- the team -----------------------------------------------------------------------------------------------
-
-
-def agents(work: UnitOfWork, project: str, *, managed: bool | None = None) -> list[v.AgentView]:
-    where: dict[str, Any] = {"project": project} | ({} if managed is None else {"managed": managed})
-    return [agent_view(work, a) for a in work.find(Agent, where)]
 
 
 def inbox(
@@ -433,7 +409,7 @@ def status(work: UnitOfWork, project: str) -> v.StatusView:
         "project": project,
         "leader": _leader_view(work, leader),
         "coordinator": _leader_view(work, coordinator),
-        "agents": agents(work, project),
+        "agents": team_reads.agents(work, project),
         "tracks": track_progress(work, project),
         "tasks": _by_state(work, project),
         "usage": usage_rows.of_project(work, project),
@@ -505,56 +481,9 @@ def _leader_view(work: UnitOfWork, leader: Leader | None) -> v.LeaderView | None
     return {"name": name, "holder": name, "term": leader.term, "since": leader.elected_at, "until": leader.until}
 
 
-def log(
-    work: UnitOfWork,
-    project: str,
-    *,
-    after: int = 0,
-    limit: int = 100,
-    last: bool = True,
-    since: int | None = None,
-    store: bool = False,
-    **where: Any,
-) -> list[v.EventView]:
-    """Events of the project, oldest first, without the patches that only replay needs."""
-    where = {name: value for name, value in where.items() if value is not None}
-    if since is not None:
-        where["time"] = Range(since, None)
-    if "kind" in where:
-        where["kind"] = kinds_of(where["kind"])
-    limit = inputs.check_limit(limit, MOST_EVENTS)
-    older: list[Event] = []
-    if "task" in where:
-        where["task"] = task_named(work, project, where["task"]).id
-        older = _archived_events(work, project, where) if after == 0 else []
-    events = work.tx.events({"project": project, **where}, after=after, limit=limit, last=last)
-    if store and roles.sees_store(work.principal) and "task" not in where:
-        kinds = tuple(STORE_KINDS.intersection(where.get("kind", STORE_KINDS)))
-        if kinds:
-            others = work.tx.events({**where, "project": "", "kind": kinds}, after=after, limit=limit, last=last)
-            events = sorted([*events, *others], key=lambda event: event.sequence)
-    events = [*older, *events][-limit:] if last else [*older, *events][:limit]
-    return [event_view(event) for event in events]
-
-
-def event_view(event: Event) -> v.EventView:
-    """An event with its sentence, without the patch that only replay needs and without fields that are not set."""
-    fields: Any = {f: x for f, x in _fields(event).items() if f != "patch" and x not in (None, "", {})}
-    notice = notices.kind_of(event)
-    if notice is not None:
-        fields["notice"] = notice
-    return {**fields, "text": event_text(event)}  # type: ignore[typeddict-item]
-
-
 def _fields(row: msgspec.Struct) -> Any:
     """A row as a view with the same fields."""
     return msgspec.structs.asdict(row)
-
-
-def _archived_events(work: UnitOfWork, project: str, where: dict[str, Any]) -> list[Event]:
-    """The archived part of a task's log."""
-    row = work.get(Archived, project, where["task"])
-    return [event for event in archive.events_in(row) if matches(event, where)] if row is not None else []
 
 
 READS: Reads = {
@@ -564,11 +493,7 @@ READS: Reads = {
     q.States: states,
     q.History: history,
     q.Results: results,
-    q.Dags: dags,
-    q.ShowDag: dag,
     q.DeadLetters: dead_letters,
-    q.Agents: agents,
-    q.ShowAgent: agent_in_full,
     q.Inbox: inbox,
     q.Messages: messages,
     q.Reservations: reservations,
@@ -576,5 +501,4 @@ READS: Reads = {
     q.ShowSession: session,
     q.ShowSpending: usage,
     q.Processes: processes,
-    q.Log: log,
 }

@@ -239,7 +239,7 @@ def _count_in_dag(work: UnitOfWork, before: Task | None, after: Task) -> None:
 
 def announce_end(work: UnitOfWork, dag: Dag) -> None:
     """Append the end of a dag once for each (dag, run, status); a dag that continues after its end begins a new run."""
-    if dag.status == "open":
+    if dag.status == graph.OPEN:
         if dag.ended_at is not None:
             reopened_dag = replace(dag, run=dag.run + 1, ended_at=None)
             work.record("dag.reopened", reopened_dag, project=dag.project, details={"dag": dag.id, "run": dag.run + 1})

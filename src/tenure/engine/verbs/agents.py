@@ -16,7 +16,7 @@ from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, proje
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 if TYPE_CHECKING:
-    from tenure.core.views import AgentInFull, AgentView
+    from tenure.core.views import AgentView
 
 MOST_PROCESSES = limits.PROCESSES_GONE
 TERMINATED = "terminated"  # the directive of an agent that an operator has terminated
@@ -173,7 +173,7 @@ def heartbeat(work: UnitOfWork, cmd: commands.Heartbeat) -> Outcome:
 def _checked_health(work: UnitOfWork, cmd: commands.Heartbeat) -> dict[str, Any]:
     """The fields that the heartbeat gives."""
     if cmd.health is not None:
-        inputs.check_choice(cmd.health, team.HEALTH, "health")
+        inputs.check_choice(cmd.health, team.HEALTH_WORDS, "health")
     inputs.check_text(cmd.step or "", "step", 1000)
     for name, most in (("percent", 100), ("memory_mb", MOST_MEMORY), ("cpu_percent", MOST_CPU)):
         value = getattr(cmd, name)
@@ -191,7 +191,7 @@ def unread(work: UnitOfWork, project: str, agent: str) -> int:
     return work.tally(Message, {"project": project, "recipient": agent, "read_at": Present(False)}, MOST_MAIL)
 
 
-def _existing(work: UnitOfWork, project: str, name: str) -> Agent:
+def known_or_refused(work: UnitOfWork, project: str, name: str) -> Agent:
     agent = work.get(Agent, project, name)
     if agent is None:
         raise unknown_agent(work, project, name)
@@ -214,7 +214,7 @@ def unknown_agent(work: UnitOfWork, project: str, name: str) -> NotFound:
 
 
 def drain(work: UnitOfWork, cmd: commands.Drain) -> Outcome:
-    agent = _existing(work, cmd.project, cmd.agent)
+    agent = known_or_refused(work, cmd.project, cmd.agent)
     if agent.draining:
         return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
     agent = replace(agent, draining=True)
@@ -223,7 +223,7 @@ def drain(work: UnitOfWork, cmd: commands.Drain) -> Outcome:
 
 
 def terminate(work: UnitOfWork, cmd: commands.Terminate) -> Outcome:
-    agent = _existing(work, cmd.project, cmd.agent)
+    agent = known_or_refused(work, cmd.project, cmd.agent)
     inputs.check_text(cmd.reason, "reason", 1000)
     holding = {"project": cmd.project, "agent": agent.id}
     if agent.terminated_at is not None and (cmd.graceful or not work.find(Task, holding, limit=1)):
@@ -250,7 +250,7 @@ def _finishing(work: UnitOfWork, agent: Agent) -> str:
 
 def resume(work: UnitOfWork, cmd: commands.ResumeAgent) -> Outcome:
     """Lift an operator's drain and termination. The agent becomes active with its next sign of life."""
-    agent = _existing(work, cmd.project, cmd.agent)
+    agent = known_or_refused(work, cmd.project, cmd.agent)
     if not agent.draining and agent.terminated_at is None:
         return Outcome(outcome="UNCHANGED", agent=agent_view(work, agent))
     agent = replace(agent, draining=False, terminated_at=None, terminated_for=None)
@@ -355,12 +355,13 @@ def _died(work: UnitOfWork, project: str, name: str, process: commands.Process, 
 
 def agent_view(work: UnitOfWork, agent: Agent) -> AgentView:
     held = [t for t in work.find(Task, {"project": agent.project, "agent": agent.id}) if claims.is_held(t)]
-    fields = "type capabilities models tracks region max_concurrent_tasks health last_seen registered_at cool_until"
+    fields = "type capabilities models tracks region max_concurrent_tasks last_seen registered_at cool_until"
     more = " host pid draining terminated_at terminated_for managed memory_mb cpu_percent metadata"
     status = team.status(agent, len(held), work.now)
     said: AgentView = fields_of(agent, fields + more) | {
         "name": agent.id,
         "status": status,
+        "health": team.health_word(agent.health),
         "tasks": tuple(t.key for t in held),
         **_doing(agent, held),
         "next_heartbeat_at": team.next_heartbeat(agent, status),
@@ -379,17 +380,6 @@ def _doing(agent: Agent, held: list[Task]) -> dict[str, Any]:
     step = task.step if task.step is not None else agent.step if is_named or agent.task is None else None
     percent = task.percent if task.percent is not None else agent.percent if is_named else None
     return {"task": task.key, "step": step, "percent": percent, "expected_at": task.done_by}
-
-
-def agent_in_full(work: UnitOfWork, project: str, agent: str) -> AgentInFull:
-    """One agent with its last hour."""
-    row = _existing(work, project, agent)
-    since = work.now - limits.HEALTH_MINUTES * team.MINUTE
-    ids = [team.minute_id(agent, minute * team.MINUTE) for minute in range(limits.HEALTH_MINUTES)]
-    rows = [r for r in work.get_many(HealthMinute, project, ids).values() if r.at >= since]
-    minutes = [fields_of(r, "at health memory_mb cpu_percent percent") for r in sorted(rows, key=lambda r: r.at)]
-    view: AgentInFull = {**agent_view(work, row), "minutes": minutes}
-    return view
 
 
 HANDLERS: Handlers = {

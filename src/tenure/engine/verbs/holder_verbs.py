@@ -178,6 +178,8 @@ def progress(work: UnitOfWork, cmd: commands.Progress) -> Outcome:
     if cmd.percent is not None and not 0 <= cmd.percent <= 100:
         raise InvalidInput(f"percent must be from 0 to 100 (got {cmd.percent})")
     inputs.check_text(cmd.step or "", "step", 1000)
+    if cmd.checkpoint is not None:
+        inputs.check_size(cmd.checkpoint, "checkpoint", inputs.LARGEST_CHECKPOINT)
     hold = held(work, cmd.project, cmd.receipt)
     task = claims.presented(brief.acknowledged(work, hold.task, cmd.seen), work.now)
     done_by = task.done_by
@@ -194,6 +196,8 @@ def progress(work: UnitOfWork, cmd: commands.Progress) -> Outcome:
     )
     details = {"percent": cmd.percent, "step": cmd.step}
     kept = work.record("task.progress", message=cmd.step or "", task=after, holder=hold.claim, details=details)
+    if cmd.checkpoint is not None:
+        kept = work.record("task.checkpoint", _checkpoint(work, hold, cmd.checkpoint), task=kept, holder=hold.claim)
     spread(work)
     mail = agents.unread(work, cmd.project, hold.claim.agent)
     answer = Outcome(outcome="OK", mail=mail, **fields_of(kept, _STANDING), **brief.directive(work, kept))
@@ -203,20 +207,25 @@ def progress(work: UnitOfWork, cmd: commands.Progress) -> Outcome:
 def checkpoint(work: UnitOfWork, cmd: commands.SaveCheckpoint) -> Outcome:
     inputs.check_size(cmd.data, "checkpoint", inputs.LARGEST_CHECKPOINT)
     hold = held(work, cmd.project, cmd.receipt, late=True)
-    work.get(Checkpoint, cmd.project, hold.task.id)  # the checkpoint that it replaces
-    kept = Checkpoint(
-        project=cmd.project,
-        id=hold.task.id,
-        data=task_view.packed(work, cmd.project, cmd.data),
-        **fields_of(hold.claim, "generation agent session"),
-        at=work.now,
-    )
+    kept = _checkpoint(work, hold, cmd.data)
     task = hold.task if hold.is_late else claims.presented(hold.task, work.now)
     after = work.record("task.checkpoint", kept, task=task, holder=hold.claim)
     spread(work)
     standing = fields_of(after, _STANDING) | {"generation": hold.claim.generation}
     mail = agents.unread(work, cmd.project, hold.claim.agent)
     return Outcome(outcome="OK", mail=mail, **standing, **brief.news(work, after))
+
+
+def _checkpoint(work: UnitOfWork, hold: Hold, data: dict[str, Any]) -> Checkpoint:
+    project = hold.task.project
+    work.get(Checkpoint, project, hold.task.id)  # the checkpoint that it replaces
+    return Checkpoint(
+        project=project,
+        id=hold.task.id,
+        data=task_view.packed(work, project, data),
+        **fields_of(hold.claim, "generation agent session"),
+        at=work.now,
+    )
 
 
 # --- giving up ----------------------------------------------------------------------------------------------

@@ -14,32 +14,41 @@ from typing import Any
 from tenure import __version__
 from tenure.client.routes import COMMANDS, PREFIX, QUERIES
 from tenure.server.openapi import other_operations
-from tenure.server.openapi.operations import in_paths, operation, responses
+from tenure.server.openapi.operations import THEMES, in_paths, operation, responses
 from tenure.server.openapi.schemas import components
 
 ABOUT = """\
 Tenure coordinates agents that share tasks: who works on what, and whose result counts.
 
 Every write returns an *outcome*, with an HTTP status for its kind: 2xx done, 409 refused, 404 no such task. Errors are
-problem details (RFC 9457). Lists are pages: `items`, and `next`, the value of `after` for the next page. Instants are
-RFC 3339 in UTC; an instant that a program acts on comes with a duration in seconds.
+problem details (RFC 9457). Lists are pages: `items`, and `next`, the value of `after` for the next page, which is
+opaque. Instants are RFC 3339 in UTC; an instant that a program acts on comes with a duration in seconds. A view has an
+ETag: sent back in `If-None-Match` the answer is 304 while nothing has changed; that of a task in `If-Match` guards an
+edit, which is refused with 412 if the task has changed since. Bodies are JSON. Long responses are compressed for
+clients that accept gzip.
 
 A granted claim has a *receipt*. It is the only proof of the claim: every write of a holder sends it.
 
 Requests carry `Authorization: Bearer KEY`. A server on a loopback address also accepts the token of its start, which is
 in a file of the user who started it; `tenure serve` with `serve.auth = "open"` needs neither. `Tenure-Agent`,
 `Tenure-Session` and `Tenure-User` then name the caller. `Tenure-Role` lowers the caller's role and never raises it.
-`x-tenure-role` is the lowest role that an operation needs: viewer, agent, member, admin, owner.
+`x-tenure-role` is the lowest role that an operation needs: viewer, agent, member, admin, owner; `nobody` may use it
+over HTTP where only a process on the store's own host may. Agents also need the capability in `x-tenure-capability`.
 """
 
+IF_MATCH = '^((W/)?"[0-9]{1,18}(-[0-9a-f]{1,32})?"|\\*)$'
 PARAMETERS: dict[str, Any] = {
     "Idempotency-Key": {
         "name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "minLength": 1, "maxLength": 255},
         "description": "makes a repeat safe: the same key and content return the first outcome",
     },
     "If-Match": {
-        "name": "If-Match", "in": "header", "schema": {"type": "string", "pattern": '^("[0-9]{1,18}"|\\*)$'},
-        "description": "the ETag of the task: refused if the task has changed since",
+        "name": "If-Match", "in": "header", "schema": {"type": "string", "pattern": IF_MATCH},
+        "description": "the ETag of the task, or its version in quotes: refused if the task has changed since",
+    },
+    "If-None-Match": {
+        "name": "If-None-Match", "in": "header", "schema": {"type": "string"},
+        "description": "the ETag of a copy: 304 without a body if it is still the same",
     },
     "traceparent": {
         "name": "traceparent", "in": "header", "schema": {"type": "string"}, "description": "W3C trace context",
@@ -49,8 +58,10 @@ PARAMETERS: dict[str, Any] = {
         "description": "seconds to wait for a task or event",
     },
 }  # fmt: skip
+_TEXT = {"type": "string"}
 HEADERS: dict[str, Any] = {
-    "ETag": {"description": "the task's version", "schema": {"type": "string"}},
+    "ETag": {"description": "changes with the view; that of a task begins with its version", "schema": _TEXT},
+    "Location": {"description": "the path of the created row, where it can be read", "schema": _TEXT},
     "Retry-After": {"description": "seconds", "schema": {"type": "integer"}},
 }
 SECURITY: dict[str, Any] = {
@@ -72,7 +83,12 @@ def document() -> dict[str, Any]:
         paths.setdefault(path, {}).update(operations)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "tenure", "version": __version__, "description": ABOUT, "license": {"name": "Apache-2.0"}},
+        "info": {
+            "title": "tenure", "version": __version__, "description": ABOUT,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/", "description": "this server"}],
+        "tags": [{"name": name, "description": meaning} for name, meaning in THEMES.items()],
         "security": [{"key": []}],
         "paths": paths,
         "components": {

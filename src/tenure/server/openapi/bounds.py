@@ -24,8 +24,10 @@ from tenure.core import (
     team,
     usage,
 )
+from tenure.core.events import LEVELS
 from tenure.engine.budgets.budget_verbs import ONCE
 from tenure.engine.reads.overview import LONGEST as MOST_MINUTES
+from tenure.engine.reads.task_view import FIELDS
 from tenure.engine.reads.tasks import ORDERS
 from tenure.engine.verbs import api_keys
 from tenure.engine.verbs.claim import MOST_AT_ONCE
@@ -55,6 +57,8 @@ SAID: Schema = {"minLength": 1, "maxLength": inputs.LARGEST_TEXT}
 COMMIT: Schema = {"pattern": _whole(landings.COMMIT)}
 COUNT: Schema = {"minimum": 0, "maximum": inputs.LARGEST_NUMBER}
 
+BOOST = f"points per minute: one of {', '.join(f'{boost:g}' for boost in priority.BOOSTS)}"
+
 OF_FIELD: dict[str, Schema] = {
     **dict.fromkeys(inputs.NAMES, SHORT),
     **dict.fromkeys(("agent", "session", "sender", "holder"), NAME),
@@ -69,7 +73,7 @@ OF_FIELD: dict[str, Schema] = {
     "on_failure": _one_of(graph.ON_FAILURE),
     "error_class": _one_of(retry.CLASSES),
     "mode": _one_of(reservations.MODES),
-    "health": _one_of(team.HEALTH),
+    "health": _one_of(team.HEALTH_WORDS),
     "role": _one_of(roles.ROLES),
     "code": {"pattern": _whole(ids.TRACK)},
     "track": {"pattern": _whole(ids.TRACK)},
@@ -101,7 +105,8 @@ OF_FIELD: dict[str, Schema] = {
     "SetBudget.period": _one_of([*budgets.PERIODS, ONCE]),
     "SetBudget.tokens": {"minimum": 0, "maximum": budgets.MOST_TOKENS},
     **{name: {"minLength": 1} for name in ("SetBudget.usd", "SetBudget.default_estimate", "MoveBudget.amount")},
-    "boost": {"enum": [*priority.BOOSTS, None]},
+    # Not an enum: generators of clients refuse one of fractions.
+    "boost": {"minimum": min(priority.BOOSTS), "maximum": max(priority.BOOSTS), "description": BOOST},
     "Plan.tasks": {"minItems": 1, "maxItems": inputs.LARGEST_PLAN},
     "Spawn.tasks": {"minItems": 1, "maxItems": inputs.LARGEST_PLAN},
     "Reserve.patterns": {"minItems": 1, **LISTED},
@@ -109,6 +114,9 @@ OF_FIELD: dict[str, Schema] = {
 }
 OF_QUERY: dict[str, Schema] = {
     "state": {"items": _one_of(lifecycle.STATES)},
+    "status": {"items": _one_of(team.STATUSES)},
+    "level": _one_of(LEVELS),
+    "fields": {"items": _one_of(FIELDS)},
     "order": _one_of([sign + name for name in ORDERS for sign in ("", "-")]),
     "by": _one_of(BY),
     "minutes": {"minimum": 1, "maximum": MOST_MINUTES},
@@ -139,8 +147,6 @@ def _within(schema: Schema, bound: Schema) -> Schema:
         return {**schema, "anyOf": [_within(one, bound) for one in schema["anyOf"]]}
     kind = "number" if schema.get("type") == "integer" else schema.get("type")
     fits = {word: value for word, value in bound.items() if _FOR.get(word, kind) == kind}
-    if "enum" in fits:
-        fits["enum"] = [word for word in fits["enum"] if word is not None]
     if "items" in fits:
         fits["items"] = _within(schema.get("items", {}), fits["items"])
     return schema if kind == "null" or "$ref" in schema else {**schema, **fits}

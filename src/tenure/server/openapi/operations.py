@@ -7,16 +7,17 @@ from typing import Any
 
 import msgspec
 
-from tenure.client.routes import AS_JSON, OF_ERROR, OF_KIND, OF_OUTCOME, P, Route
+from tenure.client.routes import ALIASES, AS_JSON, CONDITION_FAILED, OF_ERROR, OF_KIND, OF_OUTCOME, P, Route
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core import roles, views
 from tenure.core.instants import is_instant
 from tenure.server.openapi import examples
 from tenure.server.openapi.bounds import Schema, bounded_query
-from tenure.server.openapi.schemas import ASKED, body_of, body_ref, in_path, ref, view_of
+from tenure.server.openapi.schemas import ASKED, BARE, body_of, body_ref, in_path, ref, view_of
 
 Operation = dict[str, Any]
+NOBODY = "nobody"  # the role of what only a process on the store's own host may do
 JSON, PROBLEM = "application/json", "application/problem+json"
 
 # The fields of paths.
@@ -42,14 +43,17 @@ MEANINGS = {
     403: "the role does not allow this",
     404: "not found",
     409: "refused: `outcome` has the reason",
+    412: "refused: the task has changed since the version in If-Match",
     413: "too large",
+    415: "the body is not JSON",
     422: "the output does not match the task's contract",
     429: "too many requests: retry after Retry-After",
     500: "an internal error; nothing was done",
     503: "the store is unavailable, or the server is overloaded: retry after Retry-After",
 }
 ANYWHERE = (400, 401, 403, 404, 409, 413, 429, 500, 503)
-assert set(OF_ERROR.values()) - {405} == set(ANYWHERE)
+WITH_BODY = (*ANYWHERE, 415)
+assert set(OF_ERROR.values()) - {405} == set(WITH_BODY)
 
 
 def operation(route: Route) -> Operation:
@@ -61,12 +65,15 @@ def operation(route: Route) -> Operation:
         "summary": _first_line(kind),
         "tags": [_theme(route)],
         "x-tenure-role": role_of(kind),
+        **({"x-tenure-capability": roles.CHECKER} if kind in roles.VALIDATING else {}),
         "parameters": [*path_parameters(route.path), *_other_parameters(route)],
-        "responses": _command_responses() if issubclass(kind, c.Command) else _view_responses(kind),
+        "responses": _command_responses(kind) if issubclass(kind, c.Command) else _view_responses(kind),
     }
     body = body_of(route)
     if body is not None:
-        content: Schema = {"schema": body_ref(body)}
+        made["responses"] = dict(sorted({**made["responses"], **problems(415)}.items()))
+        bare = {"anyOf": [body_ref(body), ref(BARE[kind])]} if kind in BARE else None
+        content: Schema = {"schema": bare or body_ref(body)}
         if name in examples.BODIES:
             content["example"] = examples.BODIES[name]
         required = any(field.required for field in msgspec.structs.fields(body))
@@ -75,7 +82,9 @@ def operation(route: Route) -> Operation:
 
 
 def role_of(kind: type[c.Command] | type[q.Query]) -> str:
-    """The lowest role that may use it."""
+    """The lowest role that may use it over HTTP."""
+    if kind is c.Gone:
+        return NOBODY
     if issubclass(kind, c.Command):
         return roles.NEEDS[kind]
     return roles.QUERIES_NEED.get(kind, roles.ROLES[0])
@@ -85,10 +94,21 @@ def _first_line(kind: type[msgspec.Struct]) -> str:
     return " ".join((kind.__doc__ or "").split())
 
 
-THEMES = (
-    "claims", "tasks", "dags", "projects", "log", "agents", "sessions", "messages", "reservations", "schedules",
-    "triggers", "keys", "server",
-)  # fmt: skip
+THEMES = {
+    "claims": "What a holder does with its receipt, from the claim to the result.",
+    "tasks": "Tasks: create, edit, read, and what operators do with them.",
+    "dags": "Plans and their graphs.",
+    "projects": "Projects: settings, budgets, usage, validations, webhooks, pools.",
+    "log": "Events, as a list or live.",
+    "agents": "Agents: register, health, tasks, drain and terminate.",
+    "sessions": "What a session claimed, did and lost.",
+    "messages": "Mail between agents and people.",
+    "reservations": "Patterns of files, ports and other things that one holder uses.",
+    "schedules": "Tasks by the clock.",
+    "triggers": "Tasks by events and signed deliveries.",
+    "keys": "API keys.",
+    "server": "Probes, metrics, sign-in and the coordinator.",
+}
 # By the first segment of a path below its project.
 _THEME = {
     "ready": "tasks", "next": "tasks", "states": "tasks", "dead-letters": "tasks", "plans": "dags", "publish": "dags",
@@ -131,13 +151,25 @@ def _other_parameters(route: Route) -> list[Schema]:
         return [parameter("traceparent")]
     if issubclass(kind, q.Query):
         own = [field for field in msgspec.structs.fields(kind) if field.name not in {*in_path(route), "project"}]
-        return [*(_parameter(kind, field) for field in own), parameter("traceparent")]
+        made = {field.name: _parameter(kind, field) for field in own}
+        others = [
+            {**made[name], "name": alias, "description": f"the same as `{name}`"}
+            for alias, name in ALIASES.get(kind, {}).items()
+        ]
+        return [*made.values(), *others, parameter("If-None-Match"), parameter("traceparent")]
     parameters = [parameter("Idempotency-Key"), parameter("traceparent")]
     if kind is c.Edit:
         parameters.append(parameter("If-Match"))
     if kind is c.ClaimNext:
         parameters.append(parameter("wait"))
     return parameters
+
+
+PARAMETER_MEANINGS = {
+    "fields": "only these fields of each task, repeated or with commas; the generated types have all",
+    "level": "the lowest level that is wanted",
+    "tag": "of several, tasks that have all",
+}
 
 
 def parameter(name: str) -> Schema:
@@ -149,6 +181,10 @@ def _parameter(kind: type[q.Query], field: msgspec.structs.FieldInfo) -> Schema:
     made: Schema = {"name": field.name, "in": "query", "required": field.required}
     (schema,), _ = msgspec.json.schema_components([field.type])
     schema = _some(schema)
+    if kind is q.Tasks and field.name == "after":
+        return {**made, "description": "`next` of the page before", "schema": {"type": "string", "minLength": 1}}
+    if field.name in PARAMETER_MEANINGS:
+        made["description"] = PARAMETER_MEANINGS[field.name]
     if field.name in AS_JSON and schema.get("type") == "array":
         made["description"] = AS_JSON[field.name]
         return {**made, "schema": {"type": "string", "pattern": r"^\[.*\]$"}}
@@ -175,21 +211,24 @@ _OUTCOMES = {
     202: "submitted; waiting for validation",
     404: MEANINGS[404],
     409: MEANINGS[409],
+    CONDITION_FAILED: MEANINGS[412],
     422: MEANINGS[422],
 }
-assert set(_OUTCOMES) == {*OF_KIND.values(), *OF_OUTCOME.values()}
+assert set(_OUTCOMES) == {*OF_KIND.values(), *OF_OUTCOME.values(), CONDITION_FAILED}
 
 
 def responses() -> dict[str, Schema]:
     """The responses that operations share: `Problem404`, `Outcome404` and so on."""
     made: dict[str, Schema] = {}
-    for status in ANYWHERE:
+    for status in WITH_BODY:
         made[f"Problem{status}"] = {"description": MEANINGS[status], "content": {PROBLEM: {"schema": ref("Problem")}}}
         if status in (429, 503):
             made[f"Problem{status}"]["headers"] = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
     for status, meaning in _OUTCOMES.items():
         also = made[f"Problem{status}"]["content"] if status in ANYWHERE else {}
         made[f"Outcome{status}"] = {"description": meaning, "content": {JSON: {"schema": ref("Outcome")}, **also}}
+    made["Outcome201"]["headers"] = {"Location": {"$ref": "#/components/headers/Location"}}
+    made["NotModified"] = {"description": "the copy is still the same"}
     return made
 
 
@@ -197,8 +236,10 @@ def problems(*statuses: int) -> dict[str, Schema]:
     return {str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in statuses}
 
 
-def _command_responses() -> dict[str, Schema]:
-    ends = {str(status): {"$ref": f"#/components/responses/Outcome{status}"} for status in _OUTCOMES}
+def _command_responses(kind: type[c.Command]) -> dict[str, Schema]:
+    """Only an edit compares a version; the outcomes of most commands cannot be told apart beforehand."""
+    statuses = [status for status in _OUTCOMES if status != CONDITION_FAILED or kind is c.Edit]
+    ends = {str(status): {"$ref": f"#/components/responses/Outcome{status}"} for status in statuses}
     return dict(sorted({**problems(*ANYWHERE), **ends}.items()))
 
 
@@ -207,12 +248,15 @@ def _view_responses(kind: type[q.Query]) -> dict[str, Schema]:
     answer: Schema = {"description": "the view"}
     if schema.get("type") == "array":
         schema = page(schema, _cursor(kind))
-    elif kind is q.Show:
+    is_read = kind.declaration.method == "GET"
+    if is_read:
         answer["headers"] = {"ETag": {"$ref": "#/components/headers/ETag"}}
     answer["content"] = {JSON: {"schema": schema}}
     by_status = {"200": answer, **problems(*ANYWHERE)}
+    if is_read:
+        by_status["304"] = {"$ref": "#/components/responses/NotModified"}
     if kind is q.Next:  # has the statuses of a claim
-        by_status |= {status: of for status, of in _command_responses().items() if status in ("404", "409")}
+        by_status |= {status: of for status, of in _command_responses(c.ClaimTask).items() if status in ("404", "409")}
     if kind is q.Log:
         answer["content"]["text/event-stream"] = {
             "schema": {"type": "string", "description": "a live stream of events"}
@@ -232,6 +276,4 @@ def page(items: Schema, cursor: Schema) -> Schema:
 
 
 def _cursor(kind: type[q.Query]) -> Schema:
-    if kind is q.Log:
-        return {"type": ["integer", "null"]}
-    return {"type": ["string", "null"]} if kind is q.Tasks else {"type": "null"}
+    return {"type": ["string", "null"]} if kind in (q.Tasks, q.Log, q.TaskLog, q.Budgets) else {"type": "null"}

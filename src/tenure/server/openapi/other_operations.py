@@ -30,7 +30,7 @@ def paths() -> dict[str, dict[str, Operation]]:
         PREFIX + NEWS: {"get": _news()},
         PREFIX + ARTIFACT: {"put": _put_artifact(), "get": _get_artifact()},
         PREFIX + "/coordinator/status": {
-            "get": _view("coordinator_status", "The leader and its cycles.", ref("CoordinatorView"))
+            "get": _view("coordinator_status", "The leader and its cycles.", ref("CoordinatorView"), "admin")
         },
         PREFIX + "/coordinator/recover": {"post": _recover()},
         PREFIX + "/coordinator/logs": {"get": _logs()},
@@ -99,7 +99,7 @@ def _batch(id: str, summary: str) -> Operation:
     answer = _fields(outcomes={"type": "array", "items": {"anyOf": [ref("Outcome"), ref("Problem")]}})
     parameters = [*path_parameters(BATCH), parameter("traceparent")]
     content = {JSON: {"schema": body, "example": examples.BATCH}}
-    responses = {**_ok("one outcome for each command, in order", answer), **problems(*_ANY)}
+    responses = {**_ok("one outcome for each command, in order", answer), **problems(*_ANY, 415)}
     more = {"parameters": parameters, "requestBody": _body(content), "responses": responses}
     return _operation(id, summary, "projects", "viewer", **more)
 
@@ -168,7 +168,8 @@ def _delivery() -> Operation:
 def _recover() -> Operation:
     body = _body({JSON: {"schema": ref("RecoverBody")}}, required=False)
     summary = "Settle all due tasks now, in one project or all."
-    return _view("coordinator_recover", summary, ref("RecoveredView"), "admin", requestBody=body)
+    made = _view("coordinator_recover", summary, ref("RecoveredView"), "admin", requestBody=body)
+    return {**made, "responses": {**made["responses"], **problems(415)}}
 
 
 def _logs() -> Operation:

@@ -69,6 +69,7 @@ def components() -> dict[str, Schema]:
         **{name: _walked(_in_order(schema), _spelled) for name, schema in answers.items()},
         **{_body_name(name): _body(name, schema) for name, schema in asked.items()},
         "Changes": _changes(asked["NewTask"]),
+        "BareEdit": _bare_edit(asked["NewTask"], asked["Edit"]),
         **_batch(),
     }
 
@@ -153,6 +154,17 @@ def _changes(new_task: Schema) -> Schema:
         "additionalProperties": False,
         "minProperties": 1,
     }
+
+
+# Commands whose main field may be left out, with its own fields in its place: the schema of such a body.
+BARE: dict[type[c.Command] | type[q.Query], str] = {c.Add: "NewTask", c.Edit: "BareEdit"}
+
+
+def _bare_edit(new_task: Schema, edit: Schema) -> Schema:
+    """The fields to change, beside the other fields of an edit."""
+    beside = {name: part for name, part in _body("Edit", edit)["properties"].items() if name != "changes"}
+    changes = _changes(new_task)
+    return {**changes, "title": "BareEdit", "properties": {**changes["properties"], **beside}}
 
 
 def _body(name: str, schema: Schema) -> Schema:

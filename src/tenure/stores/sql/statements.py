@@ -66,9 +66,10 @@ def conditions(codec: Codec[Any], where: Where, dialect: Dialect) -> tuple[list[
             case Contains():
                 if column.type != JSON or not column.annotation.startswith("tuple["):
                     raise InvalidInput(f"{field} is not a list, so it cannot be searched for an item")
-                clauses.append(dialect.contains.replace("{}", name))
-                spelt = {"json": to_json(wanted.item), "item": wanted.item}
-                values += [spelt[how] for how in dialect.contains_values]
+                for item in (wanted.item, *wanted.more):
+                    clauses.append(dialect.contains.replace("{}", name))
+                    spelt = {"json": to_json(item), "item": item}
+                    values += [spelt[how] for how in dialect.contains_values]
                 continue
             case Present():
                 clauses.append(f"{name} IS {'NOT ' if wanted.yes else ''}NULL")

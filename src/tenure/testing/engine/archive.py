@@ -12,7 +12,7 @@ from tenure.core.commands import Dependency, NewTask, Totals
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Archived, Brief, Claim, Dag, Result, Task, Track, Usage, replace
 from tenure.engine.archive import mover
-from tenure.engine.reads import plan_export, tasks
+from tenure.engine.reads import dags, event_log, plan_export, tasks
 from tenure.engine.runtime.rows import fields_of
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
@@ -230,14 +230,14 @@ class Archive(Stage):
     def test_an_archived_task_is_shown_as_it_was_and_marked(self, scene: Scene) -> None:
         key = eventful(scene)
         views = {look_at: look(scene, look_at, key) for look_at in (tasks.show, tasks.history, tasks.results)} | {
-            "log": look(scene, tasks.log, task=key)
+            "log": look(scene, event_log.log, task=key)
         }
         churning(scene)
         scene.pass_time(seconds=1)
         assert moved(scene) == 1
         before = scene.tables()
         for look_at, seen in views.items():
-            now = look(scene, tasks.log, task=key) if look_at == "log" else look(scene, look_at, key)
+            now = look(scene, event_log.log, task=key) if look_at == "log" else look(scene, look_at, key)
             if look_at is tasks.show:
                 assert now.pop("archived_at") == scene.now
             assert now == seen
@@ -287,9 +287,9 @@ class Archive(Stage):
         keys = scene.plan(*plan, name="release")
         scene.finish(*keys)
         (dag,) = scene.rows(Dag)
-        before = look(scene, tasks.dag, dag.id), look(scene, plan_export.plans, plan="release")
+        before = look(scene, dags.dag, dag.id), look(scene, plan_export.plans, plan="release")
         assert moved(scene) == 2
-        assert (look(scene, tasks.dag, dag.id), look(scene, plan_export.plans, plan="release")) == before
+        assert (look(scene, dags.dag, dag.id), look(scene, plan_export.plans, plan="release")) == before
         assert look(scene, plan_export.plans, open_only=True) == []
         assert scene.do(c.Plan, tasks=plan, name="release").outcome == "UNCHANGED"
 

@@ -205,6 +205,8 @@ class BudgetChecks(Stage):
         scene.add(constraints={"max_cost_usd": "7"})
         said = seen(scene, q.ShowProjection)
         assert (said["last_day"], said["last_week"]) == ("10.00", "10.00")
+        assert said["day"] == {"spent": "10.00", "seconds": 24 * 3600.0}
+        assert said["week"] == {"spent": "40.00", "seconds": 4 * 24 * 3600.0}
         assert (said["days_left"], said["advice"]) == (6.0, "THROTTLE")
         assert said["exhausted_at"] == scene.now + 6 * 24 * HOUR
         assert said["open_tasks"] == {
@@ -212,6 +214,29 @@ class BudgetChecks(Stage):
         }  # fmt: skip
         scene.do(c.SetBudget, usd="200")
         assert seen(scene, q.ShowProjection)["advice"] == "CONTINUE"
+
+    def test_minutes_of_work_are_shown_as_they_are_and_decide_nothing(self, scene: Scene) -> None:
+        set_budget(scene, usd="20", default_estimate="1")
+        receipt = scene.take(scene.add(), lease=500_000.0)
+        scene.pass_time(minutes=12)
+        spend(scene, receipt, "4.20")
+        said = seen(scene, q.ShowProjection)
+        assert (said["day"], said["last_day"]) == ({"spent": "4.20", "seconds": 720.0}, "4.20")
+        assert (said["decided"], said["days_left"], said["exhausted_at"]) == (False, None, None)
+        assert said["advice"] == "CONTINUE"
+        scene.pass_time(minutes=347)
+        assert not seen(scene, q.ShowProjection)["decided"]
+        scene.pass_time(minutes=1)
+        said = seen(scene, q.ShowProjection)
+        assert (said["decided"], said["advice"]) == (True, "THROTTLE")
+        assert said["days_left"] == pytest.approx(15.8 / (4 * 4.2), abs=0.001)
+
+    def test_a_budget_that_is_to_be_throttled_is_judged_from_the_start(self, scene: Scene) -> None:
+        set_budget(scene, usd="20", default_estimate="1", throttle=True)
+        receipt = scene.take(scene.add(), lease=500_000.0)
+        spend(scene, receipt, "4.20")
+        said = seen(scene, q.ShowProjection)
+        assert (said["decided"], said["advice"]) == (True, "THROTTLE")
 
     def test_throttling_spaces_claims_out_and_stops_nothing_dead(self, scene: Scene) -> None:
         set_budget(scene, usd="20", default_estimate="1", throttle=True)

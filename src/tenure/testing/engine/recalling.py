@@ -12,7 +12,7 @@ from tenure.core.commands import Dependency, NewTask, Totals
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Archived, Body, Dag, Edge, Task, Track, replace
 from tenure.engine.archive import mover
-from tenure.engine.reads import tasks
+from tenure.engine.reads import event_log, tasks
 from tenure.testing.engine.archive import DAYS, archived, churning, eventful, look, moved
 from tenure.testing.engine.histories import History, Player
 from tenure.testing.engine.stage import Stage
@@ -52,12 +52,12 @@ class Recalling(Stage):
         ]
         assert scene.engine.verify() == []
         assert scene.log(key) == ["task.result_refused"]  # the rest is in the archive
-        kinds = [e["kind"] for e in look(scene, tasks.log, task=key)]
+        kinds = [e["kind"] for e in look(scene, event_log.log, task=key)]
         assert kinds[0] == "task.created"
         assert kinds[-2:] == ["task.completed", "task.result_refused"]
-        assert [e["version"] for e in look(scene, tasks.log, task=key)] == list(range(1, len(kinds) + 1))
+        assert [e["version"] for e in look(scene, event_log.log, task=key)] == list(range(1, len(kinds) + 1))
         assert moved(scene) == 1
-        assert [e["kind"] for e in look(scene, tasks.log, task=key)] == kinds
+        assert [e["kind"] for e in look(scene, event_log.log, task=key)] == kinds
 
     def test_usage_that_comes_late_is_booked(self, scene: Scene) -> None:
         churning(scene)
@@ -272,7 +272,7 @@ class Recalling(Stage):
         scene.do(c.Reset, task="A-001")
         scene.pass_time(hours=2 * DAYS)
         scene.engine.sweep()
-        assert len(look(scene, tasks.log, task="A-001")) == 4
+        assert len(look(scene, event_log.log, task="A-001")) == 4
 
     def test_one_whose_dependency_is_gone_for_good_can_still_come_back(self, scene: Scene) -> None:
         churning(scene)

@@ -106,6 +106,9 @@ class Finding(Setting):
             for item in {*(item for some in tags for item in some), "b", "", '"', "[", "naive"}:
                 found = transaction.find(Task, {"tags": Contains(item)})
                 assert [t.tags for t in found] == [some for some in tags if item in some], item
+            for items in (("x", "y"), ("y", "x"), ("ab", "a"), ("c", "ab", "c")):
+                found = transaction.find(Task, {"tags": Contains(items[0], items[1:])})
+                assert [t.tags for t in found] == [some for some in tags if set(items) <= set(some)], items
 
     def test_a_thousand_values_may_be_asked_for_at_once(self, store: Store) -> None:
         add(store, *[row_of(Agent, project="p", id=f"{n:04d}") for n in range(1100)])
