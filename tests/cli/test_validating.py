@@ -56,6 +56,34 @@ def test_no_wait_leaves_it_to_others_and_status_says_so(checked: Tenure) -> None
     assert checked("whoami", "--json").json.get("holds") in ([], None)
 
 
+JUDGE = '[judges.default]\nargv = ["sh", "-c", "echo no key >&2; exit 3"]\n'
+
+
+def test_a_judge_without_its_kind_is_not_trusted_and_stops_no_tests(tenure: Tenure) -> None:
+    shared = tenure.folder / "tenure.toml"
+    shared.write_text(TESTS + JUDGE)
+    refused = tenure("trust", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (8, "INVALID_INPUT")
+    assert "judges.default.kind is missing" in refused.json["error"]["message"]
+    assert tenure("trust", "--list", "--json").json == {"trusted": []}
+    shared.write_text(TESTS)
+    assert tenure("trust").code == 0
+
+
+def test_a_judge_that_cannot_decide_says_why_and_for_whom_the_result_waits(tenure: Tenure) -> None:
+    (tenure.folder / "tenure.toml").write_text(JUDGE.replace("argv", 'kind = "command"\nargv'))
+    assert tenure("trust").code == 0
+    assert tenure("add", "Write it", "--validate", "llm-judge=It is friendly.").code == 0
+    assert tenure("claim", "A-001").code == 0
+    said = tenure("done", "A-001", "--result", '"hello"')
+    assert said.out.splitlines() == [
+        "VALIDATING: A-001-write-it: submitted; waiting for llm-judge",
+        "  A-001-write-it still waits: llm-judge could not decide: the judge sh ended with 3: no key; "
+        "try 2 of 5 is made by `run`, `daemon` or `serve`",
+    ]
+    assert "no key" in tenure("why", "A-001").out
+
+
 def test_a_cloned_repository_runs_nothing_until_it_is_trusted(tenure: Tenure) -> None:
     ran = tenure.folder / "ran"
     toml = tenure.folder / "tenure.toml"

@@ -272,12 +272,35 @@ def test_a_missing_key_is_reported_by_its_name(server: JudgeServer, monkeypatch:
 
 @pytest.mark.parametrize(
     ("code", "why"),
-    [("import time; time.sleep(60)", "within 0.5 s"), ("print('oops'); exit(3)", "ended with 3: oops")],
+    [
+        ("import time; time.sleep(60)", "within 0.5 s"),
+        ("print('oops'); exit(3)", "ended with 3: oops"),
+        ("import sys; print('half'); print('no such model', file=sys.stderr); exit(3)", "ended with 3: no such model$"),
+        ("import sys; print('Bearer abc.def', file=sys.stderr); exit(1)", "ended with 1: Bearer …$"),
+    ],
 )
 def test_a_failing_command_gives_no_verdict(code: str, why: str) -> None:
     given = {"kind": "command", "argv": [sys.executable, "-c", code], "timeout": 0.5}
     with pytest.raises(Undecided, match=why):
         LlmJudge(read_judges({"default": given})).judge(RUBRIC, Output("x"))
+
+
+def test_what_a_judge_writes_to_stderr_is_kept_and_is_no_part_of_its_answer() -> None:
+    code = f"import sys; sys.stdin.read(); print('warming up', file=sys.stderr); print({GREETS!r})"
+    made = LlmJudge(read_judges({"default": {"kind": "command", "argv": [sys.executable, "-c", code]}}))
+    verdict = made.judge(RUBRIC, Output("x"))
+    assert (verdict.ok, verdict.details["stderr"]) == (True, "warming up")
+    code = "import sys; print('x' * 9000 + ' quota used up', file=sys.stderr); print('I cannot say')"
+    made = LlmJudge(read_judges({"default": {"kind": "command", "argv": [sys.executable, "-c", code]}}))
+    with pytest.raises(Undecided, match="not answer in the requested form.*on stderr: ") as caught:
+        made.judge(RUBRIC, Output("x"))
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_judge_without_its_kind_is_told_which_there_are() -> None:
+    with pytest.raises(InvalidInput, match=r"judges\.default\.kind is missing") as caught:
+        read_judges({"default": {"argv": ["id"]}})
+    assert "command" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(

@@ -61,12 +61,20 @@ def tools_for(folder: str, environ: Mapping[str, str]) -> Tools:
 
     try:
         section = Trusted(user_state(environ)).checked(path)
-        commands, judges = read_commands(section.get("commands", {})), read_judges(section.get("judges", {}))
     except Untrusted as error:
         return Tools(trouble=f"{error.message}; {error.hint}")
     except InvalidInput as error:
         return Tools(trouble=f"{path}: {error.message}")
-    return Tools(commands, judges, os.path.dirname(path))
+    commands, judges, trouble = {}, {}, None
+    try:
+        commands = read_commands(section.get("commands", {}))
+    except InvalidInput as error:
+        trouble = f"{path}: {error.message}"
+    try:  # apart: a judge that is not valid stops no test
+        judges = read_judges(section.get("judges", {}))
+    except InvalidInput as error:
+        trouble = trouble or f"{path}: {error.message}"
+    return Tools(commands, judges, os.path.dirname(path), trouble)
 
 
 class CheckedResult(NamedTuple):

@@ -14,8 +14,8 @@ from tenure.client import Client
 from tenure.client.wire import outcome_value
 from tenure.client.wire import plain as wire_plain
 from tenure.config import NoStore
-from tenure.core import graph
 from tenure.core.errors import InvalidInput, NotFound, TenureError
+from tenure.core.graph import PENDING, RUNNING
 from tenure.core.outcomes import Outcome
 from tenure.plans import files, graph_text
 from tenure.plans.apply import apply as apply_plan
@@ -156,7 +156,7 @@ def _views(run: Run, what: str | None) -> list[dict[str, Any]]:
     client = run.client
     dags = client.dags()
     if what is None:
-        views = [client.dag(dag["id"]) for dag in dags if dag["status"] in (graph.PENDING, graph.RUNNING)]
+        views = [client.dag(dag["id"]) for dag in dags if dag["status"] in (PENDING, RUNNING)]
         if not views:
             raise NotFound("no open plan here", "name a plan file, or a task to see its dag")
         return views

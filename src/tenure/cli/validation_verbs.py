@@ -94,6 +94,8 @@ def trust(run: Run, given: Namespace) -> Answer:
 def _allowed(run: Run, trusted: Any, files: Mapping[str, dict[str, Any]], *, asks: bool) -> Answer:
     from tenure.trust.grants import changes, without_secrets
 
+    for path, section in files.items():
+        _check_valid(path, section)
     known = trusted.listed()
     lines = {path: changes(known.get(path, {}), section) for path, section in files.items()}
     text = "\n".join(line for path, section in files.items() for line in _lines(path, section, lines[path]))
@@ -106,6 +108,21 @@ def _allowed(run: Run, trusted: Any, files: Mapping[str, dict[str, Any]], *, ask
     for path, section in files.items():
         trusted.trust(path, section)
     return Answer(value, f"{text}\nallowed as it is now, for you alone")
+
+
+def _check_valid(path: str, section: Mapping[str, Any]) -> None:
+    """Refuse commands and judges that could never run, such as a judge without its kind."""
+    from tenure.core.errors import InvalidInput
+    from tenure.validators.commands import read_commands
+    from tenure.validators.judges.judge_config import read_judges
+
+    try:
+        read_commands(section.get("commands", {}))
+        read_judges(section.get("judges", {}))
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{path}: {error.message}", error.hint or "fix it, then allow it; nothing was allowed"
+        ) from None
 
 
 def _lines(path: str, section: dict[str, Any], lines: Iterable[str]) -> list[str]:

@@ -287,6 +287,7 @@ JUDGE_RETRY_MAX = limit(3600.0, "s", "`Retry-After` of a judge's server", _FIXED
 JUDGE_REPLY_BYTES = limit(_MIB, "bytes", "the answer of a judge's server", _FIXED, "undecided")
 JUDGE_TOKENS = limit(2048, "tokens", "the answer of a judge", _FIXED, "the model stops")
 JUDGE_OUTPUT = limit(200_000, "characters", "an output that a judge reads", _FIXED, "the output is refused")
+JUDGE_STDERR = limit(2000, "characters", "a judge's stderr that is kept", _FIXED, "its beginning is cut off")
 RUBRIC = limit(16 * _KIB, "characters", "a rubric", _FIXED, _TOO_LARGE)
 
 _sections.append("Schedules, triggers, webhooks")

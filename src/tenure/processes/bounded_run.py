@@ -47,6 +47,7 @@ class CommandRun(NamedTuple):
     left_out: int  # bytes between them
     left_behind: int  # processes that outlived it and were killed
     seconds: float
+    stderr: bytes = b""  # the beginning and the end, where it was kept apart
 
 
 def run(
@@ -57,18 +58,22 @@ def run(
     seconds: float,
     stdin: bytes = b"",
     keep_stderr: bool = True,
+    splits_stderr: bool = False,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> CommandRun:
     """Raises NotRun where the command cannot be started or ended.
 
-    When this returns, no process of the command is left. `is_wanted` is asked every half second; False ends the command
-    at once.
+    `splits_stderr` keeps stderr apart from the output. `is_wanted` is asked every half second; False ends the command
+    at once. When this returns, no process of the command is left.
     """
-    began, kept = time.monotonic(), HeadAndTail(HEAD, TAIL)
+    began = time.monotonic()
+    kept, said = HeadAndTail(HEAD, TAIL), HeadAndTail(HEAD, TAIL)
     with ExitStack() as stack:
         try:
             given = stack.enter_context(unnamed_file(stdin))
             stderr = subprocess.STDOUT if keep_stderr else subprocess.DEVNULL
+            if splits_stderr:
+                stderr = subprocess.PIPE
             supervisor = Supervisor(stdin=given.fileno(), stderr=stderr)
         except OSError as error:  # the disk is full, or there are too many processes
             raise NotRun(f"{argv[0]} cannot be started now: {error.strerror}", may_pass=True) from error
@@ -80,7 +85,9 @@ def run(
 
         supervisor.start(argv, cwd=str(cwd), env=env, stdin=given.fileno(), grace=0.0, leftover_grace=0.0)
         supervisor.end("time", GRACE, after=seconds)
-        ended = supervisor.follow(lambda _, chunk: kept.add(chunk), tick, gives_up=True)
+        ended = supervisor.follow(
+            lambda name, chunk: (said if name == "stderr" else kept).add(chunk), tick, gives_up=True
+        )
     if ended.is_lost:
         raise NotRun(f"{argv[0]}: its supervisor was killed", may_pass=True)
     if ended.failed is not None:
@@ -88,4 +95,4 @@ def run(
     if ended.stuck:
         raise NotRun(f"{argv[0]}: {ended.stuck} of its processes cannot be killed")
     took = round(time.monotonic() - began, 3)
-    return CommandRun(ended.code, ended.why, kept.text(), kept.left_out, ended.left_behind, took)
+    return CommandRun(ended.code, ended.why, kept.text(), kept.left_out, ended.left_behind, took, said.text())

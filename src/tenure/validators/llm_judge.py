@@ -95,9 +95,9 @@ class LlmJudge:
                 opinion = read_opinion(answer.text)
             except Unreadable as error:
                 if not left:
-                    raise Undecided(
-                        f"the judge {name} did not answer in the requested form: {error}", again=True
-                    ) from None
+                    why = f"the judge {name} did not answer in the requested form: {error}"
+                    said = f"; on stderr: {cut(answer.stderr, 400)}" if answer.stderr else ""
+                    raise Undecided(why + said, again=True) from None
                 continue
             return _verdict(opinion, threshold, name, answer, used)
         raise AssertionError("the last try returns or raises")
@@ -137,6 +137,7 @@ def _verdict(opinion: _Opinion, threshold: float, name: str, answer: Answer, use
         "threshold": threshold,
         "usage": used,
         "reasons": [cut(reason) for reason in opinion.reasons[:10]],
+        **({"stderr": answer.stderr} if answer.stderr else {}),
     }
     if opinion.score >= threshold:
         return Verdict(True, (), details)

@@ -83,8 +83,10 @@ def _waits(work: UnitOfWork, hold: holder_verbs.Hold, result: Result, name: str,
 def _is_waiting(work: UnitOfWork, task: Task, claim: Claim, row: Validation, **more: Any) -> Outcome:
     if row.validator == validation.REVIEW:
         hint = "a person or another agent must approve or reject it"
+    elif validation.is_running(row, work.epoch, work.now):
+        hint = f"{row.holder} checks it; if it is refused, the task is retried"
     else:
-        hint = "you no longer hold it; if it is refused, the task is retried"
+        hint = "`run`, `daemon` or `serve` checks it; you no longer hold it, and if it is refused, the task is retried"
     more |= {"hint": hint, "result": row.result, "version": task.version, "validation": view(work, row, task)}
     return submit.submitted("VALIDATING", task, claim, f"submitted; waiting for {row.validator}", **more)
 

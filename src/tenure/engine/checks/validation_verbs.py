@@ -217,7 +217,13 @@ def undecide(work: UnitOfWork, cmd: commands.Undecide) -> Outcome:
 
 
 def _undecided(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Outcome:
-    more |= {"generation": row.generation, "message": f"{task.key} is {task.state}"}
+    why = f"{row.validator} could not decide: {row.note}"
+    if task.state == VALIDATING:
+        later = f"try {row.tries + 1} of {validation.MOST_TRIES} is made by `run`, `daemon` or `serve`"
+        message = f"{task.key} still waits: {why}; {later}"
+    else:
+        message = f"{task.key} is {task.state}: {why}; approve or reject it, or resume to try again"
+    more |= {"generation": row.generation, "message": message}
     return Outcome(outcome="OK", state=task.state, **work.retry_at(row.retry_at), **more)
 
 

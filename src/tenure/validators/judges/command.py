@@ -1,6 +1,7 @@
 """A judge that is a command: the question on its stdin, the answer on its stdout. For the CLI of an agent, or a script.
 
-It runs in an empty folder: the agent sees only the work that the question quotes.
+It runs in an empty folder: the agent sees only the work that the question quotes. What it writes to stderr is kept with
+the verdict, and is the reason where there is none.
 """
 
 from __future__ import annotations
@@ -10,9 +11,19 @@ import tempfile
 
 import msgspec
 
+from tenure.core import limits
+from tenure.core.redaction import without_secrets
 from tenure.validators.commands import PASSED, run
 from tenure.validators.judges.judge_config import Answer, Judge
 from tenure.validators.port import Undecided, cut
+
+SHOWN = 400  # characters of it in a reason
+
+
+def said_on_stderr(output: bytes) -> str:
+    """The end of what a judge wrote to stderr, on one line, without secrets."""
+    text = without_secrets(" ".join(output.decode(errors="replace").split()))
+    return text if len(text) <= limits.JUDGE_STDERR else "…" + text[1 - limits.JUDGE_STDERR :]
 
 
 class CommandJudge:
@@ -29,14 +40,16 @@ class CommandJudge:
                 env=env,
                 seconds=judge.timeout,
                 stdin=f"{system}\n\n{prompt}".encode(),
-                keep_stderr=False,
+                splits_stderr=True,
             )
+        text, stderr = ran.output.decode(errors="replace"), said_on_stderr(ran.stderr)
+        why = f": {cut(stderr, SHOWN)}" if stderr else ""
         if ran.limit is not None:
-            raise Undecided(f"the judge {program} did not answer within {judge.timeout:g} s", again=True)
-        text = ran.output.decode(errors="replace")
+            raise Undecided(f"the judge {program} did not answer within {judge.timeout:g} s{why}", again=True)
         if ran.exit != 0:
-            raise Undecided(f"the judge {program} ended with {ran.exit}: {cut(text.strip(), 200)}", again=True)
-        return Answer(self._text(text), judge.model or program, {})
+            why = why or f": {cut(text.strip(), SHOWN)}"
+            raise Undecided(f"the judge {program} ended with {ran.exit}{why}", again=True)
+        return Answer(self._text(text), judge.model or program, {}, stderr)
 
     def _text(self, said: str) -> str:
         if not self._judge.field:

@@ -15,11 +15,15 @@ class Answer(NamedTuple):
     text: str
     model: str
     usage: dict[str, int]  # tokens: fresh, cached, written, output; empty where they are unknown
+    stderr: str = ""  # of a command: its end, without secrets
 
 
 class JudgeTransport(Protocol):
     def ask(self, system: str, prompt: str) -> Answer:
         """The answer; raises Undecided where there is none."""
+
+
+KINDS = ("anthropic", "openai", "command")
 
 
 class Judge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,6 +43,8 @@ def read_judges(section: Mapping[str, Any]) -> dict[str, Judge]:
     judges = {}
     for name, given in section.items():
         where = f"judges.{name[:60]}"
+        if isinstance(given, Mapping) and "kind" not in given:
+            raise InvalidInput(f"{where}.kind is missing", f"set it to one of {', '.join(KINDS)}")
         try:
             judge = msgspec.convert(given, Judge)
         except msgspec.ValidationError as error:
