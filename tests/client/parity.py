@@ -29,9 +29,9 @@ _TICK = re.compile(r"\d{4}-\d\d-\d\d(T[0-9:.]+(Z|[+-]\d\d:\d\d))?")
 _SEQUENCE = re.compile(r"\bsequence \d+")
 _MEASURED = frozenset({
     "lease", "retry_in", "age_minutes", "effective", "duration", "duration_ms", "processing_time", "backoff_ms",
-    "epoch", "sequence", "next_in", "lag", "lag_events",
+    "epoch", "sequence", "next_in", "lag", "lag_events", "seconds", "silent_for",
 })  # fmt: skip
-_OF_THE_WAY = frozenset({"address", "trace_id", "coordinator", "sent_at"})  # only where a server is
+_OF_THE_WAY = frozenset({"address", "trace_id", "request_trace_id", "coordinator", "sent_at"})  # only where a server is
 YEAR_2001 = 10**15  # in microseconds: no other number is as large
 
 
@@ -353,6 +353,10 @@ def tell(ann: Any) -> None:
     ann.processes()
     ann.agents()
     ann.agent_details("nobody")
+    ann.agent_health("ann")
+    ann.agent_tasks("ann")
+    ann.agents(status="active")
+    ann.task_log("A-001", level="info")
     ann.assign_track("Q", "me")
     ann.release_track("Q")
     ann.reorder()

@@ -220,14 +220,14 @@ def test_a_dag_shows_edges_counts_and_the_critical_path(team: Team) -> None:
     )
     id = (made.tasks or ())[0]["dag"]
     dag = ann.dag(id)
-    assert (dag["total"], dag["live"], dag["blocked"], dag["status"]) == (4, 1, 3, "open")
+    assert (dag["total"], dag["live"], dag["blocked"], dag["status"]) == (4, 1, 3, "pending")
     assert dag["critical_path"] == ["A-001-one", "A-002-two", "A-003-three"]
     assert (dag["roots"], dag["leaves"]) == (["A-001-one"], ["A-003-three", "A-004-aside"])
     assert {(e["task"], e["needs"]) for e in dag["edges"]} >= {("A-002-two", "A-001-one")}
     assert [d["title"] for d in ann.dags()] == ["Four"]
     ann.add("Alone")
     alone = ann.dag(ann.show("A-005")["dag"])
-    assert (alone["total"], alone["status"], alone["critical_path"]) == (1, "open", ["A-005-alone"])
+    assert (alone["total"], alone["status"], alone["critical_path"]) == (1, "pending", ["A-005-alone"])
     with pytest.raises(NotFound, match="dag"):
         ann.dag("dag_none")
 

@@ -14,6 +14,7 @@ import pytest
 from tenure.client import AsyncClient, Client
 from tenure.client.caller import StoreOnly
 from tenure.client.transports.http_messages import error_of
+from tenure.client.wire import cursor_text
 from tenure.core import errors
 from tenure.core.commands import ClaimNext
 from tenure.core.errors import (  # fmt: skip
@@ -250,14 +251,15 @@ def test_only_what_differs_from_the_defaults_is_sent() -> None:
 
 def test_long_lists_are_fetched_page_by_page() -> None:
     row = {"id": "task_1", "created_at": "2026-03-01T12:04:10.000000Z"}
-    first = reply(200, {"items": [row] * 500, "next": '[1772366650000000,"task_1"]'})
+    cursor = cursor_text((1772366650000000, "task_1"))
+    first = reply(200, {"items": [row] * 500, "next": cursor})
     with stubbed(first, first, reply(200, {"items": [row] * 20, "next": None})) as stub, client_of(stub) as client:
         assert len(client.tasks(limit=1200)) == 1020
         asked = [head.partition(" HTTP")[0].partition("?")[2] for head, _ in stub.requests]
         assert asked == [
             "limit=500",
-            "after=%5B1772366650000000%2C%22task_1%22%5D&limit=500",
-            "after=%5B1772366650000000%2C%22task_1%22%5D&limit=200",
+            f"after={cursor}&limit=500",
+            f"after={cursor}&limit=200",
         ]
 
 

@@ -157,8 +157,9 @@ def test_the_log_is_read_by_level_and_time(server: TenureServer) -> None:
 
 
 @pytest.mark.parametrize("role", ["viewer", "agent", "member"])
-def test_all_but_the_status_is_for_admins(server: TenureServer, role: str) -> None:
-    assert ask(server, "GET", f"{API}/status", Tenure_Role=role)[0] == 200
+def test_it_is_for_admins(server: TenureServer, role: str) -> None:
+    assert ask(server, "GET", f"{API}/status", Tenure_Role="admin")[0] == 200
+    assert ask(server, "GET", f"{API}/status", Tenure_Role=role)[0] == 403
     assert ask(server, "GET", f"{API}/logs", Tenure_Role=role)[0] == 403
     assert ask(server, "POST", f"{API}/recover", Tenure_Role=role)[0] == 403
 

@@ -292,7 +292,7 @@ def test_what_a_judge_writes_to_stderr_is_kept_and_is_no_part_of_its_answer() ->
     assert (verdict.ok, verdict.details["stderr"]) == (True, "warming up")
     code = "import sys; print('x' * 9000 + ' quota used up', file=sys.stderr); print('I cannot say')"
     made = LlmJudge(read_judges({"default": {"kind": "command", "argv": [sys.executable, "-c", code]}}))
-    with pytest.raises(Undecided, match="not answer in the requested form.*on stderr: ") as caught:
+    with pytest.raises(Undecided, match=r"not answer in the requested form.*on stderr: ") as caught:
         made.judge(RUBRIC, Output("x"))
     assert len(str(caught.value)) < 1000
 

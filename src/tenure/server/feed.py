@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -127,7 +128,7 @@ class Feed:
         last, _ = self._page(max(0, end - PAGE))
         return last[-1].sequence if last else end
 
-    def _distribute(self, events: Sequence[Event], tasks: Mapping[str, Task]) -> None:
+    def _distribute(self, events: Sequence[Event], tasks: Mapping[str, Task] = MappingProxyType({})) -> None:
         self.position = events[-1].sequence
         self._news.set()
         self._news = asyncio.Event()
@@ -241,7 +242,7 @@ class Stream:
         self._is_over = False
         self._beats = False
 
-    def put(self, event: Event, task: Task | None) -> None:
+    def put(self, event: Event, task: Task | None = None) -> None:
         if self._is_over or not matches(event, self._where):
             return
         if len(self._events) >= MOST_BEHIND:

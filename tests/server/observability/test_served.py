@@ -104,5 +104,5 @@ def test_the_log_says_who_did_what_and_keeps_secrets(store: str) -> None:
     ]
     assert {line["trace_id"] for line in requests} == {TRACE}
     with tenure.Client(store, "p") as client:
-        traced = {event["kind"] for event in client.log() if event.get("trace_id") == TRACE}
+        traced = {event["kind"] for event in client.log() if event.get("request_trace_id") == TRACE}
     assert traced >= {"task.claimed", "task.completed"}

@@ -85,6 +85,7 @@ def document() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "tenure", "version": __version__, "description": ABOUT,
+            "contact": {"name": "tenure"},
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "this server"}],

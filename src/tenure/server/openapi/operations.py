@@ -63,6 +63,7 @@ def operation(route: Route) -> Operation:
     made: Operation = {
         "operationId": name,
         "summary": _first_line(kind),
+        "description": needed(role_of(kind), is_checker=kind in roles.VALIDATING),
         "tags": [_theme(route)],
         "x-tenure-role": role_of(kind),
         **({"x-tenure-capability": roles.CHECKER} if kind in roles.VALIDATING else {}),
@@ -88,6 +89,16 @@ def role_of(kind: type[c.Command] | type[q.Query]) -> str:
     if issubclass(kind, c.Command):
         return roles.NEEDS[kind]
     return roles.QUERIES_NEED.get(kind, roles.ROLES[0])
+
+
+def needed(role: str | None, *, is_checker: bool = False) -> str:
+    """Who may use an operation, as a sentence."""
+    if role is None:
+        return "Needs no authentication."
+    if role == NOBODY:
+        return "Only a process on the store's own host may do this, not over HTTP."
+    more = f"; an agent also needs the capability `{roles.CHECKER}`" if is_checker else ""
+    return f"Needs the role `{role}`{more}."
 
 
 def _first_line(kind: type[msgspec.Struct]) -> str:

@@ -10,7 +10,16 @@ from tenure.core.events import LEVELS
 from tenure.engine.reads.coordinator_status import MOST_LOGGED
 from tenure.server.openapi import examples
 from tenure.server.openapi.bounds import Schema
-from tenure.server.openapi.operations import JSON, PROBLEM, Operation, page, parameter, path_parameters, problems
+from tenure.server.openapi.operations import (
+    JSON,
+    PROBLEM,
+    Operation,
+    needed,
+    page,
+    parameter,
+    path_parameters,
+    problems,
+)
 from tenure.server.openapi.schemas import ASKED, ref
 
 _ANY = (400, 401, 403, 404, 413, 429, 500, 503)
@@ -18,6 +27,7 @@ _WRITE = (400, 401, 403, 413, 429, 500, 503)
 _OBJECT: Schema = {"type": "object"}
 _TEXT: Schema = {"type": "string"}
 _BINARY: Schema = {"schema": {"type": "string", "format": "binary"}}
+_BYTES: Schema = {"application/octet-stream": _BINARY, "*/*": _BINARY}  # generators read the first alone
 _OUTCOME: Schema = {JSON: {"schema": ref("Outcome")}}
 _BOTH: Schema = {**_OUTCOME, PROBLEM: {"schema": ref("Problem")}}
 
@@ -51,7 +61,10 @@ def paths() -> dict[str, dict[str, Operation]]:
 
 def _operation(id: str, summary: str, theme: str, role: str | None, **more: Any) -> Operation:
     """`role` None: needs no authentication."""
-    made = {"operationId": id, "summary": summary, "tags": [theme], "x-tenure-role": role, **more}
+    made = {
+        "operationId": id, "summary": summary, "description": needed(role), "tags": [theme], "x-tenure-role": role,
+        **more,
+    }  # fmt: skip
     return made if role is not None else {**made, "security": []}
 
 
@@ -136,8 +149,8 @@ def _get_artifact() -> Operation:
     generation = _query("generation", {"type": "integer", "minimum": 0, "maximum": 999_999_999})
     headers = [_header("Range", "`bytes=FROM-TO`, one range"), _header("If-None-Match", "the ETag of a copy")]
     responses = {
-        "200": {"description": "the whole artifact", "content": {"*/*": _BINARY}},
-        "206": {"description": "the requested range", "content": {"*/*": _BINARY}},
+        "200": {"description": "the whole artifact", "content": _BYTES},
+        "206": {"description": "the requested range", "content": _BYTES},
         "304": {"description": "not modified"},
         "416": {"description": "invalid range", "content": {PROBLEM: {"schema": ref("Problem")}}},
         **problems(*_ANY),
