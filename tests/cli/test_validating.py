@@ -76,11 +76,11 @@ def test_a_judge_that_cannot_decide_says_why_and_for_whom_the_result_waits(tenur
     assert tenure("add", "Write it", "--validate", "llm-judge=It is friendly.").code == 0
     assert tenure("claim", "A-001").code == 0
     said = tenure("done", "A-001", "--result", '"hello"')
-    assert said.out.splitlines() == [
-        "VALIDATING: A-001-write-it: submitted; waiting for llm-judge",
+    assert said.out == (
+        "VALIDATING: A-001-write-it: submitted; waiting for llm-judge\n"
         "  A-001-write-it still waits: llm-judge could not decide: the judge sh ended with 3: no key; "
-        "try 2 of 5 is made by `run`, `daemon` or `serve`",
-    ]
+        "try 2 of 5 is made by `run`, `daemon` or `serve`\n"
+    )
     assert "no key" in tenure("why", "A-001").out
 
 

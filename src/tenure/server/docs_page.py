@@ -167,7 +167,7 @@ def _fields(title: str, schema: Schema) -> str:
 
 
 def _unless(schema: Schema) -> str:
-    default = schema.get("default")
+    default = schema.get("default", schema.get("x-tenure-default"))
     is_shown = isinstance(default, (int, float, str)) and default != ""
     return f"default {escape(json.dumps(default))}" if is_shown else "optional"
 

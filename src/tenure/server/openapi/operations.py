@@ -14,7 +14,7 @@ from tenure.core import roles, views
 from tenure.core.instants import is_instant
 from tenure.server.openapi import examples
 from tenure.server.openapi.bounds import Schema, bounded_query
-from tenure.server.openapi.schemas import ASKED, BARE, body_of, body_ref, in_path, ref, view_of
+from tenure.server.openapi.schemas import ASKED, BARE, DEFAULT, body_of, body_ref, in_path, ref, view_of
 
 Operation = dict[str, Any]
 NOBODY = "nobody"  # the role of what only a process on the store's own host may do
@@ -204,7 +204,7 @@ def _parameter(kind: type[q.Query], field: msgspec.structs.FieldInfo) -> Schema:
     else:
         schema = bounded_query(schema, field.name)
     if not field.required and field.default is not None and field.default is not msgspec.NODEFAULT:
-        schema = {**schema, "default": field.default}
+        schema = {**schema, DEFAULT: field.default}  # not `default`: generated clients would send it
     return {**made, "schema": schema}
 
 

@@ -30,6 +30,7 @@ OTHER_VIEWS = (
 )  # fmt: skip
 MODULES = [module for module in vars(views).values() if isinstance(module, ModuleType)]
 REF = "#/components/schemas/{name}"
+DEFAULT = "x-tenure-default"  # of a field in a body
 SPELLED: Schema = {"type": "string", "format": "date-time"}
 # Both are accepted: RFC 3339 text as it was read, or microseconds.
 SAID: Schema = {"anyOf": [SPELLED, {"type": "integer", "minimum": 0, "exclusiveMaximum": 1 << 53}]}
@@ -149,7 +150,7 @@ def _changes(new_task: Schema) -> Schema:
         "description": "The fields of a task to change.",
         "type": "object",
         "properties": {
-            name: {word: value for word, value in part.items() if word != "default"} for name, part in fields.items()
+            name: {word: value for word, value in part.items() if word != DEFAULT} for name, part in fields.items()
         },
         "additionalProperties": False,
         "minProperties": 1,
@@ -168,15 +169,26 @@ def _bare_edit(new_task: Schema, edit: Schema) -> Schema:
 
 
 def _body(name: str, schema: Schema) -> Schema:
-    """Without the tag that only a batch needs, and with the bounds of its values."""
+    """Without the tag that only a batch needs, and with the bounds of its values.
+
+    Defaults are told in an extension: generators of clients take a field with a default for one that is always there,
+    and send it.
+    """
     properties = {
-        field: bounded(_said(field, part), name, field)
+        field: _told_default(bounded(_said(field, part), name, field))
         for field, part in schema["properties"].items()
         if field != "command"
     }
     required = [field for field in schema.get("required", ()) if field != "command"]
     made = {**schema, "title": _body_name(name), "properties": properties, "required": required}
     return made if required else {word: value for word, value in made.items() if word != "required"}
+
+
+def _told_default(schema: Schema) -> Schema:
+    if "default" not in schema:
+        return schema
+    kept = {word: value for word, value in schema.items() if word != "default"}
+    return kept if schema["default"] is None else {**kept, DEFAULT: schema["default"]}
 
 
 def _batch() -> dict[str, Schema]:
