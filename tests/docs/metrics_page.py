@@ -19,18 +19,23 @@ Several servers may share a store. *Over servers* says how a query puts them tog
 | same | each reads it from the store they share: take it once | `max by (project) (tenure_pending_tasks)` |
 | apart | it is about this one process | `tenure_store_up == 0` |
 
-Label values are bounded: after 100 projects, 50 types and 30 classes of failure the rest is `other`. A series that is
-not there is 0. `result` is an [outcome](outcomes.md) or the code of an [error](errors.md).
+Label values are bounded: after 100 projects, 200 agents, 20 models, 50 types and 30 classes of failure the rest is
+`other`. A series that is not there is 0. `result` is an [outcome](outcomes.md) or the code of an [error](errors.md).
 """
 NOTES = {
-    "What happened in the store": """\
-Whoever did it: agents through any server, or with the command line beside it. It is counted from the log by the server
-that leads, so that it is counted once; when another takes the lead it goes on there. A series that begins with its
-first event has no `increase` for that one yet: `(x unless x offset 1h) or increase(x[1h])` counts it.
+    "Events in the store": """\
+Of agents through any server, and of commands on the store itself. The leading server counts them from the log, so that
+each is counted once; the next leader continues. A series that begins with its first event has no `increase` for that one
+yet: `(x unless x offset 1h) or increase(x[1h])` counts it.
 """,
-    "How much stands where": """\
-Read from the store when it is asked for, at most every five seconds, and more rarely where it takes longer: never more
-than a twentieth of the time. While the store is away these are missing, and `tenure_store_up` is 0.
+    "Tasks by state": """\
+Read from the store for a scrape, at most every five seconds, and less often where a reading takes long: never more than
+a twentieth of the time. While the store is unavailable they are missing, and `tenure_store_up` is 0.
+""",
+    "Spending and agents": """\
+Read from the store for a scrape, at most every 30 seconds, and never more than a twentieth of the time, apart from the
+gauges above. A budget of tokens is in `tenure_budget_left`. [Names of other systems](../how-to/read-metrics.md) maps
+metrics of other queues and proxies to these.
 """,
 }
 

@@ -27,15 +27,18 @@ class TaskFilters(TypedDict, total=False):
     session: str | None
     dag: str | None
     parent: str | None
-    tag: str | None
+    tag: Several
     text: str | None
     priority_range: tuple[int, int] | None
+    priority_min: int | None
+    priority_max: int | None
     created_from: Instant | None
     created_until: Instant | None
     archived: bool
     order: str
     after: tuple[Any, str] | None
     limit: int
+    fields: Several
 class ForecastOptions(TypedDict, total=False):
     """Without `agents` or `pool` the agents that work now; the same `seed` gives the same forecast."""
     agents: int | None
@@ -48,14 +51,15 @@ class ForecastOptions(TypedDict, total=False):
     name: str | None
     budget: str | None
 class LogFilters(TypedDict, total=False):
-    """The newest `limit` events, or with `last=False` the first ones after the sequence `after`."""
+    """The newest `limit` events, or with `last=False` the first ones after the sequence `after`; `level` is the
+        lowest that is wanted."""
     after: int
     limit: int
     last: bool
     since: Instant | None
     task: str | None
     kind: Several
-    level: Several
+    level: str | None
     agent: str | None
     session: str | None
     store: bool
@@ -156,8 +160,16 @@ class AsyncVerbs:
         """When the open tasks end and what they cost, in most cases; with `tasks` of a plan that is not applied yet."""
         ...
 
-    async def agents(self, *, managed: bool | None=None) -> list[dict[str, Any]]:
+    async def agents(self, *, managed: bool | None=None, status: Several=None) -> list[dict[str, Any]]:
         """The agents, and what each holds; `managed`: only those that a program looks after, or only the others."""
+        ...
+
+    async def agent_health(self, name: str) -> dict[str, Any]:
+        """How an agent is: its own word, when its next heartbeat is due, its memory and CPU in the last hour."""
+        ...
+
+    async def agent_tasks(self, name: str) -> list[dict[str, Any]]:
+        """The tasks that an agent holds now, the first claimed first."""
         ...
 
     async def agent_news(self) -> dict[str, Any]:
@@ -246,6 +258,10 @@ class AsyncVerbs:
 
     async def log(self, **filters: Unpack[LogFilters]) -> list[dict[str, Any]]:
         """Events, oldest first."""
+        ...
+
+    async def task_log(self, task: str, *, level: str | None=None, limit: int=100) -> list[dict[str, Any]]:
+        """The events of one task, oldest first, with the stack traces of its failures."""
         ...
 
     async def set_schedule(self, name: str, cron: str, tasks: Iterable[NewTask] | NewTask, *, zone: str='UTC', misfire: str='once', title: str='', deadline_in: Duration | None=None) -> Changed:
@@ -641,8 +657,11 @@ class AsyncVerbs:
         """Start work on the held task."""
         ...
 
-    async def progress(self, receipt: str, percent: int | None=None, step: str | None=None, done_in: Duration | None=None, *, seen: int | None=None) -> Held:
-        """Report progress on the held task; `done_in` is the estimated time to completion."""
+    async def progress(self, receipt: str, percent: int | None=None, step: str | None=None, done_in: Duration | None=None, *, seen: int | None=None, checkpoint: Mapping[str, Any] | None=None) -> Held:
+        """Report progress on the held task; `done_in` is the estimated time to completion.
+
+            With `checkpoint` it also saves what the next holder needs to continue from here.
+            """
         ...
 
     async def checkpoint(self, receipt: str, data: Mapping[str, Any]) -> Held:
