@@ -57,7 +57,7 @@ class Gauges(Query, frozen=True, kw_only=True):
 
 
 class Spending(Query, frozen=True, kw_only=True):
-    """Tokens and cost by agent and model, what is left of budgets, how busy agents are, for metrics."""
+    """Tokens and cost by agent and model, the rest of budgets, how busy agents are, for metrics."""
 
     declaration: ClassVar = Declaration("spending", "viewer")
 

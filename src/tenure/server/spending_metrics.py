@@ -1,6 +1,6 @@
 """Cost, tokens, budgets and busy agents on the metrics page.
 
-Their sums read every usage row, which the gauges of tasks never wait for: a thread of their own reads them about twice
+Their sums read every usage row, which the gauges of tasks never wait for: a separate thread reads them about twice
 a minute, and never for more than a twentieth of the time. Until it is done, a scrape has the last reading.
 """
 

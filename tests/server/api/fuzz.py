@@ -101,10 +101,10 @@ class Told:
 
 
 def _can_be_broken(operation: Any) -> bool:
-    """Any text is good in a path and in a trace; all else has its bounds."""
+    """Any text is good in a path, in a trace and as the tag of a copy; all else has its bounds."""
     said = operation.definition.raw
     beside = {p.get("name") or p["$ref"].rpartition("/")[2] for p in said.get("parameters", ())}
-    return "requestBody" in said or bool(beside - {*IN_PATH, "traceparent"})
+    return "requestBody" in said or bool(beside - {*IN_PATH, "traceparent", "If-None-Match"})
 
 
 def closed(document: dict[str, Any]) -> dict[str, Any]:

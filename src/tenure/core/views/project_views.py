@@ -222,7 +222,7 @@ class SpentBy(TypedDict):
 
 
 class BudgetLeft(TypedDict):
-    """What is left of a budget in dollars; `name` is empty for the project's and the tenant's."""
+    """The rest of a budget in dollars; `name` is empty for the project's and the tenant's."""
 
     scope: str
     name: str

@@ -1,4 +1,4 @@
-"""Spending for metrics: tokens and cost by agent and model, what is left of budgets, how busy agents are.
+"""Spending for metrics: tokens and cost by agent and model, the rest of budgets, how busy agents are.
 
 Usage has no index by agent or model: each sum reads the project's usage rows once, and there is one for each of the
 METRIC_MODELS models most used. Metrics read it seldom, apart from the cheap gauges. Writes nothing.

@@ -248,7 +248,7 @@ def problems(*statuses: int) -> dict[str, Schema]:
 
 
 def _command_responses(kind: type[c.Command]) -> dict[str, Schema]:
-    """Only an edit compares a version; the outcomes of most commands cannot be told apart beforehand."""
+    """Only an edit compares a version."""
     statuses = [status for status in _OUTCOMES if status != CONDITION_FAILED or kind is c.Edit]
     ends = {str(status): {"$ref": f"#/components/responses/Outcome{status}"} for status in statuses}
     return dict(sorted({**problems(*ANYWHERE), **ends}.items()))

@@ -171,7 +171,7 @@ def _bare_edit(new_task: Schema, edit: Schema) -> Schema:
 def _body(name: str, schema: Schema) -> Schema:
     """Without the tag that only a batch needs, and with the bounds of its values.
 
-    Defaults are told in an extension: generators of clients take a field with a default for one that is always there,
+    Defaults are in an extension: generators of clients take a field with a default for one that is always there,
     and send it.
     """
     properties = {
