@@ -25,8 +25,8 @@ Label values are bounded: after 100 projects, 200 agents, 20 models, 50 types an
 NOTES = {
     "Events in the store": """\
 Of agents through any server, and of commands on the store itself. The leading server counts them from the log, so that
-each is counted once; the next leader continues. A series that begins with its first event has no `increase` for that one
-yet: `(x unless x offset 1h) or increase(x[1h])` counts it.
+each is counted once; the next leader continues. A series that begins with its first event has no `increase` for that
+one yet: `(x unless x offset 1h) or increase(x[1h])` counts it.
 """,
     "Tasks by state": """\
 Read from the store for a scrape, at most every five seconds, and less often where a reading takes long: never more than
