@@ -333,4 +333,32 @@ THE_SERVER = (
         "pass\n        return",
         "tests/server/api/test_rows.py::test_each_identity_is_let_at_its_rows_and_at_no_others[batch]",
     ),
+    Mutant(
+        "the API: the coordinator's status for everybody",
+        "core/roles.py",
+        'if level_of(principal.role) < level_of("admin"):',
+        "if False:",
+        "tests/server/test_coordinator.py::test_it_is_for_admins[viewer]",
+    ),
+    Mutant(
+        "the API: a task's ETag is its version alone",
+        "server/representation.py",
+        "digest = blake2b(answer.body, digest_size=8).hexdigest()",
+        'digest = "0" if version is not None else blake2b(answer.body, digest_size=8).hexdigest()',
+        "tests/server/api/test_conventions.py::test_a_task_is_sent_again_when_it_has_changed",
+    ),
+    Mutant(
+        "the API: a condition is not compared",
+        "server/requests.py",
+        'values["version"] = context.version',
+        "pass",
+        "tests/server/api/test_conventions.py::test_the_etag_of_a_task_guards_an_edit",
+    ),
+    Mutant(
+        "budgets: minutes decide about a day",
+        "core/budgets.py",
+        "decided = budget.throttle or day.length >= ENOUGH",
+        "decided = True",
+        "test_minutes_of_work_are_shown_as_they_are_and_decide_nothing",
+    ),
 )
