@@ -66,7 +66,7 @@ def _even(text: str) -> str:
         (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "2026-03-01T12:00:00.000000Z"),
         (r"\bwp-([\w-]+)-[0-9a-f]{6}\b", r"wp-\1-9c4e1d"),
         (r"\bevt_[0-9A-Z]{26}", "evt_01…"),
-        (r'("trace_id":)"\w+"', r'\1"4bf9…"'),
+        (r'("(?:request_)?trace_id":)"\w+"', r'\1"4bf9…"'),
         (r'("(?:retry_in|duration_ms)":)[\d.]+', r"\g<1>300"),
         (r'("sequence":|^id: )\d+', r"\g<1>42"),
     ):

@@ -263,7 +263,7 @@ class Archive(Stage):
         assert keys(archived=True, order="-created_at", limit=2) == ["4", "3"]
         assert keys(archived=True, order="priority") == ["4", "2", "3", "1"]
         assert keys(archived=True, state="completed") == ["1", "2"]
-        assert keys(archived=True, tag="odd") == ["2", "4"]
+        assert keys(archived=True, tag=("odd",)) == ["2", "4"]
         assert keys(archived=True, agent="ann") == []
         second = look(scene, tasks.tasks, archived=True, limit=2)[-1]
         assert keys(archived=True, after=(second["created_at"], second["id"])) == ["3", "4"]
