@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from tenure.agents.process_table import release_ended
 from tenure.agents.result_checker import ValidationThread, tools_for
+from tenure.agents.runner.activity import Activity
 from tenure.agents.runner.outbox import is_unknown
 from tenure.agents.runner.shared import Options, Shared
 from tenure.agents.runner.slot import Slot, speaking
@@ -17,6 +18,7 @@ from tenure.core import limits
 from tenure.core.errors import NotFound, Overloaded, StoreError, StoreUnavailable
 
 GLANCE = 0.1  # seconds between checks of signals and slots
+WATCH = 1.0  # seconds between two reports of what the agents do
 LOOK = 1.0  # seconds between checks of held tasks: a cancelled one must not run for a whole lease
 GONE = 2.0  # seconds between checks of other processes of this host that hold claims
 OUTBOX = 5.0
@@ -25,8 +27,17 @@ PRESENCE = limits.PRESENCE_OF_WORKERS
 
 
 class Runner:
-    def __init__(self, client: Client, options: Options, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        options: Options,
+        say: Callable[[str], None],
+        watch: Callable[[Sequence[Activity]], None] | None = None,
+    ) -> None:
+        """`watch` is called every second with what each agent does."""
         self.shared = Shared(options, say)
+        self.shared.is_watched = watch is not None
+        self._watch = watch
         process = self.shared.process
         name = f"run-{process.pid}-{process.start}" if process else "run"
         self.client = speaking(client, options.name, name)
@@ -113,6 +124,8 @@ class Runner:
     # --- periodic checks ---
 
     def _look_after(self) -> None:
+        if self._watch is not None and self._is_due("watch", WATCH):
+            self._watch([slot.activity() for slot in self.slots])
         with suppress(StoreError):  # the slots report an unavailable store
             if self._is_due("look", LOOK):
                 self._look_at_tasks()
