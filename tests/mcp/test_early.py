@@ -50,7 +50,7 @@ def early(*given: bytes) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 @pytest.mark.parametrize("protocol", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 def test_the_first_requests_are_answered_without_the_package(protocol: str) -> None:
-    recorded = json.loads(Path(RECORDED).read_text())["replies"][protocol]
+    recorded = json.loads(RECORDED.read_text())["replies"][protocol]
     hello = {**HELLO[0], "params": HELLO[0]["params"] | {"protocolVersion": protocol}}
     (welcome, tools), rest = early(lines(hello, HELLO[1], LIST, {"id": 3, "method": "ping"}))
     assert (welcome["id"], welcome["result"]) == ("hello", recorded["initialize"])
@@ -94,10 +94,10 @@ def test_replies_of_another_version_of_the_package_are_not_used(
 ) -> None:
     from tenure.mcp import early_replies
 
-    known = json.loads(Path(RECORDED).read_text())
+    known = json.loads(RECORDED.read_text())
     (tmp_path / "other.json").write_text(json.dumps({**known, "library": "0.0.1"}))
     assert early_replies.recorded() is not None
-    monkeypatch.setattr(early_replies, "RECORDED", str(tmp_path / "other.json"))
+    monkeypatch.setattr(early_replies, "RECORDED", tmp_path / "other.json")
     assert early_replies.recorded() is None
 
 
@@ -117,5 +117,5 @@ def test_a_slow_client_gets_the_same_replies_from_the_package(folder: Path, raw:
     os.write(server.stdin.fileno(), lines({"id": 0, "method": "ping"}))
     server.stdout.readline()
     os.write(server.stdin.fileno(), lines(HELLO[0]))
-    recorded = json.loads(Path(RECORDED).read_text())["replies"]["2025-06-18"]
+    recorded = json.loads(RECORDED.read_text())["replies"]["2025-06-18"]
     assert json.loads(server.stdout.readline())["result"] == recorded["initialize"]

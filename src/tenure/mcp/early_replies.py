@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ import msgspec
 from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput
 
-RECORDED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "mcp_replies.json")
+RECORDED = Path(__file__).parents[1] / "data" / "mcp_replies.json"
 CHUNK = 1 << 16
 STDIN, STDOUT = 0, 1
 Put = Callable[[bytes | None], bool]  # takes a line; None: the end. False: nobody wants more
@@ -50,8 +51,7 @@ class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def recorded() -> Recorded | None:
     """The recorded replies, if they are of the installed package."""
-    with open(RECORDED, "rb") as file:
-        found = msgspec.json.decode(file.read(), type=Recorded)
+    found = msgspec.json.decode(RECORDED.read_bytes(), type=Recorded)
     return found if _is_installed(found.library) else None
 
 
@@ -59,8 +59,9 @@ def _is_installed(version: str) -> bool:
     from importlib.util import find_spec
 
     spec = find_spec("mcp")
-    above = os.path.dirname(os.path.dirname(spec.origin)) if spec is not None and spec.origin else ""
-    return os.path.isdir(os.path.join(above, f"mcp-{version}.dist-info"))
+    if spec is None or spec.origin is None:
+        return False
+    return Path(spec.origin).parents[1].joinpath(f"mcp-{version}.dist-info").is_dir()
 
 
 class EarlyInput:

@@ -1,8 +1,8 @@
 """`tenure mcp`: serves standard input and output, with the store of the folder, else of the client's roots.
 
 The `mcp` package has a transport for this; two things are added. A thread reads the input (`early_replies.py`), since a
-blocking read cannot be cancelled and would delay every signal. And the end of the input is passed on only after earlier requests are
-answered: a script that pipes its requests in gets all replies.
+blocking read cannot be cancelled and would delay every signal. And the end of the input is passed on only after earlier
+requests are answered: a script that pipes its requests in gets all replies.
 """
 
 from __future__ import annotations
@@ -245,8 +245,9 @@ class Outbox(_Stream):
         self.greeted = greeted
 
     async def send(self, item: SessionMessage, /) -> None:
-        is_reply = isinstance(item.message, (JSONRPCResponse, JSONRPCError))
-        if is_reply and self.greeted is not None and item.message.id == self.greeted:
+        said = item.message
+        is_reply = isinstance(said, (JSONRPCResponse, JSONRPCError)) and said.id == self.greeted
+        if is_reply and self.greeted is not None:
             self.greeted = None
         else:
             await self.inner.send(item)

@@ -6,6 +6,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -104,6 +105,11 @@ class Attempt:
                 ended = Ended(None, failed=f"could not be started: {error}")
                 output = AgentOutput()
             return conclude(self, ended, output)
+        except Exception as error:  # a bug of ours, which the runner raises: the task must not wait for its lease
+            what = f"the runner failed: {type(error).__name__}: {error}"
+            with suppress(TenureError):
+                self.client.fail(self.claim.receipt, what, "environment")
+            raise
         finally:
             self.claim.close()
             self.receipts.forget()

@@ -15,7 +15,7 @@ from tenure.agents.receipts import Receipts
 from tenure.client import Client
 from tenure.client.times import granted_lease
 from tenure.core.commands import Process
-from tenure.core.errors import StoreError, TenureError
+from tenure.core.errors import PASSING, TenureError
 from tenure.core.lifecycle import HELD
 from tenure.core.outcomes import Outcome
 
@@ -138,7 +138,7 @@ class HeldClaim:
                     if not self._over.is_set():
                         self.look()
                 self._failures = 0
-            except StoreError as error:
+            except PASSING as error:
                 wait = self._retry_delay(error)
                 continue
             except TenureError as error:
@@ -150,7 +150,7 @@ class HeldClaim:
     def _pause(self) -> float:
         return self._lease * RENEW_AT * (1 + random.uniform(-JITTER, JITTER))  # noqa: S311 spreads load, no secret
 
-    def _retry_delay(self, error: StoreError) -> float:
+    def _retry_delay(self, error: TenureError) -> float:
         if self._failures == 0:
             self._say(f"{self.key}: the store is unavailable, so its lease cannot be renewed: {error.message}")
         self._failures += 1

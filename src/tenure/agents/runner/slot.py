@@ -15,7 +15,7 @@ from tenure.agents.runner.attempt import Attempt
 from tenure.agents.runner.shared import ONCE, UNTIL_EMPTY, AttemptEnd, Shared
 from tenure.client import Client
 from tenure.core.commands import Principal
-from tenure.core.errors import StoreError, TenureError
+from tenure.core.errors import PASSING, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.processes.supervisor import Supervisor
 from tenure.processes.tree_usage import TreeMeter
@@ -24,7 +24,7 @@ GLANCE = 0.2  # seconds between checks of the flags while waiting
 POLL = 15.0  # seconds after which an idle slot asks again without a notification
 SLOWEST = 30.0  # seconds between tries while the store is unavailable
 UNSETTLED = ("claimed", "running", "retrying")
-PASSING = ("cooling", "model_cooling", "offered", "conflicting")  # temporary reasons why a ready task was passed over
+TEMPORARY = ("cooling", "model_cooling", "offered", "conflicting")  # temporary reasons why a ready task was passed over
 
 
 class Slot(threading.Thread):
@@ -97,7 +97,7 @@ class Slot(threading.Thread):
                         self._log_wait(outcome)
                         self._idle(mark, outcome)
                     pause = 0.0
-                except StoreError as error:
+                except PASSING as error:
                     if not pause:
                         self.shared.say(f"{self.agent}: the store is unavailable: {error.message}")
                     pause = min(SLOWEST, pause * 2 or 0.5)
@@ -146,7 +146,7 @@ class Slot(threading.Thread):
         states: dict[str, int] = status["tasks"]
         if states.get("validating") and self._is_checked_here(status["validations"]):
             return False
-        return not any(states.get(state) for state in UNSETTLED) and not any(map(outcome.counts.get, PASSING))
+        return not any(states.get(state) for state in UNSETTLED) and not any(map(outcome.counts.get, TEMPORARY))
 
     def _is_checked_here(self, validations: dict[str, dict[str, int]]) -> bool:
         """Will this runner get the verdict itself? It does not wait for a person or another machine."""
