@@ -146,7 +146,15 @@ class Slot(threading.Thread):
         states: dict[str, int] = status["tasks"]
         if states.get("validating") and self._is_checked_here(status["validations"]):
             return False
-        return not any(states.get(state) for state in UNSETTLED) and not any(map(outcome.counts.get, TEMPORARY))
+        if any(states.get(state) for state in UNSETTLED) or any(map(outcome.counts.get, TEMPORARY)):
+            return False
+        return not (states.get("pending") and outcome.counts.get("ready_for_others") and self._has_others())
+
+    def _has_others(self) -> bool:
+        """Whether other runners or workers are there: a task that only they may take can make the next ones ready."""
+        ours = {self.options.agent(number + 1) for number in range(self.options.slots)}
+        agents = [one for one in self.client.agents() if one["managed"] and one["name"] not in ours]
+        return any(one["status"] in ("active", "idle") for one in agents)
 
     def _is_checked_here(self, validations: dict[str, dict[str, int]]) -> bool:
         """Will this runner get the verdict itself? It does not wait for a person or another machine."""
