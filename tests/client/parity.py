@@ -228,6 +228,10 @@ def tell(ann: Any) -> None:
     ann.status()  # no such project yet
     ann.init(limits={"max_lease": 3600}, lead="off")  # a server would elect a leader
     ann.settings()
+    ann.init(change_limits={"max_active_sessions": 50, "max_lease": 7200})
+    ann.init(change_limits={"max_active_sessions": None})
+    ann.init(change_limits={"max_sessions": 1})
+    ann.limits()
     ann.define_track("Q", "Quality", "to be sure")
     ann.define_track("M", "Many")
     ann.projects()

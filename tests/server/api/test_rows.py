@@ -48,7 +48,7 @@ EXPECT: dict[str, Rule] = {
             "reservations", "spent", "budgets", "budget", "projection", "alerts", "headroom", "savings", "estimates",
             "models", "processes", "log", "schedules", "schedule", "triggers", "trigger", "watched", "batch", "preview",
             "news", "get_artifact", "webhooks", "webhook", "deliveries", "pools", "pool", "spawns", "agent", "forecast",
-            "briefing", "showproject", "todo",
+            "briefing", "showproject", "limits", "todo",
         ),
         VIEW,
     ),

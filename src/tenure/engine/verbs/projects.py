@@ -42,6 +42,11 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
         changes["agents_may_operate"] = cmd.agents_may_operate
     if cmd.limits is not None:
         changes["limits"] = inputs.check_limits(cmd.limits)
+    if cmd.change_limits is not None:
+        wanted = {**(cmd.limits if cmd.limits is not None else project.limits), **cmd.change_limits}
+        inputs.check_limits(dict.fromkeys(cmd.change_limits, 1))  # also the names of those that are removed
+        kept = {name: value for name, value in wanted.items() if value is not None}
+        changes["limits"] = inputs.check_limits(kept)
     if cmd.routing is not None:
         changes["routing"] = cmd.routing
     if cmd.lead is not None:
