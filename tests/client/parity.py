@@ -82,6 +82,8 @@ def told_by(client: Client | AsyncClient) -> list[tuple[str, Any]]:
         tell(teller)
     finally:
         teller.close()
+    bugs = [(name, answer) for name, answer in teller.told if isinstance(answer, TenureError) and answer.code == "BUG"]
+    assert not bugs, "the same internal error on each way is still one"
     names: dict[str, str] = {}
     # A server takes nobody's word for the end of a process.
     return [(name, comparable(answer, names)) for name, answer in teller.told if name != "gone"]
