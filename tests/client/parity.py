@@ -233,7 +233,7 @@ def tell(ann: Any) -> None:
     ann.init(change_limits={"max_active_sessions": 50, "max_lease": 7200})
     ann.init(change_limits={"max_active_sessions": None})
     ann.init(change_limits={"max_sessions": 1})
-    ann.limits()
+    ann.project_limits()
     ann.define_track("Q", "Quality", "to be sure")
     ann.define_track("M", "Many")
     ann.projects()

@@ -73,7 +73,7 @@ def reorder(run: Run, given: Namespace) -> Answer:
 @options()
 def limits(run: Run, given: Namespace) -> Answer:
     """List the limits of the project: the value of each, where it comes from, and how much of it is used."""
-    return shown(run.client.limits(), _limits)
+    return shown(run.client.project_limits(), _limits)
 
 
 def _limits(found: list[dict[str, Any]]) -> str:

@@ -148,7 +148,7 @@ class AsyncVerbs:
         """The settings of the project."""
         ...
 
-    async def limits(self) -> list[dict[str, Any]]:
+    async def project_limits(self) -> list[dict[str, Any]]:
         """The project's limits: value, source (`default`, `project`) and use of each."""
         ...
 

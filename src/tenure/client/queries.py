@@ -151,7 +151,7 @@ class Queries(Caller):
         """The settings of the project."""
         return self._one(q.ShowProject(project=self.project))
 
-    def limits(self) -> list[dict[str, Any]]:
+    def project_limits(self) -> list[dict[str, Any]]:
         """The project's limits: value, source (`default`, `project`) and use of each."""
         return self._dicts(q.Limits(project=self.project))
 
