@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tenure.agents.runner.activity import Activity
 
 TITLE = 32  # columns of a title, at most
-LEAST_SAID = 12  # columns for the agent's words; with fewer they are left out
+NARROWEST_SAID = 12  # columns for the agent's words; with fewer they are left out
 
 
 def is_possible() -> bool:
@@ -80,4 +80,4 @@ def line_of(agent: Activity, room: int) -> str:
     ]
     text = shorten("  ".join(fact for fact in facts if fact), room)
     left = room - width_of(text) - 2
-    return f"{text}  {style(shorten(agent.said, left), 'dim')}" if agent.said and left >= LEAST_SAID else text
+    return f"{text}  {style(shorten(agent.said, left), 'dim')}" if agent.said and left >= NARROWEST_SAID else text
