@@ -27,7 +27,7 @@ async def _replies(protocol: str) -> dict[str, Any]:
     write, theirs = anyio.create_memory_object_stream[Any](8)
     service = McpService(StdioCallers(StartOptions("/", {}), lambda *_: AssertionError()), lambda *_: AssertionError())  # type: ignore[arg-type, return-value]
     found = {}
-    async with anyio.create_task_group() as group:
+    async with ours, read, write, theirs, anyio.create_task_group() as group:
         options = service.server.create_initialization_options()
         group.start_soon(service.server.run, read, write, options)
         for method, params in requests.items():

@@ -46,7 +46,7 @@ class LiveLines:
                 self._draw("")
 
     def close(self) -> None:
-        """Remove the lines of the agents; what was said stays."""
+        """Remove the lines of the agents; lines that were said stay."""
         with self._mutex:
             self._lines = []
             self._draw("")
