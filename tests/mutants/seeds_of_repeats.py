@@ -91,6 +91,13 @@ REPEATS = (
         "test_a_link_changed_after_the_failure_is_judged_at_once[cancel-cancelled]",
     ),
     Mutant(
+        "a retry restores what others had cancelled",
+        "engine/runtime/effects.py",
+        "    return why.origin == letter if why.origin is not None else why.source == near.id",
+        "    return why.source == near.id",
+        "test_a_retry_restores_what_its_failure_cancelled_and_nothing_else",
+    ),
+    Mutant(
         "a landing takes the place of the one before",
         "engine/verbs/land.py",
         "landing_id(claim.id, len(recorded) + 1)",

@@ -39,7 +39,7 @@ class World(Repeats):
             self.tasks[parent].needs[name] = "block"
         if not draft:
             self._open(task, self.now)
-        self._suffer(task)
+        self._suffer(task, task.needs)
         self._look_again(self.now)
         return {"outcome": "CREATED", "task": task.ref}
 
@@ -52,7 +52,7 @@ class World(Repeats):
         if self._reaches(needs, task):
             raise Refused("CYCLE")
         wanted.needs[other.name] = on_failure
-        self._suffer(wanted)
+        self._suffer(wanted, [other.name])
         self._look_again(self.now)
         return {"outcome": "UPDATED", "state": wanted.state}
 

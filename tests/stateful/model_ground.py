@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tests.stateful.model_rows import (
@@ -249,14 +249,14 @@ class Ground:
         task.attempts = task.given_back = 0
         task.failures = []
         task.late_submit_open = False
-        task.troubled, task.cool_offs = set(), {}
+        task.troubled, task.cool_offs, task.causes = set(), {}, set()
         self._open(task, self.now)
         self._look_again(self.now)
 
-    def _suffer(self, task: Task) -> None:
+    def _suffer(self, task: Task, needed: Iterable[str]) -> None:
         """A new edge to what has failed already works as if it failed now."""
-        for name, on_failure in task.needs.items():
-            other = self.tasks[name]
+        for name in needed:
+            other, on_failure = self.tasks[name], task.needs[name]
             if on_failure == "cancel" and other.state in FAILED:
                 origin = other.name if other.state == "dead_lettered" else other.cancelled_by
                 self._cancel(task, self.now, by=origin)

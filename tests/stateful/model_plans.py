@@ -64,7 +64,7 @@ class Plans(Budgets):
             self._open(task, self.now)
         for task in made:
             if task.state != "cancelled":
-                self._suffer(task)
+                self._suffer(task, task.needs)
         self._look_again(self.now)
         for name, task in edited.items():
             task.text += bool(task.description)
@@ -109,7 +109,7 @@ class Plans(Budgets):
             if self._reaches(name, task.name):
                 raise Refused("CYCLE")
             task.needs[name] = how
-            self._suffer(task)
+            self._suffer(task, [name])
             self._look_again(self.now)
 
     def dags(self) -> dict[str, str]:

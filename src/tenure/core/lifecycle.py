@@ -179,6 +179,7 @@ class Cancelled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
     by: str | None = None
     source: str | None = None
+    origin: str | None = None  # of a cascade: the dead letter it began with, else the task; None: of an old version
     pauses: tuple[PauseCause, ...] = ()
 
 

@@ -291,13 +291,20 @@ def unmet_changed(work: UnitOfWork, task: Task, change: int, because: Task) -> T
 
 
 def cascade_of(source: Task) -> Cancelled:
-    """Why a dependent was cancelled; a retry of the source finds the tasks it cancelled by this."""
-    return Cancelled(cause=lifecycle.CASCADE, source=source.id, reason=f"{source.key} is {source.state}")
+    """Why a dependent was cancelled; a retry of a dead letter finds the tasks it cancelled by this."""
+    if source.state == lifecycle.DEAD_LETTERED:
+        origin = dead_letter_id(source)
+    else:
+        origin = (source.cancelled and source.cancelled.origin) or source.id
+    reason = f"{source.key} is {source.state}"
+    return Cancelled(cause=lifecycle.CASCADE, source=source.id, reason=reason, origin=origin)
 
 
-def was_cancelled_by(task: Task, cause: str, source: Task) -> bool:
-    why = task.cancelled
-    return why is not None and (why.cause, why.source) == (cause, source.id)
+def began_with(why: Cancelled | None, letter: str, near: Task) -> bool:
+    """Whether a task was cancelled by the failure with this dead letter; `near` is between the two, or the first."""
+    if why is None or why.cause not in (lifecycle.CASCADE, lifecycle.PARENT):
+        return False
+    return why.origin == letter if why.origin is not None else why.source == near.id
 
 
 def descendants(work: UnitOfWork, task: Task) -> Iterator[Task]:
@@ -314,7 +321,8 @@ def cancel_task(work: UnitOfWork, task: Task, why: Cancelled, message: str) -> T
     for child in list(descendants(work, task)):
         if child.state not in lifecycle.FINISHED:
             text = f"its parent {task.key} was cancelled"
-            _cancel_one(work, child, Cancelled(cause=lifecycle.PARENT, source=task.id, reason=text), text)
+            below = Cancelled(cause=lifecycle.PARENT, source=task.id, reason=text, origin=why.origin or task.id)
+            _cancel_one(work, child, below, text)
     return kept
 
 

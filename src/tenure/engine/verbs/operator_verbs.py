@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenure.core import claims, commands, ids, inputs, lifecycle, limits, moves, settle
+from tenure.core import claims, commands, graph, ids, inputs, lifecycle, limits, moves, settle
 from tenure.core.errors import NotFound
 from tenure.core.instants import lasting
 from tenure.core.lifecycle import (
@@ -22,7 +22,15 @@ from tenure.core.lifecycle import (
 )
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Edge, Result, Row, Task, replace
-from tenure.engine.runtime.effects import cancel_task, descendants, reopened, resolved, spread, was_cancelled_by
+from tenure.engine.runtime.effects import (
+    began_with,
+    cancel_task,
+    dead_letter_id,
+    descendants,
+    reopened,
+    resolved,
+    spread,
+)
 from tenure.engine.runtime.rows import brief_of, current, current_claim, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs.agents import is_known, unknown_agent
@@ -205,19 +213,18 @@ def _run_of(task: Task, *names: str) -> dict[str, Any]:
 
 
 def bring_back(work: UnitOfWork, source: Task) -> None:
-    """Undo the cancellations that the source's failure caused, directly or transitively."""
-    todo = [source]
+    """Undo the cancellations that the dead letter's failure caused, directly or transitively."""
+    letter, todo, seen = dead_letter_id(source), [source], {source.id}
     while todo:
-        cause = todo.pop()
-        for edge in work.find(Edge, {"project": cause.project, "needs": cause.id}):
-            victim = work.get(Task, cause.project, edge.task)
-            if victim is not None and was_cancelled_by(victim, lifecycle.CASCADE, cause):
-                uncancel(work, victim)
-                todo.append(victim)
-                for child in list(descendants(work, victim)):
-                    if was_cancelled_by(child, lifecycle.PARENT, victim):
-                        uncancel(work, child)
-                        todo.append(child)
+        near = todo.pop()
+        edges = work.find(Edge, {"project": near.project, "needs": near.id})
+        found = [work.get(Task, near.project, e.task) for e in edges if graph.cascades(e, DEAD_LETTERED)]
+        found += descendants(work, near) if near is not source else ()
+        for task in found:
+            if task is not None and task.id not in seen:
+                seen.add(task.id)
+                task = current(work, task)  # noqa: PLW2901 - the ones before may have changed it
+                todo.append(uncancel(work, task) if began_with(task.cancelled, letter, near) else task)
 
 
 def uncancel(work: UnitOfWork, task: Task) -> Task:

@@ -89,6 +89,19 @@ class Operators(Stage):
         assert scene.do(c.Undo, command_id=answer.command_id).outcome == "CANNOT_UNDO"
         assert scene.submit(scene.take(key)).outcome == "ACCEPTED"
 
+    def test_a_retry_restores_what_its_failure_cancelled_and_nothing_else(self, scene: Scene) -> None:
+        source = scene.add()
+        one = scene.add(depends_on=(Dependency(task=source, on_failure="cancel"),))
+        early = scene.add(depends_on=(Dependency(task=one, on_failure="cancel"),))
+        scene.do(c.Cancel, task=one)
+        scene.do(c.Retry, task=one)
+        late = scene.add(depends_on=(Dependency(task=one, on_failure="cancel"),))
+        scene.bury(source)
+        assert scene.states(one, early, late) == ["cancelled"] * 3
+        scene.do(c.Retry, task=one)  # what lies behind it was still cancelled by the failure of the first
+        scene.do(c.Retry, task=source)
+        assert scene.states(source, one, early, late) == ["ready", "pending", "cancelled", "pending"]
+
     def test_a_deadline_in_the_past_is_refused(self, scene: Scene) -> None:
         key = scene.add()
         with pytest.raises(InvalidInput, match="is in the past"):
