@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.core import limits
 from tenure.core.errors import TenureError
 from tenure.user_state import store_states
+
+if TYPE_CHECKING:
+    from tenure.core.task_defaults import TaskDefaults
 
 FOLDER = ".tenure"
 DATABASE = "tenure.db"
@@ -75,9 +78,11 @@ SETTINGS: dict[str, Setting] = {
     "agents.auto_name": Setting(
         bool, True, "false: an agent must name itself (`join -n`, `--agent`, TENURE_AGENT) before it claims"
     ),
-    "tasks.priority": Setting(str, None, "the priority of a task that `add` creates without one"),
-    "tasks.max_attempts": Setting(int, None, "the attempts of a task that `add` creates without a number"),
-    "tasks.on_lost": Setting(str, None, "what a lost claim means for such a task: `retry`, `back_off` or `hold`"),
+    "tasks.priority": Setting(
+        str, None, "the priority of the project's new tasks that name none, however they are created; a server's counts"
+    ),
+    "tasks.max_attempts": Setting(int, None, "the attempts of such tasks"),
+    "tasks.on_lost": Setting(str, None, "what a lost claim means for such tasks: `retry`, `back_off` or `hold`"),
     "log.level": Setting(str, "info", "the lowest level in the log of commands: `debug`, `info`, `warning` or `error`"),
     "log.file": Setting(
         str, None, "the log of commands and of `daemon`, one JSON object a line, without arguments; by default none"
@@ -451,6 +456,15 @@ def read_settings(
         beside = folder if url is None else os.path.dirname(url.removeprefix("sqlite://"))
         merged["project"] = _first_project(beside) or merged["project"]
     return Settings(merged, sources, environ)
+
+
+def task_defaults_of(settings: Mapping[str, Value]) -> TaskDefaults:
+    """The settings `tasks.…`, for tasks of the settings' project."""
+    from tenure.core.task_defaults import SHIPPED, TaskDefaults
+
+    names = ("priority", "max_attempts", "on_lost")
+    given = {name: value for name in names if (value := settings[f"tasks.{name}"].value) is not None}
+    return TaskDefaults(project=str(settings["project"].value), **given) if given else SHIPPED
 
 
 def artifacts_of(settings: Settings, home: Home) -> str | None:

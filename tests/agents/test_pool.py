@@ -41,7 +41,9 @@ def test_a_pool_drains_a_plan_of_twenty_tasks(stage: Callable[..., Stage]) -> No
                 os.kill(pid, signal.SIGKILL)
 
     for task in tenure("list"):
-        (claim,) = tenure("history", task["key"])
-        assert (claim["generation"], claim["result_accepted"]) == (1, True)
-        assert claim["agent"] in ("coders-1", "coders-2", "coders-3")
+        claims = tenure("history", task["key"])
+        ends = [(c["agent"], c["generation"], c["release_reason"], c["error_class"], c["error"]) for c in claims]
+        assert len(claims) == 1, (task["key"], ends, tenure("spawn", "list"), log.read_text()[-4000:])
+        assert (claims[0]["generation"], claims[0]["result_accepted"]) == (1, True), ends
+        assert claims[0]["agent"] in ("coders-1", "coders-2", "coders-3")
     assert not os.path.exists(f"/proc/{server.pid}")  # noqa: PTH110

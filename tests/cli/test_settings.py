@@ -13,6 +13,7 @@ import pytest
 
 from tenure.core.instants import parse_instant
 from tests.cli.conftest import Tenure
+from tests.servers.processes import free_port
 
 
 def toml(key: str, value: Any) -> str:
@@ -173,3 +174,80 @@ def test_config_reports_what_is_wrong_and_shows_the_rest(tenure: Tenure) -> None
     assert "lese" in said.err
     assert "lease" in said.out
     assert tenure.process("list").code == 11
+
+
+PROGRAM = """
+import asyncio, sys
+from tenure import AsyncClient, Client, NewTask
+
+with Client() as client:
+    print(client.add("By the SDK").task["key"])
+    print(client.add_many([NewTask(title="By the batch")])[0]["key"])
+    print(client.add("Named", priority="low", max_attempts=1, on_lost="retry").task["key"])
+
+async def main():
+    async with AsyncClient() as client:
+        print((await client.add("By asyncio")).task["key"])
+
+asyncio.run(main())
+"""
+
+
+def test_the_defaults_of_tasks_count_however_a_task_is_created(tenure: Tenure) -> None:
+    (tenure.folder / "tenure.toml").write_text('[tasks]\npriority = "high"\nmax_attempts = 7\non_lost = "hold"\n')
+    (tenure.folder / "plan.yaml").write_text("name: p\ntasks: [{id: one, title: By a plan}]\n")
+
+    def found(key: str) -> tuple[int, int]:
+        task = tenure.process("show", key, "--json").json
+        return task["priority"], task["max_attempts"]
+
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=tenure.folder, env=tenure.environ, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    sdk, batch, named, later = ran.stdout.split()
+    assert tenure.process("plan", "apply", "plan.yaml").code == 0
+    assert "0 created, 0 changed" in tenure.process("plan", "apply", "plan.yaml").out
+    (planned,) = [t["key"] for t in tenure.process("list", "--json").json if t["title"] == "By a plan"]
+    by_mcp = mcp_added(tenure, "By MCP")
+    assert [found(key) for key in (sdk, batch, later, planned, by_mcp)] == [(20, 7)] * 5
+    assert found(named) == (70, 1)
+    other = tenure.process("add", "Elsewhere", "--project", "other", "--json")
+    assert other.code == 4  # there is no such project: the settings of this one make none
+
+
+def mcp_added(tenure: Tenure, title: str) -> str:
+    """The key of a task that an agent adds over MCP."""
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    messages = (
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "add", "arguments": {"title": title}}},
+    )
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "tenure", "mcp"], cwd=tenure.folder, env=tenure.environ, input=lines,
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    (answer,) = [reply for reply in map(json.loads, ran.stdout.splitlines()) if reply["id"] == 2]
+    return str(answer["result"]["structuredContent"]["task"]["key"])
+
+
+def test_the_defaults_of_a_server_count_for_tasks_that_are_created_over_http(tenure: Tenure) -> None:
+    (tenure.folder / "tenure.toml").write_text("[tasks]\nmax_attempts = 7\n")
+    port = free_port()
+    words = [sys.executable, "-P", "-m", "tenure", "serve", "--port", str(port)]
+    with subprocess.Popen(words, cwd=tenure.folder, env=tenure.environ, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            assert "serving" in server.stdout.readline()
+            project = tenure.process("config", "project").out.strip()
+            elsewhere = {"TENURE_URL": f"http://127.0.0.1:{port}", "TENURE_PROJECT": project}
+            script = "from tenure import Client; print(Client().add('Over HTTP').task['max_attempts'])"
+            ran = subprocess.run(
+                [sys.executable, "-c", script], cwd=tenure.folder.parent, env=tenure.environ | elsewhere,
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert ran.stdout == "7\n", ran.stderr
+        finally:
+            server.terminate()

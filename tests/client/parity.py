@@ -82,6 +82,8 @@ def told_by(client: Client | AsyncClient) -> list[tuple[str, Any]]:
         tell(teller)
     finally:
         teller.close()
+    bugs = [(name, answer) for name, answer in teller.told if isinstance(answer, TenureError) and answer.code == "BUG"]
+    assert not bugs, "the same internal error on each way is still one"
     names: dict[str, str] = {}
     # A server takes nobody's word for the end of a process.
     return [(name, comparable(answer, names)) for name, answer in teller.told if name != "gone"]
@@ -228,6 +230,10 @@ def tell(ann: Any) -> None:
     ann.status()  # no such project yet
     ann.init(limits={"max_lease": 3600}, lead="off")  # a server would elect a leader
     ann.settings()
+    ann.init(change_limits={"max_active_sessions": 50, "max_lease": 7200})
+    ann.init(change_limits={"max_active_sessions": None})
+    ann.init(change_limits={"max_sessions": 1})
+    ann.project_limits()
     ann.define_track("Q", "Quality", "to be sure")
     ann.define_track("M", "Many")
     ann.projects()

@@ -51,7 +51,8 @@ def as_then(value: Any) -> Any:
     if isinstance(value, dict):
         kind = "NewTask" if "touches" in value else "RetryPolicy" if "multiplier" in value else None
         names = FIELDS[kind].split() if kind else value
-        return {name: as_then(value[name]) for name in names}
+        then = {"priority": 50, "max_attempts": 3, "on_lost": "retry"} if kind == "NewTask" else {}  # now None
+        return {name: as_then(then.get(name) if value[name] is None else value[name]) for name in names}
     return [as_then(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 

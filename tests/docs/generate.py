@@ -22,6 +22,7 @@ from tests.docs import (
     interfaces,
     limits_page,
     mcp_page,
+    mcp_replies,
     message_schemas,
     metrics_page,
     reliability_table,
@@ -157,6 +158,7 @@ WITHOUT_NOTICE = {
     "../../RELIABILITY.md": reliability_table.page,  # only its table is generated
     "../../src/tenure/stores/sqlite/schema.sql": sqlite_schema.page,
     "../../src/tenure/client/async_verbs.pyi": async_types.text,
+    "../../src/tenure/data/mcp_replies.json": mcp_replies.text,
     **message_schemas.FILES,
 }
 

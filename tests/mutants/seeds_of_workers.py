@@ -7,7 +7,37 @@ from tests.mutants.mutant import Mutant, on
 SOURCE = "tests/sinks/test_worker_source.py"
 WATCHES = "tests/client/test_worker_watches.py"
 
+TROUBLES = "tests/runner/test_troubles.py"
+
 WORKERS = (
+    Mutant(
+        "runner: a busy server ends it",
+        "agents/runner/slot.py",
+        "                except PASSING as error:\n",
+        "                except OSError as error:\n",
+        TROUBLES + "::test_a_busy_server_ends_no_runner_and_no_claim",
+    ),
+    Mutant(
+        "runner: a refused check ends it",
+        "agents/runner/runner.py",
+        "        except TenureError as error:\n            if self._refusals",
+        "        except ZeroDivisionError as error:\n            if self._refusals",
+        TROUBLES + "::test_the_checks_of_a_runner_go_on_after_any_refusal",
+    ),
+    Mutant(
+        "outbox: a busy server sets an entry aside",
+        "client/outbox.py",
+        "            except PASSING:\n",
+        "            except ZeroDivisionError:\n",
+        TROUBLES + "::test_a_busy_server_leaves_the_outbox_as_it_is",
+    ),
+    Mutant(
+        "mcp: a client gets two replies to its handshake",
+        "mcp/stdio_server.py",
+        "        if is_reply and self.greeted is not None:\n",
+        "        if False:\n",
+        "tests/mcp/test_early.py::test_a_request_that_was_answered_early_gets_one_reply",
+    ),
     Mutant(
         "workers: any agent claims work for one agent type",
         "core/priority.py",

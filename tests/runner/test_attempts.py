@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 
+from tenure.client import Client
 from tenure.core.commands import Register
 from tests.runner.conftest import Stage
 
@@ -135,3 +136,23 @@ def test_json_is_one_value_on_stdout(stage: Stage) -> None:
     assert value["counts"] == {"completed": 1}
     assert (value["ended"][0]["key"], value["ended"][0]["generation"]) == (key, 1)
     assert key in done.stderr
+
+
+def test_until_empty_waits_for_tasks_that_only_other_runners_may_take(stage: Stage) -> None:
+    first = stage.add("For another type", constraints={"agent_type": "codex"})
+    second = stage.add("After it", after=[first])
+    # Without anybody else who could take the first task, the second cannot become ready.
+    log = stage.run("--until-empty", "--name", "alone").ends()
+    assert "no task was ready" in log
+
+    stage.client.do(Register(project="default", agent="codex-1", type="codex", managed=True))
+    runner = stage.run("--until-empty", "--name", "ann")
+    runner.says("ann-1 waits for a task: 1 task waits")
+    codex = Client(str(stage.home / "tenure.db"), "default", agent="codex-1", session="s-codex")
+    granted = codex.claim(first)
+    codex.submit(str(granted.receipt), 1, "done")
+    codex.leave()
+    codex.close()
+    stage.started(second)
+    stage.go()
+    assert "1 completed" in runner.ends()

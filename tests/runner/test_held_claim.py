@@ -36,6 +36,24 @@ def test_a_lease_is_renewed_as_long_as_the_agent_works(stage: Stage) -> None:
     assert stage.lineage(key) == [(1, "COMPLETED", True)]
 
 
+def test_the_lease_auto_is_the_task_s_and_the_runner_renews_by_it(stage: Stage) -> None:
+    short = stage.add("Short", constraints={"estimated_duration": 1.0})
+    long = stage.add("Long", constraints={"estimated_duration": 1200.0})
+    stage.run("--lease", "auto", "-n", "2", "--until-empty")
+    stage.started(short)
+    stage.started(long)
+
+    until(lambda: stage.client.history(short)[0]["renewals"] >= 4, "more renewals than fit into one lease")
+    held = stage.client.show(long)
+    assert held["lease_until"] - held["claimed_at"] >= 1200e6
+    assert stage.client.history(long)[0]["renewals"] <= 1  # its end, not its lease, may ask once
+    stage.go()
+
+    assert stage.is_completed(short)
+    assert stage.is_completed(long)
+    assert stage.lineage(short) == stage.lineage(long) == [(1, "COMPLETED", True)]
+
+
 def test_a_lost_lease_is_taken_again_and_the_agent_works_on(stage: Stage) -> None:
     key = stage.add("Lapsed")
     stage.do(tenure=[["progress", "still there"]])

@@ -79,12 +79,16 @@ def parts_of(brief: Mapping[str, Any], *, most: int | None = None, rest: str = "
         title = f"Checkpoint of the previous agent ({one_line(left['agent'])}, generation {left['generation']})"
         parts.append(Part(title, [block(left["data"])]))
     if brief.get("artifacts"):
-        shown = [
-            {name: entry[name] for name in ("name", "type", "size", "generation", "agent", "path") if name in entry}
-            for entry in brief["artifacts"]
-        ]
-        parts.append(Part("Files kept by earlier attempts at this task", [block(shown)]))
+        parts.append(
+            Part("Files kept by earlier attempts at this task", [block([_file(one) for one in brief["artifacts"]])])
+        )
     return parts
+
+
+def _file(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What an agent needs of a file: what it is, and where; no digests, no instants."""
+    wanted = ("name", "type", "size", "generation", "agent", "path", "ref")
+    return {name: entry[name] for name in wanted if name in entry}
 
 
 def _input(key: str, one: Mapping[str, Any], block: Any) -> list[str]:
@@ -95,6 +99,8 @@ def _input(key: str, one: Mapping[str, Any], block: Any) -> list[str]:
         for name in ("data", "data_ref", "artifacts", "artifacts_left_out", "error", "work_product")
         if one.get(name) is not None
     }
+    if "artifacts" in more:
+        more["artifacts"] = [_file(entry) for entry in more["artifacts"]]
     if set(more) <= {"work_product"}:
         return [f"- from {one_line(key)} ({one['state']}{by}){said}"]
     return [f"- from {one_line(key)} ({one['state']}{by}){said}", block(more)]

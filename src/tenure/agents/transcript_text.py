@@ -25,9 +25,14 @@ def readable(line: str) -> str | None:
         origin, text = entry["from"], str(entry["text"]).rstrip("\n")
     except (msgspec.DecodeError, KeyError, TypeError):
         return None
-    event = event_of(text) if origin == "agent" else None
+    return of_output(text) if origin == "agent" else f"[{origin}] {text}"
+
+
+def of_output(text: str) -> str | None:
+    """The same of a line that an agent printed."""
+    event = event_of(text)
     if event is None:
-        return text if origin == "agent" else f"[{origin}] {text}"
+        return text
     said = _SAID.get(str(event.get("type")))
     try:
         found = [part for part in said(event) if part] if said else []

@@ -134,6 +134,12 @@ def say(text: str, stream: TextIO | None = None) -> None:
     stream.flush()
 
 
+def redraw(shown: int, text: str, lines: Sequence[str]) -> None:
+    """Replace the last `shown` lines of the terminal by the text, and by lines that are replaced in turn."""
+    sys.stdout.write(f"\r\x1b[{shown}A\x1b[J" if shown else "\r\x1b[J")
+    say("\n".join([*([text] if text else []), *lines])) if text or lines else sys.stdout.flush()
+
+
 def say_json(value: Any) -> None:
     """Write one JSON value on a line, now. It is the same value with its control characters escaped as JSON does."""
     import msgspec

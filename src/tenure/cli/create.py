@@ -84,9 +84,10 @@ def _when(name: str, when: int | In | None) -> dict[str, Any]:
 def add(run: Run, given: Namespace) -> Answer:
     """Add a task. `--after` adds dependencies; `--touches` keeps two agents off the same files."""
     fields = fields_of(given)
-    for name in ("priority", "max_attempts", "on_lost"):
-        if name not in fields and (default := run.setting(f"tasks.{name}")) is not None:
-            fields[name] = priority(default) if name == "priority" else default
+    if run.client.is_remote:  # a server has its own settings, and those of this folder come first
+        for name in ("priority", "max_attempts", "on_lost"):
+            if name not in fields and (default := run.setting(f"tasks.{name}")) is not None:
+                fields[name] = default
     if given.ref:
         fields["spec"] = {**fields.get("spec", {}), "context_refs": given.ref}
     if given.context:

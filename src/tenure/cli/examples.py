@@ -153,6 +153,8 @@ serve | serve | serve --host 0.0.0.0 --port 8080
 mcp | mcp | mcp --project web
 demo | demo | demo --json
 forecast | forecast | forecast -n 4 --json
+limits | limits | limits --json
+limits set | limits set max_concurrent_claims=20 | limits set max_lease=7200 min_lease=default
 project show | project show | project show --json
 project set | project set --router on | project set --lead off
 project reorder | project reorder | project reorder --json

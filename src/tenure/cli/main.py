@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tenure.config import Home, Settings
     from tenure.core.commands import Command
     from tenure.core.outcomes import Outcome
+    from tenure.core.task_defaults import TaskDefaults
 
 
 class Usage(TenureError):
@@ -209,9 +210,16 @@ class Run:
         return NotingClient(
             url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
             user=who.user, create=create, artifacts=self.artifacts, tables=tables, done=self.done,
+            task_defaults=self._task_defaults,
             allow_http=bool(self._trusted("webhooks.allow_http")), networks=self._networks,
             pause=Patience(without_password(url)),
         )  # fmt: skip
+
+    @property
+    def _task_defaults(self) -> TaskDefaults:
+        from tenure.config import task_defaults_of
+
+        return task_defaults_of(self.settings)
 
     @property
     def _networks(self) -> tuple[str, ...]:

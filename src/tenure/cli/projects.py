@@ -6,6 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown, verb_of
+from tenure.cli.option_kinds import pair
 from tenure.cli.text_format import clock, plain, table
 from tenure.core import commands as c
 
@@ -64,6 +65,37 @@ def reorder(run: Run, given: Namespace) -> Answer:
         outcome = run.client.reorder(outcome.next)
     order = run.client.settings()["order"]
     return answered(outcome, f"moved {moved} {'task' if moved == 1 else 'tasks'} to the order {order}", moved=moved)
+
+
+# --- limits -------------------------------------------------------------------------------------------------
+
+
+@options()
+def limits(run: Run, given: Namespace) -> Answer:
+    """List the limits of the project: the value of each, where it comes from, and how much of it is used."""
+    return shown(run.client.project_limits(), _limits)
+
+
+def _limits(found: list[dict[str, Any]]) -> str:
+    rows = [
+        (one["name"], "none" if one["value"] is None else one["value"], one["source"], one["used"], one["meaning"])
+        for one in found
+    ]
+    return table(rows, ("limit", "value", "source", "used", "meaning"))
+
+
+@options(
+    arg("limits", nargs="+", type=pair, metavar="NAME=VALUE",
+        help="as in max_concurrent_claims=20; NAME=default removes it")
+)  # fmt: skip
+def set_limits(run: Run, given: Namespace) -> Answer:
+    """Change limits of the project; those that you do not name stay."""
+    changes: dict[str, int | None] = {}
+    for name, value in given.limits:
+        if value != "default" and not value.isdecimal():
+            raise Usage(f"limits set: {name}={value[:40]} must be a whole number, or default")
+        changes[name] = None if value == "default" else int(value)
+    return answered(run.client.init(change_limits=changes))
 
 
 # --- tracks -------------------------------------------------------------------------------------------------

@@ -11,18 +11,20 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec
 
 from tenure.cli.claim import FILTERS, filters_of
 from tenure.cli.main import Answer, Run, Usage, arg, options
-from tenure.cli.option_kinds import contents, seconds
+from tenure.cli.option_kinds import contents, lease, seconds
 from tenure.core import limits
 
 if TYPE_CHECKING:
     from tenure.agents.leader_process import LeaderProcess
     from tenure.agents.runner.shared import Options, Shared
+    from tenure.cli.live_lines import LiveLines
     from tenure.client import Client
 
+P = ParamSpec("P")
 AT_MOST = limits.RUN_AGENTS
 
 
@@ -40,7 +42,7 @@ AT_MOST = limits.RUN_AGENTS
     arg("--until-empty", action="store_true", help="end when no task can become ready any more"),
     arg("--max-tasks", type=int, metavar="N", help="end after N tasks in all"),
     arg("--timeout", type=seconds, metavar="SECONDS", help="end an agent after this time (run.timeout; 90, 15m, 2h)"),
-    arg("--lease", type=seconds, default=300.0, metavar="SECONDS", help="the lease of a claim (300)"),
+    arg("--lease", type=lease, default=limits.LEASE, metavar="SECONDS", help="the lease of a claim (300, 30m, auto)"),
     arg("--grace", type=seconds, default=5.0, metavar="SECONDS", help="time between SIGTERM and SIGKILL (5)"),
     arg("--worktree", action="store_true", help="run each claim in its own git worktree and branch"),
     arg("--land", action="store_true",
@@ -64,13 +66,14 @@ def run(run: Run, given: Namespace) -> Answer | int:
     if given.key_stdin:
         _read_key()
     chosen = _options(run, given)
-    client, say = run.client_at(run.home.url), _printer(run.is_json)
+    client, live = run.client_at(run.home.url), _live(run)
+    say = _printer(run.is_json, live)
     if chosen.slots > 1:
         where = (
             f"a git worktree for each task, landed on {chosen.onto}" if chosen.land else "a git worktree for each task"
         )
         say(f"{chosen.slots} agents, " + (where if chosen.worktree else f"all in {run.folder}"))
-    runner = Runner(client, chosen, say)
+    runner = Runner(client, chosen, say, _quietly(live.show) if live else None)
     # A process of a pool works for the leader that started it, and does not become one.
     leader = None if client.is_remote or chosen.spawn else _leader(run, client, say)
     before = {
@@ -83,6 +86,8 @@ def run(run: Run, given: Namespace) -> Answer | int:
             leader.start()
         shared = runner.run()
     finally:
+        if live is not None:
+            _quietly(live.close)()
         if leader is not None:
             leader.stop()
         for number, handler in before.items():
@@ -219,17 +224,37 @@ def _bwrap(run: Run) -> str:
     return path
 
 
-def _printer(is_json: bool) -> Callable[[str], None]:
+def _live(run: Run) -> LiveLines | None:
+    """Lines that are redrawn, where a person sees them."""
+    from tenure.cli.live_lines import LiveLines, is_possible
+
+    return None if run.is_json or not is_possible() else LiveLines()
+
+
+def _printer(is_json: bool, live: LiveLines | None) -> Callable[[str], None]:
+    from tenure.cli.answers import say as write
+    from tenure.cli.text_format import plain
+
     stream = sys.stderr if is_json else sys.stdout
 
     def say(text: str) -> None:
-        from tenure.cli.answers import say as say_
-        from tenure.cli.text_format import plain
+        line = f"{time.strftime('%H:%M:%S')} {plain(text)}"
+        if live is not None:
+            live.say(line)
+        else:
+            write(line, stream)
 
-        with suppress(BrokenPipeError):  # the reader of stdout is gone; the work continues
-            say_(f"{time.strftime('%H:%M:%S')} {plain(text)}", stream)
+    return _quietly(say)
 
-    return say
+
+def _quietly(write: Callable[P, None]) -> Callable[P, None]:
+    """Write; where the reader or the terminal is gone the work continues."""
+
+    def written(*args: P.args, **named: P.kwargs) -> None:
+        with suppress(OSError):
+            write(*args, **named)
+
+    return written
 
 
 def _answer(shared: Shared, chosen: Options, took: float) -> Answer:

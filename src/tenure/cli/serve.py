@@ -97,6 +97,9 @@ def mcp(run: Run, given: Namespace) -> int:
     Agent CLIs start it themselves; `tenure setup` writes the entry. It finds the store as every command does, else in
     the folders that the client works in, and may be started before there is one.
     """
+    from tenure.mcp.early_replies import EarlyInput, recorded
+
+    early = EarlyInput(recorded())  # answers the client's first requests while the next line loads the `mcp` package
     from tenure.cli.answers import kept_crash
     from tenure.mcp.callers import StartOptions
     from tenure.mcp.stdio_server import serve
@@ -105,7 +108,7 @@ def mcp(run: Run, given: Namespace) -> int:
         run.folder, run.environ, is_fixed=given.dir is not None, project=given.project, agent=given.agent,
         session=given.session,
     )  # fmt: skip
-    return serve(started_with, kept_crash)
+    return serve(started_with, kept_crash, early)
 
 
 @options(

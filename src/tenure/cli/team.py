@@ -189,8 +189,8 @@ def _memory(memory: dict[str, Any]) -> str:
     held = [f"{one['key']}@{one['generation']} until {moment(one['lease_until'])}" for one in memory["active_claims"]]
     lines += [f"holds      {', '.join(held) or 'nothing'}"]
     lines += [f"completed  {', '.join(memory['completed']) or 'nothing'}"]
-    if memory["tracks"]:
-        lines += [f"tracks     {', '.join(memory['tracks'])}, assigned to {memory['agent']}"]
+    if memory["track_assignments"]:
+        lines += [f"tracks     {', '.join(memory['track_assignments'])}"]
     for entry in memory["task_log"]:
         if "time" in entry:
             said = f": {entry['outcome'].lower()}" if entry.get("outcome") else ""

@@ -114,6 +114,8 @@ OPERATING = {
     "budget remove": Listed("budgets:remove", "remove a budget"),
     "stop": Listed("operator_verbs:stop", "stop all claiming in a scope"),
     "go": Listed("operator_verbs:go", "allow claiming in a scope again"),
+    "limits": Listed("projects:limits", "list limits, where each comes from, and its use"),
+    "limits set": Listed("projects:set_limits", "change limits of the project"),
     "project show": Listed("projects:show", "show the settings of the project"),
     "project set": Listed("projects:set_", "change settings: router, order, leader and others"),
     "project reorder": Listed("projects:reorder", "move open tasks to the project's order"),

@@ -82,6 +82,7 @@ class ProjectSettings(TypedDict, total=False):
     boost: float | None
     agents_may_operate: bool | None
     limits: Mapping[str, int] | None
+    change_limits: Mapping[str, int | None] | None
     routing: bool | None
     router: bool | None
     order: str | None

@@ -15,6 +15,7 @@ from tenure.client.transports.asynchronous import AsyncHttpTransport, AsyncLocal
 from tenure.core.commands import OWNER, Command, DefineProject, Submit
 from tenure.core.errors import NotFound
 from tenure.core.outcomes import Outcome
+from tenure.core.task_defaults import SHIPPED
 
 if TYPE_CHECKING:
     from tenure.core.errors import TenureError
@@ -47,8 +48,9 @@ class AsyncClient(AsyncVerbs):
         clock: Clock | None = None,
         random: Random | None = None,
     ) -> None:
+        task_defaults = SHIPPED
         if url is None:
-            url, project, key, artifacts = find_store(project, key, artifacts)
+            url, project, key, artifacts, task_defaults = find_store(project, key, artifacts)
         self._identify(project, agent, session, role, user)
         random = random or SystemRandom()
         self.transport: AsyncLocalTransport | AsyncHttpTransport
@@ -56,8 +58,9 @@ class AsyncClient(AsyncVerbs):
             self.transport = AsyncHttpTransport(url, key=key, random=random)
         else:
             self.transport = AsyncLocalTransport(
-                url, random=random, create=create is not False, clock=clock, artifacts=artifacts
-            )
+                url, random=random, create=create is not False, clock=clock, artifacts=artifacts,
+                task_defaults=task_defaults,
+            )  # fmt: skip
         self._creates_project = create is True
 
     async def __aenter__(self) -> AsyncClient:

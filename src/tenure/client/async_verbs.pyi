@@ -152,6 +152,10 @@ class AsyncVerbs:
         """The settings of the project."""
         ...
 
+    async def project_limits(self) -> list[dict[str, Any]]:
+        """The project's limits: value, source (`default`, `project`) and use of each."""
+        ...
+
     async def tracks(self) -> list[dict[str, Any]]:
         """The project's tracks."""
         ...
@@ -445,7 +449,8 @@ class AsyncVerbs:
     async def init(self, **settings: Unpack[ProjectSettings]) -> Updated:
         """Create the project, or change its settings.
 
-            These are default_track, boost, agents_may_operate, limits, routing, router, order and lead.
+            These are default_track, boost, agents_may_operate, limits, routing, router, order and lead. `limits` replaces
+            all limits; `change_limits` changes those that it names, None back to the default.
             """
         ...
 

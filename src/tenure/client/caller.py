@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from tenure.core.inputs import LARGEST_RESULT
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.core.records import replace
+from tenure.core.task_defaults import TaskDefaults
 
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
@@ -110,17 +111,28 @@ def is_server(url: str) -> bool:
     return url.startswith(("http://", "https://"))
 
 
-def find_store(project: str | None, key: str | None, artifacts: str | None) -> tuple[str, str, str | None, str | None]:
-    """URL, project, key and artifacts of the working folder, found and trusted as by the command line.
+class FoundStore(NamedTuple):
+    url: str
+    project: str
+    key: str | None
+    artifacts: str | None
+    task_defaults: TaskDefaults
+
+
+def find_store(project: str | None, key: str | None, artifacts: str | None) -> FoundStore:
+    """The store of the working folder with its settings, found and trusted as by the command line.
 
     Raises NoStore where there is none, Untrusted where a cloned file names it.
     """
-    from tenure.config import artifacts_of, find_home, read_settings
+    from tenure.config import artifacts_of, find_home, read_settings, task_defaults_of
 
     here = os.getcwd()  # noqa: PTH109 - as the command line reads it
     settings = read_settings(here, os.environ, {"project": project, "key": key, "artifacts": artifacts})
     home = find_home(here, settings)
-    return home.url, str(settings["project"].value), settings["key"].value, artifacts_of(settings, home)
+    return FoundStore(
+        home.url, str(settings["project"].value), settings["key"].value, artifacts_of(settings, home),
+        task_defaults_of(settings),
+    )  # fmt: skip
 
 
 def too_large(data: Any) -> bytes | None:

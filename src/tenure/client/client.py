@@ -15,6 +15,7 @@ from tenure.client.verbs import Verbs
 from tenure.core.commands import OWNER, ClaimNext, Command, DefineProject, Submit
 from tenure.core.errors import NotFound
 from tenure.core.outcomes import Outcome
+from tenure.core.task_defaults import SHIPPED, TaskDefaults
 
 if TYPE_CHECKING:
     from tenure.client.contents import Content, Download
@@ -67,11 +68,12 @@ class Client(Verbs):
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
         tables: UserTables | None = None,
+        task_defaults: TaskDefaults = SHIPPED,
         allow_http: bool = False,
         networks: Sequence[str] = (),
     ) -> None:
         if url is None:
-            url, project, key, artifacts = find_store(project, key, artifacts)
+            url, project, key, artifacts, task_defaults = find_store(project, key, artifacts)
         self._identify(project, agent, session, role, user)
         random = random or SystemRandom()
         self._sleep = pause
@@ -89,6 +91,7 @@ class Client(Verbs):
                 "pause": pause,
                 "artifacts": artifacts,
                 "tables": tables,
+                "task_defaults": task_defaults,
                 "allow_http": allow_http,
                 "networks": networks,
             }

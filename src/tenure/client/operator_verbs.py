@@ -26,7 +26,8 @@ class OperatorVerbs(Pools):
     def init(self, **settings: Unpack[ProjectSettings]) -> Updated:
         """Create the project, or change its settings.
 
-        These are default_track, boost, agents_may_operate, limits, routing, router, order and lead.
+        These are default_track, boost, agents_may_operate, limits, routing, router, order and lead. `limits` replaces
+        all limits; `change_limits` changes those that it names, None back to the default.
         """
         return self._do(Updated, c.DefineProject, **as_tuples(settings))
 

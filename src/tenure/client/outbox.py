@@ -19,7 +19,7 @@ import msgspec
 from tenure.client.client import Client
 from tenure.core import commands as c
 from tenure.core.commands import Process, Totals
-from tenure.core.errors import NotAllowed, NotFound, StoreError, TenureError
+from tenure.core.errors import PASSING, NotAllowed, NotFound, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.user_state import store_states, sync_folder, writable_store_state
 
@@ -173,7 +173,7 @@ class Outbox:
                 sent.append(Sent(finished, outcome, None))
                 if not is_unknown(finished, outcome):
                     self.answered(path)
-            except StoreError:
+            except PASSING:
                 break
             except (NotFound, NotAllowed) as error:  # the project of another store, or another agent's key
                 sent.append(Sent(finished, None, error))

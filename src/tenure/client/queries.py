@@ -155,6 +155,10 @@ class Queries(Caller):
         """The settings of the project."""
         return self._one(q.ShowProject(project=self.project))
 
+    def project_limits(self) -> list[dict[str, Any]]:
+        """The project's limits: value, source (`default`, `project`) and use of each."""
+        return self._dicts(q.Limits(project=self.project))
+
     def tracks(self) -> list[dict[str, Any]]:
         """The project's tracks."""
         return self._dicts(q.Tracks(project=self.project))

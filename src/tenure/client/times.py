@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.instants import is_instant
 from tenure.core.records import replace
@@ -19,6 +20,8 @@ from tenure.core.records import replace
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from typing import TypeAlias
+
+    from tenure.core.outcomes import Outcome
 
     Duration: TypeAlias = float | timedelta | str
     Instant: TypeAlias = int | datetime | str
@@ -58,6 +61,13 @@ def seconds_of(value: Any, what: str) -> float:
     raise InvalidInput(
         f"{what} must be a duration (got {type(value).__name__})", "give seconds, a timedelta, or a text such as 2h"
     )
+
+
+def granted_lease(asked: float | str, granted: Outcome) -> float:
+    """The seconds that a claim lasts: as asked, or as long as the store chose for `auto`."""
+    if isinstance(asked, str):
+        return granted.lease or limits.LEASE
+    return asked
 
 
 def instant_of(value: Any, what: str) -> int:

@@ -145,5 +145,9 @@ class StoreCorrupt(StoreError):
     code = "STORE_CORRUPT"
 
 
+# The same request may succeed later: what it asked for is not refused.
+PASSING = (StoreError, Overloaded, RateLimited, AuthUnavailable)
+
+
 class Bug(TenureError):
     code = "BUG"

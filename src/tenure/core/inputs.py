@@ -311,13 +311,14 @@ def check_track(code: str, name: str, purpose: str) -> str:
     return code
 
 
-def check_instant(value: int | None, what: str) -> int | None:
+def check_instant(value: Any, what: str) -> int | None:
     if value is not None and not 0 <= value < 1 << 53:
         raise InvalidInput(f"{what} must be microseconds since 1970 in UTC (got {value})")
-    return value
+    found: int | None = value
+    return found
 
 
-def check_deadline(deadline: int | None, now: int) -> None:
+def check_deadline(deadline: Any, now: int) -> None:
     """A deadline that a person sets must be in the future."""
     if deadline is not None and deadline <= now:
         from tenure.core.instants import format_instant, lasting  # of errors alone; keeps startup fast
@@ -338,8 +339,7 @@ def check_new_task(new: NewTask) -> NewTask:
     for pattern in check_list(new.touches, "touches"):
         reservations.normalised(pattern)
     check_retry(new.retry)
-    check_choice(new.on_lost, ON_LOST, "on_lost")
-    priority.parse_priority(new.priority)
+    _check_optional(new)
     if new.boost is not None:
         priority.parse_boost(new.boost)
     check_instant(new.deadline, "deadline")
@@ -350,8 +350,6 @@ def check_new_task(new: NewTask) -> NewTask:
             if getattr(new, name) is not None:
                 raise InvalidInput(f"{name} and {name}_in exclude each other", f"leave out {name}_in")
     _check_key(new)
-    if not 1 <= new.max_attempts <= MOST_ATTEMPTS:
-        raise InvalidInput(f"max_attempts must be from 1 to {MOST_ATTEMPTS} (got {new.max_attempts})")
     if len(new.depends_on) > MOST_DEPENDENCIES:
         raise TooLarge(
             f"depends_on may have at most {MOST_DEPENDENCIES} tasks (got {len(new.depends_on)})",
@@ -364,6 +362,16 @@ def check_new_task(new: NewTask) -> NewTask:
         if value is not None and not 1 <= len(value) <= 255:
             raise InvalidInput(f"{name} must have 1 to 255 characters")
     return new
+
+
+def _check_optional(new: NewTask) -> None:
+    """Fields that a new task may leave to its project."""
+    if new.on_lost is not None:
+        check_choice(new.on_lost, ON_LOST, "on_lost")
+    if new.priority is not None:
+        priority.parse_priority(new.priority)
+    if new.max_attempts is not None and not 1 <= new.max_attempts <= MOST_ATTEMPTS:
+        raise InvalidInput(f"max_attempts must be from 1 to {MOST_ATTEMPTS} (got {new.max_attempts})")
 
 
 def _check_key(new: NewTask) -> None:

@@ -229,6 +229,12 @@ class Plans(Query, frozen=True, kw_only=True):
     open_only: bool = False
 
 
+class Limits(Query, frozen=True, kw_only=True):
+    """The project's limits: their values, where each comes from, and how much of it is used."""
+
+    declaration: ClassVar = Declaration("project_view", "viewer", "GET", PROJECT + "/limits")
+
+
 class Tracks(Query, frozen=True, kw_only=True):
     """The project's tracks."""
 

@@ -22,10 +22,11 @@ from tenure.agents import process_table
 from tenure.agents.identity import KNOWN, Known, Who, marked, recognise
 from tenure.agents.receipts import Kept, Receipts
 from tenure.client import Client
-from tenure.config import Home, NoStore, Value, check_store, file_of, find_home, read_settings
+from tenure.config import Home, NoStore, Value, check_store, file_of, find_home, read_settings, task_defaults_of
 from tenure.core import limits
 from tenure.core.commands import Process
 from tenure.core.outcomes import Outcome
+from tenure.core.task_defaults import TaskDefaults
 from tenure.engine.runtime.context import UserTables
 
 
@@ -99,7 +100,7 @@ class LocalCallers:
         project = str(settings["project"].value)
         tables = UserTables(file_of(settings, "prices"), file_of(settings, "tiers"))
         with self._lock:
-            client = self._client(home, project, who, settings["key"].value, tables)
+            client = self._client(home, project, who, settings["key"].value, tables, task_defaults_of(settings))
         receipts = Receipts(home, project, who.session, who.agent, options.environ)
         return Caller(who, client, receipts, settings, folder, self._introduced)
 
@@ -115,9 +116,11 @@ class LocalCallers:
         assert missing is not None
         raise missing
 
-    def _client(self, home: Home, project: str, who: Who, shown: str | None, tables: UserTables) -> Client:
+    def _client(
+        self, home: Home, project: str, who: Who, shown: str | None, tables: UserTables, task_defaults: TaskDefaults
+    ) -> Client:
         # A recreated store has the same path but is another file.
-        key = (home.url, _file(home.url), project, who.agent, who.session, tables)
+        key = (home.url, _file(home.url), project, who.agent, who.session, tables, task_defaults)
         if key not in self._clients:
             check_store(home, self.options.environ)
             self._clients[key] = Client(
@@ -130,6 +133,7 @@ class LocalCallers:
                 user=who.user,
                 create=False,
                 tables=tables,
+                task_defaults=task_defaults,
             )
         return self._clients[key]
 

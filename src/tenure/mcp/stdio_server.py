@@ -1,16 +1,14 @@
 """`tenure mcp`: serves standard input and output, with the store of the folder, else of the client's roots.
 
-The `mcp` package has a transport for this; two things are added. A thread reads the input, since a blocking read cannot
-be cancelled and would delay every signal. And the end of the input is passed on only after earlier requests are
-answered: a script that pipes its requests in gets all replies.
+The `mcp` package has a transport for this; two things are added. A thread reads the input (`early_replies.py`), since a
+blocking read cannot be cancelled and would delay every signal. And the end of the input is passed on only after earlier
+requests are answered: a script that pipes its requests in gets all replies.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -33,6 +31,7 @@ from tenure.core import limits
 from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput
 from tenure.mcp.callers import Caller, ClientInfo, LocalCallers, StartOptions, client_info_of
+from tenure.mcp.early_replies import EarlyInput
 from tenure.mcp.server import Context, Crashed, McpService
 
 ROOTS = "roots"  # the name of the request for roots, if it is part of a result
@@ -97,22 +96,22 @@ def _folders(roots: list[types.Root]) -> tuple[str, ...]:
     return tuple(path for path in paths if Path(path).is_dir())
 
 
-def serve(options: StartOptions, crashed: Crashed) -> int:
+def serve(options: StartOptions, crashed: Crashed, early: EarlyInput) -> int:
     """Serve standard input and output until the input ends or a signal arrives."""
     try:
-        anyio.run(_serve, options, crashed)
+        anyio.run(_serve, options, crashed, early)
     except* BrokenPipeError:
         pass  # the client is gone
     return 0
 
 
-async def _serve(options: StartOptions, crashed: Crashed) -> None:
+async def _serve(options: StartOptions, crashed: Crashed, early: EarlyInput) -> None:
     callers = StdioCallers(options, crashed)
     service = McpService(callers, crashed)
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_until_signal, service, group.cancel_scope)
-            async with standard_streams(service.close) as (read, write):
+            async with standard_streams(early, service.close) as (read, write):
                 await service.server.run(read, write, service.server.create_initialization_options())
             group.cancel_scope.cancel()
     finally:
@@ -127,9 +126,7 @@ async def _until_signal(service: McpService, scope: anyio.CancelScope) -> None:
             return
 
 
-STDIN = 0
 PATIENCE = limits.MCP_CLOSE
-CHUNK = 1 << 16
 
 
 class InputLines:
@@ -137,31 +134,10 @@ class InputLines:
 
     refuse: Callable[[bytes, str], Awaitable[None]]
 
-    def __init__(self) -> None:
+    def __init__(self, early: EarlyInput) -> None:
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._wire = os.dup(STDIN)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, STDIN)  # a child process, such as git, must not read our input
-        os.close(nothing)
-        # A daemon without the lock of a buffered reader: it may still be reading when the process ends.
-        threading.Thread(target=self._read, name="stdin", daemon=True).start()
-
-    def _read(self) -> None:
-        rest = b""
-        while chunk := self._chunk():
-            *lines, rest = (rest + chunk).split(b"\n")
-            if not all(self._put(line) for line in lines):
-                return
-        if rest:
-            self._put(rest)
-        self._put(None)
-
-    def _chunk(self) -> bytes:
-        try:
-            return os.read(self._wire, CHUNK)
-        except OSError:  # the terminal is gone
-            return b""
+        early.hand_over(self._put)
 
     def _put(self, line: bytes | None) -> bool:
         try:
@@ -262,12 +238,19 @@ class Inbox(_Stream):
 
 
 class Outbox(_Stream):
-    def __init__(self, inner: Any, pending: PendingRequests) -> None:
+    def __init__(self, inner: Any, pending: PendingRequests, greeted: str | int | None) -> None:
+        """`greeted`: the id of a request that has its reply already."""
         super().__init__(inner)
         self.pending = pending
+        self.greeted = greeted
 
     async def send(self, item: SessionMessage, /) -> None:
-        await self.inner.send(item)
+        said = item.message
+        is_reply = isinstance(said, (JSONRPCResponse, JSONRPCError)) and said.id == self.greeted
+        if is_reply and self.greeted is not None:
+            self.greeted = None
+        else:
+            await self.inner.send(item)
         self.pending.answered(item)
 
     async def __aenter__(self) -> Outbox:
@@ -275,14 +258,14 @@ class Outbox(_Stream):
 
 
 @asynccontextmanager
-async def standard_streams(at_end: Callable[[], None]) -> AsyncIterator[tuple[Inbox, Outbox]]:
+async def standard_streams(early: EarlyInput, at_end: Callable[[], None]) -> AsyncIterator[tuple[Inbox, Outbox]]:
     """Messages from standard input and to standard output; nothing else is written to the latter meanwhile.
 
     `at_end` is called when the input has ended, before the wait for the last responses.
     """
     pending = PendingRequests()
     # The package expects an open file, but only reads lines from it.
-    lines = InputLines()
+    lines = InputLines(early)
     async with stdio_server(stdin=lines) as (read, write):  # type: ignore[arg-type]
 
         async def refuse(line: bytes, why: str) -> None:
@@ -290,7 +273,7 @@ async def standard_streams(at_end: Callable[[], None]) -> AsyncIterator[tuple[In
             await write.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=_id_in(line), error=error)))
 
         lines.refuse = refuse
-        yield Inbox(read, pending, at_end), Outbox(write, pending)
+        yield Inbox(read, pending, at_end), Outbox(write, pending, early.greeted)
 
 
 def _id_in(line: bytes) -> str | int | None:

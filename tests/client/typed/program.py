@@ -50,7 +50,8 @@ def refused(client: Client) -> str:
 
 async def in_a_loop(url: str) -> int:
     async with AsyncClient(url, "shop", agent="leo") as client:
-        lines = await client.add_many([NewTask(title=f"Part {n}", type="part") for n in range(3)])
+        by = datetime.now(UTC) + timedelta(hours=1)
+        lines = await client.add_many([NewTask(title=f"Part {n}", type="part", deadline=by) for n in range(3)])
         grant = (await client.claim(types=["part"], wait="1s")).check()
         (await client.fail(grant.receipt, "no", "permanent")).check()
         await client.do(Cancel(project="shop", task=lines[1]["id"]))

@@ -6,6 +6,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -14,6 +15,7 @@ from tenure.agents import briefing
 from tenure.agents.identity import KNOWN
 from tenure.agents.process_table import described
 from tenure.agents.receipts import Receipts
+from tenure.agents.runner.activity import Activity
 from tenure.agents.runner.agent_output import TAIL, AgentOutput, ClaimUsage, Exit, Reader
 from tenure.agents.runner.attempt_files import InputFiles, Transcript, keep_transcript
 from tenure.agents.runner.clis.cli import Start
@@ -21,6 +23,7 @@ from tenure.agents.runner.conclusion import conclude
 from tenure.agents.runner.held_claim import HeldClaim, OwnEnding, Stop
 from tenure.agents.runner.prompt import prompt_for
 from tenure.agents.runner.shared import AttemptEnd, Shared
+from tenure.agents.transcript_text import of_output
 from tenure.client import Client
 from tenure.core.commands import ReportUsage, Totals
 from tenure.core.errors import InvalidInput, TenureError
@@ -65,6 +68,7 @@ class Attempt:
         self.claim_usage = ClaimUsage()
         self.folder = self.options.folder
         self.tree: ClaimWorktree | None = None
+        self.said = ""  # the agent's last words, kept while somebody watches
         self.chosen: str | None = None  # the model of the claim, where the user named none
         self.transcript = Transcript(self.options.home.folder, self.key, granted.generation or 0)
         self._is_transcript_kept = False
@@ -101,6 +105,11 @@ class Attempt:
                 ended = Ended(None, failed=f"could not be started: {error}")
                 output = AgentOutput()
             return conclude(self, ended, output)
+        except Exception as error:  # a bug of ours, which the runner raises: the task must not wait for its lease
+            what = f"the runner failed: {type(error).__name__}: {error}"
+            with suppress(TenureError):
+                self.client.fail(self.claim.receipt, what, "environment")
+            raise
         finally:
             self.claim.close()
             self.receipts.forget()
@@ -241,8 +250,15 @@ class Attempt:
         errors = b"\n".join(self.errors).decode(errors="replace")[-TAIL:]
         return ended, self.reader.finish(Exit(ended.code or 0, errors))
 
+    def activity(self) -> Activity:
+        """What its agent does now."""
+        ref, title, seconds = self.task.get("ref", self.key), self.task["title"], time.monotonic() - self.began
+        return Activity(self.agent, ref, title, seconds, self.said, self.usage())
+
     def _heard(self, stream: str, line: bytes) -> None:
         self.transcript.write(stream, line)
+        if self.shared.is_watched and stream == "stdout" and (said := of_output(line.decode(errors="replace"))):
+            self.said = said.strip().rpartition("\n")[2]
         if stream == "stdout" and self.reader is not None:
             self.reader.feed(line.decode(errors="replace"))
         else:

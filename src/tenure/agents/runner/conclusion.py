@@ -26,7 +26,7 @@ from tenure.agents.runner.outbox import Finished, is_unknown, send
 from tenure.agents.runner.shared import AttemptEnd
 from tenure.core import limits
 from tenure.core.commands import Totals
-from tenure.core.errors import InvalidInput, NotFound, StoreError, TenureError
+from tenure.core.errors import PASSING, InvalidInput, NotFound, TenureError
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
@@ -296,7 +296,7 @@ def _send(attempt: Attempt, **fields: Any) -> Outcome | None:
                     return None
                 outbox.answered(path)
                 return outcome
-            except StoreError as error:
+            except PASSING as error:
                 if wait == 0.1:
                     attempt.say(f"{attempt.key}: cannot be submitted yet: {error.message}")
             except NotFound as error:

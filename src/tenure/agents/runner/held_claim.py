@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from tenure.agents.receipts import Receipts
 from tenure.client import Client
+from tenure.client.times import granted_lease
 from tenure.core.commands import Process
-from tenure.core.errors import StoreError, TenureError
+from tenure.core.errors import PASSING, TenureError
 from tenure.core.lifecycle import HELD
 from tenure.core.outcomes import Outcome
 
@@ -52,7 +53,7 @@ class HeldClaim:
         client: Client,
         granted: Outcome,
         *,
-        lease: float,
+        lease: float | str,
         spawn: str | None = None,
         process: Callable[[], Process | None],
         receipts: Receipts,
@@ -77,7 +78,8 @@ class HeldClaim:
         self.stop: Stop | None = None
         self.own_ending: OwnEnding | None = None
         self.mutex = threading.RLock()  # held while the receipt is used, since it may change at any time
-        self._lease, self._spawn = lease, spawn
+        self._asked, self._spawn = lease, spawn
+        self._lease = granted_lease(lease, granted)
         self._is_denied = False
         self._process = process
         self._receipts = receipts
@@ -136,7 +138,7 @@ class HeldClaim:
                     if not self._over.is_set():
                         self.look()
                 self._failures = 0
-            except StoreError as error:
+            except PASSING as error:
                 wait = self._retry_delay(error)
                 continue
             except TenureError as error:
@@ -148,7 +150,7 @@ class HeldClaim:
     def _pause(self) -> float:
         return self._lease * RENEW_AT * (1 + random.uniform(-JITTER, JITTER))  # noqa: S311 spreads load, no secret
 
-    def _retry_delay(self, error: StoreError) -> float:
+    def _retry_delay(self, error: TenureError) -> float:
         if self._failures == 0:
             self._say(f"{self.key}: the store is unavailable, so its lease cannot be renewed: {error.message}")
         self._failures += 1
@@ -205,13 +207,14 @@ class HeldClaim:
         if process is None:
             self._stop(Stop("abort", "the agent's supervisor was killed"))
             return
-        outcome = self.client.claim(self.id, lease=self._lease, process=process, spawn=self._spawn)
+        outcome = self.client.claim(self.id, lease=self._asked, process=process, spawn=self._spawn)
         self._is_denied = outcome.outcome == "DENIED_AGENT"
         if outcome.outcome != "GRANTED" or outcome.receipt is None or outcome.generation is None:
             directive = refusal.directive if refusal.directive in ("pause", "cancel") else "abort"
             self._stop(Stop(directive, f"{refusal.message}; {outcome.message}"))
             return
         lost, self.receipt, self.generation = self.receipt, outcome.receipt, outcome.generation
+        self._lease = granted_lease(self._asked, outcome)
         self._keep(lost)
         self._say(f"{self.key}: {refusal.message}; claimed again as generation {self.generation}, the agent continues")
         self._moved(self.generation)

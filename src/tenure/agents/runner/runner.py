@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenure.agents.process_table import release_ended
 from tenure.agents.result_checker import ValidationThread, tools_for
+from tenure.agents.runner.activity import Activity
 from tenure.agents.runner.outbox import is_unknown
 from tenure.agents.runner.shared import Options, Shared
 from tenure.agents.runner.slot import Slot, speaking
 from tenure.client import Client
 from tenure.core import limits
-from tenure.core.errors import NotFound, Overloaded, StoreError, StoreUnavailable
+from tenure.core.errors import PASSING, NotFound, TenureError
 
 GLANCE = 0.1  # seconds between checks of signals and slots
+WATCH = 1.0  # seconds between two reports of what the agents do
 LOOK = 1.0  # seconds between checks of held tasks: a cancelled one must not run for a whole lease
 GONE = 2.0  # seconds between checks of other processes of this host that hold claims
 OUTBOX = 5.0
@@ -25,8 +26,17 @@ PRESENCE = limits.PRESENCE_OF_WORKERS
 
 
 class Runner:
-    def __init__(self, client: Client, options: Options, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        options: Options,
+        say: Callable[[str], None],
+        watch: Callable[[Sequence[Activity]], None] | None = None,
+    ) -> None:
+        """`watch` is called every second with what each agent does."""
         self.shared = Shared(options, say)
+        self.shared.is_watched = watch is not None
+        self._watch = watch
         process = self.shared.process
         name = f"run-{process.pid}-{process.start}" if process else "run"
         self.client = speaking(client, options.name, name)
@@ -37,6 +47,7 @@ class Runner:
         self._interrupts = 0
         self._is_terminated = False
         self._due: dict[str, float] = {}
+        self._refusals: dict[str, str] = {}  # check → the refusal that was logged last
         self._unknown: set[str] = set()  # receipts in the outbox that are of a different store
 
     # --- signals: handlers only set a flag, since they may run anywhere ---
@@ -52,11 +63,9 @@ class Runner:
     def run(self, pause: Callable[[float], None] = time.sleep) -> Shared:
         """Run until no work is left or a signal ends it. Raises unexpected errors of slots."""
         if self.shared.options.spawn is not None:
-            self._await_store(pause)
-        self._send_outbox()
-        release_ended(self.client, self.shared.say)
-        for slot in self.slots:
-            slot.register()
+            self._insist(self._register, pause)
+        else:
+            self._register()
         self._validating.start()
         for slot in self.slots:
             slot.start()
@@ -84,14 +93,20 @@ class Runner:
                 raise slot.error
         return self.shared
 
-    def _await_store(self, pause: Callable[[float], None]) -> None:
-        """Wait for a server that was restarted meanwhile: it has offered a task to this agent, and still does."""
+    def _register(self) -> None:
+        self._send_outbox()
+        release_ended(self.client, self.shared.say)
+        for slot in self.slots:
+            slot.register()
+
+    def _insist(self, act: Callable[[], None], pause: Callable[[float], None]) -> None:
+        """Wait for a server that was restarted or is busy: it has offered a task to this agent, and still does."""
         give_up = time.monotonic() + limits.SPAWN_OFFER / 1e6
         while not self._is_terminated and not self._interrupts:
             try:
-                self.client.agents()
+                act()
                 return
-            except (StoreUnavailable, Overloaded) as error:
+            except PASSING as error:
                 if time.monotonic() > give_up:
                     raise
                 self.shared.say(f"the store is unavailable, trying again: {error.message}")
@@ -113,17 +128,31 @@ class Runner:
     # --- periodic checks ---
 
     def _look_after(self) -> None:
-        with suppress(StoreError):  # the slots report an unavailable store
-            if self._is_due("look", LOOK):
-                self._look_at_tasks()
-            if self._is_due("gone", GONE):
-                release_ended(self.client, self.shared.say)
-            if self._is_due("outbox", OUTBOX):
-                self._send_outbox()
-            if self._is_due("presence", PRESENCE):
-                for slot in self.slots:
-                    if slot.is_alive():
-                        slot.heartbeat()
+        if self._watch is not None and self._is_due("watch", WATCH):
+            self._watch([slot.activity() for slot in self.slots])
+        self._check("look", LOOK, self._look_at_tasks)
+        self._check("gone", GONE, lambda: release_ended(self.client, self.shared.say))
+        self._check("outbox", OUTBOX, self._send_outbox)
+        self._check("presence", PRESENCE, self._send_heartbeats)
+
+    def _check(self, what: str, seconds: float, check: Callable[[], object]) -> None:
+        """Run a check when it is due. No refusal ends the runner: its agents work, and their results count."""
+        if not self._is_due(what, seconds):
+            return
+        try:
+            check()
+            self._refusals.pop(what, None)
+        except PASSING:
+            pass  # the slots report an unavailable store
+        except TenureError as error:
+            if self._refusals.get(what) != error.message:
+                self.shared.say(error.message)
+            self._refusals[what] = error.message
+
+    def _send_heartbeats(self) -> None:
+        for slot in self.slots:
+            if slot.is_alive():
+                slot.heartbeat()
 
     def _is_due(self, what: str, seconds: float) -> bool:
         now = time.monotonic()

@@ -38,7 +38,7 @@ class Options(NamedTuple):
     mode: str = FOREVER
     most_tasks: int | None = None
     timeout: float = limits.RUN_TIMEOUT
-    lease: float = limits.LEASE
+    lease: float | str = limits.LEASE  # seconds, or `auto`
     grace: float = 5.0
     worktree: bool = False
     land: bool = False
@@ -85,6 +85,7 @@ class Shared:
         self.fatal: AttemptEnd | None = None  # the failure that keeps every agent of this kind from working here
         self.terminated: list[str] = []  # agents that an operator terminated
         self.denied: Outcome | None = None  # the pool's spawn of this process is over
+        self.is_watched = False  # somebody sees what the agents do
         self.keeps_transcripts = True  # as artifacts; False where there is no artifact store
         self.unknown: set[str] = set()  # models of claims that the agent does not know; not used again
         self._say = say

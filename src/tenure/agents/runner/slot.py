@@ -10,11 +10,12 @@ from typing import Any
 
 from tenure.agents.process_table import described
 from tenure.agents.result_checker import ResultChecker, tools_for
+from tenure.agents.runner.activity import Activity, Wait, wait_of
 from tenure.agents.runner.attempt import Attempt
 from tenure.agents.runner.shared import ONCE, UNTIL_EMPTY, AttemptEnd, Shared
 from tenure.client import Client
 from tenure.core.commands import Principal
-from tenure.core.errors import StoreError, TenureError
+from tenure.core.errors import PASSING, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.processes.supervisor import Supervisor
 from tenure.processes.tree_usage import TreeMeter
@@ -23,7 +24,7 @@ GLANCE = 0.2  # seconds between checks of the flags while waiting
 POLL = 15.0  # seconds after which an idle slot asks again without a notification
 SLOWEST = 30.0  # seconds between tries while the store is unavailable
 UNSETTLED = ("claimed", "running", "retrying")
-PASSING = ("cooling", "model_cooling", "offered", "conflicting")  # temporary reasons why a ready task was passed over
+TEMPORARY = ("cooling", "model_cooling", "offered", "conflicting")  # temporary reasons why a ready task was passed over
 
 
 class Slot(threading.Thread):
@@ -48,7 +49,7 @@ class Slot(threading.Thread):
         self._has_ticket = False
         self._count = 0
         self._next: Client | None = None
-        self._short_of: str | None = None  # the budget of the last shortage that was logged
+        self._waits: Wait | None = None  # why the last claim got no task
 
     def run(self) -> None:
         try:
@@ -89,12 +90,14 @@ class Slot(threading.Thread):
                         supervisor = self._next = None
                         self._has_ticket = False
                     else:
-                        self._log_shortage(outcome)
+                        if outcome.shortage is not None:
+                            self._log_wait(outcome)  # also where it ends here
                         if self._is_over(outcome):
                             return
+                        self._log_wait(outcome)
                         self._idle(mark, outcome)
                     pause = 0.0
-                except StoreError as error:
+                except PASSING as error:
                     if not pause:
                         self.shared.say(f"{self.agent}: the store is unavailable: {error.message}")
                     pause = min(SLOWEST, pause * 2 or 0.5)
@@ -143,7 +146,15 @@ class Slot(threading.Thread):
         states: dict[str, int] = status["tasks"]
         if states.get("validating") and self._is_checked_here(status["validations"]):
             return False
-        return not any(states.get(state) for state in UNSETTLED) and not any(map(outcome.counts.get, PASSING))
+        if any(states.get(state) for state in UNSETTLED) or any(map(outcome.counts.get, TEMPORARY)):
+            return False
+        return not (states.get("pending") and outcome.counts.get("ready_for_others") and self._has_others())
+
+    def _has_others(self) -> bool:
+        """Whether other runners or workers are there: a task that only they may take can make the next ones ready."""
+        ours = {self.options.agent(number + 1) for number in range(self.options.slots)}
+        agents = [one for one in self.client.agents() if one["managed"] and one["name"] not in ours]
+        return any(one["status"] in ("active", "idle") for one in agents)
 
     def _is_checked_here(self, validations: dict[str, dict[str, int]]) -> bool:
         """Will this runner get the verdict itself? It does not wait for a person or another machine."""
@@ -157,11 +168,19 @@ class Slot(threading.Thread):
     def _is_drained(self) -> bool:
         return any(a["name"] == self.agent and a["status"] == "draining" for a in self.client.agents())
 
-    def _log_shortage(self, outcome: Outcome) -> None:
-        """Once for each budget that prevents a claim."""
-        if outcome.shortage is not None and outcome.shortage["scope"] != self._short_of:
-            self.shared.say(f"{self.agent}: {outcome.message}; {outcome.hint}")
-        self._short_of = outcome.shortage["scope"] if outcome.shortage else None
+    def _log_wait(self, outcome: Outcome) -> None:
+        """Once for each reason: an agent without a task must not look like one that hangs."""
+        before, self._waits = self._waits, wait_of(outcome)
+        is_shown = self.shared.is_watched and outcome.shortage is None
+        if not is_shown and (before is None or before.kind != self._waits.kind):
+            hint = f"; {outcome.hint}" if outcome.hint else ""
+            self.shared.say(f"{self.agent} waits for a task: {self._waits.text}{hint}")
+
+    def activity(self) -> Activity:
+        attempt, waits = self.attempt, self._waits
+        if attempt is not None:
+            return attempt.activity()
+        return Activity(self.agent, waits=waits.text if waits else "")
 
     def _idle(self, mark: int, outcome: Outcome) -> None:
         """Wait until something was written, something is due, or the poll interval is over."""
@@ -173,6 +192,7 @@ class Slot(threading.Thread):
     # --- working ---
 
     def _work(self, client: Client, granted: Outcome, supervisor: Supervisor) -> None:
+        self._waits = None
         try:
             self.attempt = Attempt(self.shared, client, granted, supervisor, self.checker)
         except OSError as error:  # a transcript or a receipt cannot be written

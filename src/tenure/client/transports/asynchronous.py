@@ -16,6 +16,7 @@ from tenure.client.transports.http_messages import FOUND, Reply, Request
 from tenure.client.transports.server_address import Failed, lost, may_pass, unreachable
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreError, StoreUnavailable, TenureError
+from tenure.core.task_defaults import SHIPPED, TaskDefaults
 
 if TYPE_CHECKING:
     import httpx2
@@ -34,14 +35,24 @@ UNAVAILABLE = 1.0  # seconds between tries while the store is unavailable
 
 class AsyncLocalTransport:
     def __init__(
-        self, url: str, *, random: Random, create: bool, clock: Clock | None, artifacts: str | None = None
+        self,
+        url: str,
+        *,
+        random: Random,
+        create: bool,
+        clock: Clock | None,
+        artifacts: str | None = None,
+        task_defaults: TaskDefaults = SHIPPED,
     ) -> None:
         # Here, not above: a client of a server does not load the engine.
         from tenure.client.transports.local import LocalTransport
         from tenure.engine.runtime.work_wait import POLL_WITH_WAKE_UPS, POLL_WITHOUT, SHORTEST
         from tenure.stores.port import WAKE_UPS
 
-        self._local = LocalTransport(url, random=random, create=create, gather=True, clock=clock, artifacts=artifacts)
+        self._local = LocalTransport(
+            url, random=random, create=create, gather=True, clock=clock, artifacts=artifacts,
+            task_defaults=task_defaults,
+        )  # fmt: skip
         self.url = self._local.url
         self._waker = Waker(self._local.engine)
         self._poll = POLL_WITH_WAKE_UPS if WAKE_UPS in self._local.store.features else POLL_WITHOUT

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.core.task_defaults import SHIPPED, TaskDefaults
 from tenure.engine import Context, Engine, Random
 from tenure.engine.runtime.context import SHIPPED_TABLES, UserTables
 from tenure.stores.open_store import open_store, path_of
@@ -38,6 +39,7 @@ class LocalTransport:
         pause: Callable[[float], None] = time.sleep,
         artifacts: str | None = None,
         tables: UserTables | None = None,
+        task_defaults: TaskDefaults = SHIPPED,
         allow_http: bool = False,
         networks: Sequence[str] = (),
         elects: bool = True,
@@ -52,7 +54,7 @@ class LocalTransport:
         sealer: Any = LazySealer(url)
         context = Context(
             pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES, sealer=sealer,
-            allow_http=allow_http, networks=tuple(networks),
+            task_defaults=task_defaults, allow_http=allow_http, networks=tuple(networks),
             elects=elects and FAST_PATH not in self.store.features,
         )  # fmt: skip
         self.engine = Engine(self.store, random, context)

@@ -44,7 +44,7 @@ class Attempt:
         self,
         client: Client,
         granted: Outcome,
-        lease: float,
+        lease: float | str,
         keepers: Sequence[Renewer | Watcher],
         loop: asyncio.AbstractEventLoop | None,
     ) -> None:

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from tenure.core.errors import (
-    AuthUnavailable,
-    Overloaded,
-    RateLimited,
-    SchemaMismatch,
-    StoreCorrupt,
-    StoreError,
-    TenureError,
-)
+from tenure.core.errors import PASSING, SchemaMismatch, StoreCorrupt, TenureError
 from tenure.core.retry import PERMANENT, RATE_LIMIT
 
 
@@ -52,4 +44,4 @@ def may_pass(error: TenureError) -> bool:
     """Whether the store or server may be available again soon."""
     if isinstance(error, (SchemaMismatch, StoreCorrupt)):
         return False
-    return isinstance(error, (StoreError, Overloaded, RateLimited, AuthUnavailable))
+    return isinstance(error, PASSING)

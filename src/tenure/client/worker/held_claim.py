@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tenure.client.client import Client
+from tenure.client.times import granted_lease
 from tenure.client.worker.failures import Cancelled, may_pass
 from tenure.core import limits
 from tenure.core.commands import Command, Renew
@@ -34,12 +35,13 @@ ENDED_BY_HOLDER = frozenset({"COMPLETED", "SUBMITTED", "FAILED", "VOLUNTARY", "W
 class HeldClaim:
     """Thread-safe for the function and the renewer."""
 
-    def __init__(self, client: Client, granted: Outcome, lease: float, cancel: Callable[[], None]) -> None:
-        """`cancel` is called once, when the function must stop."""
+    def __init__(self, client: Client, granted: Outcome, asked: float | str, cancel: Callable[[], None]) -> None:
+        """`asked`: the lease to ask for; `cancel` is called once, when the function must stop."""
         assert granted.task is not None
         assert granted.receipt is not None
         assert granted.generation is not None
-        self.client, self.lease = client, lease
+        self.client, self._asked = client, asked
+        self.lease = granted_lease(asked, granted)
         self.task: dict[str, Any] = dict(granted.task)
         self.key: str = granted.task["key"]
         self.receipt, self.generation = granted.receipt, granted.generation
@@ -115,7 +117,7 @@ class HeldClaim:
             if refusal.outcome == "TASK_CANCELLED" or self._was_ended_on_purpose():
                 self.stop(refusal.message or refusal.outcome)
                 return
-            again = self.client.claim(self.task["id"], lease=self.lease)
+            again = self.client.claim(self.task["id"], lease=self._asked)
             if again.outcome != "GRANTED" or again.receipt is None or again.generation is None:
                 self.stop(f"{refusal.message}; {again.message}")
                 return
@@ -136,6 +138,7 @@ class HeldClaim:
         assert granted.receipt is not None
         assert granted.generation is not None
         self.receipt, self.generation = granted.receipt, granted.generation
+        self.lease = granted_lease(self._asked, granted)
         log.warning("%s: %s; claimed again as generation %d", self.key, why, self.generation)
         self.moved()
 

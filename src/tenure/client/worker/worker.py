@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from tenure.client import outbox
 from tenure.client.caller import SystemRandom
 from tenure.client.client import Client
-from tenure.client.times import seconds_of
+from tenure.client.times import AUTO, seconds_of
 from tenure.client.worker.attempt import Attempt
 from tenure.client.worker.failures import may_pass
 from tenure.client.worker.functions import Handler, Registration
@@ -57,7 +57,8 @@ class Worker:
     With `source`, the URL of a broker, messages wake it up instead of the store: `nats://…`, `amqp://…`,
     `redis+stream://…`. Workers with the same `pool` share them. `take="next"` claims the best task for each message,
     `take="task"` the task that the message names. `agent_type` is the type that it registers: see
-    `constraints.agent_type`, and commands to `@type:…`.
+    `constraints.agent_type`, and commands to `@type:…`. The lease `"auto"` is chosen for each claim: by the task's
+    estimate, else by how long completed tasks of its type took.
     """
 
     def __init__(
@@ -91,12 +92,12 @@ class Worker:
         self._open: Callable[[], Client] = partial(self._client_of, url, project, create=create)
         self._client: Client | None = None
         self._opening = threading.Lock()
-        lease = seconds_of(lease, "lease")
-        self.concurrency, self.lease, self.grace = concurrency, lease, seconds_of(grace, "grace")
+        self.lease: float | str = AUTO if lease == AUTO else seconds_of(lease, "lease")
+        self.concurrency, self.grace = concurrency, seconds_of(grace, "grace")
         self._capabilities, self._agent_type = tuple(capabilities), agent_type
         self._source_url, self._pool, self._take = source, pool, take
         self._source: MessageSource | None = None
-        self._who: dict[str, Any] = {"agent": agent, "session": session, "user": user, "lease": lease}
+        self._who: dict[str, Any] = {"agent": agent, "session": session, "user": user, "lease": self.lease}
         self._filters: dict[str, Any] = {"tracks": tuple(tracks), "tags": tuple(tags), "region": region}
         self._handlers: dict[str, Handler] = {}
         self._anything: Handler | None = None

@@ -97,13 +97,18 @@ def _hashed(encoded: bytes) -> str:
     return hashlib.sha256(encoded).hexdigest()[:32]
 
 
+# Fields that had these defaults once and have none now: a request from before an upgrade has the same digest.
+FORMER_DEFAULTS: dict[str, dict[str, Any]] = {"NewTask": {"priority": 50, "max_attempts": 3, "on_lost": "retry"}}
+
+
 def _said(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         names, defaults, given, tag = _shape(type(value))
+        former = FORMER_DEFAULTS.get(type(value).__name__, {})
         said = {
             name: item if type(item) in _PLAIN else _said(item)
             for name, default, item in zip(names, defaults, given(value), strict=True)
-            if item is not default and item != default
+            if item is not default and item != default and item != former.get(name, default)
         }
         if tag is not None:
             said["command"] = tag
@@ -150,7 +155,11 @@ def first_form(command: Command) -> str:
             more = [
                 n for n, default in _fields(kind) if n not in had and (known is None or getattr(value, n) != default)
             ]
-            said = {name: as_then(getattr(value, name)) for name in (*had, *more)}
+            former = FORMER_DEFAULTS.get(kind.__name__, {})
+            said = {
+                name: as_then(former.get(name) if (part := getattr(value, name)) is None else part)
+                for name in (*had, *more)
+            }
             tag = kind.__struct_config__.tag
             return said if tag is None else {"command": tag, **said}
         if isinstance(value, (tuple, list)):

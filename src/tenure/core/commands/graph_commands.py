@@ -9,10 +9,18 @@ import msgspec
 from tenure.core.commands.command import PROJECT, TASK, Command, Declaration
 from tenure.core.records import RetryWords
 
-if TYPE_CHECKING:  # either may be given; JSON may use the names of both
-    from tenure.core.records import RetryPolicy as Retry
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from tenure.core.records import RetryPolicy as Retry  # either may be given; JSON may use the names of both
+
+    # A client turns times as people have them into these, before a command is sent: see `client/times.py`.
+    When = int | datetime | timedelta | str | None
+    Lasting = float | timedelta | str | None
 else:
     Retry = RetryWords
+    When = int | None
+    Lasting = float | None
 
 
 class Dependency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,18 +42,18 @@ class NewTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     spec: dict[str, Any] = {}
     constraints: dict[str, Any] = {}
     output: dict[str, Any] = {}
-    priority: int | str = 50
+    priority: int | str | None = None  # None, as of the next ones: the default of the project's settings
     boost: float | None = None  # points a minute; None: the project's
-    deadline: int | None = None
-    deadline_in: float | None = None  # seconds from the store's now, in place of `deadline`
-    not_before: int | None = None
-    not_before_in: float | None = None  # as `deadline_in`
+    deadline: When = None
+    deadline_in: Lasting = None  # seconds from the store's now, in place of `deadline`
+    not_before: When = None
+    not_before_in: Lasting = None  # as `deadline_in`
     depends_on: tuple[Dependency | str, ...] = ()
     parent: str | None = None
-    max_attempts: int = 3
+    max_attempts: int | None = None
     retry: Retry = RetryWords()
     touches: tuple[str, ...] = ()
-    on_lost: str = "retry"
+    on_lost: str | None = None
     idempotency_key: str | None = None
     draft: bool = False
 

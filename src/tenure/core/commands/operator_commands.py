@@ -177,7 +177,8 @@ class DefineProject(Command, frozen=True, kw_only=True, tag="define_project"):
     default_track: str | None = None
     boost: float | None = None
     agents_may_operate: bool | None = None
-    limits: dict[str, int] | None = None
+    limits: dict[str, int] | None = None  # all of them
+    change_limits: dict[str, int | None] | None = None  # some of them; None: back to the default
     routing: bool | None = None  # claims recommend a model
     router: bool | None = None  # one agent works on a track, or `max_agents` of it
     order: str | None = None  # priority, shortest: of tasks that are created from now on

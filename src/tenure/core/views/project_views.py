@@ -38,6 +38,16 @@ class ProjectView(TypedDict):
     created_at: Instant
 
 
+class LimitView(TypedDict):
+    """A limit of a project."""
+
+    name: str
+    meaning: str
+    value: Annotated[int | None, Meta(description="null: no limit")]
+    source: Annotated[str, Meta(extra_json_schema={"enum": ["default", "project"]})]
+    used: Annotated[int | None, Meta(description="null: it is not counted")]
+
+
 class TrackView(TypedDict):
     """A parallel stream of work in a project."""
 

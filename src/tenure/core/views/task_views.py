@@ -193,6 +193,7 @@ class TaskView(TypedDict):
     ready_at: NotRequired[Instant]
     started_at: NotRequired[Instant]
     completed_at: NotRequired[Instant]
+    completed_by: NotRequired[Annotated[str, Meta(description="in lists: the agent whose result was accepted")]]
     failed_at: NotRequired[Instant]
     dead_lettered_at: NotRequired[Instant]
     archived_at: NotRequired[Instant]

@@ -251,6 +251,7 @@ class SessionView(SessionEntry):
     task_log: Sequence[Remembered]
     active_claims: Sequence[ActiveClaim]
     completed: Sequence[str]
-    track_assignments: Sequence[str]
-    tracks: Annotated[Sequence[str], Meta(description="tracks that are assigned to the agent, by the router")]
+    track_assignments: Annotated[
+        Sequence[str], Meta(description="of the agent: those it registered, holds tasks of, or got from the router")
+    ]
     track_progress: dict[str, TrackProgress]

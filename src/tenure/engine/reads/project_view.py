@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenure.core import lifecycle, tracks
+from tenure.core import inputs, lifecycle, limits, tracks
 from tenure.core import queries as q
-from tenure.core.records import Task, Track
+from tenure.core.filters import Present
+from tenure.core.records import Session, Task, Track
 from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
+from tenure.engine.verbs.agents import is_over
 
 if TYPE_CHECKING:
-    from tenure.core.views import ProjectView, TrackView
+    from tenure.core.views import LimitView, ProjectView, TrackView
     from tenure.core.views.project_views import AssignedView
     from tenure.core.views.team_views import TrackProgress
 
@@ -24,6 +26,32 @@ def settings(work: UnitOfWork, project: str) -> ProjectView:
         "order": row.ordering,
     }
     return said
+
+
+# Without a value of the project; a limit that is not here does not apply then.
+DEFAULT_LIMITS = {
+    "max_lease": int(inputs.LONGEST_LEASE),
+    "min_lease": int(inputs.MIN_LEASE),
+    "max_generations_per_task": limits.GENERATIONS,
+    "archive_after": limits.ARCHIVE_AFTER // inputs.SECOND,
+}
+
+
+def all_limits(work: UnitOfWork, project: str) -> list[LimitView]:
+    """The limits of a project, also those that it leaves at their defaults."""
+    row = project_of(work, project)
+    sessions = work.find(Session, {"project": project, "ended_at": Present(False)})
+    used = {
+        "max_concurrent_claims": sum(work.count(Task, {"project": project, "state": lifecycle.HELD}, "state").values()),
+        "max_active_sessions": sum(not is_over(work, session) for session in sessions),
+    }
+    return [
+        {
+            "name": name, "meaning": meaning, "value": row.limits.get(name, DEFAULT_LIMITS.get(name)),
+            "source": "project" if name in row.limits else "default", "used": used.get(name),
+        }
+        for name, meaning in inputs.LIMITS.items()
+    ]  # fmt: skip
 
 
 def all_tracks(work: UnitOfWork, project: str) -> list[TrackView]:
@@ -71,4 +99,4 @@ def track_progress(work: UnitOfWork, project: str) -> dict[str, TrackProgress]:
     return found
 
 
-READS: Reads = {q.ShowProject: settings, q.Tracks: all_tracks}
+READS: Reads = {q.ShowProject: settings, q.Limits: all_limits, q.Tracks: all_tracks}

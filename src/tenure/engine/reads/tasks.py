@@ -59,7 +59,14 @@ def views(work: UnitOfWork, tasks: Iterable[Task]) -> list[v.TaskView]:
     if not tasks:
         return []
     briefs = work.get_many(Brief, tasks[0].project, [t.id for t in tasks])
-    return [task_view.task_view(work, t, briefs[t.id]) for t in tasks]
+    done = {t.id: claims.claim_id(t.id, t.generation) for t in tasks if t.state == lifecycle.COMPLETED}
+    by = work.get_many(Claim, tasks[0].project, done.values()) if done else {}
+    found = [task_view.task_view(work, t, briefs[t.id]) for t in tasks]
+    for view in found:
+        claim = by.get(done.get(view["id"], ""))
+        if claim is not None and claim.result_accepted:  # not of an adopted result, which an earlier claim submitted
+            view["completed_by"] = claim.agent
+    return found
 
 
 def show(work: UnitOfWork, project: str, name: str) -> v.TaskInFull:
@@ -376,8 +383,9 @@ def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
         "task_log": log,
         "active_claims": [fields_of(t, "key track generation agent lease_until") for t in held],
         "completed": sorted(t.key for t in done.values()),
-        "track_assignments": sorted({*(agent.tracks if agent else ()), *(t.track for t in held)}),
-        "tracks": tracks_of(work, project, row.agent),
+        "track_assignments": sorted(
+            {*(agent.tracks if agent else ()), *(t.track for t in held), *tracks_of(work, project, row.agent)}
+        ),
         "track_progress": track_progress(work, project),
     }
     return said

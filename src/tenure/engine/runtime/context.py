@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 
 from tenure.core.errors import Bug
+from tenure.core.task_defaults import SHIPPED, TaskDefaults
 
 if TYPE_CHECKING:
     from tenure.artifacts.port import Artifacts
@@ -53,6 +54,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     slow path too, even where the store has a fast one. `optimism` decides when the fast path is tried first; by default
     each engine learns this for itself. `sealer` seals secrets; None: this process has no master key. `allow_http`:
     webhooks may have URLs without TLS. `networks`: private ones that webhooks may be sent to, as in 10.0.0.0/8.
+    `task_defaults`: of new tasks that name no priority, attempts or `on_lost`.
     `elects`: the first agent of a project that joins or claims leads it, unless the project says otherwise.
     """
 
@@ -60,6 +62,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     pause: Callable[[float], None] = lambda _: None
     artifacts: Callable[[str], Artifacts] | None = None
     tables: UserTables = SHIPPED_TABLES
+    task_defaults: TaskDefaults = SHIPPED
     sealer: Sealer | None = None
     allow_http: bool = False
     networks: tuple[str, ...] = ()

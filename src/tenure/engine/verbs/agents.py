@@ -64,7 +64,7 @@ def known_session(work: UnitOfWork, project: Project, id: str, agent: str, user:
     session = work.get(Session, project.id, id)
     if session is not None:
         roles.check_mine(work.principal, session.agent, f"session {id}")
-    if session is None or _is_over(work, session):
+    if session is None or is_over(work, session):
         ids.check_name(id, "session")
         _check_session_limit(work, project)
         began = session.created_at if session else work.now
@@ -86,12 +86,12 @@ def active(work: UnitOfWork, session: Session, *, held: bool = False) -> Session
     """
     if work.now - session.last_activity < team.PRESENCE:
         return session
-    if not (session.ended_at is not None if held else _is_over(work, session)):
+    if not (session.ended_at is not None if held else is_over(work, session)):
         session = work.put(replace(session, last_activity=work.now))
     return session
 
 
-def _is_over(work: UnitOfWork, session: Session) -> bool:
+def is_over(work: UnitOfWork, session: Session) -> bool:
     """Whether the sweep will end the session for silence, or already has."""
     if session.ended_at is not None:
         return True
@@ -105,7 +105,7 @@ def _check_session_limit(work: UnitOfWork, project: Project) -> None:
     if most is None:
         return
     open_ = work.find(Session, {"project": project.id, "ended_at": Present(False)})
-    if sum(not _is_over(work, s) for s in open_) >= most:
+    if sum(not is_over(work, s) for s in open_) >= most:
         raise LimitReached(
             f"project {project.id} has {most} active sessions, its max_active_sessions limit",
             "end one, or ask an admin to raise the limit",
@@ -268,14 +268,14 @@ def leave(work: UnitOfWork, cmd: commands.Leave) -> Outcome:
     if session is None:
         raise NotFound(f"no session {cmd.session[:80]!r} in project {cmd.project}")
     roles.check_mine(work.principal, session.agent, f"session {session.id}")
-    if _is_over(work, session):
+    if is_over(work, session):
         return Outcome(outcome="UNCHANGED")
     freed = give_back(work, {"project": cmd.project, "session": session.id}, lifecycle.RELEASED_BY, "task.released")
     rows: list[Row] = [replace(session, ended_at=work.now)]
     others = work.find(Session, {"project": cmd.project, "agent": session.agent, "ended_at": Present(False)})
     work.record("session.ended", *rows, project=cmd.project, agent=session.agent, session=session.id)
     agent = work.get(Agent, cmd.project, session.agent)
-    if agent is not None and agent.left_at is None and all(s.id == session.id or _is_over(work, s) for s in others):
+    if agent is not None and agent.left_at is None and all(s.id == session.id or is_over(work, s) for s in others):
         work.record("agent.left", replace(agent, left_at=work.now), project=cmd.project, agent=agent.id)
         free_tracks(work, agent)
     return Outcome(outcome="OK", changed=freed, command_id=work.command_id)
@@ -342,7 +342,7 @@ def _died(work: UnitOfWork, project: str, name: str, process: commands.Process, 
     else:  # known by its claims alone: dead if nothing else shows that it lives
         others = work.find(Session, {"project": project, "agent": name, "ended_at": Present(False)})
         holds = any(claims.is_held(task) for task in work.find(Task, {"project": project, "agent": name}))
-        is_same = not holds and all(other.id == session or _is_over(work, other) for other in others)
+        is_same = not holds and all(other.id == session or is_over(work, other) for other in others)
     if not is_same:
         return False
     details = {"host": process.host, "pid": process.pid, "said_by": work.principal.name}

@@ -15,6 +15,7 @@ from tenure.core.errors import Cycle, InvalidInput, LimitReached, TooLarge
 from tenure.core.ids import has_number
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Dag, Edge, Project, Row, Task, Track, replace
+from tenure.core.task_defaults import filled
 from tenure.engine.checks import evidence
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import cancel_task, cascade_of, spread
@@ -70,6 +71,7 @@ class Builder:
 
         With `parent` they are subtasks of an existing task, which waits for them if `blocks_parent`.
         """
+        new_tasks = [filled(new, self.project.id, self.work.context.task_defaults) for new in new_tasks]
         self._check_names(new_tasks)
         for new in self._keyed_first(new_tasks):
             self._start(new, dag, parent)
@@ -129,6 +131,7 @@ class Builder:
 
     def _start(self, new: NewTask, dag: Dag | None, parent: Task | None) -> None:
         work, now = self.work, self.work.now
+        assert new.priority is not None  # `filled`
         if new.parent is not None:
             parent = self._named(new.parent) or task_named(work, self.project.id, new.parent)
         task_id = work.new_id("task")
@@ -481,5 +484,5 @@ def check_plan_size(count: int) -> None:
         raise InvalidInput("the plan has no tasks")
 
 
-def _at(instant: int | None, seconds: float | None, now: int) -> int | None:
+def _at(instant: Any, seconds: Any, now: int) -> int | None:
     return instant if seconds is None else now + inputs.micros(seconds, "a time from now")

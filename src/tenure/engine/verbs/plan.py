@@ -20,6 +20,7 @@ from tenure.core.filters import Prefix
 from tenure.core.lifecycle import PRUNE, Cancelled
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Budget, Dag, Edge, Project, Task, Track, replace
+from tenure.core.task_defaults import filled
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import cancel_task, spread
 from tenure.engine.runtime.rows import brief_of, current, project_of, task_named, tasks_by_idempotency
@@ -203,6 +204,7 @@ def _drop_edges(
 def _changes(work: UnitOfWork, task: Task, new: NewTask) -> dict[str, Any]:
     """The fields that differ in the plan."""
     brief = brief_of(work, task)
+    new = filled(new, task.project, work.context.task_defaults)
     changes = {}
     for name in _COMPARED:
         value: Any = inputs.check_retry(new.retry) if name == "retry" else getattr(new, name)

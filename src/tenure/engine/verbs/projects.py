@@ -26,6 +26,13 @@ PAGE = limits.REORDERED
 SCOPES = ("project", "track", "dag", "agent", "type")
 
 
+def _limits(cmd: commands.DefineProject, project: Project) -> dict[str, int]:
+    changes = cmd.change_limits or {}
+    inputs.check_limits(dict.fromkeys(changes, 1))  # also the names of those that go back to their default
+    wanted = {**(project.limits if cmd.limits is None else cmd.limits), **changes}
+    return inputs.check_limits({name: value for name, value in wanted.items() if value is not None})
+
+
 def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
     """Create the project with its default tracks, or change its settings."""
     ids.check_name(cmd.project, "project")
@@ -40,8 +47,8 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
         changes["boost"] = priority.parse_boost(cmd.boost)
     if cmd.agents_may_operate is not None:
         changes["agents_may_operate"] = cmd.agents_may_operate
-    if cmd.limits is not None:
-        changes["limits"] = inputs.check_limits(cmd.limits)
+    if cmd.limits is not None or cmd.change_limits is not None:
+        changes["limits"] = _limits(cmd, project)
     if cmd.routing is not None:
         changes["routing"] = cmd.routing
     if cmd.lead is not None:

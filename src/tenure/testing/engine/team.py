@@ -9,7 +9,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
-from tenure.core.queries import ShowSession
+from tenure.core.queries import Limits, ShowSession, Tasks
 from tenure.core.records import Agent, Message, Reservation, Session
 from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.stage import Stage
@@ -189,6 +189,45 @@ class Team(Stage):
         assert scene.tables() == before
         scene.do(c.Leave, session="one")
         scene.next("bo", session="three")
+
+    def test_limits_have_their_value_their_source_and_their_use(self, scene: Scene) -> None:
+        scene.do(c.DefineProject, limits={"max_active_sessions": 5, "max_lease": 600})
+        scene.take(scene.add(), "ann")
+        changed = scene.do(c.DefineProject, change_limits={"max_concurrent_claims": 3, "max_lease": None})
+        assert changed.outcome == "UPDATED"
+        found = {one["name"]: one for one in read_query(scene.engine, Limits(project=PROJECT))}
+
+        def of(name: str) -> tuple[object, object, object]:
+            return found[name]["value"], found[name]["source"], found[name]["used"]
+
+        assert of("max_active_sessions") == (5, "project", 1)
+        assert of("max_concurrent_claims") == (3, "project", 1)
+        assert of("max_lease") == (30 * 86_400, "default", None)
+        assert of("max_result_size") == (None, "default", None)
+        before = scene.tables()
+        for wrong in ({"max_claims": 1}, {"max_claims": None}, {"min_lease": 100, "max_lease": 10}, {"max_lease": 0}):
+            with pytest.raises(InvalidInput):
+                scene.do(c.DefineProject, change_limits=wrong)
+        assert scene.tables() == before
+
+    def test_a_list_says_who_completed_a_task(self, scene: Scene) -> None:
+        done, open_ = scene.add(), scene.add()
+        scene.finish(done, agent="ann")
+        listed = {view["key"]: view for view in read_query(scene.engine, Tasks(project=PROJECT))}
+        assert (listed[done].get("agent"), listed[done]["completed_by"]) == (None, "ann")
+        assert "completed_by" not in listed[open_]
+
+    def test_a_list_does_not_name_the_agent_of_a_refused_result(self, scene: Scene) -> None:
+        """A person adopts the result of ann, whose claim bo has superseded: bo has completed nothing."""
+        key = scene.add()
+        first = scene.take(key, "ann", lease=10)
+        scene.pass_time(seconds=11)
+        second = scene.take(key, "bo")
+        scene.submit(first, data="kept")
+        scene.do(c.Release, receipt=second)
+        scene.do(c.Adopt, task=key)
+        (view,) = read_query(scene.engine, Tasks(project=PROJECT))
+        assert (view["state"], view.get("completed_by")) == ("completed", None)
 
     @pytest.mark.parametrize("swept", [True, False])
     def test_an_idle_session_counts_for_nothing_whether_or_not_it_was_swept(self, scene: Scene, swept: bool) -> None:

@@ -1,0 +1,77 @@
+"""`Worker(lease="auto")`: the store chooses each claim's lease, and the worker renews by it. On every store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenure import Client, Context, Worker
+from tenure.client.worker.held_claim import HeldClaim
+from tenure.core.errors import InvalidInput
+from tests.client.test_worker import PATIENCE, running, until
+from tests.servers.postgres import url_of
+from tests.servers.tenure import TenureServer
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql", "http"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    store = "memory://auto-leases" if request.param == "memory" else str(tmp_path / "store.db")
+    if request.param == "postgresql":
+        request.getfixturevalue("postgres")
+        store = url_of(tmp_path)
+    with Client(store, "shop") as client:  # a store in memory lasts while a client is open
+        client.init()
+        if request.param != "http":
+            yield store
+            return
+        with TenureServer(store) as served:
+            yield served.url
+
+
+@pytest.mark.sampled
+def test_each_claim_has_the_lease_of_its_task_and_is_renewed_by_it(url: str) -> None:
+    with Client(url, "shop", agent="mia") as mia:
+        mia.add("Short", type="t", constraints={"estimated_duration": 1.0})
+        mia.add("Long", type="t", constraints={"estimated_duration": 1200.0})
+        worker = Worker(url, "shop", lease="auto", concurrency=2)
+        let_go = threading.Event()
+
+        @worker.task("t")
+        def work(ctx: Context) -> int:
+            assert let_go.wait(PATIENCE)
+            return ctx.generation
+
+        with running(worker):
+            until(mia, lambda: len(mia.history("A-002")) == 1)
+            long = mia.show("A-002")
+            # More renewals than fit into one lease of a second: they come at 40 % of the lease that was granted.
+            until(mia, lambda: mia.history("A-001")[0]["renewals"] >= 3)
+            assert mia.history("A-002")[0]["renewals"] == 0
+            let_go.set()
+            until(mia, lambda: {mia.show(key)["state"] for key in ("A-001", "A-002")} == {"completed"})
+        assert long["lease_until"] - long["claimed_at"] >= 1200e6
+        assert [mia.show(key)["result"]["data"] for key in ("A-001", "A-002")] == [1, 1]
+
+
+def test_a_claim_that_is_lost_is_claimed_again_with_the_lease_of_the_moment(tmp_path: Path) -> None:
+    with Client(str(tmp_path / "store.db"), "shop", agent="mia", session="s-mia") as mia:
+        mia.init()
+        mia.add("Work", constraints={"estimated_duration": 100.0})
+        granted = mia.claim("A-001", lease="auto")
+        held = HeldClaim(mia, granted, "auto", lambda: None)
+        assert held.lease == 100.0
+        mia.recover("A-001", "its receipt was lost")
+        mia.update("A-001", constraints={"estimated_duration": 500.0})
+        refused = mia.renew(str(granted.receipt))
+        held.lost(str(granted.receipt), refused)
+        assert (held.generation, held.lease) == (2, 500.0)
+
+
+@pytest.mark.parametrize("lease", ["automatic", "soon"])
+def test_another_word_is_refused_when_the_worker_is_made(lease: Any, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="is not a duration"):
+        Worker(str(tmp_path / "store.db"), "shop", lease=lease)
