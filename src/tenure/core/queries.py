@@ -57,7 +57,8 @@ class Gauges(Query, frozen=True, kw_only=True):
 
 
 class Tasks(Query, frozen=True, kw_only=True):
-    """A page of tasks. `text` is searched for in title and key; `order` is descending with a leading minus."""
+    """A page of tasks. Each word of `text` is searched for in key, title, description, tags, agent and last error;
+    `order` is descending with a leading minus."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/tasks")
 

@@ -10,7 +10,15 @@ from tenure.core import limits
 from tenure.core.roles import check_all_projects
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator, Cycle, Note
-from tenure.server import artifact_routes, coordinator_routes, delivery_routes, docs_page, sign_in_routes
+from tenure.server import (
+    artifact_routes,
+    coordinator_routes,
+    delivery_routes,
+    docs_page,
+    plan_routes,
+    sign_in_routes,
+    transcript_routes,
+)
 from tenure.server.app import App, Endpoint
 from tenure.server.auth.authenticator import Authenticator
 from tenure.server.auth.policy import Policy
@@ -36,10 +44,11 @@ class Assembly:
         token: str | None = None,
         leading: Callable[[Coordinator, Stepped], Part] | None = None,
         lease: float = limits.LEADER_LEASE,
+        transcripts: str | None = None,
     ) -> None:
         """`leading` makes what runs while this process leads; without it only the coordinator runs.
 
-        `lease` is the leader's, in seconds.
+        `lease` is the leader's, in seconds; `transcripts` the folder with those of agents on this machine.
         """
         self._log = log
         self.metrics = Metrics(tenant=engine.tenant, version=__version__)
@@ -73,6 +82,8 @@ class Assembly:
             *coordinator_routes.routes(self.service, self.coordinator),
             *docs_page.routes(),
             *artifact_routes.routes(self.service),
+            *transcript_routes.routes(self.service, transcripts),
+            *plan_routes.routes(self.service),
             *sign_in_routes.routes(self.authenticator),
             *delivery_routes.routes(self.service, policy),
             Endpoint("GET", "/metrics", self._page),

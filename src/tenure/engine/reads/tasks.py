@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 MOST_LISTED = limits.LISTED
 MOST_SEARCHED = limits.SEARCHED
+MOST_BEHIND = limits.NAMED_BEHIND
 MOST_EVENTS = limits.EVENTS_LISTED
 MOST_BUDGETS = limits.BUDGETS_SHOWN
 
@@ -137,8 +138,9 @@ def tasks(
 ) -> list[v.TaskView]:
     """A page of tasks; `filters` are those of FILTERS, `after` the last row's (order value, id).
 
-    `archived`: also tasks that a person has hidden, and those moved to the archive. `text` is searched for in titles
-    and keys, among the first MOST_SEARCHED tasks that pass the other filters.
+    `archived`: also tasks that a person has hidden, and those moved to the archive. Each word of
+    `text` is searched for in key, title, description, tags, type, agent, reason and last error, among the first
+    MOST_SEARCHED tasks that pass the other filters.
     """
     where = _filtered(work, project, filters)
     inputs.check_choice(order.removeprefix("-"), ORDERS, "order")
@@ -158,14 +160,25 @@ def tasks(
             recall_dag(work, project, where["dag"])
     if text is None:
         return views(work, work.find(Task, where, order=order, after=after, limit=limit))
+    words = text.casefold().split()
     found: list[v.TaskView] = []
     for _ in range(0, MOST_SEARCHED, MOST_LISTED):
         page = work.find(Task, where, order=order, after=after, limit=MOST_LISTED)
-        found += [view for view in views(work, page) if text.casefold() in f"{view['key']} {view['title']}".casefold()]
+        found += [view for view in views(work, page) if _has(view, words)]
         if len(page) < MOST_LISTED or len(found) >= limit:
             break
         after = (getattr(page[-1], order.lstrip("-")), page[-1].id)
     return found[:limit]
+
+
+def _has(view: v.TaskView, words: Sequence[str]) -> bool:
+    error = view.get("last_error")
+    texts = (
+        view["key"], view["title"], view.get("description"), view["type"], view.get("agent"), view.get("reason"),
+        error["message"] if error else None, *view.get("tags", ()),
+    )  # fmt: skip
+    text = "\n".join(part for part in texts if part).casefold()
+    return all(word in text for word in words)
 
 
 def _check_cursor(after: tuple[Any, str] | None, order: str) -> None:
@@ -286,12 +299,15 @@ def dead_letters(work: UnitOfWork, project: str, *, resolved: bool = False) -> l
     out: list[v.DeadLetterView] = []
     for letter in work.find(DeadLetter, where, order="dead_lettered_at"):
         task = work.get(Task, project, letter.task)
+        behind = task_view.dependents_of(work, task) if task else []
         spent = {failed["generation"]: list[Usage]() for failed in letter.history}
         for row in usage_rows.of_task(work, letter.project, letter.task):
             spent.get(row.generation, []).append(row)
         attempts = [{**failed, "usage": usage_rows.view(spent[failed["generation"]])} for failed in letter.history]
         total = usage_rows.view(row for rows in spent.values() for row in rows)
         said = {**_fields(letter), "key": task.key if task else None, "history": attempts, "usage": total}
+        said |= {"ref": task.ref if task else None, "title": brief_of(work, task).title if task else None}
+        said |= {"blocks": len(behind), "waiting": sorted(one.key for one in behind)[:MOST_BEHIND]}
         out.append(said)  # type: ignore[arg-type]  # the row's own fields among them
     return out
 

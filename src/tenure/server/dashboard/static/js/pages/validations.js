@@ -2,6 +2,7 @@
 import { path } from "../api.js";
 import { html } from "../html.js";
 import { useQuery } from "../query.js";
+import { Markdown } from "../parts/markdown.js";
 import { Empty, Loaded } from "../parts/notices.js";
 import { Value } from "../parts/values.js";
 import { TaskLink } from "../router.js";
@@ -38,7 +39,7 @@ function Check({ project, check }) {
     </div>
     <${Verdict} check=${check} />
     ${result && html`<p class="faint text">${`submitted by ${result.agent}, generation ${result.generation}`}</p>
-      ${result.summary && html`<p class="text">${result.summary}</p>`}
+      ${result.summary && html`<${Markdown} text=${result.summary} />`}
       <details><summary>Submitted result</summary><${Value} value=${result.data} /></details>`}
     <${Artifacts} project=${project} task=${check.key} artifacts=${put} />
     <${Actions} project=${project} task=${{ key: check.key, state: "validating" }} only=${["approve", "reject"]} />
