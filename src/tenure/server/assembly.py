@@ -65,6 +65,9 @@ class Assembly:
         self.event_counter = EventCounter(engine, self.metrics, self.coordinator.instance)
         self.service.feed.listeners.insert(0, self.authenticator.hear)  # before listeners that use its cache
         self.service.feed.listeners.append(self.event_counter.hear)
+        if engine.context.counts is not None:
+            engine.context.counts.position = lambda: self.service.feed.position
+            self.service.feed.listeners.insert(0, engine.context.counts.hear)
         self.service.observers += [self.event_counter.observe, self.authenticator.observe]
         leader: Part = self.coordinator if leading is None else leading(self.coordinator, self.metrics.relayed)
         self.service.parts += [self.event_counter, leader]

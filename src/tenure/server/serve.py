@@ -25,6 +25,7 @@ from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.fleet.offers import Address
 from tenure.engine.reads.query_table import read_query
+from tenure.engine.reads.task_counts import TaskCounts
 from tenure.server.app import AsgiApp
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy, check_bind, policy_of
@@ -84,7 +85,9 @@ def serve(
     machine.
     """
     # Behind a server agents have keys and roles: none leads by being first, unless the project says so.
-    engine = Engine(engine.store, engine.random, msgspec.structs.replace(engine.context, elects=False))
+    engine = Engine(
+        engine.store, engine.random, msgspec.structs.replace(engine.context, elects=False, counts=TaskCounts())
+    )
     policy = policy_of(settings)
     check_bind(policy, has_keys=bool(read_query(engine, Keys())))
     log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value)

@@ -6,9 +6,9 @@ afterwards. A reader repeats the request with `next` of the answer before, and g
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -39,7 +39,7 @@ def routes(service: Service, folder: str | None) -> Iterator[Endpoint]:
 class _Transcripts:
     def __init__(self, service: Service, folder: str | None) -> None:
         self._service = service
-        self._folder = None if folder is None else os.path.realpath(folder)
+        self._folder = None if folder is None else Path(folder).resolve()
 
     async def get(self, request: Request) -> Response:
         after = int(request.number("after", 0, LARGEST * 2))
@@ -71,10 +71,10 @@ class _Transcripts:
         """The key is the store's own, never the request's; a link may only lead to another generation's file."""
         if self._folder is None or not generation:
             return None
-        path = os.path.realpath(os.path.join(self._folder, key, f"gen-{generation}.jsonl"))
-        if os.path.dirname(os.path.dirname(path)) != self._folder:
+        path = (self._folder / key / f"gen-{generation}.jsonl").resolve()
+        if path.parent.parent != self._folder:
             return None
-        with suppress(OSError), open(path, "rb") as file:
+        with suppress(OSError), path.open("rb") as file:
             file.seek(after)
             return _whole_lines(file.read(PIECE))
         return None

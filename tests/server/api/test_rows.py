@@ -48,7 +48,7 @@ EXPECT: dict[str, Rule] = {
             "reservations", "spent", "budgets", "budget", "projection", "alerts", "headroom", "savings", "estimates",
             "models", "processes", "log", "schedules", "schedule", "triggers", "trigger", "watched", "batch", "preview",
             "news", "get_artifact", "webhooks", "webhook", "deliveries", "pools", "pool", "spawns", "agent", "forecast",
-            "briefing", "showproject", "todo", "transcript",
+            "briefing", "showproject", "todo", "transcript", "read_plan",
         ),
         VIEW,
     ),
@@ -73,7 +73,7 @@ EXPECT: dict[str, Rule] = {
         (
             "edit", "plan", "messages", "undo", "publish", "link", "unlink", "pause", "resume", "answer", "cancel",
             "retry", "reset", "adopt", "archive", "assign", "reassign", "recover", "abort", "note", "drain",
-            "terminate", "resume_agent", "assign_track", "release_track", "read_plan",
+            "terminate", "resume_agent", "assign_track", "release_track",
         ),
         MEMBER,
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,7 +30,6 @@ from tenure.core.records import (
     Schedule,
     Session,
     Task,
-    Track,
     Trigger,
     Usage,
 )
@@ -38,8 +37,8 @@ from tenure.core.redaction import TRACE
 from tenure.engine.archive.recall import recall_dag, remember
 from tenure.engine.artifacts import artifact_verbs
 from tenure.engine.checks import validation_reads
-from tenure.engine.reads import task_view
-from tenure.engine.reads.project_view import track_progress, tracks_of
+from tenure.engine.reads import task_counts, task_pages, task_view
+from tenure.engine.reads.project_view import progress_of, track_progress, tracks_of
 from tenure.engine.runtime.rows import brief_of, dag_named, fields_of, lineage, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs import land, mail
@@ -159,26 +158,17 @@ def tasks(
         if isinstance(where.get("dag"), str):
             recall_dag(work, project, where["dag"])
     if text is None:
-        return views(work, work.find(Task, where, order=order, after=after, limit=limit))
+        return views(work, task_pages.page(work, where, order, after, limit))
     words = text.casefold().split()
     found: list[v.TaskView] = []
     for _ in range(0, MOST_SEARCHED, MOST_LISTED):
-        page = work.find(Task, where, order=order, after=after, limit=MOST_LISTED)
-        found += [view for view in views(work, page) if _has(view, words)]
+        page = task_pages.page(work, where, order, after, MOST_LISTED)
+        briefs = work.get_many(Brief, project, [task.id for task in page])
+        found += views(work, [task for task in page if task_pages.has(work, task, briefs[task.id], words)])
         if len(page) < MOST_LISTED or len(found) >= limit:
             break
         after = (getattr(page[-1], order.lstrip("-")), page[-1].id)
     return found[:limit]
-
-
-def _has(view: v.TaskView, words: Sequence[str]) -> bool:
-    error = view.get("last_error")
-    texts = (
-        view["key"], view["title"], view.get("description"), view["type"], view.get("agent"), view.get("reason"),
-        error["message"] if error else None, *view.get("tags", ()),
-    )  # fmt: skip
-    text = "\n".join(part for part in texts if part).casefold()
-    return all(word in text for word in words)
 
 
 def _check_cursor(after: tuple[Any, str] | None, order: str) -> None:
@@ -445,13 +435,14 @@ def status(work: UnitOfWork, project: str) -> v.StatusView:
     settings = project_of(work, project)
     leader = work.get(Leader, project, PROJECT_LEADER)
     coordinator = work.get(Leader, "", COORDINATOR)
+    counts = task_counts.by_state(work, project)
     return {
         "project": project,
         "leader": _leader_view(work, leader),
         "coordinator": _leader_view(work, coordinator),
         "agents": agents(work, project),
-        "tracks": track_progress(work, project),
-        "tasks": _by_state(work, project),
+        "tracks": progress_of(work, project, counts),
+        "tasks": {state: sum(tracks.values()) for state, tracks in counts.items()},
         "usage": usage_rows.of_project(work, project),
         "budgets": _budgets(work, settings),
         "validations": validation_reads.counts(work, project),
@@ -477,17 +468,6 @@ def _budgets(work: UnitOfWork, project: Project) -> list[v.BudgetView]:
     from tenure.engine.budgets import budget_reads  # most projects have none; keeps startup fast
 
     return [budget_reads.view(work, row) for row in budget_reads.rows(work, project.id, limit=MOST_BUDGETS)]
-
-
-def _by_state(work: UnitOfWork, project: str) -> dict[str, int]:
-    """Tasks by state, including those in the archive."""
-    counts: dict[str, int] = work.count(Task, {"project": project}, "state")
-    for track in work.find(Track, {"project": project}):
-        for state in lifecycle.FINISHED:
-            left: int = getattr(track, state)
-            if left:
-                counts[state] = counts.get(state, 0) + left
-    return counts
 
 
 def usage(work: UnitOfWork, project: str, *, by: str = "task", limit: int = 100) -> list[v.SpentView]:

@@ -31,7 +31,13 @@ _CAUSES = {
 def todo(work: UnitOfWork, project: str, *, limit: int = 100) -> list[TodoEntry]:
     limit = inputs.check_limit(limit, MOST_LISTED)
     found: list[tuple[int, str, Task, str, str | None]] = []
-    for task in work.find(Task, {"project": project, "state": (lifecycle.PAUSED, lifecycle.DEAD_LETTERED)}):
+    # State by state: each is a part of an index, while two at once would read every task.
+    waiting = [
+        t
+        for s in (lifecycle.PAUSED, lifecycle.DEAD_LETTERED)
+        for t in work.find(Task, {"project": project, "state": s})
+    ]
+    for task in waiting:
         if task.state == lifecycle.DEAD_LETTERED:
             why = task.last_error.message if task.last_error else "no attempts left"
             found.append((task.dead_lettered_at or 0, DEAD_LETTER, task, why, None))

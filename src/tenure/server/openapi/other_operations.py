@@ -145,7 +145,7 @@ def _plan_file() -> Operation:
     more = {"parameters": path_parameters(PLAN_FILES), "requestBody": _body(content)}
     responses = {**_ok("the plans, or what is wrong with the text", answer), **problems(*_ANY)}
     summary = "Read the text of a plan file; creates nothing."
-    return _operation("read_plan", summary, "dags", "member", **more, responses=responses)
+    return _operation("read_plan", summary, "dags", "viewer", **more, responses=responses)
 
 
 def _put_artifact() -> Operation:

@@ -54,7 +54,7 @@ function App() {
 
 function InProject({ project }) {
   const { page, id } = useRoute();
-  const status = useQuery(path(project), {}, { pause: 1000 });
+  const status = useQuery(path(project), {}, { pause: 2000 });
   useEffect(() => {
     const said = PAGES.find(([name]) => name === page)?.[1] ?? "";
     document.title = `${id ?? said} · ${project} · tenure`;

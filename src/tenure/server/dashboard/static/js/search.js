@@ -69,7 +69,7 @@ function useFound(project, text) {
     const ours = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        const asked = { text, limit: MOST, order: "-updated_at" };
+        const asked = { text, limit: MOST, order: "-created_at" };
         set((await get(path(project, "tasks"), asked, ours.signal)).items);
       } catch {
         if (!ours.signal.aborted) set([]);

@@ -77,7 +77,7 @@ function Badge({ page, status }) {
 }
 
 function Switcher({ project, page }) {
-  const { data } = useQuery("/projects", {}, { pause: 10_000 });
+  const { data } = useQuery("/projects", {}, { pause: 60_000 });
   const names = [...new Set([project, ...(data?.items ?? [])])].sort();
   const stays = PAGES.some(([name]) => name === page) ? page : "";
   const option = (name) => html`<option key=${name} value=${name} selected=${name === project}>${name}</option>`;

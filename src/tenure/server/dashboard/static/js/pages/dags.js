@@ -30,7 +30,7 @@ export const partsOf = (dag) => [
 ];
 
 function Rows({ project, dags }) {
-  return html`<div class="scroll panel flush"><table class="table">
+  return html`<div class="scroll panel flush" tabindex="0"><table class="table">
     <thead><tr>
       <th>Dag</th><th>Status</th><th>Progress</th>
       <th class="right">Completed</th><th class="right">Dead</th><th class="right">Created</th>

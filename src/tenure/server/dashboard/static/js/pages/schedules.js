@@ -38,7 +38,7 @@ export function Schedules({ project, status }) {
               <${Schedule} key=${one.name} schedule=${one} ...${all} />`)}</ul>`
           : html`<${Empty} title="No schedules yet">
               <p>A schedule creates its tasks at given times:</p>
-              <pre class="terminal">tenure schedule add nightly "0 3 * * *" "Read the news"</pre>
+              <pre class="terminal" tabindex="0">tenure schedule add nightly "0 3 * * *" "Read the news"</pre>
             <//>`}<//>
       </section>
       <${Triggers} ...${all} />

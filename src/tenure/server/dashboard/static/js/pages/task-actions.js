@@ -121,7 +121,7 @@ function isDecidable(task) {
 export const idOf = (action) => action.id ?? action.verb;
 
 export function can(action, task) {
-  return (action.states === null || action.states.includes(task.state)) && (action.fits?.(task) ?? true);
+  return (action.states === null || action.states.includes(task.state)) && (!action.fits || Boolean(action.fits(task)));
 }
 
 function sent(values) {
@@ -212,7 +212,7 @@ export function BatchBar({ project, tasks, clear }) {
 function Answers({ project, action, rows, close }) {
   const good = rows.filter((row) => row.outcome.ok).length;
   return html`<${Dialog} title=${`${action.label}: ${good} of ${rows.length} done`} close=${close} wide>
-    <div class="scroll tall"><table class="table outcomes">
+    <div class="scroll tall" tabindex="0"><table class="table outcomes">
       <thead><tr><th>Task</th><th>Outcome</th><th>Why</th></tr></thead>
       <tbody>${rows.map(({ task, outcome }) => html`<tr key=${task.key} class=${outcome.ok ? "good" : "bad"}>
         <td><${TaskLink} project=${project} task=${task.key} class="mono" /></td>

@@ -103,7 +103,7 @@ function Description({ task }) {
   const parts = all.filter(([, value]) => isThere(value));
   if (!parts.length) return null;
   return html`<${Panel} title="Description">${parts.map(([name, value]) => html`<div key=${name} class="part">
-    <h3>${name}</h3>${typeof value === "string"
+    ${name !== "Description" && html`<h3>${name}</h3>`}${typeof value === "string"
       ? html`<${Markdown} text=${value} />` : html`<${Value} value=${value} />`}
   </div>`)}<//>`;
 }

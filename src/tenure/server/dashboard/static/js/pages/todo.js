@@ -54,7 +54,7 @@ function Entry({ project, entry }) {
       <span class="spacer"></span>
       <span class="faint"><${Time} at=${entry.since} /></span>
     </div>
-    <${Markdown} text=${entry.text} />
+    <${Markdown} text=${entry.text.replace(/^question: /, "")} />
     <p class="faint text">
       ${entry.by && `from ${entry.by.replace(/^(agent|user):/, "")} · `}
       ${entry.blocks ? counted(entry.blocks, "task waits", "tasks wait") + " behind it" : "no task waits behind it"}

@@ -19,7 +19,7 @@ export function Triggers({ project, ask }) {
           <${Trigger} key=${one.name} project=${project} trigger=${one} ask=${ask} />`)}</ul>`
       : html`<${Empty} title="No triggers yet">
           <p>A trigger creates its tasks after an event or a webhook delivery:</p>
-          <pre class="terminal">tenure trigger add diagnose "Why did {event.key} fail?" --on task.dead_lettered</pre>
+          <pre class="terminal" tabindex="0">tenure trigger add diagnose "Why did {event.key} fail?" --on task.dead_lettered</pre>
         <//>`}<//>
   </section>`;
 }

@@ -20,7 +20,7 @@ export function Validations({ project }) {
         ${items.length === MOST && html`<p class="note">The ${number(MOST)} oldest.</p>`}`
     : html`<${Empty} title="No results wait for validation">
         <p>A task can define how its output is validated: by a schema, tests, a model, or a review.</p>
-        <pre class="terminal">tenure add "Write the chapter" --validate review</pre>
+        <pre class="terminal" tabindex="0">tenure add "Write the chapter" --validate review</pre>
       <//>`}<//>`;
 }
 
