@@ -1,8 +1,8 @@
 """What an open tab of the dashboard costs the server, in milliseconds of CPU a second, at 100,000 tasks.
 
 The tab is a real one, in Chromium without a window. The server's CPU is read from /proc, without a tab and with it, in
-turns: while nothing happens, and while an agent beside the server claims, reports and completes tasks. The cost of a tab
-is the median of the differences.
+turns: while nothing happens, and while an agent beside the server claims, reports and completes tasks. The cost of a
+tab is the median of the differences.
 """
 
 from __future__ import annotations

@@ -108,4 +108,5 @@ def _line(text: bytes) -> dict[str, Any] | None:
     if not said:
         return None
     entry = msgspec.json.decode(text)
-    return {"at": entry.get("at"), "from": entry["from"], "text": said}
+    origin = entry["from"]
+    return {"at": entry.get("at"), "from": origin, "text": said.removeprefix(f"[{origin}] ")}

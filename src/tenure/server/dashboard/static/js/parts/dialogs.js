@@ -27,7 +27,7 @@ export function Ask({ title, text, fields = [], action, danger = false, wide = f
   const [problem, setProblem] = useState(null);
   const form = useRef(null);
   const asked = fields.filter((field) => field.when?.(values) ?? true);
-  const wrong = problem && fieldOf(problem, asked);
+  const wrong = problem && fieldOf(problem, asked, values);
   useEffect(() => {
     if (wrong) form.current.querySelector("[aria-invalid=true]")?.focus();
   }, [problem]);

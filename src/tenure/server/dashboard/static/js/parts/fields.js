@@ -50,9 +50,13 @@ function localTime(iso) {
   return new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-// The field that an error is about: errors of the server name it at their start, or as a path such as `$.task.title`.
-export function fieldOf(problem, fields) {
+// The field that an error is about: errors of the server quote its value, or name it at their start or as a path such
+// as `$.task.title`.
+export function fieldOf(problem, fields, values) {
   if (problem.field) return fields.find(({ name }) => name === problem.field) ?? null;
+  const quoted = [...problem.message.matchAll(/'([^']+)'/g)].map(([, text]) => text);
+  const same = fields.find(({ name }) => quoted.includes(values[name]));
+  if (same) return same;
   const words = /^(?:\w+: )?(?:task\.|changes\.)?([a-z_]+)/.exec(problem.message)?.[1];
   const path = /at `\$([^`]*)`/.exec(problem.message)?.[1] ?? "";
   const named = [...path.matchAll(/[a-z_]+/g)].map(([name]) => name);
