@@ -122,11 +122,12 @@ class World(Repeats):
         wanted = self._named(task)
         if wanted.state not in ("dead_lettered", "cancelled", "retrying"):
             return {"outcome": "DENIED_STATE"}
-        if wanted.state == "retrying":  # the same run: only its delay ends
+        was = wanted.state
+        if was == "retrying":  # the same run: only its delay ends
             self._open(wanted, self.now)
         else:
             self._start_over(wanted)
-        for other in self.tasks.values():
+        for other in self.tasks.values() if was == "dead_lettered" else ():
             if other.state == "cancelled" and other.cancelled_by == wanted.name:
                 self._come_back(other)
         self._look_again(self.now)

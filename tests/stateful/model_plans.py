@@ -198,9 +198,15 @@ class Plans(Budgets):
             return False
         return MOVED in since.values() or UNCLEAR not in since.values()
 
+    def _has_opposite(self, done: Done) -> bool:
+        """Of the retries only those of dead letters: another state is not put back."""
+        if done.verb == "retry":
+            return any(done.before[name].state == "dead_lettered" for name in done.since)
+        return done.verb != "pause"
+
     def undo(self, of: str) -> Answer:
         done = self.done[of]
-        if done.verb == "pause" or MOVED in done.since.values():
+        if not self._has_opposite(done) or MOVED in done.since.values():
             return {"outcome": "CANNOT_UNDO"}
         for name in reversed(done.since):
             task, old = self.tasks[name], done.before.get(name)

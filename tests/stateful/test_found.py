@@ -199,6 +199,12 @@ FOUND: dict[str, list[Turn]] = {
         do(("undo", {"of": "u"})),
         do(to("t", "retry")),
     ],
+    "a retry of a cancelled task is not undone": [
+        do(add("t")),
+        do(to("t", "cancel")),
+        do(to("t", "retry", mark="u")),
+        do(("undo", {"of": "u"})),
+    ],
     "a dead letter is offered to nobody": [
         do(("limit_generations", {"most": 1})),
         do(add("t")),

@@ -110,14 +110,10 @@ class Rows:
         found |= {(kind, row.project, row.id): row for row in mine}
         return sorted(found.values(), key=place, reverse=falling)[:limit]
 
-    def walk(self, kind: type[R]) -> Iterator[R]:
-        """Every current row of the kind, read in pages. Unlike with `find`, none is kept: see `verify`."""
-        changed = self._changed.get(kind, {})
-        for project in self.tx.count(kind, {}, "project"):
-            for page in row_pages(self.tx, kind, {"project": project}, ROWS_A_PAGE):
-                yield from (row for row in page if (kind, row.project, row.id) not in changed)
-        mine = [self._rows[key] for key in changed]
-        yield from (row for row in mine if row is not None)  # type: ignore[misc]  # the key's kind is the row's
+    def changed_rows(self) -> Iterator[tuple[type[Row], tuple[str, str], Row | None]]:
+        """Kind, (project, id) and the row as it now is, of each row that this unit of work changed; None: deleted."""
+        for kind, keys in self._changed.items():
+            yield from ((kind, key[1:], self._rows[key]) for key in keys)
 
     def learn_absent(self, kind: type[Row], project: str, field: str, values: Collection[str]) -> None:
         """Find out at once which of these values no stored row has, so that `find` need not ask for each."""

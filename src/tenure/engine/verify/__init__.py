@@ -41,7 +41,7 @@ from tenure.engine.archive.totals import ARCHIVED
 from tenure.engine.budgets.unaffordable import MARK
 from tenure.engine.duties.sweep import projects
 from tenure.engine.runtime.effects import dead_letter_id
-from tenure.engine.runtime.rows import Rows, event_pages
+from tenure.engine.runtime.rows import ROWS_A_PAGE, event_pages, row_pages
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.sources.triggers import READER, last_sequence
 from tenure.engine.verify.archived_rows import archived_rows, large_values
@@ -60,26 +60,34 @@ EVENTS_A_PAGE = 1_000
 
 def verify(engine: Engine, *, with_replay: bool = True) -> list[str]:
     """The faults of the whole store; empty when every invariant holds."""
-    found = engine.read_settled(projects(engine), _judged)
-    return found + engine.read(partial(_replayed, engine)) if with_replay else found
+    return engine.read_settled(projects(engine), partial(_faults, engine, with_replay))
 
 
-def _judged(work: UnitOfWork) -> list[str]:
+def _faults(engine: Engine, with_replay: bool, work: UnitOfWork) -> list[str]:
+    """The stored rows are compared with the log; then, brought up to `now`, they are judged."""
     with Spill() as spill:
-        rows = _spilled(work, spill)
+        tables = _stored(work.tx, spill)
+        rows: Tables = tables  # type: ignore[assignment]  # rows of a kind under their kind
+        in_log = _replayed(engine, work.tx, rows, spill) if with_replay else []
+        for kind, key, row in work.changed_rows():
+            tables[kind].pop(key, None)
+            if row is not None:
+                tables[kind][key] = row
         found = [*_results(rows), *_claims(rows), *_limbo(rows, work), *_graph(rows), *_dags(rows), *_letters(rows)]
         found += [*_holds(rows), *_of_claims(rows), *_models_and_sizes(rows), *archived_rows(rows), *large_values(rows)]
-        found += artifact_rows(rows)
-        return [*found, *_validations(rows), *_sources(rows, work), *budget_rows(rows)]
+        found += [*artifact_rows(rows), *_validations(rows), *_sources(rows, work), *budget_rows(rows)]
+        return found + in_log
 
 
-def _spilled(rows: Rows, spill: Spill) -> Tables:
+def _stored(tx: Transaction, spill: Spill) -> dict[type[Row], Spilled[tuple[str, str], Row]]:
     """All rows, read in pages. They are read many times, and kept in a file meanwhile."""
     tables: dict[type[Row], Spilled[tuple[str, str], Row]] = {kind: Spilled(spill) for kind in KINDS}
+    tx.expect(lambda ask: [ask.count(kind, {}, "project") for kind in KINDS])
     for kind, table in tables.items():
-        for row in rows.walk(kind):
-            table[row.project, row.id] = row
-    return tables  # type: ignore[return-value]  # rows of a kind under their kind
+        for project in tx.count(kind, {}, "project"):
+            for page in row_pages(tx, kind, {"project": project}, ROWS_A_PAGE):
+                table.update({(row.project, row.id): row for row in page})
+    return tables
 
 
 def _results(rows: Tables) -> Iterator[str]:
@@ -305,27 +313,25 @@ def _ticks(row: Schedule) -> Iterator[str]:
         yield f"schedule {row.id}: its next tick is {row.next_at}; {row.cron} in {row.zone} says {wanted}"
 
 
-def _replayed(engine: Engine, tx: Transaction) -> list[str]:
+def _replayed(engine: Engine, tx: Transaction, stored: Tables, spill: Spill) -> list[str]:
     """(task, version) without gaps, and replaying the log gives the tables."""
     found: list[str] = []
-    with Spill() as spill:
-        stored = _spilled(Rows(tx), spill)
-        archived = [msgspec.structs.replace(row, document=b"") for row in stored[Archived].values()]
-        # the log of a recalled task begins in the archive
-        versions = Counter({row.id: row.events for row in archived if row.out})
-        try:
-            logged = _checked(_logged(tx), versions, found)
-            if WRITERS not in engine.store.features:  # with several writers, sequences are not ordered by time
-                logged = _in_time(logged, found)
-            replayed = replay(logged, archived, Spilled(spill))
-            found += [
-                f"{t.key}: version {t.version}, {versions[t.id]} events"
-                for t in stored[Task].values()
-                if t.version != versions[t.id]
-            ]
-            return found + differences(replayed, stored)
-        except (msgspec.ValidationError, KeyError) as error:
-            return [*found, f"the log cannot be replayed: {error}"]
+    archived = [msgspec.structs.replace(row, document=b"") for row in stored[Archived].values()]
+    # the log of a recalled task begins in the archive
+    versions = Counter({row.id: row.events for row in archived if row.out})
+    try:
+        logged = _checked(_logged(tx), versions, found)
+        if WRITERS not in engine.store.features:  # with several writers, sequences are not ordered by time
+            logged = _in_time(logged, found)
+        replayed = replay(logged, archived, Spilled(spill))
+        found += [
+            f"{t.key}: version {t.version}, {versions[t.id]} events"
+            for t in stored[Task].values()
+            if t.version != versions[t.id]
+        ]
+        return found + differences(replayed, stored)
+    except (msgspec.ValidationError, KeyError) as error:
+        return [*found, f"the log cannot be replayed: {error}"]
 
 
 def _logged(tx: Transaction) -> Iterator[Event]:
