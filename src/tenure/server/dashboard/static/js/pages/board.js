@@ -74,7 +74,7 @@ function Column({ project, params, column, dragged, drag, move, moveTo }) {
   const all = new URLSearchParams([...query].filter(([name]) => name !== "view" && name !== "state"));
   for (const state of column.states) all.append("state", state);
   const way = dragged && wayTo(column, dragged);
-  const look = ["column", way?.action && "allowed", way && !way.action && "refused", isOver && "over"].filter(Boolean);
+  const look = ["column", way?.action && "allowed", way && !way.action && "closed", isOver && "over"].filter(Boolean);
   // A drop is taken in each column, so that a refused one can say why.
   function over(event) {
     if (!dragged) return;

@@ -175,7 +175,7 @@ function About({ project, task }) {
     ["Deadline", when(task.deadline)],
     ["Not before", when(task.not_before)],
     task.work_product && ["Work product", html`<span class="mono">${task.work_product}</span>`],
-    ["Created by", task.created_by],
+    ["Created by", task.created_by?.replace(/:$/, "")],
     ["Created", when(task.created_at)],
     ["Changed", when(task.updated_at)],
     task.state === "completed" && ["Completed", when(task.completed_at)],
