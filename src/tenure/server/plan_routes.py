@@ -1,7 +1,7 @@
 """`/api/v1/projects/{project}/plan-files`: reads the text of a plan file, and creates nothing.
 
 The answer has the plans of the file as bodies of `POST /projects/{project}/dags`, or its findings with their lines: so
-a page can show what is wrong with a file, and apply it by the same command as everybody.
+a page can show the errors of a file, and apply it by the same command as everybody.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Counting reads an index entry for every task: at 100,000 tasks that is most of what a status costs, and each open page
 of the dashboard asks for one. A process that follows the log (the server) keeps the counts of a position and adds the
-moves behind it. Every answer is exact: it adds the events of its own transaction behind that position, and the moves
+moves behind it. Every answer is exact: it adds the events that its transaction sees behind that position, and the moves
 that are due and not written yet.
 """
 
@@ -37,7 +37,7 @@ class _Move(NamedTuple):
 
 
 class Before(NamedTuple):
-    """What was known before a transaction began: the position, and the counts there, if they were kept."""
+    """Known before a transaction began: the position, and the counts there, if they were kept."""
 
     position: int
     counted_at: int = 0

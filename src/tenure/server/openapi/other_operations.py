@@ -143,7 +143,7 @@ def _plan_file() -> Operation:
     answer = _fields(plans={"type": "array", "items": _OBJECT}, findings={"type": "array", "items": finding})
     content = {JSON: {"schema": body, "example": {"text": "tasks: [{title: Write the parser}]", "path": "plan.yaml"}}}
     more = {"parameters": path_parameters(PLAN_FILES), "requestBody": _body(content)}
-    responses = {**_ok("the plans, or what is wrong with the text", answer), **problems(*_ANY)}
+    responses = {**_ok("the plans, or the errors of the text", answer), **problems(*_ANY)}
     summary = "Read the text of a plan file; creates nothing."
     return _operation("read_plan", summary, "dags", "viewer", **more, responses=responses)
 

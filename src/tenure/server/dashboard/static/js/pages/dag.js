@@ -96,7 +96,7 @@ function Graph({ project, dag, moved }) {
     </ul>`;
 }
 
-// Where somebody looks first: what runs, else what is ready, else what needs a person, else the start.
+// Where somebody looks first: a running task, else a ready one, else one that needs a person, else the start.
 const FIRST = ["running", "claimed", "validating", "ready", "dead_lettered", "paused", "retrying"];
 
 function focusOf(nodes, tasks) {
