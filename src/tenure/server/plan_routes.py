@@ -20,24 +20,16 @@ from tenure.plans import apply, files
 from tenure.plans.nodes import LARGEST_FILE
 from tenure.server import responses
 from tenure.server.app import Endpoint
-from tenure.server.requests import Request
+from tenure.server.requests import PlanText, Request, decode_plan
 from tenure.server.responses import Response
 from tenure.server.service import Service
 
 _LARGEST = LARGEST_FILE * 2 + 4096  # escaped as JSON
 
 
-class PlanText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    text: str
-    path: str = "plan.yaml"  # its ending chooses between YAML and JSON; its name is the plan's, if that has none
-
-
 def routes(service: Service) -> Iterator[Endpoint]:
     async def read(request: Request) -> Response:
-        try:
-            given = msgspec.json.decode(await request.body(_LARGEST), type=PlanText)
-        except (msgspec.ValidationError, msgspec.DecodeError) as error:
-            raise InvalidInput(f"plan file: {error}", 'send {"text": "…", "path": "plan.yaml"}') from None
+        given = decode_plan(await request.body(_LARGEST))
         project = request.fields["project"]
         return responses.of_value(await service.read_in_thread(_read, service, project, given, request.principal))
 

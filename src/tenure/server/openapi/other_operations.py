@@ -141,7 +141,7 @@ def _plan_file() -> Operation:
         level={"type": "string", "enum": ["error", "warning"]},
     )  # fmt: skip
     answer = _fields(plans={"type": "array", "items": _OBJECT}, findings={"type": "array", "items": finding})
-    content = {JSON: {"schema": body, "example": {"text": "tasks: [{title: Write the parser}]", "path": "plan.yaml"}}}
+    content = {JSON: {"schema": body}}
     more = {"parameters": path_parameters(PLAN_FILES), "requestBody": _body(content)}
     responses = {**_ok("the plans, or the errors of the text", answer), **problems(*_ANY)}
     summary = "Read the text of a plan file; creates nothing."
