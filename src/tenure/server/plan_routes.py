@@ -17,19 +17,16 @@ from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.queries import Plans
 from tenure.engine.reads.query_table import read_query
 from tenure.plans import apply, files
-from tenure.plans.nodes import LARGEST_FILE
 from tenure.server import responses
 from tenure.server.app import Endpoint
 from tenure.server.requests import PlanText, Request, decode_plan
 from tenure.server.responses import Response
 from tenure.server.service import Service
 
-_LARGEST = LARGEST_FILE * 2 + 4096  # escaped as JSON
-
 
 def routes(service: Service) -> Iterator[Endpoint]:
     async def read(request: Request) -> Response:
-        given = decode_plan(await request.body(_LARGEST))
+        given = decode_plan(await request.body())
         project = request.fields["project"]
         return responses.of_value(await service.read_in_thread(_read, service, project, given, request.principal))
 
