@@ -361,4 +361,32 @@ THE_SERVER = (
         "decided = True",
         "test_minutes_of_work_are_shown_as_they_are_and_decide_nothing",
     ),
+    Mutant(
+        "counts: an event is added to counts that have it already",
+        "engine/reads/task_counts.py",
+        "if kept is not None and move.sequence > kept.position:",
+        "if kept is not None:",
+        "test_an_event_that_was_counted_is_not_added_when_it_is_heard",
+    ),
+    Mutant(
+        "counts: moves heard during the count are lost",
+        "engine/reads/task_counts.py",
+        "if move.project == project and move.sequence > position:",
+        "if False:",
+        "test_an_event_heard_while_tasks_are_counted_is_added_once",
+    ),
+    Mutant(
+        "counts: moves that are due and not written are left out",
+        "engine/reads/task_counts.py",
+        "moves = [move for move in _moves((*behind, *work.events)) if move.project == project]",
+        "moves = [move for move in _moves(behind) if move.project == project]",
+        "test_kept_counts_are_those_of_the_rows_after_each_step",
+    ),
+    Mutant(
+        "transcripts: a link out of the folder is followed",
+        "server/transcript_routes.py",
+        "if path.parent.parent != self._folder:",
+        "if False:",
+        "tests/server/test_transcripts.py::test_a_link_out_of_the_folder_is_not_followed",
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,7 @@ def serve(run: Run, given: Namespace) -> int:
         _client(run, settings).engine, settings, lambda url, link: _announce(run, url, link, opens=given.open),
         {"/mcp": lambda assembly: _mcp(assembly, settings)},
         [lambda info: validating_of(run, lambda text: info(text, part="validating"))],
-        place_of(run),
+        place_of(run), os.path.join(run.own_home.folder, "transcripts"),
     )  # fmt: skip
 
 

@@ -419,6 +419,11 @@ MAILBOX_IDLE = limit(7 * _DAYS, "s", "the mailbox of an agent in RabbitMQ or Red
 _sections.append("Reads")
 LISTED = limit(1000, "rows", "one page of tasks, budgets, usage or validations", "argument `limit`, up to this",
     "a larger number counts as this")
+NAMED_BEHIND = limit(20, "tasks", "tasks named behind a dead letter", _FIXED, "the rest is counted")
+COUNTED_BEHIND = limit(2000, "events", "events added to kept counts of tasks", _FIXED, "the tasks are counted again")
+COUNTS_KEPT = limit(600, "s", "counts of tasks that a server keeps", _FIXED, "the tasks are counted again")
+SORTED = limit(500, "tasks", "tasks of the wanted states that are read by state and sorted", _FIXED,
+    "they are read in the order's index")
 SEARCHED = limit(10_000, "tasks", "tasks that a text search reads", _FIXED, "later tasks are not searched")
 EVENTS_LISTED = limit(10_000, "events", "one page of the log", "argument `limit`, up to this",
     "a larger number counts as this")
@@ -539,6 +544,7 @@ FILES_BYTES = limit(64 * _MIB, "bytes", "earlier artifacts put into an agent's f
     "the rest stays in the store")
 FILES = limit(200, "files", "earlier artifacts put into an agent's folder", _FIXED, "the rest stays in the store")
 TRANSCRIPT_BYTES = limit(16 * _MIB, "bytes", "a transcript", _FIXED, "the middle is left out")
+TRANSCRIPT_PIECE = limit(1 * _MIB, "bytes", "one answer with a part of a transcript", _FIXED, "the next answer goes on")
 RUN_SUMMARY = limit(1000, "tasks", "tasks in the runner's summary", _FIXED, "the rest is counted")
 
 _sections.append("Command line")

@@ -65,9 +65,10 @@ class Spending(Query, frozen=True, kw_only=True):
 
 
 class Tasks(Query, frozen=True, kw_only=True):
-    """A page of tasks. `text` is searched for in title and key; `order` is descending with a leading minus.
+    """A page of tasks. `order` is descending with a leading minus.
 
-    Of several tags a task must have all. With `fields` each task has only these.
+    Each word of `text` is searched for in key, title, description, tags, agent and last error. Of several tags a task
+    must have all. With `fields` each task has only these.
     """
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/tasks")

@@ -6,6 +6,7 @@ time (`deadline: 3d`) counts from the creation of its task: applied again, it st
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tenure.client import Client
@@ -13,7 +14,7 @@ from tenure.core.commands import NewTask
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
-from tenure.plans.check import own_tasks
+from tenure.plans.check import own_plans
 from tenure.plans.files import PlanFile, name_for
 
 
@@ -28,18 +29,18 @@ def apply(
     named = name or plan.name or name_for(plan.path)
     if named is None:
         raise InvalidInput("the plan has no name, so it could not be recognised later", "add `name:` to it")
-    tasks = _settled(client, plan, named)
+    tasks = settled(plan, lambda: own_plans(client, named))
     return client.plan(
         tasks, title=plan.title, name=named, prune=prune, tracks=plan.tracks, dry_run=dry_run, on_end=plan.on_end,
         budget=plan.budget,
     )  # fmt: skip
 
 
-def _settled(client: Client, plan: PlanFile, name: str) -> list[NewTask]:
-    """The tasks; a relative time of a task that exists already is the stored one."""
+def settled(plan: PlanFile, stored: Callable[[], Iterable[Mapping[str, Any]]]) -> list[NewTask]:
+    """The tasks; a relative time of a task that exists already is the stored one, in `stored`: groups of tasks."""
     if not any(plan.relative):
         return list(plan.tasks)
-    made = {str(task["name"]): task for task in own_tasks(client, name).values()}
+    made = {str(task["name"]): task for group in stored() for task in group["tasks"]}
     settled = []
     for task, relative in zip(plan.tasks, plan.relative, strict=True):
         there: Any = made.get(task.name or task.key or "") if relative else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tenure.client import Client
 from tenure.core import ids
@@ -89,14 +90,19 @@ def _number(name: str) -> str:
     return ids.ref_of(key.track, key.sequence) if key else name
 
 
+def own_plans(client: Client, name: str | None) -> list[dict[str, Any]]:
+    """The stored tasks of the plan of this name, in groups."""
+    if name is None:
+        return []
+    try:
+        return client.plans(plan=name)
+    except NotFound:
+        return []
+
+
 def own_tasks(client: Client, name: str | None) -> dict[str, dict[str, object]]:
     """The tasks that the plan of this name has in the project, by key."""
-    if name is None:
-        return {}
-    try:
-        return {task["key"]: task for group in client.plans(plan=name) for task in group["tasks"]}
-    except NotFound:
-        return {}
+    return {task["key"]: task for group in own_plans(client, name) for task in group["tasks"]}
 
 
 def _states(client: Client, names: Iterable[str]) -> dict[str, dict[str, object]]:

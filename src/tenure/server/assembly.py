@@ -10,7 +10,15 @@ from tenure.core import limits
 from tenure.core.roles import check_all_projects
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator, Cycle, Note
-from tenure.server import artifact_routes, coordinator_routes, delivery_routes, docs_page, sign_in_routes
+from tenure.server import (
+    artifact_routes,
+    coordinator_routes,
+    delivery_routes,
+    docs_page,
+    plan_routes,
+    sign_in_routes,
+    transcript_routes,
+)
 from tenure.server.app import App, Endpoint
 from tenure.server.auth.authenticator import Authenticator
 from tenure.server.auth.policy import Policy
@@ -36,10 +44,11 @@ class Assembly:
         token: str | None = None,
         leading: Callable[[Coordinator, Stepped], Part] | None = None,
         lease: float = limits.LEADER_LEASE,
+        transcripts: str | None = None,
     ) -> None:
         """`leading` makes what runs while this process leads; without it only the coordinator runs.
 
-        `lease` is the leader's, in seconds.
+        `lease` is the leader's, in seconds; `transcripts` the folder with those of agents on this machine.
         """
         self._log = log
         self.metrics = Metrics(tenant=engine.tenant, version=__version__)
@@ -56,6 +65,9 @@ class Assembly:
         self.event_counter = EventCounter(engine, self.metrics, self.coordinator.instance)
         self.service.feed.listeners.insert(0, self.authenticator.hear)  # before listeners that use its cache
         self.service.feed.listeners.append(self.event_counter.hear)
+        if engine.context.counts is not None:
+            engine.context.counts.position = lambda: self.service.feed.position
+            self.service.feed.listeners.insert(0, engine.context.counts.hear)
         self.service.observers += [self.event_counter.observe, self.authenticator.observe]
         leader: Part = self.coordinator if leading is None else leading(self.coordinator, self.metrics.relayed)
         self.service.parts += [self.event_counter, leader]
@@ -73,6 +85,8 @@ class Assembly:
             *coordinator_routes.routes(self.service, self.coordinator),
             *docs_page.routes(),
             *artifact_routes.routes(self.service),
+            *transcript_routes.routes(self.service, transcripts),
+            *plan_routes.routes(self.service),
             *sign_in_routes.routes(self.authenticator),
             *delivery_routes.routes(self.service, policy),
             Endpoint("GET", "/metrics", self._page),

@@ -363,6 +363,12 @@ class RecoverBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     project: str | None = None  # None: all
 
 
+class PlanText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    text: str
+    path: str = "plan.yaml"  # its ending chooses between YAML and JSON; its name is the plan's, if that has none
+
+
+decode_plan: Callable[[bytes], PlanText] = decoder(PlanText)
 decode_login: Callable[[bytes], LoginBody] = decoder(LoginBody)
 decode_recover: Callable[[bytes], RecoverBody] = decoder(RecoverBody, may_be_empty=True)
 _decode_batch = decoder(Batch)

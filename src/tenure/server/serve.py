@@ -25,6 +25,7 @@ from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.fleet.offers import Address
 from tenure.engine.reads.query_table import read_query
+from tenure.engine.reads.task_counts import TaskCounts
 from tenure.server.app import AsgiApp
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy, check_bind, policy_of
@@ -74,15 +75,19 @@ def serve(
     mounts: Mapping[str, Callable[[Assembly], MountedApp]] | None = None,
     parts: Sequence[Callable[[Callable[..., object]], Part]] = (),
     place: Place | None = None,
+    transcripts: str | None = None,
 ) -> int:
     """Serve until a signal; 0 when all accepted requests were answered.
 
     `announce` gets the URL, and the link that signs in to the dashboard. `mounts` has a factory for each path prefix.
     `parts` are factories that get the log's `info`; the parts start and stop with the server. `place` is where hooks
-    run and files are watched; without it nothing is relayed.
+    run and files are watched; without it nothing is relayed. `transcripts` is the folder with those of agents on this
+    machine.
     """
     # Behind a server agents have keys and roles: none leads by being first, unless the project says so.
-    engine = Engine(engine.store, engine.random, msgspec.structs.replace(engine.context, elects=False))
+    engine = Engine(
+        engine.store, engine.random, msgspec.structs.replace(engine.context, elects=False, counts=TaskCounts())
+    )
     policy = policy_of(settings)
     check_bind(policy, has_keys=bool(read_query(engine, Keys())))
     log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value)
@@ -90,7 +95,7 @@ def serve(
     token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
     found_at: list[Address] = []  # where agents of pools find this server, once it listens
     leading = _leading(settings, place, log, lambda: found_at[0] if found_at else None)
-    assembly = Assembly(engine, policy, log, token, leading, settings["leader.lease"].value)
+    assembly = Assembly(engine, policy, log, token, leading, settings["leader.lease"].value, transcripts)
     assembly.service.parts += [make(log.info) for make in parts]
     app: AsgiApp = assembly.app
     closing = [assembly.service.begin_close]

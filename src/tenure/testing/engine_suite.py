@@ -51,6 +51,7 @@ from tenure.testing.engine.reservations import Reservations
 from tenure.testing.engine.schedules import Schedules
 from tenure.testing.engine.spawn_endings import SpawnEndings
 from tenure.testing.engine.spending import Spending
+from tenure.testing.engine.task_counts import KeptCounts
 from tenure.testing.engine.team import Team
 from tenure.testing.engine.terminating import Terminating
 from tenure.testing.engine.timelines import Timelines
@@ -96,6 +97,7 @@ class EngineSuite(
     Forecasts,
     Health,
     Gauges,
+    KeptCounts,
     Processes,
     OwnClaims,
     Operators,

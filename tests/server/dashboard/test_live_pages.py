@@ -91,6 +91,42 @@ def test_a_dag_of_300_tasks_is_drawn_and_lives(tab: Tab, client: Client) -> None
     expect(tab.find(".crumbs")).to_contain_text(key)
 
 
+SEEN = """() => {
+  const box = document.querySelector('.canvas').getBoundingClientRect();
+  return [...document.querySelectorAll('.graph .node')].filter((node) => {
+    const { left, right, top, bottom } = node.querySelector('.box').getBoundingClientRect();
+    return left >= box.left - 1 && right <= box.right + 1 && top >= box.top - 1 && bottom <= box.bottom + 1;
+  }).length;
+}"""
+LETTERS = """(look) => {
+  const text = document.querySelector(`.graph .${look}`);
+  return parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a;
+}"""
+
+
+def test_a_graph_of_400_tasks_opens_with_readable_nodes_and_fits(
+    tab: Tab, client: Client, artifacts: Path | None
+) -> None:
+    dag = wide_dag(client, width=20, depth=20, track="Z")
+    tab.go(f"{P}/dags/{dag}")
+    nodes = tab.find(".graph .node")
+    expect(nodes).to_have_count(400)
+    assert tab.page.evaluate(SEEN) >= 15
+    assert tab.page.evaluate(LETTERS, "node-title") >= 9
+    tab.picture(artifacts, "dag-400.png")
+    tab.page.get_by_role("button", name="Fit").click()
+    expect(tab.find(".graph.far")).to_have_count(1)
+    assert tab.page.evaluate(SEEN) == 400
+    tab.picture(artifacts, "dag-400-fit.png")
+    for _ in range(3):
+        tab.page.get_by_role("button", name="Zoom in").click()
+    assert tab.page.evaluate(LETTERS, "node-far") >= 9
+    tab.page.get_by_role("button", name="Levels").click()
+    expect(nodes).to_have_count(20)
+    nodes.first.dispatch_event("click")
+    expect(nodes).to_have_count(39)
+
+
 def test_a_dag_too_large_to_draw_is_drawn_in_groups(tab: Tab, client: Client) -> None:
     dag = wide_dag(client, width=60, depth=9, track="Z")
     tab.go(f"{P}/dags/{dag}")

@@ -123,6 +123,10 @@ class DeadLetterView(TypedDict):
     id: str
     task: str
     key: str | None
+    ref: str | None
+    title: str | None
+    blocks: Annotated[int, Meta(description="how many unfinished tasks wait behind it")]
+    waiting: Annotated[Sequence[str], Meta(description="the keys of the first of them")]
     run: int
     dag: str
     error_class: str

@@ -17,6 +17,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.events import KINDS, Event
 from tenure.core.filters import Present, Range
 from tenure.core.records import Task
+from tenure.engine.reads import task_counts
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 MOST_WALKED = limits.OVERVIEW_EVENTS
@@ -48,7 +49,8 @@ def overview(work: UnitOfWork, project: str, *, minutes: int = 60) -> dict[str, 
     """The last `minutes` of a project in STEPS steps, and the present state."""
     if not 1 <= minutes <= LONGEST:
         raise InvalidInput(f"minutes must be from 1 to {LONGEST} (got {minutes})")
-    counts: dict[str, int] = work.count(Task, {"project": project}, "state")
+    by_state = task_counts.by_state(work, project)
+    counts = {state: sum(tracks.values()) for state, tracks in by_state.items()}
     told = _tail(work, project, work.now - minutes * MINUTE)
     since = told.since
     step = max(1, (work.now - since + STEPS - 1) // STEPS)

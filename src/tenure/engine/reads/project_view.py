@@ -8,6 +8,7 @@ from tenure.core import inputs, lifecycle, limits, tracks
 from tenure.core import queries as q
 from tenure.core.filters import Present
 from tenure.core.records import Session, Task, Track
+from tenure.engine.reads import task_counts
 from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs.agents import is_over
@@ -78,18 +79,20 @@ def tracks_of(work: UnitOfWork, project: str, agent: str) -> list[str]:
 
 def track_progress(work: UnitOfWork, project: str) -> dict[str, TrackProgress]:
     """Completed, in progress and pending tasks of each track that has any."""
+    return progress_of(work, project, task_counts.by_state(work, project))
+
+
+def progress_of(work: UnitOfWork, project: str, by_state: task_counts.Counts) -> dict[str, TrackProgress]:
     in_progress = (*lifecycle.HELD, lifecycle.VALIDATING)
     shown = [state for state in lifecycle.STATES if state != lifecycle.CANCELLED]
-    # By state, which has an index: by track, every task would be read once for each track.
-    by_state = {state: work.count(Task, {"project": project, "state": state}, "track") for state in shown}
     found: dict[str, TrackProgress] = {}
     for track in work.find(Track, {"project": project}):
         there = tracks.assigned(track, work.now)
         if not track.last_sequence and not there:
             continue
-        counts = {state: by_state[state].get(track.id, 0) for state in shown}
+        counts = {state: by_state.get(state, {}).get(track.id, 0) for state in shown}
         progress: TrackProgress = {
-            "completed": counts[lifecycle.COMPLETED] + track.completed,
+            "completed": counts[lifecycle.COMPLETED],
             "in_progress": sum(counts[state] for state in in_progress),
             "pending": sum(counts[s] for s in shown if s not in (*in_progress, lifecycle.COMPLETED)),
         }

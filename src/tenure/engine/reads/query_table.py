@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
     from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
+_COUNTING = frozenset({q.Status, q.Overview})  # queries that need all tasks by state
 _WITHOUT_PROJECT = frozenset({q.Projects, q.Gauges, q.Spending, q.Keys, q.Relays})
 
 
@@ -27,9 +28,12 @@ def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> An
     roles.check_query(principal, query)
     function, required, optional = _reading(type(query))
     follows = isinstance(query, (q.Log, q.TaskLog)) and not query.last
+    counts = engine.context.counts if type(query) in _COUNTING else None
+    before = counts.before(query.project) if counts is not None else None
 
     def ask(work: UnitOfWork) -> Any:
         work.begin_command(principal, None)  # the answer may depend on the caller
+        work.counted_before = before
         if type(query) not in _WITHOUT_PROJECT:
             project_of(work, query.project)
         arguments = [getattr(query, name) for name in required]

@@ -103,6 +103,15 @@ def dependencies(work: UnitOfWork, task: Task) -> list[tuple[Edge, Task]]:
     return [(e, tasks[e.needs]) for e in edges if e.needs in tasks]
 
 
+def dependents_of(work: UnitOfWork, task: Task) -> list[Task]:
+    """The unfinished tasks that wait for it."""
+    if not task.dependents:
+        return []
+    edges = work.find(Edge, {"project": task.project, "needs": task.id})
+    waiting = work.get_many(Task, task.project, [edge.task for edge in edges])
+    return [other for other in waiting.values() if other.state not in lifecycle.FINISHED]
+
+
 def waits_for(work: UnitOfWork, task: Task) -> tuple[str, ...]:
     """Keys of the unmet dependencies."""
     return tuple(sorted(t.key for e, t in dependencies(work, task) if not is_met(e, t.state)))

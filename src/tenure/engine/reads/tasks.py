@@ -28,7 +28,6 @@ from tenure.core.records import (
     Schedule,
     Session,
     Task,
-    Track,
     Trigger,
     Usage,
 )
@@ -37,9 +36,9 @@ from tenure.core.trace_ids import trace_of
 from tenure.engine.archive.recall import recall_dag, remember
 from tenure.engine.artifacts import artifact_verbs
 from tenure.engine.checks import validation_reads
-from tenure.engine.reads import task_view
+from tenure.engine.reads import task_counts, task_pages, task_view
 from tenure.engine.reads import team as team_reads
-from tenure.engine.reads.project_view import track_progress, tracks_of
+from tenure.engine.reads.project_view import progress_of, track_progress, tracks_of
 from tenure.engine.runtime.rows import brief_of, fields_of, lineage, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs import land, mail
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
 
 MOST_LISTED = limits.LISTED
 MOST_SEARCHED = limits.SEARCHED
+MOST_BEHIND = limits.NAMED_BEHIND
 MOST_BUDGETS = limits.BUDGETS_SHOWN
 
 
@@ -146,8 +146,9 @@ def tasks(
 ) -> list[v.TaskView]:
     """A page of tasks; `filters` are those of FILTERS, `after` the last row's (order value, id).
 
-    `archived`: also tasks that a person has hidden, and those moved to the archive. `text` is searched for in titles
-    and keys, among the first MOST_SEARCHED tasks that pass the other filters.
+    `archived`: also tasks that a person has hidden, and those moved to the archive. Each word of
+    `text` is searched for in key, title, description, tags, type, agent, reason and last error, among the first
+    MOST_SEARCHED tasks that pass the other filters.
     """
     where = _filtered(work, project, filters)
     inputs.check_choice(order.removeprefix("-"), ORDERS, "order")
@@ -170,11 +171,13 @@ def tasks(
         if isinstance(where.get("dag"), str):
             recall_dag(work, project, where["dag"])
     if text is None:
-        return _only(fields, order, views(work, work.find(Task, where, order=order, after=after, limit=limit)))
+        return _only(fields, order, views(work, task_pages.page(work, where, order, after, limit)))
+    words = text.casefold().split()
     found: list[v.TaskView] = []
     for _ in range(0, MOST_SEARCHED, MOST_LISTED):
-        page = work.find(Task, where, order=order, after=after, limit=MOST_LISTED)
-        found += [view for view in views(work, page) if text.casefold() in f"{view['key']} {view['title']}".casefold()]
+        page = task_pages.page(work, where, order, after, MOST_LISTED)
+        briefs = work.get_many(Brief, project, [task.id for task in page])
+        found += views(work, [task for task in page if task_pages.has(work, task, briefs[task.id], words)])
         if len(page) < MOST_LISTED or len(found) >= limit:
             break
         after = (getattr(page[-1], order.lstrip("-")), page[-1].id)
@@ -274,12 +277,15 @@ def dead_letters(work: UnitOfWork, project: str, *, resolved: bool = False) -> l
     out: list[v.DeadLetterView] = []
     for letter in work.find(DeadLetter, where, order="dead_lettered_at"):
         task = work.get(Task, project, letter.task)
+        behind = task_view.dependents_of(work, task) if task else []
         spent = {failed["generation"]: list[Usage]() for failed in letter.history}
         for row in usage_rows.of_task(work, letter.project, letter.task):
             spent.get(row.generation, []).append(row)
         attempts = [{**failed, "usage": usage_rows.view(spent[failed["generation"]])} for failed in letter.history]
         total = usage_rows.view(row for rows in spent.values() for row in rows)
         said = {**_fields(letter), "key": task.key if task else None, "history": attempts, "usage": total}
+        said |= {"ref": task.ref if task else None, "title": brief_of(work, task).title if task else None}
+        said |= {"blocks": len(behind), "waiting": sorted(one.key for one in behind)[:MOST_BEHIND]}
         out.append(said)  # type: ignore[arg-type]  # the row's own fields among them
     return out
 
@@ -413,13 +419,14 @@ def status(work: UnitOfWork, project: str) -> v.StatusView:
     settings = project_of(work, project)
     leader = work.get(Leader, project, PROJECT_LEADER)
     coordinator = work.get(Leader, "", COORDINATOR)
+    counts = task_counts.by_state(work, project)
     return {
         "project": project,
         "leader": _leader_view(work, leader),
         "coordinator": _leader_view(work, coordinator),
         "agents": team_reads.agents(work, project),
-        "tracks": track_progress(work, project),
-        "tasks": _by_state(work, project),
+        "tracks": progress_of(work, project, counts),
+        "tasks": {state: sum(tracks.values()) for state, tracks in counts.items()},
         "usage": usage_rows.of_project(work, project),
         "budgets": _budgets(work, settings),
         "validations": validation_reads.counts(work, project),
@@ -445,17 +452,6 @@ def _budgets(work: UnitOfWork, project: Project) -> list[v.BudgetView]:
     from tenure.engine.budgets import budget_reads  # most projects have none; keeps startup fast
 
     return [budget_reads.view(work, row) for row in budget_reads.rows(work, project.id, limit=MOST_BUDGETS)]
-
-
-def _by_state(work: UnitOfWork, project: str) -> dict[str, int]:
-    """Tasks by state, including those in the archive."""
-    counts: dict[str, int] = work.count(Task, {"project": project}, "state")
-    for track in work.find(Track, {"project": project}):
-        for state in lifecycle.FINISHED:
-            left: int = getattr(track, state)
-            if left:
-                counts[state] = counts.get(state, 0) + left
-    return counts
 
 
 def usage(work: UnitOfWork, project: str, *, by: str = "task", limit: int = 100) -> list[v.SpentView]:

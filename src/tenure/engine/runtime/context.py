@@ -13,6 +13,7 @@ from tenure.core.task_defaults import SHIPPED, TaskDefaults
 if TYPE_CHECKING:
     from tenure.artifacts.port import Artifacts
     from tenure.core.sealed import Sealer
+    from tenure.engine.reads.task_counts import TaskCounts
     from tenure.engine.runtime.optimistic import Optimism
 
 
@@ -55,7 +56,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     each engine learns this for itself. `sealer` seals secrets; None: this process has no master key. `allow_http`:
     webhooks may have URLs without TLS. `networks`: private ones that webhooks may be sent to, as in 10.0.0.0/8.
     `task_defaults`: of new tasks that name no priority, attempts or `on_lost`.
-    `elects`: the first agent of a project that joins or claims leads it, unless the project says otherwise.
+    `elects`: the first agent of a project that joins or claims leads it, unless the project says otherwise. `counts`:
+    the tasks by state, of a process that follows the log; None: they are counted each time.
     """
 
     tenant: str = "local"
@@ -69,6 +71,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     fast_path: bool = True
     optimism: Optimism | None = None
     elects: bool = False
+    counts: TaskCounts | None = None
 
 
 DEFAULT = Context()

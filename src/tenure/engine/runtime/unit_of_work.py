@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import msgspec
 from msgspec.structs import astuple
@@ -26,6 +26,9 @@ from tenure.engine.checks.evidence import Evidence, Question
 from tenure.engine.runtime.context import DEFAULT, Context, Random
 from tenure.engine.runtime.rows import UNREAD, Key, Rows
 from tenure.stores.port import Change, Transaction
+
+if TYPE_CHECKING:
+    from tenure.engine.reads.task_counts import Before
 
 R = TypeVar("R", bound=Row)
 Patch = tuple[tuple[str, str, dict[str, Any] | None], ...]  # as in Event
@@ -69,6 +72,7 @@ class UnitOfWork(Rows):
     def __init__(self, tx: Transaction, random: Random, context: Context = DEFAULT) -> None:
         super().__init__(tx)
         self.random, self.context, self.tables = random, context, context.tables
+        self.counted_before: Before | None = None  # see engine/reads/task_counts.py
         self.now = tx.now
         self.instant = tx.now  # the time of a change: earlier than `now` while settling
         self.epoch = tx.epoch

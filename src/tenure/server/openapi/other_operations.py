@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.client.routes import ARTIFACT, BATCH, DELIVERIES, NEWS, PREFIX, PREVIEW
+from tenure.client.routes import ARTIFACT, BATCH, DELIVERIES, NEWS, PLAN_FILES, PREFIX, PREVIEW, TRANSCRIPT
 from tenure.core import inputs
 from tenure.core.events import LEVELS
 from tenure.engine.reads.coordinator_status import MOST_LOGGED
@@ -38,6 +38,8 @@ def paths() -> dict[str, dict[str, Operation]]:
         PREFIX + BATCH: {"post": _batch("batch", "Run commands in one transaction, with one outcome each.")},
         PREFIX + PREVIEW: {"post": _batch("preview", "The outcomes that a batch would have now; nothing is written.")},
         PREFIX + NEWS: {"get": _news()},
+        PREFIX + TRANSCRIPT: {"get": _transcript()},
+        PREFIX + PLAN_FILES: {"post": _plan_file()},
         PREFIX + ARTIFACT: {"put": _put_artifact(), "get": _get_artifact()},
         PREFIX + "/coordinator/status": {
             "get": _view("coordinator_status", "The leader and its cycles.", ref("CoordinatorView"), "admin")
@@ -124,6 +126,39 @@ def _news() -> Operation:
     parameters = [*path_parameters(NEWS), mark, parameter("wait"), task]
     schema = _fields(mark={"type": "integer"})
     return _view("news", "Wait until the log has events beyond `mark`.", schema, theme="log", parameters=parameters)
+
+
+def _transcript() -> Operation:
+    generation = _query("generation", {"type": "integer", "minimum": 0, "maximum": 999_999_999, "default": 0})
+    generation["description"] = "of this claim; 0: the last one"
+    after = _query("after", {"type": "integer", "minimum": 0, "default": 0})
+    after["description"] = "`next` of the answer before: only newer lines"
+    line = _fields(at={"type": ["number", "null"], "description": "seconds since the start"}, text=_TEXT)
+    line["properties"]["from"] = {"type": "string", "enum": ["agent", "errors", "runner"]}
+    number: Schema = {"type": "integer"}
+    schema = _fields(
+        key=_TEXT, generation=number, is_live={"type": "boolean", "description": "the claim has not ended"},
+        next=number, lines={"type": "array", "items": line},
+    )  # fmt: skip
+    summary = "What an agent of `tenure run` said and which tools it called, also while it works."
+    parameters = [*path_parameters(TRANSCRIPT), generation, after]
+    return _view("transcript", summary, schema, theme="tasks", parameters=parameters)
+
+
+def _plan_file() -> Operation:
+    """The plans are bodies of `POST /projects/{project}/dags`."""
+    body = {**_fields(text=_TEXT), "additionalProperties": False}
+    body["properties"]["path"] = {"type": "string", "default": "plan.yaml", "description": "its name, for messages"}
+    finding = _fields(
+        line={"type": "integer"}, column={"type": "integer"}, code=_TEXT, message=_TEXT,
+        level={"type": "string", "enum": ["error", "warning"]},
+    )  # fmt: skip
+    answer = _fields(plans={"type": "array", "items": _OBJECT}, findings={"type": "array", "items": finding})
+    content = {JSON: {"schema": body}}
+    more = {"parameters": path_parameters(PLAN_FILES), "requestBody": _body(content)}
+    responses = {**_ok("the plans, or the errors of the text", answer), **problems(*_ANY)}
+    summary = "Read the text of a plan file; creates nothing."
+    return _operation("read_plan", summary, "dags", "viewer", **more, responses=responses)
 
 
 def _put_artifact() -> Operation:

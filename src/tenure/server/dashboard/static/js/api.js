@@ -101,8 +101,13 @@ export async function command(where, fields = {}, method = "POST") {
 }
 
 // One outcome for each command, in order.
-export async function batch(project, commands) {
-  const value = await command(path(project, "batch"), { commands });
+export const batch = (project, commands) => many(project, "batch", commands);
+
+// The same outcomes; nothing is written.
+export const preview = (project, commands) => many(project, "preview", commands);
+
+async function many(project, verb, commands) {
+  const value = await command(path(project, verb), { commands });
   return value.outcomes.map((outcome) => ({ ...outcome, ok: isDone(outcome) }));
 }
 

@@ -26,21 +26,27 @@ export function levels(keys, edges) {
   return level;
 }
 
-// { nodes: [{ id, tasks }], edges: [{ from, to }] }. In a large dag, tasks of one level and state become one node. Edges
-// go from a lower level to a higher one, so the graph stays acyclic.
-export function reduced(tasks, edges) {
+// How tasks become nodes: each one, those of one level and state, or those of one track, level and state.
+export const GROUPS = [["task", "Tasks"], ["level", "Levels"], ["track", "Tracks"]];
+export const groupAtFirst = (tasks) => (tasks.length > MOST ? "level" : "task");
+
+// { nodes: [{ id, tasks }], edges: [{ from, to }] }. In groups, tasks of one level and state become one node, unless the
+// group is in `opened`. Edges go from a lower level to a higher one, so the graph stays acyclic.
+export function reduced(tasks, edges, group = groupAtFirst(tasks), opened = new Set()) {
   const keys = tasks.map((task) => task.key);
   const home = new Map(keys.map((key) => [key, key]));
   let nodes = tasks.map((task) => ({ id: task.key, tasks: [task.key] }));
-  if (tasks.length > MOST) {
+  if (group !== "task") {
     const level = levels(keys, edges);
     const groups = new Map();
     for (const task of tasks) {
-      const name = `${level.get(task.key)}:${task.state}`;
-      groups.set(name, [...(groups.get(name) ?? []), task.key]);
+      const track = group === "track" ? `${trackOf(task.key)}:` : "";
+      const name = `${track}${level.get(task.key)}:${task.state}`;
+      if (groups.has(name)) groups.get(name).push(task.key);
+      else groups.set(name, [task.key]);
     }
     for (const [name, members] of groups) {
-      if (members.length > FEW) for (const key of members) home.set(key, name);
+      if (members.length > FEW && !opened.has(name)) for (const key of members) home.set(key, name);
     }
     const made = new Map();
     for (const key of keys) {
@@ -57,6 +63,8 @@ export function reduced(tasks, edges) {
   }
   return { nodes, edges: [...seen.values()], home, isReduced: nodes.length < tasks.length };
 }
+
+const trackOf = (key) => /^[A-Za-z]+/.exec(key)?.[0] ?? "";
 
 // The same with positions: the centre of each node, the points of each edge, and the total size.
 export async function laidOut({ nodes, edges }, direction) {

@@ -22,6 +22,7 @@ import { Projects } from "./pages/projects.js";
 import { Schedules } from "./pages/schedules.js";
 import { Task } from "./pages/task.js";
 import { Tasks } from "./pages/tasks.js";
+import { Todo } from "./pages/todo.js";
 import { Usage } from "./pages/usage.js";
 import { Webhook } from "./pages/webhook.js";
 import { Failure, Notice } from "./parts/notices.js";
@@ -32,7 +33,7 @@ import { useSignal } from "./signal.js";
 import { chooseNext } from "./theme.js";
 
 const VIEWS = {
-  "": Overview, tasks: Tasks, dags: Dags, forecast: Forecast, agents: Agents, pools: Pools,
+  "": Overview, todo: Todo, tasks: Tasks, dags: Dags, forecast: Forecast, agents: Agents, pools: Pools,
   "dead-letters": DeadLetters, messages: Messages, events: Events, budgets: Budgets, usage: Usage,
   schedules: Schedules, delivery: Delivery,
   coordinator: Coordinator,
@@ -53,7 +54,7 @@ function App() {
 
 function InProject({ project }) {
   const { page, id } = useRoute();
-  const status = useQuery(path(project), {}, { pause: 1000 });
+  const status = useQuery(path(project), {}, { pause: 2000 });
   useEffect(() => {
     const said = PAGES.find(([name]) => name === page)?.[1] ?? "";
     document.title = `${id ?? said} · ${project} · tenure`;

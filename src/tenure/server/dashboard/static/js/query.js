@@ -3,13 +3,16 @@ import { get } from "./api.js";
 import { useEffect, useReducer, useRef } from "./html.js";
 import { onChange } from "./live.js";
 
+const PAUSE = 1000; // milliseconds between two requests of one query, if it says nothing else
+const SHARE = 20; // pauses are this many times as long as the request was,
+const LONGEST = 5000; // and at most this many milliseconds
 const BEGINNING = { data: null, error: null, isLoading: true };
 
 // { data, error, isLoading, reload }. Data stays while a newer request runs or has failed.
 // `pause`: at least this many milliseconds between two requests, for expensive queries. No `where`: no request.
 // `follows`: a row of a list. The query is repeated when the row changes, not after other changes: a removed row leaves
 // the list, and is not requested again.
-export function useQuery(where, params = {}, { pause = 0, isLive = true, follows = null } = {}) {
+export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, follows = null } = {}) {
   const asked = where && JSON.stringify([where, params]);
   const [state, set] = useReducer((before, after) => ({ ...before, ...after }), BEGINNING);
   const reload = useRef(() => {});
@@ -38,8 +41,8 @@ export function useQuery(where, params = {}, { pause = 0, isLive = true, follows
       }
       isBusy = false;
       if (ours.signal.aborted) return;
-      // Requests take at most a third of the time: a slow server is not made slower.
-      const rest = Math.max(pause, 2 * (performance.now() - began));
+      // Requests take a small part of the time: a slow server is not made slower by those who look at it.
+      const rest = Math.max(pause, Math.min(LONGEST, SHARE * (performance.now() - began)));
       later = setTimeout(() => {
         later = null;
         if (isStale) {

@@ -1,6 +1,6 @@
 // The frame of every page: navigation, project, connection, user.
 import { Bell } from "./bell.js";
-import { html, useEffect, useRef, useState } from "./html.js";
+import { html, useEffect, useState } from "./html.js";
 import { bound, helping } from "./shortcuts.js";
 import { connection } from "./live.js";
 import { useQuery } from "./query.js";
@@ -8,6 +8,7 @@ import { Person } from "./person.js";
 import { Dialog } from "./parts/dialogs.js";
 import { Icon, Logo } from "./parts/icons.js";
 import { address, go } from "./router.js";
+import { Search } from "./search.js";
 import { useSignal } from "./signal.js";
 import { chooseNext, theme } from "./theme.js";
 import { briefNumber } from "./format.js";
@@ -15,6 +16,7 @@ import { briefNumber } from "./format.js";
 // A page, its title, and the letter after `g`.
 export const PAGES = [
   ["", "Overview", "o"],
+  ["todo", "For a person", "y"],
   ["tasks", "Tasks", "t"],
   ["dags", "Dags", "d"],
   ["forecast", "Forecast", "f"],
@@ -75,7 +77,7 @@ function Badge({ page, status }) {
 }
 
 function Switcher({ project, page }) {
-  const { data } = useQuery("/projects", {}, { pause: 10_000 });
+  const { data } = useQuery("/projects", {}, { pause: 60_000 });
   const names = [...new Set([project, ...(data?.items ?? [])])].sort();
   const stays = PAGES.some(([name]) => name === page) ? page : "";
   const option = (name) => html`<option key=${name} value=${name} selected=${name === project}>${name}</option>`;
@@ -83,27 +85,6 @@ function Switcher({ project, page }) {
     <span class="hidden">Project</span>
     <select value=${project} onChange=${(event) => go(address(event.target.value, stays))}>${names.map(option)}</select>
   </label>`;
-}
-
-const KEY = /^[A-Za-z][A-Za-z0-9]*-\d+\S*$/;
-
-// A key opens its task; any other text is searched.
-function Search({ project }) {
-  const field = useRef(null);
-  function submit(event) {
-    event.preventDefault();
-    const text = field.current.value.trim();
-    if (!text) return;
-    field.current.value = "";
-    field.current.blur();
-    go(KEY.test(text) ? address(project, "tasks", text) : address(project, "tasks", null, { text }));
-  }
-  return html`<form class="search" role="search" onSubmit=${submit}>
-    <${Icon} name="search" />
-    <input id="search" ref=${field} type="search" aria-label="Find a task" placeholder="Find a task"
-      autocomplete="off" />
-    <kbd class="only-wide" aria-hidden="true">/</kbd>
-  </form>`;
 }
 
 const CONNECTION = {

@@ -46,13 +46,13 @@ function None({ scope }) {
   if (scope) {
     return html`<${Empty} title="No task has its own budget">
       <p>A task's budget covers all its attempts and subtasks:</p>
-      <pre class="terminal">tenure budget set task:B-003 --usd 2.50</pre>
+      <pre class="terminal" tabindex="0">tenure budget set task:B-003 --usd 2.50</pre>
     <//>`;
   }
   return html`<${Empty} title="No budgets yet">
     <p>A budget limits what a project, dag, task or agent may spend. Each claim reserves the estimate of its task, and
       is denied if the budget has too little left; the unused part is returned.</p>
-    <pre class="terminal">tenure budget set --usd 20 --period month</pre>
+    <pre class="terminal" tabindex="0">tenure budget set --usd 20 --period month</pre>
   <//>`;
 }
 

@@ -74,7 +74,7 @@ function ProjectLeader({ status }) {
   const { leader } = status.data;
   if (leader) return html`<${Leader} leader=${leader} />`;
   return html`<p class="quiet">
-    No agent leads this project. An agent becomes the leader with <code>tenure lead</code>; messages to
+    No agent leads this project. An agent becomes the leader with <code>tenure lead</code>; messages to${" "}
     <code>@leader</code> wait.
   </p>`;
 }

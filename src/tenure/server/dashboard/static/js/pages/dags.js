@@ -7,11 +7,12 @@ import { Bar } from "../parts/states.js";
 import { address } from "../router.js";
 import { Time } from "../time.js";
 import { number } from "../format.js";
+import { PlanUpload } from "./plan-upload.js";
 
 export function Dags({ project }) {
   const dags = useQuery(path(project, "dags"), {}, { pause: 2000 });
   return html`
-    <header class="page-head"><h1>Dags</h1></header>
+    <header class="page-head"><h1>Dags</h1><${PlanUpload} project=${project} /></header>
     <${Loaded} of=${dags} what="Loading the dags">${({ items }) => items.length
       ? html`<${Rows} project=${project} dags=${[...items].reverse()} />`
       : html`<${Empty} title="No dags yet">
@@ -29,9 +30,9 @@ export const partsOf = (dag) => [
 ];
 
 function Rows({ project, dags }) {
-  return html`<div class="scroll panel flush"><table class="table">
+  return html`<div class="scroll panel flush" tabindex="0"><table class="table">
     <thead><tr>
-      <th>Dag</th><th>Status</th><th></th>
+      <th>Dag</th><th>Status</th><th>Progress</th>
       <th class="right">Completed</th><th class="right">Dead</th><th class="right">Created</th>
     </tr></thead>
     <tbody>${dags.map((dag) => html`<tr key=${dag.id}>

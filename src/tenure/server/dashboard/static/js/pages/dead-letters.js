@@ -9,7 +9,7 @@ import { done } from "../parts/toasts.js";
 import { Value } from "../parts/values.js";
 import { TaskLink, filter, useRoute } from "../router.js";
 import { Time } from "../time.js";
-import { counted } from "../format.js";
+import { counted, shortKey } from "../format.js";
 import { Actions, BatchBar } from "./task-actions.js";
 
 const WHICH = [["", "Waiting"], ["yes", "Resolved"]];
@@ -54,18 +54,30 @@ function Letter({ project, letter, isSelected, toggle }) {
     <div class="dead-head">
       ${isOpen && html`
         <input type="checkbox" aria-label=${`Select ${key}`} checked=${isSelected} onChange=${toggle} />`}
-      <${TaskLink} project=${project} task=${key} class="mono strong" />
+      <${TaskLink} project=${project} task=${key} class="mono strong" title=${key}>${letter.ref ?? key}<//>
+      ${letter.title && html`<${TaskLink} project=${project} task=${key} class="text title-link">${letter.title}<//>`}
       <span class="tag bad">${letter.error_class}</span>
       ${letter.poison_pill && html`<span class="tag odd" title="it failed with several agents">poison</span>`}
       <span class="spacer"></span>
       <span class="faint"><${Time} at=${letter.dead_lettered_at} /></span>
     </div>
-    <p class="dead-error text">${letter.error || "No error message."}</p>
+    <p class="dead-error text" tabindex="0">${letter.error || "No error message."}</p>
+    ${isOpen && html`<${Behind} project=${project} letter=${letter} />`}
     ${letter.history?.length > 0 && html`<details>
       <summary>${counted(letter.history.length, "attempt")}</summary><${Value} value=${letter.history} />
     </details>`}
     ${isOpen ? html`<${Ways} project=${project} name=${key} />` : html`<${Resolution} letter=${letter} />`}
   </li>`;
+}
+
+// The tasks that wait for it.
+function Behind({ project, letter }) {
+  if (!letter.blocks) return html`<p class="faint">No task waits behind it.</p>`;
+  const link = (key) => html`<${TaskLink} key=${key} project=${project} task=${key} class="mono" title=${key}>
+    ${shortKey(key)}<//>${" "}`;
+  const more = letter.blocks - letter.waiting.length;
+  return html`<p class="behind"><b>${counted(letter.blocks, "task waits", "tasks wait")} behind it:</b>${" "}
+    ${letter.waiting.map(link)}${more > 0 && html`<span class="faint">and ${more} more</span>`}</p>`;
 }
 
 function Resolution({ letter }) {

@@ -117,17 +117,17 @@ export function Line({ project, event, withTask = true }) {
   const [isOpen, open] = useState(false);
   const link = () => (withTask ? html`<${TaskLink} project=${project} task=${event.key} class="mono" />` : "it");
   return html`<li class=${`event ${toneOf(event.kind)}`}>
-    <details onToggle=${(toggled) => open(toggled.target.open)}>
-      <summary>
-        <span class="event-time" title=${event.time}>${timeOfDay(event.time)}</span>
-        <i class="dot" aria-hidden="true"></i>
-        <span class="event-text text">${linked(event, link)}</span>
-        <span class="event-kind mono">${event.kind}</span>
-      </summary>
-      ${isOpen && html`<div class="event-more">
-        <p class="faint"><${Time} at=${event.time} />, event ${event.sequence}</p>
-        <${Value} value=${event} />
-      </div>`}
-    </details>
+    <div class="event-line">
+      <span class="event-time" title=${event.time}>${timeOfDay(event.time)}</span>
+      <i class="dot" aria-hidden="true"></i>
+      <span class="event-text text">${linked(event, link)}</span>
+      <span class="event-kind mono">${event.kind}</span>
+      <button class="button ghost small" aria-expanded=${isOpen} aria-label=${`Details of event ${event.sequence}`}
+        onClick=${() => open(!isOpen)}><${Icon} name=${isOpen ? "down" : "right"} /></button>
+    </div>
+    ${isOpen && html`<div class="event-more">
+      <p class="faint"><${Time} at=${event.time} />, event ${event.sequence}</p>
+      <${Value} value=${event} />
+    </div>`}
   </li>`;
 }

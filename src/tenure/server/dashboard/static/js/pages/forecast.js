@@ -77,7 +77,7 @@ function Found({ project, found }) {
       && `A task fails for good in ${share(found.dead_letters)} of the runs and needs a person.`}</p>
     <div class="stack wide-gap below-panel"><${Budgets} found=${found} />
     <${Panel} title="The path that decides" flush>
-      <div class="scroll"><table class="table">
+      <div class="scroll" tabindex="0"><table class="table">
         <thead><tr><th>Task</th><th>Title</th><th class="right">Begins in</th><th class="right">Ends in</th>
           <th>Waits for</th><th class="right">Of all runs</th></tr></thead>
         <tbody>${found.path.map((step) => html`<tr key=${step.key}>

@@ -68,6 +68,9 @@ function Generation({ project, claim, task }) {
       ${claim.error && !isInVerdict(claim) && html`<p class="generation-error text">
         <span class="tag bad">${claim.error_class}</span> ${claim.error}
       </p>`}
+      ${claim.trace && html`<details class="trace">
+        <summary>Stack trace</summary><pre class="terminal" tabindex="0">${claim.trace}</pre>
+      </details>`}
       ${claim.work_product_ref && html`<p class="mono faint text">${claim.work_product_ref}</p>`}
       ${claim.landing && html`<p class="faint text">landing on ${claim.landing.branch}</p>`}
       <${Artifacts} project=${project} task=${task.key} artifacts=${claim.artifacts} />

@@ -4,6 +4,7 @@ import { html, useState } from "../html.js";
 import { stored } from "../storage.js";
 import { useQuery } from "../query.js";
 import { me, useWriter } from "../me.js";
+import { Markdown } from "../parts/markdown.js";
 import { Empty, Loaded } from "../parts/notices.js";
 import { done } from "../parts/toasts.js";
 import { filter, useRoute } from "../router.js";
@@ -37,7 +38,7 @@ function Letter({ letter }) {
       </span>
       <span class="faint"><${Time} at=${letter.sent_at} /></span>
     </div>
-    <div class="prose">${letter.text}</div>
+    <${Markdown} text=${letter.text} />
     <button class="button small ghost" onClick=${() => filter({ to: letter.from })}>Reply</button>
   </li>`;
 }

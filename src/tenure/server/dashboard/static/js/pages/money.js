@@ -30,7 +30,7 @@ function Saved({ data }) {
   </tr>`;
   return html`
     <p class="lead">${savedWords(data)}</p>
-    <div class="scroll"><table class="table close">
+    <div class="scroll" tabindex="0"><table class="table close">
       <thead><tr>
         <th>Tier</th><th class="right">Tokens</th><th class="right">Cost</th><th class="right">All middle</th>
         <th class="right">Saved</th>
@@ -66,7 +66,7 @@ function Goodness({ data }) {
   </tr>`;
   return html`
     <p class="lead">${goodWords(data)}</p>
-    <div class="scroll"><table class="table close">
+    <div class="scroll" tabindex="0"><table class="table close">
       <thead><tr>
         <th>Type</th><th class="right">Estimated</th><th class="right">Median error</th>
         <th class="right">Within 20 %</th><th class="right" title="sizes with enough finished tasks">Sizes known</th>

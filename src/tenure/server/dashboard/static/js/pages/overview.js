@@ -9,7 +9,7 @@ import { Panel, Tile } from "../parts/panels.js";
 import { Bar, State } from "../parts/states.js";
 import { TaskLink, address, filter, useRoute } from "../router.js";
 import { Time } from "../time.js";
-import { HELD, NOTHING, STATES, briefNumber, dollars, lasting, number, percent } from "../format.js";
+import { HELD, NOTHING, STATES, briefNumber, dollars, lasting, number, percent, shortKey } from "../format.js";
 import { AgentStatus } from "./agents.js";
 import { Money } from "./money.js";
 
@@ -31,7 +31,7 @@ const MOST_AGENTS = 8;
 export function Overview({ project, status }) {
   const { query } = useRoute();
   const minutes = RANGES.some(([range]) => range === query.get("minutes")) ? query.get("minutes") : "60";
-  const flow = useQuery(path(project, "overview"), { minutes }, { pause: 2000 });
+  const flow = useQuery(path(project, "overview"), { minutes }, { pause: 10_000 }); // a step is a minute
   return html`
     <header class="page-head">
       <h1>Overview</h1>
@@ -59,7 +59,7 @@ function Stopped({ stopped }) {
 function Welcome() {
   return html`<${Empty} title="No tasks yet">
     <p>Add the first task, and let an agent claim it:</p>
-    <pre class="terminal">tenure add "Write the parser"${"\n"}tenure claim</pre>
+    <pre class="terminal" tabindex="0">tenure add "Write the parser"${"\n"}tenure claim</pre>
   <//>`;
 }
 
@@ -166,7 +166,8 @@ function Standing({ project, tasks, flow }) {
       <td class="fit"><a href=${address(project, "tasks", null, { state })}><${State} state=${state} /></a></td>
       <td class="figures">${number(tasks[state])}</td>
       <td class="grow only-wide">${oldest[state] && html`<span class="faint">oldest </span>
-        <${TaskLink} project=${project} task=${oldest[state].key} class="mono clip-inline" />`}</td>
+        <${TaskLink} project=${project} task=${oldest[state].key} class="mono" title=${oldest[state].key}>
+          ${shortKey(oldest[state].key)}<//>`}</td>
       <td class="figures faint">${oldest[state] && html`<${Time} at=${oldest[state].since} brief />`}</td>
     </tr>`)}
   </tbody></table>`;
@@ -181,7 +182,7 @@ function Team({ project, agents, flow }) {
   const first = [...agents].sort((a, b) => b.tasks.length - a.tasks.length || seen(b) - seen(a)).slice(0, MOST_AGENTS);
   return html`<section class="panel">
     <div class="panel-head"><h2>Agents</h2><a href=${address(project, "agents")}>All ${number(agents.length)}</a></div>
-    <div class="scroll"><table class="table">
+    <div class="scroll" tabindex="0"><table class="table">
       <thead><tr>
         <th>Agent</th><th>Status</th><th>Works on</th>
         <th class="right">Busy</th><th class="right">Completed</th><th class="right">Last seen</th>
@@ -200,6 +201,6 @@ function Team({ project, agents, flow }) {
 
 function Holds({ project, tasks }) {
   if (!tasks.length) return html`<span class="faint">${NOTHING}</span>`;
-  return html`<${TaskLink} project=${project} task=${tasks[0]} class="mono clip-inline" />
+  return html`<${TaskLink} project=${project} task=${tasks[0]} class="mono" title=${tasks[0]}>${shortKey(tasks[0])}<//>
     ${tasks.length > 1 && html`<span class="faint"> and ${tasks.length - 1} more</span>`}`;
 }

@@ -32,7 +32,7 @@ export function Pools({ project, status }) {
           pool=${pool} spawns=${of(pool)} ask=${isAdmin ? ask : null} />`)}</ul>`
       : html`<${Empty} title="No pools yet">
           <p>A pool starts agents while tasks are ready:</p>
-          <pre class="terminal">tenure pool set coders --agent claude --size 3</pre>
+          <pre class="terminal" tabindex="0">tenure pool set coders --agent claude --size 3</pre>
         <//>`}<//>
     <${Over} project=${project} spawns=${over.data?.items ?? []} />
     </div>
@@ -84,7 +84,7 @@ function Over({ project, spawns }) {
   if (!spawns.length) return null;
   return html`<section aria-labelledby="over">
     <h2 id="over" class="section-head">Ended processes</h2>
-    <div class="scroll panel flush"><table class="table spawns">
+    <div class="scroll panel flush" tabindex="0"><table class="table spawns">
       <thead><tr><th>Agent</th><th>Task</th><th>State</th><th>Ended</th><th>Because</th></tr></thead>
       <tbody>${spawns.map((spawn) => html`<tr key=${spawn.id}>
         <td class="text">${spawn.agent}</td>

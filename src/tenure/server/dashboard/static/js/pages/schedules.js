@@ -6,9 +6,11 @@ import { useAdmin } from "../me.js";
 import { Ask } from "../parts/dialogs.js";
 import { Empty, Loaded } from "../parts/notices.js";
 import { Facts } from "../parts/panels.js";
+import { Secret } from "../parts/secret.js";
 import { Value } from "../parts/values.js";
 import { Time } from "../time.js";
 import { NOTHING, counted, number } from "../format.js";
+import { schedule as scheduleForm, trigger as triggerForm } from "./source-forms.js";
 import { Last, Switch, Verbs } from "./sources.js";
 import { Triggers } from "./triggers.js";
 import { Watch } from "./watch.js";
@@ -16,9 +18,17 @@ import { Watch } from "./watch.js";
 export function Schedules({ project, status }) {
   const schedules = useQuery(path(project, "schedules"), {}, { pause: 1000 });
   const [asked, ask] = useState(null);
-  const all = { project, ask: useAdmin() ? ask : null };
+  const [revealed, reveal] = useState(null);
+  const isAdmin = useAdmin();
+  const all = { project, ask: isAdmin ? ask : null };
   return html`
-    <header class="page-head"><h1>Schedules and triggers</h1></header>
+    <header class="page-head">
+      <h1>Schedules and triggers</h1>
+      ${isAdmin && html`<div class="actions">
+        <button class="button" onClick=${async () => ask(await scheduleForm(project))}>New schedule</button>
+        <button class="button" onClick=${async () => ask(await triggerForm(project, null, reveal))}>New trigger</button>
+      </div>`}
+    </header>
     <${NoLeader} now=${status.data} />
     <div class="stack wide-gap">
       <section aria-labelledby="by-the-clock">
@@ -28,13 +38,15 @@ export function Schedules({ project, status }) {
               <${Schedule} key=${one.name} schedule=${one} ...${all} />`)}</ul>`
           : html`<${Empty} title="No schedules yet">
               <p>A schedule creates its tasks at given times:</p>
-              <pre class="terminal">tenure schedule add nightly "0 3 * * *" "Read the news"</pre>
+              <pre class="terminal" tabindex="0">tenure schedule add nightly "0 3 * * *" "Read the news"</pre>
             <//>`}<//>
       </section>
       <${Triggers} ...${all} />
       <${Watch} ...${all} />
     </div>
-    ${asked && html`<${Ask} ...${asked} close=${() => ask(null)} />`}`;
+    ${asked && html`<${Ask} ...${asked} close=${() => ask(null)} />`}
+    ${revealed && html`<${Secret} ...${revealed} close=${() => reveal(null)}
+      hint="It is not shown again. The sender signs its deliveries with it." />`}`;
 }
 
 // The leader of the store fires schedules and triggers: without one they do not run.
@@ -67,7 +79,8 @@ function Schedule({ project, schedule, ask }) {
       <summary>Next runs and template</summary>
       ${isOpen && html`<${Ticks} project=${project} listed=${schedule} />`}
     </details>
-    ${ask && html`<${Verbs} project=${project} noun="schedules" source=${schedule} ask=${ask} canRun />`}
+    ${ask && html`<${Verbs} project=${project} noun="schedules" source=${schedule} ask=${ask} canRun
+      form=${() => scheduleForm(project, schedule)} />`}
   </li>`;
 }
 

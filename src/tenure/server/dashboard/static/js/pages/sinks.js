@@ -25,7 +25,7 @@ export function Sinks({ ask }) {
       ? html`<ul class="cards sources">${items.map((one) => html`<${Sink} key=${one.name} sink=${one} ask=${ask} />`)}</ul>`
       : html`<${Empty} title="No sinks yet">
           <p>A sink receives every event, such as a message broker. Add it to the settings of the server:</p>
-          <pre class="terminal">${'[sinks.broker]\nurl = "nats://localhost:4222"'}</pre>
+          <pre class="terminal" tabindex="0">${'[sinks.broker]\nurl = "nats://localhost:4222"'}</pre>
         <//>`}<//>
   </section>`;
 }

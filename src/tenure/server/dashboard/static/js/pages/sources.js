@@ -19,8 +19,8 @@ export function Last({ project, source }) {
     : html`<${TaskLink} project=${project} task=${made} class="mono" />`}`}`;
 }
 
-// `noun` is the route's: schedules or triggers.
-export function Verbs({ project, noun, source, ask, canRun = false }) {
+// `noun` is the route's: schedules or triggers. `form`: makes the form that changes it.
+export function Verbs({ project, noun, source, ask, form, canRun = false }) {
   const send = (verb, said, canUndo = false) =>
     done(project, said, () => command(path(project, noun, source.name, verb)), { canUndo });
   const removal = {
@@ -30,6 +30,7 @@ export function Verbs({ project, noun, source, ask, canRun = false }) {
   return html`<div class="card-actions">
     ${canRun && html`<button class="button small" onClick=${() => send("run", `Ran: ${source.name}`, true)}>
       Run now</button>`}
+    <button class="button small" onClick=${async () => ask(await form())}>Edit</button>
     ${source.enabled
       ? html`<button class="button small" onClick=${() => send("pause", `Paused: ${source.name}`)}>Pause</button>`
       : html`<button class="button small" onClick=${() => send("resume", `Resumed: ${source.name}`)}>Resume</button>`}

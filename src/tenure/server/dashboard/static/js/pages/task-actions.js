@@ -1,12 +1,13 @@
 // The actions of a person on tasks: one table for the task page, the lists and the dead letters.
-import { batch, command, path } from "../api.js";
+import { batch, command, get, path } from "../api.js";
 import { html, useState } from "../html.js";
 import { changed } from "../live.js";
 import { useOperator } from "../me.js";
 import { Ask, Dialog } from "../parts/dialogs.js";
 import { done, toast } from "../parts/toasts.js";
 import { TaskLink } from "../router.js";
-import { HELD, counted } from "../format.js";
+import { HELD, STATES, counted } from "../format.js";
+import { editing, modifying } from "./task-form.js";
 
 const WAITING = ["pending", "ready", "retrying", "validating"];
 const UNFINISHED = ["created", "paused", "dead_lettered", ...WAITING, ...HELD];
@@ -21,8 +22,8 @@ const TO_WHOM = [
 const has = (task, ...causes) => !task.pauses || task.pauses.some((pause) => causes.includes(pause.cause));
 
 // `verb` is the name of the route and the command, `id` distinguishes two actions of one verb, `states` where it applies,
-// `fields` the inputs, `values` the fields that are always sent.
-const ACTIONS = [
+// `fields` the inputs, `values` the fields that are always sent, `form` a larger form, made from the whole task.
+export const ACTIONS = [
   {
     verb: "approve", label: "Approve", said: "Approved", isFirst: true,
     states: ["validating", "paused"], fits: isDecidable,
@@ -40,10 +41,12 @@ const ACTIONS = [
   },
   {
     verb: "retry", label: "Retry", said: "Retried", isFirst: true, inBatch: true,
-    states: ["dead_lettered"],
+    states: ["dead_lettered", "cancelled"],
     text: "Starts a new run with all attempts.",
     fields: [{ name: "note", label: "Note for the next attempt", kind: "text", hint: "Optional." }],
   },
+  { verb: "retry", id: "modify", label: "Change and retry", states: ["dead_lettered", "cancelled"], form: modifying },
+  { verb: "retry", id: "retry-now", label: "Retry now", said: "Retried", states: ["retrying"] },
   {
     verb: "resume", label: "Resume", said: "Resumed", inBatch: true,
     states: ["paused"], fits: (task) => has(task, "person", "drain", "lost"),
@@ -66,6 +69,7 @@ task ends too.",
     fields: [REASON],
   },
   { verb: "publish", label: "Publish", said: "Published", states: ["created"] },
+  { verb: "edit", label: "Edit", states: STATES.filter((state) => state !== "cancelled"), form: editing },
   {
     verb: "assign", label: "Assign", said: "Offered",
     states: ["ready"],
@@ -114,10 +118,10 @@ function isDecidable(task) {
   return task.state === "validating" || (task.pauses ?? []).every((pause) => pause.cause === "review");
 }
 
-const idOf = (action) => action.id ?? action.verb;
+export const idOf = (action) => action.id ?? action.verb;
 
-function can(action, task) {
-  return (action.states === null || action.states.includes(task.state)) && (action.fits?.(task) ?? true);
+export function can(action, task) {
+  return (action.states === null || action.states.includes(task.state)) && (!action.fits || Boolean(action.fits(task)));
 }
 
 function sent(values) {
@@ -136,21 +140,39 @@ function send(project, action, task, values) {
 export function Actions({ project, task, agents = [], names = {}, only = null, without = [] }) {
   const [asked, ask] = useState(null);
   if (!useOperator()) return null;
-  const run = (action, values = {}) =>
-    done(project, `${action.said}: ${task.key}`, () => send(project, action, task, values));
   const look = (action) => {
     if (action.danger) return "button danger-text";
-    return action.isFirst && !names[action.verb] ? "button primary" : "button";
+    return action.isFirst && !names[idOf(action)] ? "button primary" : "button";
   };
   const button = (action) => html`<button key=${idOf(action)} class=${look(action)}
-    onClick=${() => (action.fields ? ask(action) : run(action))}>${names[action.verb] ?? action.label}</button>`;
+    onClick=${() => start(project, action, task, agents, ask)}>${names[idOf(action)] ?? action.label}</button>`;
   const isWanted = (action) => (only?.includes(idOf(action)) ?? true) && !without.includes(idOf(action));
   return html`<div class="actions" role="group" aria-label="Actions">
     ${ACTIONS.filter((action) => can(action, task) && isWanted(action)).map(button)}
-    ${asked && html`<${Ask} title=${`${asked.label}: ${task.key}`} text=${asked.text} action=${asked.label}
-      danger=${asked.danger} fields=${asked.fields.map((field) => withAgents(field, agents))}
-      run=${(values) => run(asked, values)} close=${() => ask(null)} />`}
+    ${asked && html`<${Ask} ...${asked} close=${() => ask(null)} />`}
   </div>`;
+}
+
+// Runs an action on a task, or shows its form by `ask`.
+export async function start(project, action, task, agents, ask) {
+  const said = `${action.said}: ${task.key}`;
+  if (action.form) {
+    try {
+      ask(action.form(project, await get(path(project, "tasks", task.key)))); // with all fields, as they are now
+    } catch (error) {
+      toast({ tone: "bad", text: error.message, hint: error.hint });
+    }
+    return;
+  }
+  if (!action.fields) {
+    await done(project, said, () => send(project, action, task, {}));
+    return;
+  }
+  ask({
+    title: `${action.label}: ${task.key}`, text: action.text, action: action.label, danger: action.danger,
+    fields: action.fields.map((field) => withAgents(field, agents)),
+    run: (values) => done(project, said, () => send(project, action, task, values), { throws: true }),
+  });
 }
 
 const withAgents = (field, agents) => (field.name === "agent" ? { ...field, options: agents } : field);
@@ -190,8 +212,8 @@ export function BatchBar({ project, tasks, clear }) {
 function Answers({ project, action, rows, close }) {
   const good = rows.filter((row) => row.outcome.ok).length;
   return html`<${Dialog} title=${`${action.label}: ${good} of ${rows.length} done`} close=${close} wide>
-    <div class="scroll tall"><table class="table outcomes">
-      <thead><tr><th>Task</th><th>Outcome</th><th></th></tr></thead>
+    <div class="scroll tall" tabindex="0"><table class="table outcomes">
+      <thead><tr><th>Task</th><th>Outcome</th><th>Why</th></tr></thead>
       <tbody>${rows.map(({ task, outcome }) => html`<tr key=${task.key} class=${outcome.ok ? "good" : "bad"}>
         <td><${TaskLink} project=${project} task=${task.key} class="mono" /></td>
         <td class="fit">${outcome.ok ? "✓" : "✗"} ${outcome.outcome ?? outcome.code}</td>

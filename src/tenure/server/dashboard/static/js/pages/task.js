@@ -3,6 +3,7 @@ import { path } from "../api.js";
 import { html } from "../html.js";
 import { useQuery } from "../query.js";
 import { BudgetLine, useTitled } from "../parts/budgets.js";
+import { Markdown } from "../parts/markdown.js";
 import { Empty, Loaded } from "../parts/notices.js";
 import { Facts, Panel } from "../parts/panels.js";
 import { Progress, State } from "../parts/states.js";
@@ -14,6 +15,7 @@ import { Actions } from "./task-actions.js";
 import { Line } from "./events.js";
 import { Lineage } from "./lineage.js";
 import { Pauses, verbsOf } from "./pauses.js";
+import { Transcript } from "./transcript.js";
 
 const MOST_LINKS = 30;
 
@@ -32,6 +34,7 @@ export function Task({ project, id }) {
         <${Panel} title="Lineage"><${Generations} project=${project} history=${history} task=${data} /><//>
         <${Questions} answers=${data.answers ?? []} />
         <${Description} task=${data} />
+        <${Transcript} project=${project} task=${data.key} claims=${history.data?.items ?? []} />
         <${Results} results=${results.data?.items ?? []} />
         <${Checkpoint} checkpoint=${data.checkpoint} />
         <${Panel} title="Log" flush><${Log} log=${log} project=${project} /><//>
@@ -84,7 +87,7 @@ function Questions({ answers }) {
   if (!answers.length) return null;
   return html`<${Panel} title="Questions">${answers.map((one, n) => html`<div key=${n} class="answer">
     <p class="text quiet">${one.question}</p>
-    <p class="text">${one.answer}</p>
+    <${Markdown} text=${one.answer} />
     <p class="faint">${one.by}, <${Time} at=${one.at} /></p>
   </div>`)}<//>`;
 }
@@ -100,7 +103,8 @@ function Description({ task }) {
   const parts = all.filter(([, value]) => isThere(value));
   if (!parts.length) return null;
   return html`<${Panel} title="Description">${parts.map(([name, value]) => html`<div key=${name} class="part">
-    <h3>${name}</h3><${Value} value=${value} />
+    ${name !== "Description" && html`<h3>${name}</h3>`}${typeof value === "string"
+      ? html`<${Markdown} text=${value} />` : html`<${Value} value=${value} />`}
   </div>`)}<//>`;
 }
 
@@ -126,9 +130,10 @@ function Result({ result }) {
         <${Time} at=${result.submitted_at} />
       </span>
     </summary>
-    ${result.summary && html`<p class="text">${result.summary}</p>`}
+    ${result.summary && html`<${Markdown} text=${result.summary} />`}
     ${result.work_product_ref && html`<p class="mono faint text">${result.work_product_ref}</p>`}
-    ${isThere(result.data) && html`<${Value} value=${result.data} />`}
+    ${isThere(result.data) && (typeof result.data === "string"
+      ? html`<${Markdown} text=${result.data} />` : html`<${Value} value=${result.data} />`)}
   </details>`;
 }
 
@@ -170,7 +175,7 @@ function About({ project, task }) {
     ["Deadline", when(task.deadline)],
     ["Not before", when(task.not_before)],
     task.work_product && ["Work product", html`<span class="mono">${task.work_product}</span>`],
-    ["Created by", task.created_by],
+    ["Created by", task.created_by?.replace(/:$/, "")],
     ["Created", when(task.created_at)],
     ["Changed", when(task.updated_at)],
     task.state === "completed" && ["Completed", when(task.completed_at)],

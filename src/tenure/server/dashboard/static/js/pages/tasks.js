@@ -9,6 +9,8 @@ import { address, filter, useRoute } from "../router.js";
 import { STATES, inWords, number } from "../format.js";
 import { BatchBar } from "./task-actions.js";
 import { Board } from "./board.js";
+import { SavedViews } from "./saved-views.js";
+import { NewTask } from "./task-form.js";
 import { Validations } from "./validations.js";
 import { TaskTable } from "./table.js";
 
@@ -16,8 +18,10 @@ const PAGE = 50;
 const MOST = 1000; // the server's largest page
 const VIEWS = [["table", "Table"], ["board", "Board"], ["checks", "Validation"]];
 const ONE = ["agent", "tag", "text", "dag", "type", "parent", "session"];
+// The tiers of core/priority.py: the smallest number is the most urgent.
 const PRIORITIES = [
-  ["", "Any priority"], ["76-100", "critical"], ["51-75", "high"], ["26-50", "normal"], ["0-25", "low"],
+  ["", "Any priority"], ["0-9", "critical"], ["10-29", "high"], ["30-59", "normal"], ["60-79", "low"],
+  ["80-100", "background"],
 ];
 const NOT_FILTERS = ["view", "order"]; // of the address
 
@@ -37,9 +41,11 @@ export function Tasks({ project }) {
   return html`
     <header class="page-head">
       <h1>Tasks</h1>
+      <${NewTask} project=${project} />
       <${Tabs} label="View" value=${view} options=${VIEWS}
         onChange=${(value) => filter({ view: value === "table" ? "" : value })} />
     </header>
+    ${view !== "checks" && html`<${SavedViews} key=${project} project=${project} query=${query} />`}
     ${view !== "checks" && html`<${Filters} project=${project} query=${query} withStates=${view === "table"} />`}
     ${view === "checks" && html`<${Validations} project=${project} />`}
     ${view === "board" && html`<${Board} project=${project} params=${asked(query)} />`}
@@ -57,7 +63,7 @@ function Filters({ project, query, withStates }) {
   const codes = [["", "All tracks"], ...known];
   const names = (agents.data?.items ?? []).map((agent) => agent.name);
   return html`<div class="filters">
-    <${TextFilter} label="Text" value=${value("text")} placeholder="title or key" onChange=${set("text")} />
+    <${TextFilter} label="Text" value=${value("text")} placeholder="any word" onChange=${set("text")} />
     <${Choice} label="Track" value=${value("track")} options=${codes} onChange=${set("track")} />
     <${TextFilter} label="Agent" value=${value("agent")} options=${names} onChange=${set("agent")} />
     <${TextFilter} label="Type" value=${value("type")} onChange=${set("type")} />
@@ -90,7 +96,7 @@ function Listed({ project, query }) {
     setFurther({ pages: [], next: null });
     select(new Set());
   }, [shape]);
-  const first = useQuery(path(project, "tasks"), { ...params, limit: wanted });
+  const first = useQuery(path(project, "tasks"), { ...params, limit: wanted }, { pause: 2500 });
   const items = [...(first.data?.items ?? []), ...further.pages.flat()];
   const next = further.pages.length ? further.next : first.data?.next;
 
@@ -120,5 +126,5 @@ function Listed({ project, query }) {
 
 function Nothing({ isFiltered }) {
   if (isFiltered) return html`<${Empty} title="No task matches">Remove a filter to see more.<//>`;
-  return html`<${Empty} title="No tasks yet"><p><code>tenure add "Write the parser"</code> adds one.</p><//>`;
+  return html`<${Empty} title="No tasks yet"><p>New task adds one, and so does <code>tenure add "Write the parser"</code>.</p><//>`;
 }

@@ -7,6 +7,7 @@ import { Facts } from "../parts/panels.js";
 import { Value } from "../parts/values.js";
 import { Time } from "../time.js";
 import { counted, number } from "../format.js";
+import { trigger as triggerForm } from "./source-forms.js";
 import { Last, Switch, Verbs } from "./sources.js";
 
 export function Triggers({ project, ask }) {
@@ -18,7 +19,7 @@ export function Triggers({ project, ask }) {
           <${Trigger} key=${one.name} project=${project} trigger=${one} ask=${ask} />`)}</ul>`
       : html`<${Empty} title="No triggers yet">
           <p>A trigger creates its tasks after an event or a webhook delivery:</p>
-          <pre class="terminal">tenure trigger add diagnose "Why did {event.key} fail?" --on task.dead_lettered</pre>
+          <pre class="terminal" tabindex="0">tenure trigger add diagnose "Why did {event.key} fail?" --on task.dead_lettered</pre>
         <//>`}<//>
   </section>`;
 }
@@ -48,14 +49,15 @@ function Trigger({ project, trigger, ask }) {
       <summary>Template</summary>
       ${isOpen && html`<${Template} project=${project} listed=${trigger} isHook=${isHook} />`}
     </details>
-    ${ask && html`<${Verbs} project=${project} noun="triggers" source=${trigger} ask=${ask} />`}
+    ${ask && html`<${Verbs} project=${project} noun="triggers" source=${trigger} ask=${ask}
+      form=${() => triggerForm(project, trigger)} />`}
   </li>`;
 }
 
 function Template({ project, listed, isHook }) {
   const whole = useQuery(path(project, "triggers", listed.name), {}, { follows: listed });
   return html`
-    ${isHook && html`<p class="hint">Deliveries go to
+    ${isHook && html`<p class="hint">Deliveries go to${" "}
       <code>${`${location.origin}/api/v1${path(project, "triggers", listed.name, "deliveries")}`}</code></p>`}
     <${Loaded} of=${whole} lines=${3}>${({ template }) => html`<${Value} value=${template} />`}<//>`;
 }

@@ -52,9 +52,9 @@ function Rows({ project, by, items }) {
   const dearest = Math.max(...items.map((row) => Number(row.cost_usd ?? 0)), 1e-12);
   const most = Math.max(...items.map(tokensOf), 1);
   const share = (row) => (row.cost_usd === null ? tokensOf(row) / most : Number(row.cost_usd) / dearest);
-  return html`<div class="scroll panel flush"><table class="table">
+  return html`<div class="scroll panel flush" tabindex="0"><table class="table">
     <thead><tr>
-      <th>${BY.find(([name]) => name === by)[1]}</th><th></th><th class="right">Cost</th>
+      <th>${BY.find(([name]) => name === by)[1]}</th><th>Share</th><th class="right">Cost</th>
       ${TOKENS.map(([name, said]) => html`<th key=${name} class="right">${said}</th>`)}
       <th class="right">Compute</th>
     </tr></thead>

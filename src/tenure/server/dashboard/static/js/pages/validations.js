@@ -2,6 +2,7 @@
 import { path } from "../api.js";
 import { html } from "../html.js";
 import { useQuery } from "../query.js";
+import { Markdown } from "../parts/markdown.js";
 import { Empty, Loaded } from "../parts/notices.js";
 import { Value } from "../parts/values.js";
 import { TaskLink } from "../router.js";
@@ -19,7 +20,7 @@ export function Validations({ project }) {
         ${items.length === MOST && html`<p class="note">The ${number(MOST)} oldest.</p>`}`
     : html`<${Empty} title="No results wait for validation">
         <p>A task can define how its output is validated: by a schema, tests, a model, or a review.</p>
-        <pre class="terminal">tenure add "Write the chapter" --validate review</pre>
+        <pre class="terminal" tabindex="0">tenure add "Write the chapter" --validate review</pre>
       <//>`}<//>`;
 }
 
@@ -38,7 +39,7 @@ function Check({ project, check }) {
     </div>
     <${Verdict} check=${check} />
     ${result && html`<p class="faint text">${`submitted by ${result.agent}, generation ${result.generation}`}</p>
-      ${result.summary && html`<p class="text">${result.summary}</p>`}
+      ${result.summary && html`<${Markdown} text=${result.summary} />`}
       <details><summary>Submitted result</summary><${Value} value=${result.data} /></details>`}
     <${Artifacts} project=${project} task=${check.key} artifacts=${put} />
     <${Actions} project=${project} task=${{ key: check.key, state: "validating" }} only=${["approve", "reject"]} />

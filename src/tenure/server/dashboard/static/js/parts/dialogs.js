@@ -1,6 +1,6 @@
 // The browser's dialog element: it traps the focus, and Escape closes it.
-import { html, useId, useLayoutEffect, useRef, useState } from "../html.js";
-import { Suggestions } from "./filters.js";
+import { html, useEffect, useId, useLayoutEffect, useRef, useState } from "../html.js";
+import { Field, fieldOf, sentBy } from "./fields.js";
 
 // `isKept`: a click outside does not close it.
 export function Dialog({ title, close, children, wide = false, isKept = false }) {
@@ -16,34 +16,46 @@ export function Dialog({ title, close, children, wide = false, isKept = false })
 }
 
 // A form for the inputs of an action.
-// `fields`: { name, label, kind, value, required, pattern, min, step, hint, options, when }.
+// `fields`: { name, label, kind, value, required, pattern, min, step, hint, options, when, isMore, says }.
 // `when`: whether the field is shown, depending on the other values; a hidden field is not sent. `options` may depend
-// on them too; they are suggestions, or for a `choice` the only values.
-// An error that `run` throws is shown, and the form stays open with its values.
-export function Ask({ title, text, fields = [], action, danger = false, run, close }) {
+// on them too; they are suggestions, or for a `choice` the only values. `isMore`: below "More fields". `says`: other
+// names of the field in errors. Kinds are those of parts/fields.js.
+// An error that `run` throws is shown beside its field, and the form stays open with its values.
+export function Ask({ title, text, fields = [], action, danger = false, wide = false, run, close }) {
   const [values, set] = useState(() => Object.fromEntries(fields.map(({ name, value }) => [name, value ?? ""])));
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState(null);
+  const form = useRef(null);
   const asked = fields.filter((field) => field.when?.(values) ?? true);
+  const wrong = problem && fieldOf(problem, asked, values);
+  useEffect(() => {
+    if (wrong) form.current.querySelector("[aria-invalid=true]")?.focus();
+  }, [problem]);
   async function submit(event) {
     event.preventDefault();
     setBusy(true);
     setProblem(null);
     try {
-      await run(Object.fromEntries(asked.map(({ name }) => [name, values[name]])));
+      await run(Object.fromEntries(asked.map((field) => [field.name, sentBy(field, values[field.name])])), values);
       close();
     } catch (error) {
       setProblem(error);
     }
     setBusy(false);
   }
-  return html`<${Dialog} title=${title} close=${close}>
-    <form onSubmit=${submit}>
+  const shown = (field, index) => html`<${Field} key=${field.name} field=${field} isFirst=${index === 0}
+    options=${typeof field.options === "function" ? field.options(values) : field.options}
+    problem=${wrong === field ? problem : null}
+    value=${values[field.name]} set=${(value) => set((before) => ({ ...before, [field.name]: value }))} />`;
+  const more = asked.filter((field) => field.isMore);
+  return html`<${Dialog} title=${title} close=${close} wide=${wide} isKept=${fields.length > 2}>
+    <form ref=${form} onSubmit=${submit}>
       ${text && html`<p class="quiet">${text}</p>`}
-      ${asked.map((field, index) => html`<${Field} key=${field.name} field=${field} isFirst=${index === 0}
-        options=${typeof field.options === "function" ? field.options(values) : field.options}
-        value=${values[field.name]} set=${(value) => set({ ...values, [field.name]: value })} />`)}
-      ${problem && html`<p class="problem text" role="alert">${problem.message}
+      <div class=${wide ? "form-grid" : ""}>${asked.filter((field) => !field.isMore).map(shown)}</div>
+      ${more.length > 0 && html`<details class="more-fields" open=${more.includes(wrong)}>
+        <summary>More fields</summary><div class="form-grid">${more.map((field) => shown(field, -1))}</div>
+      </details>`}
+      ${problem && !wrong && html`<p class="problem text" role="alert">${problem.message}
         ${problem.hint && html`<br /><span class="faint">${problem.hint}</span>`}</p>`}
       <div class="dialog-buttons">
         <button type="button" class="button" onClick=${close}>Back</button>
@@ -51,27 +63,4 @@ export function Ask({ title, text, fields = [], action, danger = false, run, clo
       </div>
     </form>
   <//>`;
-}
-
-function Field({ field, options, value, set, isFirst }) {
-  const id = useId();
-  if (field.kind === "check") {
-    const checked = (event) => set(event.target.checked);
-    return html`<label class="check">
-      <input type="checkbox" checked=${Boolean(value)} onChange=${checked} /> ${field.label}
-    </label>`;
-  }
-  const list = options && field.kind !== "choice" ? `${id}-list` : null;
-  const typed = (event) => set(event.target.value);
-  const same = { id, value, required: field.required, autofocus: isFirst, onInput: typed };
-  const input = { type: field.kind ?? "text", autocomplete: "off", list, pattern: field.pattern, min: field.min, step: field.step };
-  const option = ([one, said]) => html`<option key=${one} value=${one} selected=${one === value}>${said}</option>`;
-  return html`<div class="field">
-    <label for=${id}>${field.label}</label>
-    ${field.kind === "text" && html`<textarea rows="3" ...${same}></textarea>`}
-    ${field.kind === "choice" && html`<select ...${same}>${options.map(option)}</select>`}
-    ${!["text", "choice"].includes(field.kind) && html`<input ...${input} ...${same} />`}
-    ${list && html`<${Suggestions} id=${list} texts=${options} />`}
-    ${field.hint && html`<p class="hint">${field.hint}</p>`}
-  </div>`;
 }

@@ -52,8 +52,11 @@ export function axes(time, value, size = 38) {
   const named = (name) => (_, ticks) => ticks.map(name);
   return [
     { ...axis, ticks: { show: false }, grid: { show: false }, size: 24, space: 70, values: named(time) },
-    { ...axis, ticks: { show: false }, size, space: 34, values: named(value) },
+    { ...axis, ticks: { show: false }, size: room(size), space: 34, values: named(value) },
   ];
 }
+
+// Wide enough for the longest tick, so that large numbers are not cut.
+const room = (least) => (_, ticks) => Math.max(least, 10 + 7 * Math.max(0, ...(ticks ?? []).map((text) => text.length)));
 
 export const clock = (seconds) => timeOfDay(new Date(seconds * 1000)).slice(0, 5);

@@ -1,0 +1,48 @@
+"""Pages of a task list: in the list's order, and with the words that somebody searches for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenure.core import limits
+from tenure.core.records import Brief, Task
+from tenure.engine.reads import task_view
+from tenure.engine.runtime.unit_of_work import UnitOfWork
+
+MOST_SORTED = limits.SORTED
+
+
+def page(work: UnitOfWork, where: dict[str, Any], order: str, after: tuple[Any, str] | None, limit: int) -> list[Task]:
+    """Few tasks of the wanted states are read by state, which has an index, and sorted here.
+
+    By the order's index a store would read all other tasks too, to find them: 40 ms of 100,000.
+    """
+    states, field = where.get("state"), order.removeprefix("-")
+    if not isinstance(states, tuple) or field == "id":
+        return work.find(Task, where, order=order, after=after, limit=limit)
+    of_states = [{"project": where["project"], "state": state} for state in states]
+    if sum(work.tally(Task, one, MOST_SORTED) for one in of_states) >= MOST_SORTED:
+        return work.find(Task, where, order=order, after=after, limit=limit)
+    found = [task for state in states for task in work.find(Task, {**where, "state": state})]
+    is_down = order.startswith("-")
+    found.sort(key=lambda task: _place(task, field), reverse=is_down)
+    if after is not None:
+        last = (after[0] is not None, after[0] if after[0] is not None else 0, after[1])
+        found = [task for task in found if (_place(task, field) < last if is_down else _place(task, field) > last)]
+    return found[:limit]
+
+
+def _place(task: Task, field: str) -> tuple[bool, Any, str]:
+    value = getattr(task, field)
+    return value is not None, value if value is not None else 0, task.id
+
+
+def has(work: UnitOfWork, task: Task, brief: Brief, words: Sequence[str]) -> bool:
+    description = task_view.unpacked(work, task.project, brief.description)
+    texts = (
+        task.key, brief.title, description, task.type, task.agent, *task.tags,
+        task.last_error.message if task.last_error else None, *(pause.reason for pause in task.pauses),
+    )  # fmt: skip
+    text = "\n".join(part for part in texts if part).casefold()
+    return all(word in text for word in words)
