@@ -142,15 +142,17 @@ const ADVICE = {
   THROTTLE: ["odd", "Slow down", "at this rate it is used up within a week, before its period ends"],
 };
 
+const UNDECIDED = ["", "Too early to say", "less than six hours of spending have been seen"];
+
 function Projection({ led }) {
-  const [tone, said, title] = ADVICE[led.advice];
+  const [tone, said, title] = led.decided ? ADVICE[led.advice] : UNDECIDED;
   const of = (value) => amount(led.currency, value);
   const lasts = led.exhausted_at && `${lasting(led.days_left * 86_400)}, until ${moment(led.exhausted_at)}`;
   return html`<div class="stack">
     <p class="dot-label" title=${title}><i class=${`dot ${tone}`}></i><b>${said}</b>
-      <span class="mono faint">${led.advice}</span></p>
+      ${led.decided && html`<span class="mono faint">${led.advice}</span>`}</p>
     <${Facts} wide of=${[
-      ["Lasts", lasts || "nothing is being spent"],
+      ["Lasts", lasts || (led.decided ? "nothing is being spent" : "not known yet")],
       ["Spent per day", `${of(led.last_day)} on the last day, ${of(led.last_week)} on average in the last week`],
       led.open_tasks && ["Open tasks", html`<${Shortfall} open=${led.open_tasks} of=${of} />`],
     ]} />

@@ -13,7 +13,8 @@ import { number, timeOfDay } from "../format.js";
 
 const MOST = 500; // shown at once
 const FIRST = 200; // asked for at the beginning
-const LEVELS = [["", "All levels"], ...["info", "warning", "error", "critical"].map((level) => [level, level])];
+const RANKS = ["debug", "info", "warning", "error", "critical"];
+const LEVELS = [["", "All levels"], ...RANKS.slice(1).map((level) => [level, `${level} and above`])];
 const NOUNS = [
   ["", "Everything"], ["task", "Tasks"], ["agent", "Agents"], ["dag", "Dags"], ["message", "Messages"],
   ["budget", "Budgets"], ["schedule", "Schedules"], ["trigger", "Triggers"], ["webhook", "Webhooks"],
@@ -82,7 +83,7 @@ function merged(newer, older) {
 
 function fits(event, { noun, level, agent }) {
   if (noun && !event.kind.startsWith(`${noun}.`)) return false;
-  if (level && (event.level ?? "info") !== level) return false;
+  if (level && RANKS.indexOf(event.level ?? "info") < RANKS.indexOf(level)) return false;
   return !agent || event.agent === agent;
 }
 
