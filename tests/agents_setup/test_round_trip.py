@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenure.agents.recipes import NAMES, installation
@@ -18,6 +18,7 @@ from tenure.agents.recipes.pieces import ACTIVE
 from tenure.agents.recipes.recipe import SetupTarget
 from tenure.agents.recipes.setup_record import SetupRecord
 from tests.agents_setup.test_json_text import documents, values
+from tests.sampling import few
 
 FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # every write is synced; in memory that costs nothing
 JSON_FILES = (".mcp.json", ".claude/settings.json", ".codex/hooks.json", ".gemini/settings.json", "opencode.json")
@@ -33,7 +34,7 @@ hooks = st.dictionaries(
     st.sampled_from(["Stop", "SessionStart", "AfterTool", "Notification"]), st.lists(group, max_size=2)
 )
 servers = st.dictionaries(st.sampled_from(["other", "x"]), st.just({"command": "y", "env": {"TOKEN": "secret"}}))
-settings = st.fixed_dictionaries(
+configured = st.fixed_dictionaries(
     {}, optional={"hooks": hooks, "mcpServers": servers, "mcp": servers, "theme": values, "z": values}
 )
 texts = st.sampled_from(
@@ -42,7 +43,7 @@ texts = st.sampled_from(
 repositories = st.fixed_dictionaries(
     {},
     optional={
-        **dict.fromkeys(JSON_FILES, documents(settings)),
+        **dict.fromkeys(JSON_FILES, documents(configured)),
         **dict.fromkeys(TEXT_FILES, texts),
         ".codex/config.toml": st.sampled_from(TOML),
     },
@@ -86,6 +87,7 @@ def take_out(place: SetupTarget, agents: set[str], memory: SetupRecord) -> Setup
     return installation.carry_out(place, changes, left, memory)
 
 
+@settings(max_examples=few(15))
 @given(repositories, some)
 def test_set_up_and_taken_out_every_file_is_as_before(files: dict[str, str], agents: set[str]) -> None:
     with repository(files) as place:
@@ -97,6 +99,7 @@ def test_set_up_and_taken_out_every_file_is_as_before(files: dict[str, str], age
         assert memory == SetupRecord()
 
 
+@settings(max_examples=few(15))
 @given(repositories, some, some)
 def test_agents_come_and_go_in_any_order(files: dict[str, str], first: set[str], second: set[str]) -> None:
     with repository(files) as place:
@@ -110,6 +113,7 @@ def test_agents_come_and_go_in_any_order(files: dict[str, str], first: set[str],
         assert snapshot(place) == before
 
 
+@settings(max_examples=few(15))
 @given(repositories, some)
 def test_set_up_again_changes_nothing(files: dict[str, str], agents: set[str]) -> None:
     with repository(files) as place:
@@ -120,6 +124,7 @@ def test_set_up_again_changes_nothing(files: dict[str, str], agents: set[str]) -
         assert installation.prepare(place, [], [], memory) == []
 
 
+@settings(max_examples=few(15))
 @given(repositories, some)
 def test_what_somebody_adds_in_between_stays_and_ours_goes(files: dict[str, str], agents: set[str]) -> None:
     """The memory is of no use then: ours are found by their marks."""
@@ -160,6 +165,7 @@ def without_empty(value: Any) -> Any:
     return {key: part for key, part in kept.items() if part not in ({}, [])}
 
 
+@settings(max_examples=few(15))
 @given(repositories, some)
 def test_another_clone_can_take_it_out_too(files: dict[str, str], agents: set[str]) -> None:
     with repository(files) as place:

@@ -17,6 +17,8 @@ from tests.servers.fixtures import missing, provided
 
 WRONG = ("lost", "out_of_order", "several_ids", "wrong")
 
+AT_NIGHT = [pytest.param(name, marks=pytest.mark.nightly) for name in ("redis", "rabbitmq")]
+
 
 @pytest.fixture
 def broker(request: pytest.FixtureRequest) -> str:
@@ -32,7 +34,9 @@ def held(ran: Ran, names: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "broker", ["nats", "redis", pytest.param("rabbitmq", marks=pytest.mark.nightly)], indirect=True
+    "broker",
+    ["nats", *AT_NIGHT],
+    indirect=True,
 )
 def test_no_event_is_lost_when_relays_and_their_broker_are_killed(broker: str, tmp_path: Path) -> None:
     options = ("--events", "600", "--kills", "3", "--broker-kills", "1", "--seconds", "2", "--seed", "1")
@@ -51,7 +55,7 @@ def test_a_relay_that_was_stopped_after_an_acknowledgement_sends_the_same_ids_ag
 
 @pytest.mark.parametrize(
     "broker",
-    ["nats", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("redis", "rabbitmq"))],
+    ["nats", *AT_NIGHT],
     indirect=True,
 )
 def test_each_task_is_accepted_once_though_the_broker_repeats_and_forgets(broker: str, tmp_path: Path) -> None:

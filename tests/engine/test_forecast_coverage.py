@@ -75,8 +75,9 @@ def is_within(seed: int) -> tuple[bool, bool, bool]:
     return end < finish["p10"], finish["p10"] <= end <= finish["p90"], end > finish["p90"]
 
 
-@pytest.mark.parametrize("histories", [40, pytest.param(200, marks=pytest.mark.nightly)])
-def test_the_real_end_lies_between_p10_and_p90_in_70_to_90_per_cent_of_histories(histories: int) -> None:
+@pytest.mark.nightly  # that forecasts follow the engine's rules is shown claim by claim in the engine's suite
+def test_the_real_end_lies_between_p10_and_p90_in_70_to_90_per_cent_of_histories() -> None:
+    histories = 200
     before, within, after = (sum(column) for column in zip(*map(is_within, range(histories)), strict=True))
     print(f"{histories} histories: {before} before p10, {within} within, {after} after p90")
     assert 0.7 <= within / histories <= 0.9, (before, within, after)

@@ -217,6 +217,7 @@ def test_what_is_left_behind_gets_a_grace_where_one_is_named(bench: Bench, tmp_p
     assert said.read_text() == "bye"
 
 
+@pytest.mark.sampled  # a storm takes a core for seconds
 @pytest.mark.parametrize("storm", [STORM, GROUP_STORM])
 def test_a_fork_storm_is_killed(bench: Bench, storm: str) -> None:
     supervisor = bench.start(storm)
@@ -238,7 +239,9 @@ def test_closing_ends_everything(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("who", ["the watching process", "the process above the command"])
-@pytest.mark.parametrize("code", [FAMILY, STORM], ids=["family", "storm"])
+@pytest.mark.parametrize(
+    "code", [pytest.param(FAMILY, id="family"), pytest.param(STORM, id="storm", marks=pytest.mark.nightly)]
+)
 def test_nothing_is_left_where_the_supervisor_is_killed(bench: Bench, who: str, code: str) -> None:
     # The storm's first process lives on, so that the supervisor has no reason to act.
     code = code if code == FAMILY else f"import os, time\nif os.fork():\n    time.sleep(600)\n{code}"

@@ -24,7 +24,8 @@ _PR_SET_PDEATHSIG = 1
 # tests start no other program.
 PACKAGES = {
     "bwrap": "bubblewrap",
-    "chromium": "chromium",
+    "chromium": "chromium",  # where there is no shell of it
+    "chromium-headless-shell": "chromium-headless-shell",
     "curl": "curl",
     "debootstrap": "debootstrap",
     "epmd": "erlang-base",

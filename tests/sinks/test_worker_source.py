@@ -173,7 +173,7 @@ def test_a_source_that_is_not_valid_says_so(tmp_path: Path) -> None:
 # --- on every broker ---
 
 
-@pytest.mark.parametrize("take", ["next", "task"])
+@pytest.mark.parametrize("take", ["next", pytest.param("task", marks=pytest.mark.nightly)])
 def test_each_task_is_accepted_once_though_commands_come_twice_and_the_broker_is_wiped(
     tmp_path: Path, broker: Broker, take: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tenure.client import Client
@@ -73,6 +74,7 @@ def test_ten_tasks_are_filtered_and_cancelled_at_once(tab: Tab, client: Client) 
     assert [url.rpartition("/")[2] for url in posts] == ["batch"]
 
 
+@pytest.mark.nightly
 def test_a_refusal_is_told_beside_what_was_done(tab: Tab, client: Client) -> None:
     paused, ready = added(client, "Halt one", tags=("halt",)), added(client, "Halt two", tags=("halt",))
     client.pause(paused)
@@ -95,6 +97,7 @@ def test_a_question_is_answered(tab: Tab, client: Client) -> None:
     expect(tab.find(".answer")).to_contain_text("green, as the window")
 
 
+@pytest.mark.nightly
 def test_each_cause_of_a_pause_is_shown_with_its_own_way_on(tab: Tab, client: Client) -> None:
     key = added(client, "Choose the paper")
     client.fail(str(client.claim(key).receipt), "more than was planned", "budget_exceeded")
@@ -121,6 +124,7 @@ def test_each_cause_of_a_pause_is_shown_with_its_own_way_on(tab: Tab, client: Cl
     assert client.show(key).get("pauses", ()) == ()
 
 
+@pytest.mark.nightly
 def test_a_drain_is_taken_back_while_its_holder_works(tab: Tab, client: Client) -> None:
     key = added(client, "Print the page")
     receipt = str(client.claim(key).receipt)
@@ -152,6 +156,7 @@ def test_an_agent_is_terminated_with_a_reason_and_resumed(tab: Tab, client: Clie
     assert client.do(wild).outcome != "DENIED_AGENT"
 
 
+@pytest.mark.nightly
 def test_what_is_done_is_put_down_to_whoever_said_a_name(tab: Tab, client: Client) -> None:
     key = added(client, "Sign the book")
     tab.go(f"{P}/tasks/{key}")
@@ -164,6 +169,7 @@ def test_what_is_done_is_put_down_to_whoever_said_a_name(tab: Tab, client: Clien
     expect(tab.find(".event").first).to_contain_text("Zoë adds a note to it: seen")
 
 
+@pytest.mark.nightly
 def test_a_message_is_sent_and_shown(tab: Tab, client: Client) -> None:
     tab.go(f"{P}/messages")
     tab.page.get_by_role("combobox", name="To").fill("cy")
@@ -189,6 +195,7 @@ def test_filters_order_and_view_stand_in_the_address(tab: Tab, client: Client) -
     assert "text=" not in tab.page.url
 
 
+@pytest.mark.nightly
 def test_more_than_a_page_of_tasks_can_be_shown(tab: Tab, client: Client) -> None:
     client.plan([NewTask(title=f"Pull weed {n}", name=f"weed-{n}", track="D") for n in range(60)])
     tab.go(f"{P}/tasks?text=pull+weed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
 from tenure.client import Client
@@ -56,6 +57,7 @@ def test_no_page_is_loud_nameless_too_wide_or_harmed_by_what_tasks_say(
     assert tab.find("img, script:not([src])").count() == 0
 
 
+@pytest.mark.nightly
 def test_an_empty_project_and_the_list_of_projects_are_drawn_too(tab: Tab, store: Path, artifacts: Path | None) -> None:
     with Client(str(store), "quiet") as quiet:
         quiet.init()
@@ -74,6 +76,7 @@ def test_an_empty_project_and_the_list_of_projects_are_drawn_too(tab: Tab, store
     expect(tab.find("main")).to_contain_text("No tasks yet")
 
 
+@pytest.mark.nightly
 def test_what_is_not_there_is_said_to_be_missing(tab: Tab) -> None:
     tab.forgives = ("404",)
     for path in (f"{P}/tasks/Q-999", f"{P}/dags/none", "/projects/nowhere", f"{P}/nowhere"):
@@ -81,6 +84,7 @@ def test_what_is_not_there_is_said_to_be_missing(tab: Tab) -> None:
         expect(tab.find(".notice-title")).to_contain_text("ot found")
 
 
+@pytest.mark.nightly
 def test_dark_is_as_the_system_has_it_or_as_it_was_chosen(tabs: Callable[..., Tab]) -> None:
     tab = tabs(color_scheme="dark")
     ground = "getComputedStyle(document.body).backgroundColor"

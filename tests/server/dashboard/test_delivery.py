@@ -144,6 +144,7 @@ def test_a_sink_is_shown_with_its_place_lag_and_error_and_is_paused_and_resumed(
     assert office.sinks()["broker"]["paused_at"] is None
 
 
+@pytest.mark.nightly
 def test_a_sink_is_rewound_to_an_event_or_a_time_and_a_wrong_one_is_explained(tab: Tab, office: Office) -> None:
     office.sink("stream", sequence=3)
     tab.go("/projects/post/delivery")
@@ -164,6 +165,7 @@ def test_a_sink_is_rewound_to_an_event_or_a_time_and_a_wrong_one_is_explained(ta
     expect(stream).to_contain_text("after event 0")
 
 
+@pytest.mark.nightly
 def test_a_sink_that_is_no_longer_used_is_removed(tab: Tab, office: Office) -> None:
     office.sink("old")
     tab.go("/projects/post/delivery")
@@ -208,6 +210,7 @@ def test_a_webhook_is_created_and_its_secret_is_shown_once(tab: Tab, office: Off
     assert office.shown("fresh", "deploy")["filter"] == {"task.type": "review"}
 
 
+@pytest.mark.nightly
 def test_a_webhook_gets_a_new_secret_beside_the_old_one(tab: Tab, office: Office) -> None:
     office.project("keys")
     office.webhook("keys")
@@ -246,6 +249,7 @@ def test_a_webhook_is_edited_tested_paused_resumed_and_removed(tab: Tab, office:
     expect(tab.find("main")).to_contain_text("No webhooks yet")
 
 
+@pytest.mark.nightly
 def test_deliveries_are_filtered_by_state_and_replayed(tab: Tab, office: Office) -> None:
     office.project("mail")
     office.webhook("mail", delivered=1, failed=2, parked=1)
@@ -272,6 +276,7 @@ def test_deliveries_are_filtered_by_state_and_replayed(tab: Tab, office: Office)
     assert office.log("mail")["m3"] == "parked"
 
 
+@pytest.mark.nightly
 def test_who_may_only_look_sees_deliveries_and_no_buttons(tabs: Callable[..., Tab], office: Office) -> None:
     client = office.project("hall")
     office.webhook("hall")
@@ -329,6 +334,7 @@ def test_changes_by_others_are_shown_at_once(tab: Tab, office: Office) -> None:
 # --- notices ---
 
 
+@pytest.mark.nightly
 def test_notices_are_counted_live_since_the_user_last_looked(tab: Tab, office: Office) -> None:
     client = office.project("desk")
     key = buried(client, "Post the letter")
@@ -357,6 +363,7 @@ def test_notices_are_counted_live_since_the_user_last_looked(tab: Tab, office: O
     expect(bell).to_have_accessible_name("Notices")
 
 
+@pytest.mark.nightly
 def test_a_disabled_webhook_and_a_sink_that_was_cut_off_are_notices(tab: Tab, office: Office) -> None:
     office.project("ward")
     office.webhook("ward")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tenure.client import Client
@@ -106,6 +107,7 @@ def test_a_plan_is_checked_line_by_line_and_applied(tab: Tab, client: Client) ->
     assert client.tasks(text="press them")[0]["state"] == "pending"
 
 
+@pytest.mark.nightly
 def test_a_schedule_is_set_and_changed(tab: Tab, client: Client) -> None:
     tab.forgives = ("400",)
     tab.go(f"{P}/schedules")
@@ -129,6 +131,7 @@ def test_a_schedule_is_set_and_changed(tab: Tab, client: Client) -> None:
     assert client.schedule("nightly")["template"]["tasks"][0]["title"] == "Count the stock"
 
 
+@pytest.mark.nightly
 def test_a_trigger_is_set_and_a_webhooks_secret_shown_once(tab: Tab, client: Client) -> None:
     tab.go(f"{P}/schedules")
     tab.page.get_by_role("button", name="New trigger").click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.server.dashboard.conftest import PROJECT
@@ -40,6 +41,7 @@ def test_a_task_is_found_with_a_slash(tab: Tab) -> None:
     assert "text=gt+sign-in" in tab.page.url
 
 
+@pytest.mark.nightly
 def test_keys_are_explained_and_the_focus_shows(tab: Tab) -> None:
     tab.go(P)
     tab.press("?")

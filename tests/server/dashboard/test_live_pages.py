@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
 from tenure.client import Client
@@ -71,6 +72,7 @@ def test_events_come_in_and_can_be_held_still(tab: Tab, client: Client) -> None:
     expect(tab.find(".event")).to_have_count(1)
 
 
+@pytest.mark.nightly
 def test_a_dag_of_300_tasks_is_drawn_and_lives(tab: Tab, client: Client) -> None:
     dag = wide_dag(client, track="Z")
     tab.go(f"{P}/dags/{dag}")
@@ -127,6 +129,7 @@ def test_a_graph_of_400_tasks_opens_with_readable_nodes_and_fits(
     expect(nodes).to_have_count(39)
 
 
+@pytest.mark.nightly
 def test_a_dag_too_large_to_draw_is_drawn_in_groups(tab: Tab, client: Client) -> None:
     dag = wide_dag(client, width=60, depth=9, track="Z")
     tab.go(f"{P}/dags/{dag}")

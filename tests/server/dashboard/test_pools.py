@@ -39,6 +39,7 @@ def server(client: Client) -> Iterator[TenureServer]:
         yield running
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
 def test_a_pool_is_shown_with_its_processes_and_paused_and_resumed(
     client: Client, tabs: Callable[..., Tab], size: dict[str, int]

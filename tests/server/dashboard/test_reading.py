@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
 from tenure.client import Client
@@ -95,6 +96,7 @@ def test_a_search_suggests_tasks_by_any_word_and_opens_them_by_keys(tab: Tab, cl
     expect(tab.find(".crumbs")).to_contain_text(key)
 
 
+@pytest.mark.nightly
 def test_a_view_is_saved_and_opened_again(tab: Tab, client: Client) -> None:
     added(client, "Sand the table", tags=("wood",), priority="critical")
     added(client, "Wax the table", tags=("wood",), priority="low")

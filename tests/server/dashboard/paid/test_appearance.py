@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
 from playwright.sync_api import expect
 
 from tenure.client import Client
@@ -66,6 +67,7 @@ def test_what_names_reasons_and_files_say_harms_nobody(tab: Tab, store: Path) ->
     assert sent.headers["content-security-policy"].startswith("sandbox")
 
 
+@pytest.mark.nightly
 def test_an_empty_project_says_what_each_is_for(tab: Tab, project: Callable[[str], Client]) -> None:
     project("empty")
     for page, said in {
@@ -78,6 +80,7 @@ def test_an_empty_project_says_what_each_is_for(tab: Tab, project: Callable[[str
         expect(tab.find("main .terminal").first).to_contain_text(said)
 
 
+@pytest.mark.nightly
 def test_the_new_pages_are_reached_by_keys_and_their_dialogs_left_with_escape(tab: Tab) -> None:
     tab.go(P)
     tab.press("g", "b")
@@ -90,6 +93,7 @@ def test_the_new_pages_are_reached_by_keys_and_their_dialogs_left_with_escape(ta
     expect(tab.find("h1")).to_have_text("Schedules and triggers")
 
 
+@pytest.mark.nightly
 def test_a_look_that_fails_is_said_and_can_be_tried_again(tab: Tab) -> None:
     tab.forgives = ("500",)
     broken = [True]

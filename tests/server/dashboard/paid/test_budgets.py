@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Locator, expect
 
 from tenure.client import Client
@@ -65,6 +66,7 @@ def test_a_task_over_its_budget_pauses_and_goes_on_when_that_is_raised(tab: Tab,
     assert client.show(key)["state"] == "ready"
 
 
+@pytest.mark.nightly
 def test_a_part_is_moved_to_another_scope_and_a_budget_removed(tab: Tab, project: Projects) -> None:
     client = project("dock")
     client.register()
@@ -89,6 +91,7 @@ def test_a_part_is_moved_to_another_scope_and_a_budget_removed(tab: Tab, project
     assert [budget["id"] for budget in client.budgets()] == ["project"]
 
 
+@pytest.mark.nightly
 def test_more_than_there_is_cannot_be_moved_and_that_is_said(tab: Tab, project: Projects) -> None:
     client = project("quay")
     client.set_budget("project", usd="2")
@@ -105,6 +108,7 @@ def test_more_than_there_is_cannot_be_moved_and_that_is_said(tab: Tab, project: 
     }
 
 
+@pytest.mark.nightly
 def test_a_throttled_budget_says_when_the_next_claim_is_granted(tab: Tab, project: Projects) -> None:
     client = project("oven")
     client.set_budget("project", usd="4", default_estimate="0.5", throttle=True)
@@ -118,6 +122,7 @@ def test_a_throttled_budget_says_when_the_next_claim_is_granted(tab: Tab, projec
     expect(card(tab, "project")).to_contain_text("THROTTLE")
 
 
+@pytest.mark.nightly
 def test_what_open_tasks_will_miss_is_said(tab: Tab, project: Projects) -> None:
     client = project("barn")
     client.set_budget("project", usd="4", default_estimate="3")

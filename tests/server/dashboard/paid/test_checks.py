@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
 from tenure.client import Client
@@ -39,6 +40,7 @@ def test_a_review_is_rejected_with_a_text_tried_again_and_approved(tab: Tab, pro
     assert client.show(key)["result"]["summary"] == "now it ends"
 
 
+@pytest.mark.nightly
 def test_what_waits_for_validators_is_told_with_its_tries(tab: Tab, project: Projects) -> None:
     client = project("lab")
     key = str((client.add("Weigh it", output=TESTS).task or {})["key"])

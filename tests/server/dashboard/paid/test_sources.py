@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
 from tenure.client import Client
@@ -41,6 +42,7 @@ def test_a_schedule_is_run_now_paused_resumed_and_removed(tab: Tab, project: Pro
     assert client.schedules() == []
 
 
+@pytest.mark.nightly
 def test_a_trigger_counts_what_it_made_as_it_happens(tab: Tab, project: Projects) -> None:
     client = project("clinic")
     client.set_trigger("look", "task.noted", NewTask(title="Look at {event.key}"))
@@ -55,6 +57,7 @@ def test_a_trigger_counts_what_it_made_as_it_happens(tab: Tab, project: Projects
     expect(tab.find("h1")).to_contain_text(key)
 
 
+@pytest.mark.nightly
 def test_the_watch_is_turned_on_and_off(tab: Tab, project: Projects) -> None:
     client = project("tower")
     key = str((client.add("Light the lamp", max_attempts=1).task or {})["key"])
@@ -71,6 +74,7 @@ def test_the_watch_is_turned_on_and_off(tab: Tab, project: Projects) -> None:
     assert client.watched()["on"] is False
 
 
+@pytest.mark.nightly
 def test_who_may_only_look_sees_all_of_it_and_no_button(
     tabs: Callable[..., Tab], store: Path, project: Projects
 ) -> None:
