@@ -233,6 +233,7 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     for kind in (
         q.Projects,
         q.ShowProject,
+        q.Limits,
         q.Status,
         q.Overview,
         q.Dags,

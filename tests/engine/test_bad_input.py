@@ -298,11 +298,10 @@ def test_what_json_cannot_say_is_refused_in_free_data(scene: Scene, number: floa
     refused(scene, add(metadata={"x": number}), "INVALID_INPUT", "finite")
 
 
-@pytest.mark.parametrize("value", [-1, 101, "101", "urgent", "", "1.5", True, None, [], "00050"])
+@pytest.mark.parametrize("value", [-1, 101, "101", "urgent", "", "1.5", True, [], "00050"])
 def test_a_priority_that_cannot_be_is_refused(scene: Scene, value: Any) -> None:
     refused(scene, add(priority=value), "INVALID_INPUT")
-    if value is not None:
-        refused(scene, c.Edit(project=PROJECT, task="A-001", changes={"priority": value}), "INVALID_INPUT")
+    refused(scene, c.Edit(project=PROJECT, task="A-001", changes={"priority": value}), "INVALID_INPUT")
 
 
 @pytest.mark.parametrize("value", [0.2, 0.05, 11, -0.1])

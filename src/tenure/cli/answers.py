@@ -57,7 +57,7 @@ TABLE = (
         8,
         "invalid input or output, version conflict, too large",
         "invalid",
-        "NO_REPOSITORY INVALID_INPUT TOO_LARGE CYCLE REQUEST_ID_REUSED REFUSED TASK_FAILED",
+        "NO_REPOSITORY INVALID_INPUT UNSUPPORTED_TYPE TOO_LARGE CYCLE REQUEST_ID_REUSED REFUSED TASK_FAILED",
     ),
     Exit(9, "an operator has terminated this agent"),
     Exit(
