@@ -179,6 +179,7 @@ def test_a_claim_granted_for_a_running_function_continues_it(tmp_path: Path) -> 
             calls.append(ctx.generation)
             begun.set()
             assert let_go.wait(PATIENCE)
+            until(mia, lambda: ctx.generation == 2)  # the worker may learn of its grant a moment later
             return ctx.generation
 
         with running(worker):

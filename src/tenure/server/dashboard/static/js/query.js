@@ -4,8 +4,8 @@ import { useEffect, useReducer, useRef } from "./html.js";
 import { onChange } from "./live.js";
 
 const PAUSE = 1000; // milliseconds between two requests of one query, if it says nothing else
-const SHARE = 20; // pauses are this many times as long as the request was,
-const LONGEST = 5000; // and at most this many milliseconds
+const SHARE = 10; // pauses are this many times as long as the request was,
+const LONGEST = 2000; // and at most this many milliseconds
 const BEGINNING = { data: null, error: null, isLoading: true };
 
 // { data, error, isLoading, reload }. Data stays while a newer request runs or has failed.
