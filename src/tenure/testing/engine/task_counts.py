@@ -102,6 +102,9 @@ class KeptCounts(Stage):
         rows["ready", "A"] -= 1  # the first task is behind the position of `before`
         follower.counts.keep(PROJECT, before.position, scene.now, rows)
         assert follower.check() == {"ready": 2}
+        scene.add("later")
+        follower.follow()  # moves the position past all of them
+        assert follower.check() == {"ready": 3}
 
     def test_an_event_that_was_counted_is_not_added_when_it_is_heard(self, scene: Scene) -> None:
         """The position is ahead of what was heard for a moment: a count then has events that are heard after it."""
