@@ -385,7 +385,7 @@ THE_SERVER = (
     Mutant(
         "transcripts: a link out of the folder is followed",
         "server/transcript_routes.py",
-        "if path.parent.parent != self._folder:",
+        "if path.parent != folder:",
         "if False:",
         "tests/server/test_transcripts.py::test_a_link_out_of_the_folder_is_not_followed",
     ),

@@ -37,13 +37,16 @@ def test_the_transcript_is_kept_with_the_generation(stage: Stage) -> None:
 
     stage.run("--once").ends()
 
-    file = stage.home / "transcripts" / key / "gen-1.jsonl"
+    file = stage.home / "transcripts" / "default" / key / "gen-1.jsonl"
     assert file.stat().st_mode & 0o777 == 0o600
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [line["text"] for line in lines if line["from"] == "agent"] == ["one", "two"]
     assert [line["text"] for line in lines if line["from"] == "errors"] == ["oops"]
     shown = stage.client.show(key)
-    assert shown["result"]["data"] == {"output": "one\ntwo", "transcript": f".tenure/transcripts/{key}/gen-1.jsonl"}
+    assert shown["result"]["data"] == {
+        "output": "one\ntwo",
+        "transcript": f".tenure/transcripts/default/{key}/gen-1.jsonl",
+    }
     assert (file.parent / "gen-1.prompt.md").read_text().startswith("# Talk")
 
 

@@ -119,7 +119,7 @@ def test_work_that_conflicts_is_tried_again_from_the_new_tip(stage: Stage) -> No
 def test_an_interrupted_agents_changes_are_on_its_branch(stage: Stage) -> None:
     key = stage.add("Half")
     runner = stage.run("--worktree", agent="sh -c 'echo half > half.txt; echo wrote; sleep 1000'")
-    transcript = stage.home / "transcripts" / key / "gen-1.jsonl"
+    transcript = stage.home / "transcripts" / "default" / key / "gen-1.jsonl"
     until(lambda: transcript.exists() and "wrote" in transcript.read_text(), "the agent to write")
 
     for said in ("draining", "ending"):

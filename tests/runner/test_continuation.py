@@ -88,7 +88,7 @@ def test_the_next_agent_gets_checkpoint_files_and_transcript_of_a_failed_one(sta
     assert re.search(r"Checkpoint of the previous agent \(.*-1, generation 1\)", prompt)
     assert re.search(r'"path": ".*gen-2\.inputs/earlier/half\.txt"', prompt)
     assert re.search(r'"path": ".*gen-2\.inputs/earlier/transcript\.jsonl"', prompt)
-    assert f"transcripts/{key}/gen-1.jsonl" in prompt
+    assert f"transcripts/default/{key}/gen-1.jsonl" in prompt
     assert stage.is_completed(key)
 
 
@@ -108,7 +108,7 @@ def test_a_killed_runner_leaves_its_worktree_and_transcript_to_the_next(stage: S
     prompt = (stage.control / "prompts" / key).read_text()
     assert "commit it" in prompt
     assert f"left uncommitted changes in {where}" in prompt
-    assert f"transcripts/{key}/gen-1.jsonl" in prompt
+    assert f"transcripts/default/{key}/gen-1.jsonl" in prompt
     assert (where / "new.py").read_text() == "unsaved\n"  # and nothing has removed it
     assert stage.lineage(key)[-1] == (2, "COMPLETED", True)
 
@@ -129,7 +129,7 @@ def test_without_an_artifact_store_transcripts_are_only_files(stage: Stage) -> N
     log = stage.run("--once", TENURE_ARTIFACTS="nowhere://x").ends()
     assert "transcripts are kept as files only" in log
     assert stage.is_completed(key)
-    assert (stage.home / "transcripts" / key / "gen-1.jsonl").exists()
+    assert (stage.home / "transcripts" / "default" / key / "gen-1.jsonl").exists()
 
 
 # --- hung ---

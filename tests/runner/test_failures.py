@@ -144,7 +144,7 @@ def test_endless_output_fills_neither_memory_nor_disk(stage: Stage) -> None:
     stage.run("--once", agent=f'{sys.executable} -c "{code}"').ends()
 
     assert stage.client.show(key)["result"]["data"]["output"].endswith("the end")
-    assert (stage.home / "transcripts" / key / "gen-1.jsonl").stat().st_size < 20 << 20
+    assert (stage.home / "transcripts" / "default" / key / "gen-1.jsonl").stat().st_size < 20 << 20
 
 
 @pytest.mark.parametrize(

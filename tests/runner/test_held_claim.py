@@ -70,7 +70,7 @@ def test_a_lost_lease_is_taken_again_and_the_agent_works_on(stage: Stage) -> Non
     assert [c["attempt"] for c in stage.client.history(key)] == [1, 1]
     # the agent's own commands find the new receipt
     assert (stage.control / "calls" / key).read_text().startswith("0 ")
-    folder = stage.home / "transcripts" / key
+    folder = stage.home / "transcripts" / "default" / key
     assert (folder / "gen-2.jsonl").resolve() == folder / "gen-1.jsonl"
 
 
@@ -172,7 +172,7 @@ def test_a_paused_task_keeps_what_its_agent_had_said(stage: Stage) -> None:
     key = stage.add("On hold")
     runner = stage.run("--once", agent="sh -c 'echo half of it; sleep 1000'")
     until(lambda: stage.state(key) == "running", "the agent to work")
-    file = stage.home / "transcripts" / key / "gen-1.jsonl"
+    file = stage.home / "transcripts" / "default" / key / "gen-1.jsonl"
     until(lambda: "half of it" in file.read_text(), "the agent to speak")
 
     stage.client.pause(key, "wait")

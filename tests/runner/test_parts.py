@@ -127,7 +127,7 @@ def lines_of(transcript: Transcript) -> list[dict[str, Any]]:
 
 
 def test_a_transcript_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
-    transcript = Transcript(str(tmp_path), "A-001-x", 3, largest=10_000)
+    transcript = Transcript(str(tmp_path), "shop", "A-001-x", 3, largest=10_000)
     for n in range(2000):
         transcript.write("stdout", f"line {n}".encode())
     transcript.write("stderr", b"y" * 100_000)
@@ -142,7 +142,7 @@ def test_a_transcript_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_no_text_do_not_spoil_a_transcript(tmp_path: Path) -> None:
-    transcript = Transcript(str(tmp_path), "A-001-x", 1)
+    transcript = Transcript(str(tmp_path), "shop", "A-001-x", 1)
     transcript.write("stdout", b"\xff\xfe\x00 caf\xc3\xa9")
     transcript.close()
     transcript.close()
@@ -150,11 +150,11 @@ def test_bytes_that_are_no_text_do_not_spoil_a_transcript(tmp_path: Path) -> Non
 
 
 def test_a_link_in_the_transcripts_place_is_not_followed(tmp_path: Path) -> None:
-    folder = tmp_path / "transcripts" / "A-001-x"
+    folder = tmp_path / "transcripts" / "shop" / "A-001-x"
     folder.mkdir(parents=True)
     (folder / "gen-1.jsonl").symlink_to(tmp_path / "precious")
     with pytest.raises(OSError, match="symbolic links"):
-        Transcript(str(tmp_path), "A-001-x", 1)
+        Transcript(str(tmp_path), "shop", "A-001-x", 1)
     assert not (tmp_path / "precious").exists()
 
 

@@ -70,7 +70,7 @@ def test_the_transcript_comes_from_the_store_where_the_file_is_gone(stage: Stage
     stage.do(key, says=["the last words"])
     stage.go()
     stage.run("--once").ends()
-    (stage.home / "transcripts" / key / "gen-1.jsonl").unlink()
+    (stage.home / "transcripts" / "default" / key / "gen-1.jsonl").unlink()
     assert "the last words" in logs(stage, key).communicate(timeout=60)[0]
     missing = logs(stage, key, "--generation", "7")
     missing.communicate(timeout=60)

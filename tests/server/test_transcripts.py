@@ -51,7 +51,7 @@ def line(text: str, origin: str = "agent") -> str:
 def test_only_new_lines_are_read_while_the_agent_works(server: TenureServer, place: Path, client: Client) -> None:
     key = str((client.add("Write the parser").task or {})["key"])
     receipt = str(client.claim(key).receipt)
-    folder = place / "transcripts" / key
+    folder = place / "transcripts" / "shop" / key
     folder.mkdir(parents=True)
     file = folder / "gen-1.jsonl"
     file.write_text(line("I begin.") + line("starts", "runner") + '{"at": 2, "fro')
@@ -68,12 +68,23 @@ def test_only_new_lines_are_read_while_the_agent_works(server: TenureServer, pla
     }  # fmt: skip
 
 
+def test_another_projects_transcript_of_the_same_key_is_not_read(
+    server: TenureServer, place: Path, client: Client
+) -> None:
+    key = str((client.add("Share a key").task or {})["key"])
+    client.claim(key)
+    folder = place / "transcripts" / "bank" / key
+    folder.mkdir(parents=True)
+    (folder / "gen-1.jsonl").write_text(line("the password"))
+    assert read(server, key)["lines"] == []
+
+
 def test_a_link_out_of_the_folder_is_not_followed(server: TenureServer, place: Path, client: Client) -> None:
     key = str((client.add("Read a secret").task or {})["key"])
     client.claim(key)
     secret = place.parent / "secret.jsonl"
     secret.write_text(line("the password"))
-    folder = place / "transcripts" / key
+    folder = place / "transcripts" / "shop" / key
     folder.mkdir(parents=True)
     (folder / "gen-1.jsonl").symlink_to(secret)
     assert read(server, key)["lines"] == []

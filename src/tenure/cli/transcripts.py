@@ -43,7 +43,7 @@ def logs(run: Run, given: Namespace) -> int:
 
 
 def _path(run: Run, key: str, generation: int) -> str | None:
-    path = os.path.join(run.own_home.folder, "transcripts", key, f"gen-{generation}.jsonl")
+    path = os.path.join(run.own_home.folder, "transcripts", run.client.project, key, f"gen-{generation}.jsonl")
     return path if os.path.exists(path) else None
 
 

@@ -58,7 +58,7 @@ class _Transcripts:
             raise NotFound(f"no task {name[:80]!r} in project {project}")
         generation = generation or task["generation"]
         is_live = generation == task["generation"] and task["state"] in lifecycle.HELD
-        piece = self._of_file(task["key"], generation, after)
+        piece = self._of_file(project, task["key"], generation, after)
         if piece is None:
             piece = self._of_artifact(project, task["id"], generation, after, principal)
         lines, read = piece
@@ -67,12 +67,13 @@ class _Transcripts:
             "lines": [line for text in lines if (line := _line(text)) is not None],
         }  # fmt: skip
 
-    def _of_file(self, key: str, generation: int, after: int) -> tuple[list[bytes], int] | None:
+    def _of_file(self, project: str, key: str, generation: int, after: int) -> tuple[list[bytes], int] | None:
         """The key is the store's own, never the request's; a link may only lead to another generation's file."""
         if self._folder is None or not generation:
             return None
-        path = (self._folder / key / f"gen-{generation}.jsonl").resolve()
-        if path.parent.parent != self._folder:
+        folder = self._folder / project / key
+        path = (folder / f"gen-{generation}.jsonl").resolve()
+        if path.parent != folder:
             return None
         with suppress(OSError), path.open("rb") as file:
             file.seek(after)

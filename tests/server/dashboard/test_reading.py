@@ -64,7 +64,7 @@ def test_a_transcript_grows_while_the_agent_works_and_a_failure_has_its_stack_tr
     client.fail(first, "no broom", trace="Traceback:\n  File hall.py, line 3\nNoBroom: no broom", retry_after=0)
     receipt = str(client.claim(key).receipt)
     states, *_ = store_states({"HOME": str(server.folder)}, server.store)
-    folder = Path(states) / "transcripts" / key
+    folder = Path(states) / "transcripts" / PROJECT / key
     folder.mkdir(parents=True)
     with (folder / "gen-2.jsonl").open("w", buffering=1) as transcript:
         transcript.write(line("I look for a broom."))

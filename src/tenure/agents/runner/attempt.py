@@ -70,7 +70,7 @@ class Attempt:
         self.tree: ClaimWorktree | None = None
         self.said = ""  # the agent's last words, kept while somebody watches
         self.chosen: str | None = None  # the model of the claim, where the user named none
-        self.transcript = Transcript(self.options.home.folder, self.key, granted.generation or 0)
+        self.transcript = Transcript(self.options.home.folder, client.project, self.key, granted.generation or 0)
         self._is_transcript_kept = False
         self.files = InputFiles(self.transcript.beside + "inputs")
         self.receipts = Receipts(

@@ -1,4 +1,4 @@
-"""Files of one attempt in `.tenure/transcripts/KEY`, readable by the user alone: the transcript and the input files.
+"""Files of one attempt in `.tenure/transcripts/PROJECT/KEY`, readable by the user alone.
 
 The transcript is `gen-N.jsonl`, one file per generation. A line is `{"at": seconds since the start,
 "from": "agent" | "errors" | "runner", "text": …}`, as it came. The file is bounded: further lines are only counted, and
@@ -36,8 +36,8 @@ FROM = {"stdout": "agent", "stderr": "errors", "runner": "runner"}
 
 
 class Transcript:
-    def __init__(self, home: str, key: str, generation: int, *, largest: int = LARGEST) -> None:
-        self.folder = os.path.join(home, "transcripts", key)
+    def __init__(self, home: str, project: str, key: str, generation: int, *, largest: int = LARGEST) -> None:
+        self.folder = os.path.join(home, "transcripts", project, key)
         make_private_folder(self.folder)
         self.beside = os.path.join(self.folder, f"gen-{generation}.")
         self.path = self.beside + "jsonl"

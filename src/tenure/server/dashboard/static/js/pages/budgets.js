@@ -142,7 +142,7 @@ const ADVICE = {
   THROTTLE: ["odd", "Slow down", "at this rate it is used up within a week, before its period ends"],
 };
 
-const UNDECIDED = ["", "Too early to say", "less than six hours of spending have been seen"];
+const UNDECIDED = ["", "Too early to say", "its spending has not been seen for long enough"];
 
 function Projection({ led }) {
   const [tone, said, title] = led.decided ? ADVICE[led.advice] : UNDECIDED;
