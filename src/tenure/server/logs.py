@@ -43,15 +43,19 @@ class ServerLog:
         stream: BinaryIO | None = None,
         is_terminal: bool | None = None,
         clock: Callable[[], float] = time.time,
+        worker: int | None = None,
     ) -> None:
-        """`path`: a file to append to, reopened after a log rotation; else `stream`, else stderr."""
+        """`path`: a file to append to, reopened after a log rotation; else `stream`, else stderr.
+
+        `worker` is the number of this process, where the server has several: each line names it.
+        """
         if level not in LEVELS:
             raise InvalidInput(f"log level must be one of {', '.join(LEVELS)} (got {level[:40]!r})")
         stream = stream or sys.stderr.buffer
         if is_terminal is None:
             is_terminal = path is None and stream.isatty()
         self.sink = LogSink(path, stream)
-        self._clock = clock
+        self._clock, self._worker = clock, worker
         processors: list[Any] = [self._stamped, structlog.processors.format_exc_info, _redacted]
         processors += [_printable, _for_terminal()] if is_terminal else [_as_json]
         self._logger = structlog.wrap_logger(
@@ -96,6 +100,8 @@ class ServerLog:
     def _stamped(self, _: Any, method: str, event: Fields) -> Fields:
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
         first = {"time": now.replace("+00:00", "Z"), "level": method, "event": event.pop("event", "")}
+        if self._worker is not None:
+            event.setdefault("worker", self._worker)
         return first | {name: value for name, value in event.items() if value is not None}
 
 
