@@ -214,7 +214,7 @@ def test_no_result_is_lost_or_counted_twice_while_workers_are_killed(server: Ser
     with Client(server.url, "p", agent="boss", session="boss") as boss:
         boss.batch([boss_task(n) for n in range(count)])
     done: list[str] = []
-    mutex = threading.Lock()
+    mutex, killing = threading.Lock(), threading.Lock()
 
     def work(name: str) -> None:
         with Client(server.url, "p", agent=name, session=name) as client:
@@ -224,7 +224,8 @@ def test_no_result_is_lost_or_counted_twice_while_workers_are_killed(server: Ser
                     done.append(claim.task["id"])
                     is_next = len(done) % 10 == 0
                 if is_next:
-                    server.kill_worker(min(server.pids()))  # the oldest; the others have requests open
+                    with killing:
+                        server.kill_worker(min(server.pids()))  # the oldest; the others have requests open
 
     with ThreadPoolExecutor(4) as pool:
         for one in [pool.submit(work, f"agent-{n}") for n in range(4)]:

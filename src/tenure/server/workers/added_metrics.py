@@ -7,6 +7,7 @@ keeps in a file what it has last told; the counters of one that died stay in the
 from __future__ import annotations
 
 import asyncio
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -147,10 +148,10 @@ def _counts(family: Family, *, is_first: bool, is_live: bool) -> bool:
 
 def _joined(family: Family) -> Callable[[float, float], float]:
     if family.kind in _COUNTED:
-        return float.__add__
+        return operator.add
     if family.name in _LEAST:
         return min
-    return max if _across(family) == PER_PROCESS else float.__add__
+    return max if _across(family) == PER_PROCESS else operator.add
 
 
 def _across(family: Family) -> str | None:

@@ -32,10 +32,14 @@ class SharedTable:
     def __init__(self, names: int) -> None:
         self._groups = max(1, names // PLACES)
         self._size = PLACES * _ENTRY.size
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
-        self._file.truncate(self._groups * self._size)
-        self._memory = mmap.mmap(self._file.fileno(), self._groups * self._size)
+        with tempfile.TemporaryFile() as file:
+            file.truncate(self._groups * self._size)
+            self._file = os.dup(file.fileno())
+        self._memory = mmap.mmap(self._file, self._groups * self._size)
         self._secret = os.urandom(16)
+
+    def __del__(self) -> None:
+        os.close(self._file)
 
     @contextmanager
     def locked(self, name: str) -> Iterator[Entry]:
