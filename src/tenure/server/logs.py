@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import lru_cache
 from typing import Any, BinaryIO
 
 import msgspec
@@ -135,7 +135,7 @@ class LogSink:
     def _was_moved(self, path: str) -> bool:
         """Whether a log rotation has moved the file."""
         try:
-            named = Path(path).stat()
+            named = os.stat(path)  # noqa: PTH116 - for each line: pathlib takes three times as long
         except FileNotFoundError:
             return True
         here = os.fstat(self._stream.fileno())
@@ -162,8 +162,13 @@ class _LibraryHandler(logging.Handler):
 
 
 def _redacted(_: Any, __: str, event: Fields) -> Fields:
-    clean: Fields = redacted(event)
-    return clean
+    return {clean: redacted(value, 1) for name, value in event.items() if (clean := _clean_name(name)) is not None}
+
+
+@lru_cache(256)  # an entry's own fields have few names
+def _clean_name(name: str) -> str | None:
+    """The name without secrets; None where its value is one."""
+    return None if name.lower() in SECRET else without_secrets(name)
 
 
 def _as_json(_: Any, __: str, event: Fields) -> bytes:
