@@ -673,8 +673,11 @@ class AsyncVerbs:
         """Save what the next holder needs to continue from here."""
         ...
 
-    async def usage(self, receipt: str, model: str, *, fresh: int=0, cached: int=0, written: int=0, output: int=0, cost_usd: str | Decimal | float | None=None, duration: Duration=0.0) -> Held:
-        """Report a model's totals since the claim: tokens, dollars (None: not known), seconds."""
+    async def usage(self, receipt: str, model: str, *, fresh: int=0, cached: int=0, written: int=0, output: int=0, cost_usd: str | Decimal | float | None=None, duration: Duration=0.0, operation: str='') -> Held:
+        """Report a model's totals since the claim: tokens, dollars (None: not known), seconds.
+
+            With an `operation` (`review`, `tests`): the part of them that was for it.
+            """
         ...
 
     async def land(self, receipt: str, branch: str, old: str, new: str, *, seen: int | None=None) -> Held:

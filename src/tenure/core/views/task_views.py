@@ -33,6 +33,7 @@ class UsageView(SumsView):
     """Usage of claims; `late` is the part that does not count against the task."""
 
     models: Sequence[str]
+    operations: NotRequired[Annotated[Sequence[str], Meta(description="those that were named")]]
     reported_at: Instant
     late: NotRequired[SumsView]
 
@@ -44,11 +45,12 @@ class TotalsView(SumsView):
 
 
 class SpentView(TotalsView):
-    """Spending of one task, agent, model, session, type, dag or track, under the requested name."""
+    """Spending of one task, agent, model, operation, session, type, dag or track, under the requested name."""
 
     task: NotRequired[str]
     agent: NotRequired[str]
     model: NotRequired[str]
+    operation: NotRequired[Annotated[str, Meta(description="empty: what no operation was named for")]]
     session: NotRequired[str]
     type: NotRequired[str]
     dag: NotRequired[str]
