@@ -40,8 +40,8 @@ _ORDER = {name: n for n, name in enumerate(("active", "draining", "idle", "stale
 class Glance(NamedTuple):
     """The data of one screen about a project."""
 
-    status: dict[str, Any]
-    held: dict[str, dict[str, Any]]  # by key: tasks that somebody works on
+    status: Mapping[str, Any]
+    held: Mapping[str, Mapping[str, Any]]  # by key: tasks that somebody works on
     tracks: dict[str, str]  # code → name
 
 
@@ -166,7 +166,7 @@ def present(status: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int]:
     return shown, len(status["agents"]) - len(shown)
 
 
-def work_of(agent: Mapping[str, Any], held: Mapping[str, dict[str, Any]], width: int = 46) -> str:
+def work_of(agent: Mapping[str, Any], held: Mapping[str, Mapping[str, Any]], width: int = 46) -> str:
     """The agent's task and its progress."""
     if not agent["tasks"]:
         return ""

@@ -197,7 +197,7 @@ def _status(caller: Caller, task: str, limit: int) -> Reply:
 def _task(caller: Caller, task: str) -> Reply:
     """Everything about a task, with the briefing of its next holder."""
     found = caller.client.show(task)
-    brief = caller.client.briefing(found["id"])
+    brief: Mapping[str, Any] = caller.client.briefing(found["id"])
     more = {name: brief[name] for name in ("inputs", "missing", *FROM_LOG) if name in brief}
     return value_reply(view_value({**found, **more}), next=MAIL if more else None)
 
