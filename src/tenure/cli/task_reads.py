@@ -136,6 +136,8 @@ def task_text(task: Mapping[str, Any], brief: Mapping[str, Any]) -> str:
     facts: list[tuple[str, Any]] = [
         ("state", f"{state}{', ' + plain(task['reason']) if task.get('reason') else ''}"),
         ("priority", f"{task['tier']} ({task['priority']})"),
+        ("when lost", task["on_lost"] if task["on_lost"] != "retry" else ""),
+        ("retries", ", ".join(f"{name} {value}" for name, value in wire(task["retry"]).items())),
         ("generation", f"{task['generation']}, attempt {task['attempts']} of {task['max_attempts']}"),
         ("held by", task.get("agent") and f"{task['agent']} in session {task['session']}"),
         ("progress", _progress(task)),

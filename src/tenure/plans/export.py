@@ -19,7 +19,7 @@ from tenure.core.commands import NewTask
 from tenure.core.errors import Cycle, NotFound
 from tenure.core.priority import TIERS
 from tenure.core.records import RetryPolicy
-from tenure.core.retry import in_our_words
+from tenure.core.retry import differing, in_our_words
 from tenure.core.written_times import SECOND, spell_duration, spell_instant
 from tenure.engine.verbs.projects import TRACKS
 from tenure.plans import yaml_text
@@ -177,7 +177,5 @@ def _spelled(name: str, value: Any) -> Any:
 
 
 def _policy(policy: RetryPolicy) -> dict[str, Any]:
-    usual = msgspec.to_builtins(RetryPolicy())
-    said = msgspec.to_builtins(in_our_words(policy))
-    changed = {name: value for name, value in said.items() if value != usual[name]}
+    changed = msgspec.to_builtins(differing(in_our_words(policy)))
     return {n: spell_duration(round(v * SECOND)) if n in ("initial_delay", "cap") else v for n, v in changed.items()}
