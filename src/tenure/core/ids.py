@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from tenure.core.patterns import pattern
 from tenure.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ _TO_PYTHON = {
 }
 
 SLUG_LENGTH = 50
-_KEY = re.compile(r"([A-Z]+)-([0-9]{3,18})(?:-([A-Za-z0-9_-]+?))?((?:::[0-9]{1,18})*)")
+_KEY = pattern(r"([A-Z]+)-([0-9]{3,18})(?:-([A-Za-z0-9_-]+?))?((?:::[0-9]{1,18})*)")
 TRACK = r"[A-Z]{1,32}"
 NAME = r"[^\s/@|\x00-\x1f]{1,128}"
-_TRACK = re.compile(TRACK)
-_NAME = re.compile(NAME)
+_TRACK = pattern(TRACK)
+_NAME = pattern(NAME)
 
 
 class IdMaker:
@@ -187,7 +188,7 @@ def has_number(ranges: Ranges, number: int) -> bool:
 
 EPOCH_BYTES = 4
 NONCE_BYTES = 16
-_RECEIPT = re.compile(r"([A-Za-z0-9_:-]{1,400}?)@([0-9]{1,18}):([0-9A-Za-z]+)")
+_RECEIPT = pattern(r"([A-Za-z0-9_:-]{1,400}?)@([0-9]{1,18}):([0-9A-Za-z]+)")
 
 
 class Receipt(NamedTuple):

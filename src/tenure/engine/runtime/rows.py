@@ -9,7 +9,7 @@ name; changing one brings it back (see `archive/recall.py`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenure.core import claims, ids, limits
 from tenure.core.errors import Ambiguous, NotFound
@@ -17,8 +17,10 @@ from tenure.core.events import Event
 from tenure.core.filters import Prefix, Where, matches, sums_of
 from tenure.core.ids import Receipt
 from tenure.core.records import Brief, Claim, Dag, Project, Row, Task
-from tenure.stores.fast_path import FastPath
 from tenure.stores.port import Transaction
+
+if TYPE_CHECKING:
+    from tenure.stores.fast_path import FastPath
 
 R = TypeVar("R", bound=Row)
 Key = tuple[type[Row], str, str]

@@ -16,6 +16,7 @@ from msgspec.structs import astuple
 
 from tenure.core import ids, inputs, lifecycle, limits
 from tenure.core.commands import Command, Principal
+from tenure.core.decoders import defaults_of
 from tenure.core.errors import Bug, TenureError
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
@@ -341,13 +342,7 @@ class UnitOfWork(Rows):
             self.tx.drop_events(project, tasks)
 
 
-@cache
-def _defaults(kind: type[Row]) -> dict[str, Any]:
-    return {
-        f.name: f.default if f.default is not msgspec.NODEFAULT else f.default_factory()
-        for f in msgspec.structs.fields(kind)
-        if not f.required
-    }
+_defaults = cache(defaults_of)
 
 
 def _difference(old: Row | None, new: Row) -> dict[str, Any]:
