@@ -16,9 +16,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from tenure.core.patterns import pattern
 from tenure.cli.text_format import MARK, in_signs
 from tenure.core.errors import Bug, TenureError
+from tenure.core.patterns import pattern
 from tenure.core.safe_text import escaped_json, neutral
 
 if TYPE_CHECKING:

@@ -54,7 +54,11 @@ class _Later(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name not in _SELDOM[self.__name__]:
             raise AttributeError(name)
-        return lambda *given, **more: getattr(import_module(self.__name__), name)(*given, **more)
+
+        def called(*given: Any, **more: Any) -> Any:
+            return getattr(import_module(self.__name__), name)(*given, **more)
+
+        return called
 
 
 def _inspect(name: str) -> Any:
@@ -76,7 +80,7 @@ class _Made(type):
             return type(_BASE)(name, tuple(_BASE if base is _Base else base for base in bases), members)
         types = members.get("__annotations__", {})
         defaults = [members[field] for field in types if field in members]
-        make: Any = namedtuple  # noqa: PYI024  # typing's own, in short
+        make: Any = namedtuple  # typing's own, in short
         made = make(name, types, defaults=defaults, module=members["__module__"])
         made.__annotations__ = types
         for key, value in members.items():

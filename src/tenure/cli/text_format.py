@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tenure.core.patterns import pattern
 from tenure.core import instants, lifecycle
+from tenure.core.patterns import pattern
 from tenure.core.safe_text import one_line
 
 SECOND = 1_000_000

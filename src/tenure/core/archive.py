@@ -7,7 +7,7 @@ nothing. It has the rows of each kind in `OWNED`, without fields that have their
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 

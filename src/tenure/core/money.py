@@ -6,10 +6,9 @@ billion dollars.
 
 from __future__ import annotations
 
-
-from tenure.core.patterns import pattern
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
+from tenure.core.patterns import pattern
 
 NANO = 1_000_000_000
 MOST_USD = limits.USAGE_USD

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tenure.core.patterns import pattern
 from tenure.core.errors import InvalidInput
+from tenure.core.patterns import pattern
 from tenure.core.records import Reservation
 
 MODES = ("exclusive", "shared")

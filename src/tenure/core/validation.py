@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.core.patterns import pattern
 from tenure.core import claims, former_names, lifecycle, limits, moves
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import Receipt
 from tenure.core.lifecycle import VALIDATING
+from tenure.core.patterns import pattern
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, Validation, replace
 
 NONE = "none"

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
-import msgspec
 from msgspec.structs import astuple
 
 from tenure.core import ids, inputs, lifecycle, limits
@@ -342,22 +341,19 @@ class UnitOfWork(Rows):
             self.tx.drop_events(project, tasks)
 
 
-_defaults = cache(defaults_of)
+@cache
+def _defaults(kind: type[Row]) -> tuple[Any, ...]:
+    defaults = defaults_of(kind)
+    return tuple(defaults.get(name, UNREAD) for name in kind.__struct_fields__)
 
 
 def _difference(old: Row | None, new: Row) -> dict[str, Any]:
     kind = type(new)
     hidden = KINDS[kind].unlogged
-    if old is None:
-        defaults = _defaults(kind)
-        return {
-            f: v
-            for f, v in zip(kind.__struct_fields__, astuple(new), strict=True)
-            if f not in hidden and v != defaults.get(f, UNREAD)
-        }
+    before = _defaults(kind) if old is None else astuple(old)
     return {
         f: v
-        for f, u, v in zip(kind.__struct_fields__, astuple(old), astuple(new), strict=True)
+        for f, u, v in zip(kind.__struct_fields__, before, astuple(new), strict=True)
         if u is not v and u != v and f not in hidden
     }
 
