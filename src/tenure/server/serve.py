@@ -43,6 +43,7 @@ from tenure.server.connection_limits import (
 from tenure.server.logs import ServerLog
 from tenure.server.requests import Receive, Scope, Send
 from tenure.server.service import Part
+from tenure.server.store_wait import ended_by_signals
 from tenure.server.workers.added_metrics import fold, worker_id
 from tenure.server.workers.shared_table import SharedMemory
 from tenure.server.workers.supervisor import Handles, Supervisor
@@ -161,20 +162,21 @@ def _started(settings: Settings, policy: Policy, announce: Announce, processes: 
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each waiting agent has an open connection
     token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
     host = policy.host
-    listening = listening_on(host, settings["serve.port"].value, "choose another port with --port", processes)
-    address, port = listening[0].getsockname()[:2]
-    url = f"{'https' if policy.has_tls else 'http'}://{in_url(host)}:{port}"
-    token_at = token_file(os.environ, address, port)
-    if token is not None:
-        _write_token(token_at, token)
-    try:
-        announce(url, None if token is None else f"{url}/#{token}")
-        gc.collect()
-        gc.freeze()  # these objects stay: no collection needs to visit them again
-        yield _Start(policy, token, listening, settings["serve.url"].value or _reached(policy, address, port))
-    finally:
+    with ended_by_signals():  # until a server, or the parent of workers, has handlers of its own
+        listening = listening_on(host, settings["serve.port"].value, "choose another port with --port", processes)
+        address, port = listening[0].getsockname()[:2]
+        url = f"{'https' if policy.has_tls else 'http'}://{in_url(host)}:{port}"
+        token_at = token_file(os.environ, address, port)
         if token is not None:
-            remove_token(token_at, token)
+            _write_token(token_at, token)
+        try:
+            announce(url, None if token is None else f"{url}/#{token}")
+            gc.collect()
+            gc.freeze()  # these objects stay: no collection needs to visit them again
+            yield _Start(policy, token, listening, settings["serve.url"].value or _reached(policy, address, port))
+        finally:
+            if token is not None:
+                remove_token(token_at, token)
 
 
 def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, worker: Worker | None = None) -> None:

@@ -122,8 +122,9 @@ class Supervisor:
         code = 70
         try:
             signal.set_wakeup_fd(-1)
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
-                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # from the terminal: the parent sends SIGTERM
+            signal.signal(signal.SIGTERM, _leave)  # before it serves; then it has a handler of its own
             os.close(self._life[1])
             for end in (reads, *self._wake, *(w.told for w in self._workers if w.told is not None)):
                 os.close(end)
@@ -224,6 +225,10 @@ class Supervisor:
             if worker.pid is not None:
                 os.waitpid(worker.pid, 0)
                 worker.pid = None
+
+
+def _leave(*_: object) -> None:
+    raise SystemExit(0)
 
 
 def _tell(writes: int, text: bytes) -> None:
