@@ -81,6 +81,7 @@ class Assembly:
         self.service.parts += [self.event_counter, leader]
         self._scrapes = MetricsPage(self.metrics, engine)
         if worker is not None:
+            worker.name = self.coordinator.instance
             self._scrapes.shown = WorkerMetrics(worker.peers, self.metrics.registry, worker.folder).page
             self.service.parts.append(worker)
         self.app = App(

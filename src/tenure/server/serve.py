@@ -12,7 +12,7 @@ import sys
 import time
 from asyncio import constants
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType, MappingProxyType
 from typing import NamedTuple, Protocol
@@ -23,6 +23,7 @@ import uvicorn
 from tenure.agents.leader_process import LeaderProcess, Place, Stepped, fleet_here, messaging_here
 from tenure.client.local_token import PREFIX, remove_token, token_file, write_token
 from tenure.config import BadConfig, Settings
+from tenure.core.errors import StoreError
 from tenure.core.queries import Keys
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
@@ -40,6 +41,7 @@ from tenure.server.connection_limits import (
     LimitedConnection,
     UnauthenticatedConnections,
 )
+from tenure.server.coordinator import resign_for
 from tenure.server.logs import ServerLog
 from tenure.server.requests import Receive, Scope, Send
 from tenure.server.service import Part
@@ -193,6 +195,9 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
     assembly = Assembly(
         engine, policy, log, start.token, leading, settings["leader.lease"].value, site.transcripts, worker
     )
+    if worker is not None and worker.predecessor:
+        with suppress(StoreError):  # its lease will end
+            resign_for(engine, worker.predecessor)
     if not number:  # the only process, or the first
         assembly.service.parts += [make(log.info) for make in site.parts]
     app: AsgiApp = assembly.app

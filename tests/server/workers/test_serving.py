@@ -100,6 +100,14 @@ def test_no_counter_falls_when_a_worker_dies(server: Server) -> None:
     assert sample(server, counted) == WORKERS + 1
 
 
+def test_another_worker_leads_at_once_when_the_leader_dies(make: Callable[..., Server]) -> None:
+    server = make(LEADER_LEASE="600")
+    server.logged(lambda entry: entry["event"] == "leads with term 1")
+    for one in server.pids():
+        server.kill_worker(one)
+    assert server.logged(lambda entry: entry["event"] == "leads with term 2")
+
+
 def test_a_key_has_one_rate_over_all_workers(make: Callable[..., Server], tmp_path: Path) -> None:
     with Client(str(tmp_path / "store.db"), "p", create=True) as client:
         key = client.do(CreateKey(name="ci", role="member")).secret

@@ -49,7 +49,8 @@ class Team:
             return 3
         ended = threading.Event()
         signal.signal(signal.SIGTERM, (lambda *_: self._say("deaf")) if reaction == "deaf" else (lambda *_: ended.set()))
-        handles.tell_ready()
+        handles.tell_ready(f"worker {os.getpid()}")
+        self._say(f"after {handles.predecessor}")
         self._say(f"ready {handles.number} {os.getpid()}")
         while not ended.is_set():
             if select.select([handles.life], [], [], 0.02)[0]:
@@ -101,6 +102,7 @@ def test_a_worker_that_dies_is_replaced_at_once_and_the_others_stay(team: Any) -
     assert again[1] == "1"
     assert one.hear("note") == [["note", "a", "0.0"]]
     os.kill(ready["0"], 0)
+    assert one.hear("after", 3)[2] == ["after", "worker", str(ready["1"])]
 
 
 def test_a_worker_that_never_serves_is_started_after_growing_pauses(team: Any) -> None:

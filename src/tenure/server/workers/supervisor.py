@@ -21,7 +21,7 @@ from tenure.core.errors import Bug, TenureError
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 PATIENCE = 30.0  # seconds for the workers to end, before they are killed
-_READY = b"1"
+_READY = b"ready "
 
 
 class Report(Protocol):
@@ -29,11 +29,12 @@ class Report(Protocol):
 
 
 class Handles(NamedTuple):
-    """What a worker has of its parent: `tell_ready` is called once it serves, `life` ends with the parent."""
+    """What a worker has of its parent: `tell_ready` is called with its name once it serves."""
 
     number: int
-    tell_ready: Callable[[], None]
+    tell_ready: Callable[[str], None]
     life: int  # a file descriptor: readable, at its end, once the parent has died
+    predecessor: str | None  # the name of the worker that had this place, and has died
 
 
 class _Worker:
@@ -45,6 +46,7 @@ class _Worker:
         self.start_at = 0.0
         self.pause = 0.0
         self.is_ready = False
+        self.name: str | None = None  # of the last one that has served
         self.told: int | None = None  # a pipe: ready, or the error of the start
 
 
@@ -128,7 +130,9 @@ class Supervisor:
             os.close(self._life[1])
             for end in (reads, *self._wake, *(w.told for w in self._workers if w.told is not None)):
                 os.close(end)
-            code = self._run(Handles(worker.number, lambda: _tell(writes, _READY), self._life[0]))
+            code = self._run(
+                Handles(worker.number, lambda name: _tell(writes, _READY + name.encode()), self._life[0], worker.name)
+            )
         except TenureError as error:
             _tell(writes, _pickled(error))
             self._warn("a worker has failed", worker=worker.number, why=error.message)
@@ -162,8 +166,8 @@ class Supervisor:
         text = b"".join(iter(lambda: os.read(worker.told or -1, 65536), b"")) if not worker.is_ready else b""
         os.close(worker.told)
         worker.told = None
-        if text == _READY:
-            worker.is_ready = True
+        if text.startswith(_READY):
+            worker.is_ready, worker.name = True, text.removeprefix(_READY).decode()
         elif text and not any(one.is_ready for one in self._workers):
             raise pickle.loads(text)  # noqa: S301 - our own child's error, and nobody else has the pipe
 

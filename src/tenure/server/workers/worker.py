@@ -26,6 +26,8 @@ class Worker:
     def __init__(self, handles: Handles, count: int, folder: str, memory: Memory) -> None:
         self.number, self.count, self.folder, self.memory = handles.number, count, folder, memory
         self.peers = Peers(folder, handles.number, count)
+        self.predecessor = handles.predecessor
+        self.name = ""  # as the coordinator calls this process
         self._handles = handles
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -79,7 +81,7 @@ class Worker:
 
     async def _listen(self) -> None:
         await self.peers.listen()
-        self._handles.tell_ready()
+        self._handles.tell_ready(self.name)
 
     def _orphaned(self) -> None:
         assert self._loop is not None
