@@ -103,7 +103,7 @@ class McpApp:
             number = _taken_number(scope["headers"])
             if number not in (None, self._workers.number):
                 asked = PassedOn(
-                    principal, scope["method"], scope["path"], scope["query_string"], scope["headers"], body
+                    principal, scope["method"], scope["path"], scope["query_string"], scope["headers"], body or b""
                 )
                 if await self._workers.pass_on(number, msgspec.to_builtins(asked, builtin_types=(bytes,)), receive, send):
                     return  # else it has ended, and its sessions with it: this one answers that there is none
@@ -156,7 +156,7 @@ class PassedOn(msgspec.Struct, frozen=True):
     path: str
     query: bytes
     headers: list[tuple[bytes, bytes]]
-    body: bytes | None
+    body: bytes
 
 
 _NUMBERED = re.compile(rb"([0-9a-f]+)-w([0-9]{1,3})")

@@ -172,7 +172,10 @@ def test_an_mcp_session_goes_on_whichever_worker_is_asked(server: Server) -> Non
         (told,) = [part for part in answer.body.split(b"data:") if b"jsonrpc" in part] or [answer.body]
         assert "result" in json.loads(told), told
         agents.add(server.ask("GET", "/api/v1/projects/p/agents", line=line).body)
-    assert server.ask("DELETE", "/mcp?project=p", **session).status == 200
+    lines = server.lines()
+    owner = int(session["Mcp-Session-Id"].rpartition("-w")[2])
+    other = lines[(owner + 1) % WORKERS]
+    assert server.ask("DELETE", "/mcp?project=p", line=other, **session).status == 200
     for line in server.lines().values():
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         assert server.ask("POST", "/mcp?project=p", call, line=line, **session).status == 404
