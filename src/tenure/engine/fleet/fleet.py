@@ -53,6 +53,8 @@ class Search(NamedTuple):
 
 
 class Fleet(LeaderThread):
+    gathered = 0.05  # it writes only where it starts or ends an agent
+
     def __init__(
         self,
         engine: Engine,
