@@ -77,9 +77,16 @@ def booked(
     `price` computes the cost where none was reported.
     """
     row = kept or Usage(
-        project=claim.project, id=usage_id(claim.id, spent.model, late), task=claim.task, generation=claim.generation,
-        agent=claim.agent, session=claim.session, model=spent.model, late=late, at=now,
-    )  # fmt: skip
+        project=claim.project,
+        id=usage_id(claim.id, spent.model, late),
+        task=claim.task,
+        generation=claim.generation,
+        agent=claim.agent,
+        session=claim.session,
+        model=spent.model,
+        late=late,
+        at=now,
+    )
     totals = {
         name: max(getattr(row, name), getattr(spent, name) - (getattr(other, name) if other else 0))
         for name in (*TOKENS, "duration")

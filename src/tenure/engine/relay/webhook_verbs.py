@@ -45,9 +45,16 @@ def set_webhook(work: UnitOfWork, cmd: commands.SetWebhook) -> Outcome:
     if before is None and work.tally(Webhook, {"project": cmd.project}, rule.MOST) >= rule.MOST:
         raise LimitReached(f"{cmd.project} has {rule.MOST} webhooks, the maximum", "remove one first")
     row = before or Webhook(
-        project=cmd.project, id=name, url="", kinds=(), filter={}, since=end_of_log(work),
-        created_by=work.principal.name, created_at=work.now, changed_at=work.now,
-    )  # fmt: skip
+        project=cmd.project,
+        id=name,
+        url="",
+        kinds=(),
+        filter={},
+        since=end_of_log(work),
+        created_by=work.principal.name,
+        created_at=work.now,
+        changed_at=work.now,
+    )
     wanted = replace(row, url=cmd.url, kinds=kinds, filter=where)
     wanted, secret = _with_secret(work, cmd, before, wanted)
     if wanted == before:
@@ -170,9 +177,10 @@ def replay_webhook(work: UnitOfWork, cmd: commands.ReplayWebhook) -> Outcome:
         _record(work, "webhook.replayed", row)
         return _done(work, "UPDATED", row, f"events after sequence {place} are sent again")
     chosen = [
-        one for one in deliveries_of(work, row)
+        one
+        for one in deliveries_of(work, row)
         if (one.message == cmd.message if cmd.message is not None else one.state == rule.FAILED)
-    ]  # fmt: skip
+    ]
     if not chosen:
         what = f"delivery {cmd.message[:80]!r}" if cmd.message is not None else "failed delivery"
         raise NotFound(f"webhook {row.id} has no {what} in its log", f"see `tenure webhook log {row.id}`")
