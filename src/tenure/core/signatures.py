@@ -15,7 +15,7 @@ import hmac
 import re
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from tenure.core import limits
@@ -62,8 +62,11 @@ def key_of(form: str, secret: str) -> bytes:
     return key
 
 
-def new_key(form: str, random: bytes) -> bytes:
-    """A generated key, from random bytes; GitHub's secrets are text."""
+def key_for(form: str, given: str | None, token: Callable[[int], bytes]) -> bytes:
+    """The key of the given secret, or a generated one; GitHub's secrets are text."""
+    if given is not None:
+        return key_of(form, given)
+    random = token(SECRET_BYTES)
     return random.hex().encode() if form == GITHUB else random
 
 
