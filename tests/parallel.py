@@ -26,7 +26,9 @@ import pytest
 
 from tests.servers.processes import end_with_us
 
-AT_MOST = 40  # tests of a portion, where a module may be divided
+AT_MOST = 10  # tests of a portion, where a module may be divided
+# Folders and modules with thousands of tests of some milliseconds each: they fill the time at the end.
+QUICK = ("tests/core/", "tests/mutants/", "tests/engine/test_on_memory.py", "tests/engine/test_on_sqlite.py")
 
 
 class Portion(NamedTuple):
@@ -34,24 +36,37 @@ class Portion(NamedTuple):
 
     tests: tuple[int, ...]
     needs: frozenset[str]  # fixtures of the session: servers, mostly
-    is_divisible: bool  # part of a module whose tests share nothing
+    turn: int  # portions of a lower turn are given out first
 
 
 class Portions:
     """What is still to run.
 
-    Tests of a module that share a fixture stay together. These portions are given out first: some take long, and the
-    small ones fill the time at the end. A process gets first what needs no server that it has not started yet.
+    Tests of a module that share a fixture stay together. These portions are given out first, because some take long;
+    quick ones come last. Servers are started by as few processes as possible: a process goes on with
+    tests for those that it has, then starts one that nobody has, then takes tests without any.
     """
 
     def __init__(self, items: Sequence[pytest.Item]) -> None:
         self._left = list(_divided(items))
+        self._started: set[str] = set()  # servers, by any process
 
-    def next_for(self, has: set[str]) -> Portion | None:
+    def next_for(self, has: set[str], before: Portion | None = None) -> Portion | None:
+        """The next portion for a process that has these servers, and has just run that portion."""
         if not self._left:
             return None
-        chosen = min(self._left, key=lambda portion: (portion.is_divisible, len(portion.needs - has)))
+        shared = before.needs if before else frozenset()
+
+        def rank(portion: Portion) -> tuple[int, int, int]:
+            if portion.needs <= has:
+                servers = 0 if portion.needs else 2
+            else:
+                servers = 3 if (portion.needs - has) & self._started else 1
+            return portion.turn, servers, -len(portion.needs & shared)
+
+        chosen = min(self._left, key=rank)
         self._left.remove(chosen)
+        self._started |= chosen.needs
         has |= chosen.needs
         return chosen
 
@@ -65,6 +80,7 @@ class Worker:
     def __init__(self, process: int, line: Connection, name: str) -> None:
         self.process, self.line, self.name = process, line, name
         self.has: set[str] = set()
+        self.portion: Portion | None = None
         self.left: list[int] = []  # tests that it was given and has not finished
         # For the terminal: a report with a node comes from one of several processes.
         self.node = SimpleNamespace(gateway=SimpleNamespace(id=name), _workerinfocache=f"[{name}]")
@@ -138,9 +154,10 @@ def _heard(session: pytest.Session, worker: Worker, portions: Portions, kind: st
     elif kind == "warning":
         hook.pytest_warning_recorded.call_historic(kwargs=content)
     else:
-        portion = portions.next_for(worker.has)
-        worker.left += portion.tests if portion else ()
-        worker.line.send(portion.tests if portion else ())
+        worker.portion = portions.next_for(worker.has, worker.portion)
+        tests = worker.portion.tests if worker.portion else ()
+        worker.left += tests
+        worker.line.send(tests)
 
 
 def _ended(session: pytest.Session, worker: Worker, portions: Portions) -> bool:
@@ -157,7 +174,7 @@ def _ended(session: pytest.Session, worker: Worker, portions: Portions) -> bool:
     report = pytest.TestReport(item.nodeid, item.location, {}, "failed", text, "call")
     session.config.hook.pytest_runtest_logreport(report=report)
     if rest:
-        portions.give_back(Portion(tuple(rest), frozenset(), is_divisible=False))
+        portions.give_back(Portion(tuple(rest), frozenset(), turn=0))
     return True
 
 
@@ -261,18 +278,19 @@ class _Sender:
 
 
 def _divided(items: Sequence[pytest.Item]) -> Iterator[Portion]:
-    numbers = {id(item): number for number, item in enumerate(items)}
-    for _, group in groupby(items, key=lambda item: item.path):
+    numbered = enumerate(items)
+    for _, group in groupby(numbered, key=lambda pair: pair[1].path):
         module = list(group)
-        scopes = [_scopes(item) for item in module]
+        scopes = [_scopes(item) for _, item in module]
         if any(shared for _, shared in scopes):
-            needs = frozenset().union(*(needs for needs, _ in scopes))
-            yield Portion(tuple(numbers[id(item)] for item in module), needs, is_divisible=False)
-            continue
-        for at in range(0, len(module), AT_MOST):
-            needs = frozenset().union(*(needs for needs, _ in scopes[at : at + AT_MOST]))
-            tests = tuple(numbers[id(item)] for item in module[at : at + AT_MOST])
-            yield Portion(tests, needs, is_divisible=True)
+            size, turn = len(module), 0
+        elif module[0][1].nodeid.startswith(QUICK):
+            size, turn = AT_MOST * 4, 2
+        else:
+            size, turn = AT_MOST, 1
+        for at in range(0, len(module), size):
+            tests = tuple(number for number, _ in module[at : at + size])
+            yield Portion(tests, frozenset().union(*(needs for needs, _ in scopes[at : at + size])), turn)
 
 
 def _scopes(item: pytest.Item) -> tuple[frozenset[str], bool]:
@@ -280,6 +298,7 @@ def _scopes(item: pytest.Item) -> tuple[frozenset[str], bool]:
     info = getattr(item, "_fixtureinfo", None)
     if info is None:
         return frozenset(), False
-    scopes = {name: found[-1].scope for name, found in info.name2fixturedefs.items()}
-    needs = frozenset(name for name, scope in scopes.items() if scope == "session")
-    return needs, any(scope in ("module", "class", "package") for scope in scopes.values())
+    found = [(f"{defined[-1].baseid}:{name}", defined[-1].scope) for name, defined in info.name2fixturedefs.items()]
+    # Fixtures of pytest and its plugins belong to no folder, and start nothing.
+    needs = frozenset(name for name, scope in found if scope == "session" and not name.startswith(":"))
+    return needs, any(scope in ("module", "class", "package") for _, scope in found)

@@ -111,24 +111,39 @@ def test_it(n, server):
 
 def items(module: str, tests: int, **fixtures: str) -> list[Any]:
     """Collected tests, as far as they are asked: their module, and their fixtures with the scopes."""
-    found = {name: (SimpleNamespace(scope=scope),) for name, scope in fixtures.items()}
-    return [SimpleNamespace(path=module, _fixtureinfo=SimpleNamespace(name2fixturedefs=found)) for _ in range(tests)]
+    found = {name: (SimpleNamespace(scope=scope, baseid="tests"),) for name, scope in fixtures.items()}
+    info = SimpleNamespace(name2fixturedefs=found)
+    return [SimpleNamespace(path=module, nodeid=f"{module}::test_{n}", _fixtureinfo=info) for n in range(tests)]
 
 
 def test_tests_that_share_a_fixture_stay_together_and_go_first() -> None:
-    portions = Portions([*items("a", 2 * AT_MOST + 1), *items("b", AT_MOST + 5, tab="module"), *items("c", 3)])
+    quick, lone, shared = items("tests/core/a", 3), items("b", 2 * AT_MOST + 1), items("c", AT_MOST + 5, tab="module")
+    portions = Portions([*quick, *lone, *shared])
     taken = list(iter(lambda: portions.next_for(set()), None))
     assert [len(portion.tests) for portion in taken] == [AT_MOST + 5, AT_MOST, AT_MOST, 1, 3]
     numbers = [number for portion in taken for number in portion.tests]
     assert sorted(numbers) == list(range(3 * AT_MOST + 9))
 
 
-def test_a_process_gets_first_what_needs_no_other_server() -> None:
-    both = {"broker": "session", "postgres": "session"}
-    portions = Portions(
-        [*items("a", 1, **both), *items("b", 1, broker="session"), *items("c", 1, postgres="session"), *items("d", 1)]
-    )
-    has = {"postgres"}
-    taken = [portions.next_for(has) for _ in range(5)]
-    assert [portion and portion.tests for portion in taken] == [(2,), (3,), (0,), (1,), None]
-    assert has == {"broker", "postgres"}
+def test_servers_are_started_by_as_few_processes_as_possible() -> None:
+    modules = {
+        "nothing": (),
+        "nats": ("nats",),
+        "postgres": ("postgres",),
+        "both": ("nats", "postgres"),
+        "more": ("nats",),
+    }
+    tests = [test for name, needs in modules.items() for test in items(name, 1, **dict.fromkeys(needs, "session"))]
+    portions = Portions(tests)
+    one, other = set[str](), set[str]()
+
+    def taken(by: set[str]) -> str | None:
+        portion = portions.next_for(by)
+        return portion and tests[portion.tests[0]].path
+
+    assert taken(one) == "nats", "one that nobody has started"
+    assert taken(other) == "postgres", "another one"
+    assert taken(one) == "more", "it has that server"
+    assert taken(one) == "nothing", "rather than a second PostgreSQL"
+    assert taken(one) == "both", "rather than to stand idle"
+    assert taken(other) is None
