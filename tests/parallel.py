@@ -134,30 +134,32 @@ def run(session: pytest.Session, processes: int, on_start: Callable[[], None]) -
             os.waitpid(worker.process, 0)
 
 
-def _received(line: Connection) -> tuple[str, Any] | None:
+def _received(line: Connection) -> tuple[int | None, list[Any]] | None:
     """None when the other process has ended."""
     try:
-        told: tuple[str, Any] = line.recv()
+        told: tuple[int | None, list[Any]] = line.recv()
     except (EOFError, ConnectionResetError):
         return None
     return told
 
 
-def _heard(session: pytest.Session, worker: Worker, portions: Portions, kind: str, content: Any) -> None:
-    hook = session.config.hook
-    if kind == "report":
-        report = hook.pytest_report_from_serializable(config=session.config, data=content)
-        report.node = worker.node
-        hook.pytest_runtest_logreport(report=report)
-    elif kind == "finished":
-        worker.left.remove(content)
-    elif kind == "warning":
-        hook.pytest_warning_recorded.call_historic(kwargs=content)
-    else:
+def _heard(session: pytest.Session, worker: Worker, portions: Portions, finished: int | None, told: list[Any]) -> None:
+    """A test that has finished, with its reports and warnings; or, without one, that the process wants more."""
+    if finished is None:
         worker.portion = portions.next_for(worker.has, worker.portion)
         tests = worker.portion.tests if worker.portion else ()
         worker.left += tests
         worker.line.send(tests)
+        return
+    hook = session.config.hook
+    for data in told:
+        if "warning_message" in data:
+            hook.pytest_warning_recorded.call_historic(kwargs=data)
+            continue
+        report = hook.pytest_report_from_serializable(config=session.config, data=data)
+        report.node = worker.node
+        hook.pytest_runtest_logreport(report=report)
+    worker.left.remove(finished)
 
 
 def _ended(session: pytest.Session, worker: Worker, portions: Portions) -> bool:
@@ -229,7 +231,8 @@ def _work(session: pytest.Session, folder: Path, line: Connection) -> int:
     folder.mkdir(0o700)
     config._tmp_path_factory._basetemp = folder
     config.pluginmanager.unregister(name="terminalreporter")
-    config.pluginmanager.register(_Sender(config, line), "sender")
+    noted = _Noted(config)
+    config.pluginmanager.register(noted, "noted")
     tests = _ask(line)
     try:
         while tests:
@@ -239,7 +242,7 @@ def _work(session: pytest.Session, folder: Path, line: Connection) -> int:
                     tests = (*tests, *_ask(line))
                 following = session.items[tests[position + 1]] if position + 1 < len(tests) else None
                 config.hook.pytest_runtest_protocol(item=session.items[number], nextitem=following)
-                line.send(("finished", number))
+                line.send((number, noted.taken()))
             tests = tests[position + 1 :]
     except (BrokenPipeError, EOFError, KeyboardInterrupt, pytest.exit.Exception):
         with suppress(Exception):
@@ -248,21 +251,25 @@ def _work(session: pytest.Session, folder: Path, line: Connection) -> int:
 
 
 def _ask(line: Connection) -> tuple[int, ...]:
-    line.send(("next", None))
+    line.send((None, []))
     tests: tuple[int, ...] = line.recv()
     return tests
 
 
-class _Sender:
-    """A plugin of the new process: reports and warnings go to the process that prints them."""
+class _Noted:
+    """A plugin of the new process: keeps reports and warnings for the process that prints them."""
 
-    def __init__(self, config: pytest.Config, line: Connection) -> None:
-        self._config, self._line = config, line
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._kept: list[Any] = []
+
+    def taken(self) -> list[Any]:
+        kept, self._kept = self._kept, []
+        return kept
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
-        self._line.send(("report", data))
+        self._kept.append(self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
 
     def pytest_warning_recorded(
         self, warning_message: warnings.WarningMessage, when: str, nodeid: str, location: tuple[str, int, str] | None
@@ -274,7 +281,7 @@ class _Sender:
             told["warning_message"] = warnings.WarningMessage(
                 str(warning_message.message), UserWarning, warning_message.filename, warning_message.lineno
             )
-        self._line.send(("warning", told))
+        self._kept.append(told)
 
 
 def _divided(items: Sequence[pytest.Item]) -> Iterator[Portion]:
