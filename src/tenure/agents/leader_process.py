@@ -20,9 +20,8 @@ from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.relay.relay import Progress, Relay
 from tenure.engine.relay.relay import Settings as RelaySettings
 from tenure.engine.runtime.engine import Engine
-from tenure.sinks.notice_channel import NoticeChannel
 from tenure.sinks.open_sink import open_sink, prefixed
-from tenure.sinks.port import Sink
+from tenure.sinks.port import NoticeChannel, Sink
 from tenure.sinks.settings import ChannelSettings, Messaging, SinkSettings, read_messaging
 from tenure.trust.grants import Untrusted
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tenure.agents.agent_news import news_of
-from tenure.agents.briefing import FROM_LOG, of_claim
+from tenure.agents.briefing import FROM_LOG, news_of, of_claim
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import NewTask
