@@ -12,7 +12,7 @@ from tests.sampling import for_the_night
 PARTS = {"faults_stage", "powerloss_work", "run_agent"}  # of harnesses, started by them
 
 
-def item(id: str, *marks: str, **settings: int) -> Any:
+def item(id: str, *marks: str, **settings: Any) -> Any:
     given = {name: SimpleNamespace(kwargs=settings) for name in marks}
     return SimpleNamespace(nodeid=id, get_closest_marker=given.get)
 
@@ -43,3 +43,12 @@ def test_of_some_tests_one_in_two_is_run_with_one_parameter_set() -> None:
     run = [id.partition("[")[0] for id in ids if id not in left_out]
     assert len(run) == len(set(run))
     assert 80 < len(run) < 120
+
+
+def test_of_the_places_of_a_test_one_is_taken_for_each_of_its_other_parameters() -> None:
+    stores, verbs = ("memory", "sqlite", "http"), ("pause", "cancel")
+    ids = [f"a.py::test_b[{store}-{verb}]" for store in stores for verb in verbs] + ["a.py::test_c[memory]"]
+    left_out = for_the_night([item(id, "sampled", of=stores) for id in ids])
+    run = [id for id in ids if id not in left_out]
+    assert sorted(id.rpartition("-")[2] for id in run if "test_b" in id) == ["cancel]", "pause]"]
+    assert "a.py::test_c[memory]" in run
