@@ -66,7 +66,12 @@ print("\\n".join(sys.modules))
 
 
 # Beyond what the engine may not import: what a short command does not need, each a millisecond or more.
-NEEDLESS = {"difflib", "inspect", "json", "pathlib", "shutil", "subprocess", "tempfile", "tomllib", "typing_extensions"}
+NEEDLESS = {
+    "_hashlib", "base64", "difflib", "inspect", "json", "locale", "msgspec._json_schema", "msgspec.inspect", "pathlib",
+    "platform", "shutil", "string", "subprocess", "tempfile", "tenure.stores.fast_path", "textwrap", "tomllib",
+    "typing_extensions",
+}  # fmt: skip
+MOST_MODULES = 128  # of ours: each costs a tenth of a millisecond, and its contents
 
 
 @pytest.mark.parametrize("verb", ["claim", "progress half", "done"])
@@ -82,7 +87,8 @@ import sys; before = set(sys.modules)
 import os, tenure.__main__
 sys.argv = ["tenure", *{verb.split()!r}, "--json"]
 def told(code):
-    print("\\n".join(sorted(set(sys.modules) - before)), file=sys.stderr, flush=True)
+    loaded = {{name for name, module in sys.modules.items() if module is not None}}
+    print("\\n".join(sorted(loaded - before)), file=sys.stderr, flush=True)
     os.kill(os.getpid(), 9)
 os._exit = told
 tenure.__main__.main()
@@ -94,3 +100,40 @@ tenure.__main__.main()
     loaded = set(run.stderr.split())
     assert "tenure.cli.main" in loaded
     assert {name for name in loaded if name in HEAVY | NEEDLESS or name.split(".")[0] in HEAVY} == set()
+    assert len([name for name in loaded if name.startswith("tenure")]) <= MOST_MODULES
+
+
+def test_what_a_start_leaves_out_is_there_when_it_is_used() -> None:
+    script = """
+import sys
+from tenure.cli import quick_start
+quick_start.prepare("claim")
+import msgspec
+from typing import Generic, NamedTuple, TypeVar
+assert not {"msgspec.inspect", "msgspec._json_schema", "platform"} & set(sys.modules)
+class Pair(msgspec.Struct):
+    one: int
+assert msgspec.json.schema(Pair)["$defs"]["Pair"]["required"] == ["one"]
+assert msgspec.inspect.type_info(int) == msgspec.inspect.IntType()
+import hashlib, platform, uuid
+assert hashlib.sha256(b"x").hexdigest().startswith("2d711642") and platform.python_version() and uuid.uuid4()
+assert sys.modules["_hashlib"] is None
+T = TypeVar("T")
+class Foreign(NamedTuple, Generic[T]):
+    value: T
+assert Foreign(1) == (1,) and Foreign[int]
+__name__ = "tenure.some"
+class Ours(NamedTuple):
+    "Words."
+    first: "int"
+    second: "str" = "b"
+    @property
+    def both(self) -> str:
+        return f"{self.first}{self.second}"
+assert Ours(1) == (1, "b") and Ours(first=2).both == "2b" and Ours(1)._replace(second="c") == (1, "c")
+assert repr(Ours(1)) == "Ours(first=1, second='b')" and Ours.__doc__ == "Words." and Ours.__module__ == "tenure.some"
+import pickle
+from tenure.core.ids import Receipt
+assert pickle.loads(pickle.dumps(Receipt("A-001", 1, "e", b"n"))) == Receipt("A-001", 1, "e", b"n")
+"""
+    subprocess.run([sys.executable, "-S", "-c", PATH + script], check=True)

@@ -11,15 +11,9 @@ from typing import NoReturn
 def main() -> NoReturn:
     # Objects made at the start live until the end: collecting garbage among them finds nothing.
     gc.set_threshold(50_000)
-    # msgspec imports `typing_extensions` if it is installed (mcp brings it), for a fifth of the start; the standard
-    # library has everything that it uses from there.
-    hidden = "typing_extensions" not in sys.modules
-    if hidden:
-        sys.modules["typing_extensions"] = None  # type: ignore[assignment]
-    import msgspec  # noqa: F401
+    from tenure.cli import quick_start
 
-    if hidden:
-        del sys.modules["typing_extensions"]
+    quick_start.prepare(sys.argv[1] if len(sys.argv) > 1 else "")
     from tenure.cli.main import main as run
 
     code = run()

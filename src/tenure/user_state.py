@@ -8,13 +8,12 @@ a private folder below the temporary one, and readers look in both.
 from __future__ import annotations
 
 import os
-import string
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TypeVar
 
 T = TypeVar("T")
-_PLAIN = frozenset(string.ascii_letters + string.digits + "-_.")
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
 
 
 def user_state(environ: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tenure.core import claims
 from tenure.core.errors import InvalidInput
-from tenure.core.ids import CROCKFORD, Receipt, is_genuine, parse_receipt, receipt_of
+from tenure.core.ids import CROCKFORD, Receipt, encode_base32, is_genuine, parse_receipt, receipt_of
 from tenure.core.records import Claim, Task
 from tenure.testing.samples import row_of
 
@@ -41,7 +41,13 @@ def test_a_receipt_comes_back_as_it_was(receipt: Receipt) -> None:
 def test_a_receipt_shows_the_task_and_the_generation() -> None:
     text = receipt_of(*held())
     assert text.startswith("B-003@1:")
-    assert len(text) == len("B-003@1:") + 32
+    assert text == f"B-003@1:{EPOCH}{NONCE.hex()}"
+
+
+def test_a_receipt_of_an_earlier_version_is_the_same_receipt() -> None:
+    of_before = f"B-003@1:{encode_base32(bytes.fromhex(EPOCH) + NONCE)}"
+    assert len(of_before) == len("B-003@1:") + 32
+    assert parse_receipt(of_before) == parse_receipt(receipt_of(*held())) == Receipt("B-003", 1, EPOCH, NONCE)
 
 
 @given(st.data())
@@ -76,13 +82,26 @@ def test_a_receipt_that_lost_or_gained_a_character_is_refused(data: st.DataObjec
     assert receipt.name != task.ref or claims.judge(receipt, task, claim, EPOCH).code is not None
 
 
-@given(st.text(max_size=60) | st.from_regex(r"[A-Z]-[0-9]{3}@[0-9]+:[0-9A-Z]{30,34}", fullmatch=True))
+@given(
+    st.text(max_size=60)
+    | st.from_regex(r"[A-Z]-[0-9]{3}@[0-9]+:[0-9A-Z]{30,34}", fullmatch=True)
+    | st.from_regex(r"[A-Z]-[0-9]{3}@[0-9]+:[0-9a-fA-F]{38,42}", fullmatch=True)
+)
 def test_any_text_is_a_receipt_or_an_error(text: str) -> None:
     with suppress(InvalidInput):
-        assert str(parse_receipt(text)).upper() == text.upper()
+        receipt = parse_receipt(text)
+        token = encode_base32(bytes.fromhex(receipt.epoch) + receipt.nonce)
+        of_before = f"{receipt.name}@{receipt.generation}:{token}"
+        assert text.upper() in (str(receipt).upper(), of_before.upper())
 
 
-@pytest.mark.parametrize("text", ["", "B-004@7", "B-003@-1:" + "0" * 32, "B-003@1:" + "0" * 31, "B-003@1:" + "O" * 32])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "B-004@7", "B-003@-1:" + "0" * 32, "B-003@1:" + "0" * 31, "B-003@1:" + "O" * 32, "B-003@1:" + "0" * 39,
+        "B-003@1:" + "g" * 40,
+    ],
+)  # fmt: skip
 def test_what_has_another_shape_is_refused_and_not_repeated(text: str) -> None:
     with pytest.raises(InvalidInput, match="B-003@7:TOKEN") as refused:
         parse_receipt(text)

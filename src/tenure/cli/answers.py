@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from tenure.cli.text_format import MARK, in_signs
 from tenure.core.errors import Bug, TenureError
+from tenure.core.patterns import pattern
 from tenure.core.safe_text import escaped_json, neutral
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ class Unfinished(TenureError):
 # --- writing ------------------------------------------------------------------------------------------------
 
 
-_STYLES = re.compile(f"{re.escape(MARK)}([0-9;]*)m")
-_FRAME_STYLES = re.compile("(\x1b\\[[0-9;]*m)")
+_STYLES = pattern(f"{re.escape(MARK)}([0-9;]*)m")
+_FRAME_STYLES = pattern("(\x1b\\[[0-9;]*m)")
 
 
 def printed(text: str) -> str:

@@ -324,7 +324,18 @@ def verb_of(command: Callable[..., Command], text: str, *declared: Option, **fie
 # --- from words to an answer --------------------------------------------------------------------------------
 
 
+# argparse looks for translations of its texts in the file system, and there are none.
+argparse._ = str  # type: ignore[attr-defined]
+_UNUSED = "unused"  # nothing prints the usage but a help text
+
+
 class Parser(argparse.ArgumentParser):
+    def parsed(self, words: list[str]) -> Namespace:
+        """Options may stand among the arguments."""
+        if not {"-h", "--help"}.intersection(words):
+            self.usage = _UNUSED  # else argparse composes it first, for errors that ours do not show
+        return self.parse_intermixed_args(words)
+
     def format_help(self) -> str:
         from tenure.cli.examples import examples_of
 
@@ -369,7 +380,7 @@ def _run(words: list[str]) -> int:
     name, rest = _verb(rest)
     function = function_of(VERBS[name].where) if name in VERBS else plugged_in(name)
     parser = parser_of(name, function)
-    given = parser.parse_intermixed_args([*before, *_joined(rest)])
+    given = parser.parsed([*before, *_joined(rest)])
     run = Run(given, name)
     text_format.display = run.display
     began, code = time.perf_counter(), 70  # measures the command, for the log

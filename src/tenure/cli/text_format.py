@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tenure.core import instants, lifecycle
+from tenure.core.patterns import pattern
 from tenure.core.safe_text import one_line
 
 SECOND = 1_000_000
@@ -29,7 +30,7 @@ _CODES = {
 }  # fmt: skip
 # Marks a style until `terminal_output` turns it into an escape; foreign text cannot contain it.
 MARK = f"\x1b{os.urandom(8).hex()}["
-_STYLED = re.compile(f"{re.escape(MARK)}[0-9;]*m")
+_STYLED = pattern(f"{re.escape(MARK)}[0-9;]*m")
 
 
 display: Callable[[str], Any] = lambda key: None  # noqa: E731  # the settings `display.…` of this command

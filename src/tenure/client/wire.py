@@ -6,7 +6,6 @@ acts on is a duration in seconds (`lease`), which is right even if the clocks di
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
 
 import msgspec
@@ -45,11 +44,15 @@ _THEIRS = frozenset(
 
 def cursor_text(place: tuple[Any, str]) -> str:
     """Where the next page of tasks begins, as opaque text for URLs."""
+    from base64 import urlsafe_b64encode  # few answers have a cursor; keeps startup fast
+
     return urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
 def read_cursor(text: str) -> tuple[Any, str]:
     """The place that `cursor_text` encoded; ValueError for any other text."""
+    from base64 import urlsafe_b64decode
+
     place: tuple[Any, str] = msgspec.json.decode(
         urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=tuple[int | str | None, str]
     )

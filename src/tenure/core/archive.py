@@ -7,7 +7,7 @@ nothing. It has the rows of each kind in `OWNED`, without fields that have their
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,7 @@ from msgspec.structs import astuple
 
 from tenure.core import former_names, ids, lifecycle, limits
 from tenure.core.archive_words import WORDS
-from tenure.core.decoders import converted, decoder_of
+from tenure.core.decoders import converted, decoder_of, defaults_of
 from tenure.core.events import Event
 from tenure.core.records import (
     KINDS,
@@ -151,13 +151,7 @@ def _said(row: Row) -> dict[str, Any]:
     return {name: value for name, value in pairs if name not in defaults or defaults[name] != value}
 
 
-@cache
-def _defaults(kind: type[Row]) -> Mapping[str, Any]:
-    return {
-        f.name: f.default if f.default is not msgspec.NODEFAULT else f.default_factory()
-        for f in msgspec.structs.fields(kind)
-        if not f.required
-    }
+_defaults = cache(defaults_of)
 
 
 def deflated(data: bytes) -> bytes:

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.core.errors import InvalidInput
+from tenure.core.patterns import pattern
 
 if TYPE_CHECKING:
     from tenure.core.records import Claim, Task
@@ -22,11 +23,11 @@ _TO_PYTHON = {
 }
 
 SLUG_LENGTH = 50
-_KEY = re.compile(r"([A-Z]+)-([0-9]{3,18})(?:-([A-Za-z0-9_-]+?))?((?:::[0-9]{1,18})*)")
+_KEY = pattern(r"([A-Z]+)-([0-9]{3,18})(?:-([A-Za-z0-9_-]+?))?((?:::[0-9]{1,18})*)")
 TRACK = r"[A-Z]{1,32}"
 NAME = r"[^\s/@|\x00-\x1f]{1,128}"
-_TRACK = re.compile(TRACK)
-_NAME = re.compile(NAME)
+_TRACK = pattern(TRACK)
+_NAME = pattern(NAME)
 
 
 class IdMaker:
@@ -82,7 +83,7 @@ _PAIRS = [a + b for a in CROCKFORD for b in CROCKFORD]
 
 
 def _digits(number: int, length: int) -> str:
-    """Base 32, two digits per step: every receipt is written so."""
+    """Base 32, two digits per step."""
     digits = "".join([_PAIRS[number >> shift & 1023] for shift in range(length // 2 * 10 - 10, -1, -10)])
     return CROCKFORD[number >> length // 2 * 10 & 31] + digits if length % 2 else digits
 
@@ -187,14 +188,14 @@ def has_number(ranges: Ranges, number: int) -> bool:
 
 EPOCH_BYTES = 4
 NONCE_BYTES = 16
-_RECEIPT = re.compile(r"([A-Za-z0-9_:-]{1,400}?)@([0-9]{1,18}):([0-9A-Za-z]+)")
+_RECEIPT = pattern(r"([A-Za-z0-9_:-]{1,400}?)@(0|[1-9][0-9]{0,17}):([0-9A-Za-z]+)")
 
 
 class Receipt(NamedTuple):
     """What a claim returns to its holder, and the only proof of the claim.
 
-    Text `B-003@7:TOKEN`; TOKEN is Crockford base32 of the store epoch and the claim's nonce. Standalone reservations
-    have receipts of the same shape, named by the reservation's id.
+    Text `B-003@7:TOKEN`; TOKEN is the store epoch and the claim's nonce in hex, in receipts of earlier versions in
+    Crockford base32. Standalone reservations have receipts of the same shape, named by the reservation's id.
     """
 
     name: str  # short key of the task, or id of the reservation
@@ -203,18 +204,27 @@ class Receipt(NamedTuple):
     nonce: bytes
 
     def __str__(self) -> str:
-        token = encode_base32(bytes.fromhex(self.epoch) + self.nonce)
-        return f"{self.name}@{self.generation}:{token}"
+        return f"{self.name}@{self.generation}:{self.epoch}{self.nonce.hex()}"
 
 
 def parse_receipt(text: str) -> Receipt:
     match = _RECEIPT.fullmatch(text)
-    token = decode_base32(match.group(3), EPOCH_BYTES + NONCE_BYTES) if match else None
+    token = _token(match.group(3)) if match else None
     if match is None or token is None:
         raise InvalidInput(
             "malformed receipt; expected B-003@7:TOKEN", "pass the text that `claim` returned, unchanged"
         )
     return Receipt(match.group(1), int(match.group(2)), token[:EPOCH_BYTES].hex(), token[EPOCH_BYTES:])
+
+
+def _token(text: str) -> bytes | None:
+    size = EPOCH_BYTES + NONCE_BYTES
+    if len(text) != 2 * size:
+        return decode_base32(text, size)
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return None
 
 
 def receipt_of(task: Task, claim: Claim) -> str:

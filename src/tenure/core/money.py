@@ -6,14 +6,13 @@ billion dollars.
 
 from __future__ import annotations
 
-import re
-
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
+from tenure.core.patterns import pattern
 
 NANO = 1_000_000_000
 MOST_USD = limits.USAGE_USD
-_SHAPE = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,60}))?(?:[eE]([+-]?[0-9]{1,3}))?")
+_SHAPE = pattern(r"([0-9]{1,20})(?:\.([0-9]{1,60}))?(?:[eE]([+-]?[0-9]{1,3}))?")
 
 
 def parse_usd(text: str, what: str = "cost_usd", *, most: int = MOST_USD) -> int:

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterable
 
 from tenure.core.errors import InvalidInput
+from tenure.core.patterns import pattern
 from tenure.core.records import Reservation
 
 MODES = ("exclusive", "shared")
-_NAMED = re.compile(r"[a-z][a-z0-9_-]*:.+")
-_TOKEN = re.compile(r"\*\*/?|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)  # in a class a leading ] is literal
+_NAMED = pattern(r"[a-z][a-z0-9_-]*:.+")
+_TOKEN = pattern(r"\*\*/?|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)  # in a class a leading ] is literal
 
 
 def normalised(pattern: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import re
 
+from tenure.core.patterns import pattern
+
 # C0 except tab and newline, DEL, C1, line separators, direction marks and overrides, lone surrogates.
-_CONTROLS = re.compile(
+_CONTROLS = pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 # All control characters, and all invisible ones.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]+")
+_UNPRINTABLE = pattern("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]+")
 
 
 def neutral(text: str) -> str:

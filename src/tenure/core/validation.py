@@ -10,7 +10,6 @@ Readers use the row and `now` alone: an expired lease frees the validation witho
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from tenure.core import claims, former_names, lifecycle, limits, moves
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import Receipt
 from tenure.core.lifecycle import VALIDATING
+from tenure.core.patterns import pattern
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, Validation, replace
 
 NONE = "none"
@@ -39,8 +39,8 @@ MOST_REASONS = limits.REASONS
 LONGEST_REASON = limits.REASON
 LARGEST_DETAILS = limits.DETAILS_BYTES
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
-_OF_VALIDATION = re.compile(r"(task_[0-9A-Z]{26})-([0-9]{1,18})")
+_NAME = pattern(r"[a-z0-9][a-z0-9_.-]{0,63}")
+_OF_VALIDATION = pattern(r"(task_[0-9A-Z]{26})-([0-9]{1,18})")
 
 
 # --- contracts ----------------------------------------------------------------------------------------------

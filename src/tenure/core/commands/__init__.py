@@ -112,4 +112,11 @@ from tenure.core.commands.webhook_commands import (
 )
 
 ALL: tuple[type[Command], ...] = tuple(Command.__subclasses__())
-AnyCommand: Any = Union[ALL]  # noqa: UP007  # what a decoder of any of them takes
+AnyCommand: Any  # what a decoder of any of them takes
+
+
+def __getattr__(name: str) -> Any:
+    if name == "AnyCommand":  # made at its first use: it compares each of a hundred types with the others
+        globals()[name] = made = Union[ALL]  # noqa: UP007
+        return made
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from tenure.core.decoders import defaults_of
+
 PROJECT = "/projects/{project}"
 TASK = PROJECT + "/tasks/{task}"
 
@@ -134,14 +136,8 @@ def _shape(kind: Any) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any],
 @cache
 def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
     """Names and defaults; a required field differs from all values."""
-    missing = object()
-    found = []
-    for field in msgspec.structs.fields(kind):
-        default = missing if field.required else field.default
-        if default is msgspec.NODEFAULT:
-            default = field.default_factory()
-        found.append((field.name, default))
-    return tuple(found)
+    missing, defaults = object(), defaults_of(kind)
+    return tuple((name, defaults.get(name, missing)) for name in kind.__struct_fields__)
 
 
 def first_form(command: Command) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import fields
-
 from tenure.core import queries as q
 from tenure.core import roles
 from tenure.core.commands import OWNER, Principal
+from tenure.core.decoders import defaults_of
 from tenure.core.queries import Query
 from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Deferred
@@ -45,9 +44,9 @@ def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> An
 
 @cache
 def _reading(kind: type[Query]) -> tuple[Callable[..., Any], list[str], list[str]]:
-    own = [field for field in fields(kind) if field.name != "project"]
-    required = [field.name for field in own if field.required]
-    return reads_of(kind.declaration.theme)[kind], required, [field.name for field in own if not field.required]
+    own, defaults = [name for name in kind.__struct_fields__ if name != "project"], defaults_of(kind)
+    required = [name for name in own if name not in defaults]
+    return reads_of(kind.declaration.theme)[kind], required, [name for name in own if name in defaults]
 
 
 def reads_of(theme: str) -> Reads:  # noqa: PLR0912, PLR0915  # one case a theme

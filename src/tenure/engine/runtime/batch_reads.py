@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from heapq import heapify, heappop, heapreplace, merge
+from typing import TYPE_CHECKING
 
 from tenure.core import commands, limits
 from tenure.core.claims import MOST_NAMED, claim_id
@@ -18,8 +19,10 @@ from tenure.core.priority import Lane, LanePosition, parse_lane, place
 from tenure.core.records import Agent, Archived, Brief, Claim, Project, Session, Task
 from tenure.engine.runtime.context import NO_RANDOM
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-from tenure.stores.fast_path import Asking
 from tenure.stores.port import Head, Transaction
+
+if TYPE_CHECKING:
+    from tenure.stores.fast_path import Asking
 
 LARGEST_PAGE = limits.LANE_PAGE
 _FAST_PATH = (commands.Submit, commands.Renew)
@@ -66,6 +69,8 @@ def expected(tx: Transaction, batch: Sequence[Command], *, uses_fast_path: bool)
 
 def claimants_of(run: Iterable[commands.ClaimNext]) -> dict[str, dict[int, Asking]]:
     """The claimants, by project and by their number in the run."""
+    from tenure.stores.fast_path import Asking  # of stores with a fast path alone; keeps startup fast
+
     found: dict[str, dict[int, Asking]] = {}
     for n, command in enumerate(run):
         found.setdefault(command.project, {})[n] = Asking(command.agent, command.session, command.request_id)

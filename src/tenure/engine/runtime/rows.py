@@ -9,7 +9,7 @@ name; changing one brings it back (see `archive/recall.py`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenure.core import claims, ids, limits
 from tenure.core.errors import Ambiguous, NotFound
@@ -17,8 +17,10 @@ from tenure.core.events import Event
 from tenure.core.filters import Prefix, Where, matches, sums_of
 from tenure.core.ids import Receipt
 from tenure.core.records import Brief, Claim, Dag, Project, Row, Task
-from tenure.stores.fast_path import FastPath
 from tenure.stores.port import Transaction
+
+if TYPE_CHECKING:
+    from tenure.stores.fast_path import FastPath
 
 R = TypeVar("R", bound=Row)
 Key = tuple[type[Row], str, str]
@@ -37,6 +39,7 @@ class Rows:
         self._changed_by: dict[type[Row], dict[str, dict[Any, set[Key]]]] = {}  # kind → field → value → see _like
         self._journal: list[tuple[Key, Any]] = []
         self._told: dict[tuple[type[Row], str, str], dict[str, list[Any]]] = {}  # kind, project, field → value → stored
+        self.by_ref: dict[tuple[str, str], str] = {}  # project and short key of tasks that were found by it → id
         self.recalled: dict[Key, str] = {}  # rows in the archive → the lineage with which they return
 
     def get(self, kind: type[R], project: str, id: str) -> R | None:
@@ -146,11 +149,13 @@ class Rows:
     def _find_stored(
         self, kind: type[R], where: Where, order: str, after: tuple[Any, str] | None, limit: int | None
     ) -> list[R]:
-        for (of_kind, project, field), told in self._told.items():
-            if of_kind is kind and where.get("project") == project and type(where.get(field)) is str:
-                rows = told.get(where[field])
-                if rows is not None and (not rows or (len(where) == 2 and after is None)):
-                    return rows[:limit]
+        if self._told:
+            project = where.get("project")
+            for field, wanted in where.items():
+                if type(wanted) is str and (told := self._told.get((kind, project, field))) is not None:  # type: ignore[arg-type]
+                    rows = told.get(wanted)
+                    if rows is not None and (not rows or (len(where) == 2 and after is None)):
+                        return rows[:limit]
         return self.tx.find(kind, where, order=order, after=after, limit=limit)
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
@@ -339,12 +344,19 @@ def find_task(work: Rows, project: str, name: str) -> Task | None:
 
 
 def task_by_ref(work: Rows, project: str, ref: str) -> Task | None:
+    known = work.by_ref.get((project, ref))
+    task = None if known is None else work.get(Task, project, known)
+    if task is not None:
+        return task
     found = work.find(Task, {"project": project, "ref": ref}, limit=1)
     if not found:
         # by key, so that the archive needs no index: `A-001-slug`, `A-001-slug::2`, or without a slug
         beginning = Prefix(ref.partition("::")[0] + "-")
         found = _archived(work, project, ref=ref, key=beginning) or _archived(work, project, key=ref)
-    return found[0] if found else None
+    if not found:
+        return None
+    work.by_ref[project, ref] = found[0].id
+    return found[0]
 
 
 def tasks_by_idempotency(work: Rows, project: str, keys: str | Prefix | tuple[str, ...]) -> list[Task]:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
-import msgspec
 from msgspec.structs import astuple
 
 from tenure.core import ids, inputs, lifecycle, limits
 from tenure.core.commands import Command, Principal
+from tenure.core.decoders import defaults_of
 from tenure.core.errors import Bug, TenureError
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
@@ -342,27 +342,18 @@ class UnitOfWork(Rows):
 
 
 @cache
-def _defaults(kind: type[Row]) -> dict[str, Any]:
-    return {
-        f.name: f.default if f.default is not msgspec.NODEFAULT else f.default_factory()
-        for f in msgspec.structs.fields(kind)
-        if not f.required
-    }
+def _defaults(kind: type[Row]) -> tuple[Any, ...]:
+    defaults = defaults_of(kind)
+    return tuple(defaults.get(name, UNREAD) for name in kind.__struct_fields__)
 
 
 def _difference(old: Row | None, new: Row) -> dict[str, Any]:
     kind = type(new)
     hidden = KINDS[kind].unlogged
-    if old is None:
-        defaults = _defaults(kind)
-        return {
-            f: v
-            for f, v in zip(kind.__struct_fields__, astuple(new), strict=True)
-            if f not in hidden and v != defaults.get(f, UNREAD)
-        }
+    before = _defaults(kind) if old is None else astuple(old)
     return {
         f: v
-        for f, u, v in zip(kind.__struct_fields__, astuple(old), astuple(new), strict=True)
+        for f, u, v in zip(kind.__struct_fields__, before, astuple(new), strict=True)
         if u is not v and u != v and f not in hidden
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-RECEIPT = "B-003@1:53Z70T9DQ1FPZ2RDF81842BXPTNRVB1Y"
+RECEIPT = "B-003@1:28fe70692db85f6f8b0d7a0282097db6ab8dac3e"
 
 BODIES: dict[str, dict[str, Any]] = {
     "define_project": {"default_track": "B"},

@@ -202,6 +202,7 @@ class Table(Generic[R]):
         names = ", ".join(f'"{column.name}"' for column in self.codec.columns)
         self.place = f'{dialect.schema}"{self.name}"'
         self.select = f"SELECT {names} FROM {self.place}"
+        self._load_one = f"{self.select} WHERE {KEY}"
         self.insert = f'INSERT INTO {self.place} ("tenant", {names}) VALUES ({marks(len(self.codec.columns) + 1)})'
         self._uniques = [unique for unique in UNIQUE.get(kind, ()) if unique.only_if is None]
         self._guards = ("version", "generation") if issubclass(kind, Task) else ()
@@ -242,13 +243,17 @@ class Table(Generic[R]):
 
     def loading(self, tenant: str, keys: Collection[tuple[str, str]]) -> Iterator[Statement]:
         """Statements that together return each row once."""
+        if len(keys) == 1:
+            ((project, row_id),) = keys
+            yield self._load_one, [tenant, project, row_id]
+            return
         by_project: dict[str, dict[str, None]] = {}
         for project, row_id in keys:
             by_project.setdefault(project, {})[row_id] = None
         for project, wanted in by_project.items():
             ids = list(wanted)
             if len(ids) == 1:
-                yield f"{self.select} WHERE {KEY}", [tenant, project, *ids]
+                yield self._load_one, [tenant, project, *ids]
                 continue
             yield from self._loading_many(tenant, project, ids)
 

@@ -60,6 +60,7 @@ class Pools(Stage):
             ({"idle": 0}, "idle"),
             ({"pool": "a:b"}, "no ':'"),
             ({"program": "x" * 61}, "at most 60 characters"),
+            ({"program": "./agent.sh"}, "starts programs by name"),
             ({"spawner": "a b"}, "without spaces"),
         ],
     )

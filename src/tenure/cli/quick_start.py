@@ -1,0 +1,97 @@
+"""What the standard library and msgspec do at a start for nobody, left out in the processes of the command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+import typing
+from collections import namedtuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+# Of msgspec, loaded with it: JSON schemas and the description of types. They are imported at their first use.
+_SELDOM = {"msgspec.inspect": (), "msgspec._json_schema": ("schema", "schema_components")}
+
+
+# Verbs that hash some words and no files: they do without OpenSSL, whose library alone takes 3 ms to load.
+_HASH_LITTLE = frozenset({"claim", "progress", "checkpoint", "renew", "done", "fail", "release"})
+
+
+def prepare(verb: str) -> None:
+    """Import msgspec without what a command seldom needs; make `NamedTuple` cheap."""
+    typing.NamedTuple.__mro_entries__ = _bases  # type: ignore[attr-defined]
+    if verb in _HASH_LITTLE:
+        sys.modules.setdefault("_hashlib", None)  # type: ignore[arg-type]  # hashlib and hmac then use Python's own
+    if "msgspec" in sys.modules:
+        return
+    # msgspec imports `typing_extensions` if it is installed (mcp brings it), for a fifth of the start; the standard
+    # library has everything that it uses from there. `uuid` asks `platform` for the system's name.
+    platform: Any = ModuleType("platform")
+    platform.system = lambda: os.uname().sysname
+    with _without(typing_extensions=None, platform=platform, **{name: _Later(name) for name in _SELDOM}):
+        import msgspec
+    if isinstance(msgspec.inspect, _Later):
+        del msgspec.inspect
+        vars(msgspec)["__getattr__"] = _inspect
+
+
+@contextmanager
+def _without(**instead: Any) -> Iterator[None]:
+    """Import something else, or nothing, for these modules unless they are there."""
+    hidden = {name: module for name, module in instead.items() if name not in sys.modules}
+    sys.modules.update(hidden)
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+
+
+class _Later(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name not in _SELDOM[self.__name__]:
+            raise AttributeError(name)
+
+        def called(*given: Any, **more: Any) -> Any:
+            return getattr(import_module(self.__name__), name)(*given, **more)
+
+        return called
+
+
+def _inspect(name: str) -> Any:
+    if name == "inspect":
+        return import_module("msgspec.inspect")
+    raise AttributeError(f"module 'msgspec' has no attribute {name!r}")
+
+
+# --- named tuples -------------------------------------------------------------------------------------------
+#
+# typing compiles the annotation of each field, which is two thirds of the cost of the class; nobody reads them.
+
+_BASE = typing.NamedTuple.__mro_entries__((typing.NamedTuple,))[0]  # type: ignore[attr-defined]
+
+
+class _Made(type):
+    def __new__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> Any:
+        if len(bases) > 1 or not members["__module__"].startswith("tenure."):
+            return type(_BASE)(name, tuple(_BASE if base is _Base else base for base in bases), members)
+        types = members.get("__annotations__", {})
+        defaults = [members[field] for field in types if field in members]
+        make: Any = namedtuple  # typing's own, in short
+        made = make(name, types, defaults=defaults, module=members["__module__"])
+        made.__annotations__ = types
+        for key, value in members.items():
+            if key not in ("__module__", "__name__", "__annotations__", "__qualname__") and key not in types:
+                setattr(made, key, value)
+        made.__qualname__ = members["__qualname__"]
+        return made
+
+
+_Base = type.__new__(_Made, "NamedTuple", (), {})
+
+
+def _bases(bases: tuple[Any, ...]) -> tuple[type, ...]:
+    return (_Base,)
