@@ -431,11 +431,11 @@ def _with_news(run: Run, answer: Answer) -> Answer:
     last = run.client.last if "client" in vars(run) else None
     if last is None or not (run.is_holder or run.who.role == "agent"):
         return answer
-    from tenure.agents.agent_news import lines, news_of
+    from tenure.agents.briefing import news_lines, news_of
 
     news = news_of(run.client, last)
     value = {**answer.value, **news} if isinstance(answer.value, dict) else answer.value
-    said = lines(news)
+    said = news_lines(news)
     if not said:
         return answer._replace(value=value)
     text = answer.text
