@@ -204,10 +204,16 @@ def _secret(run: Run, outcome: Outcome) -> Answer:
 def _keys(found: list[dict[str, Any]]) -> str:
     rows = [
         (
-            k["id"], plain(k["name"]), k["role"], ", ".join(k["capabilities"]), k["agent"],
-            ", ".join(k["projects"]) or "all", k["status"], k["used_at"] and format_instant(k["used_at"])[:16],
+            k["id"],
+            plain(k["name"]),
+            k["role"],
+            ", ".join(k["capabilities"]),
+            k["agent"],
+            ", ".join(k["projects"]) or "all",
+            k["status"],
+            k["used_at"] and format_instant(k["used_at"])[:16],
             k["expires_at"] and format_instant(k["expires_at"])[:10],
         )
         for k in found
-    ]  # fmt: skip
+    ]
     return table(rows, ("key", "name", "role", "can", "agent", "projects", "status", "used", "expires")) or "no keys"

@@ -15,17 +15,14 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from tenure.core.errors import Bug, TenureError
+from tenure.server.store_wait import Report
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 PATIENCE = 30.0  # seconds for the workers to end, before they are killed
 _READY = b"ready "
-
-
-class Report(Protocol):
-    def __call__(self, event: str, **more: object) -> object: ...
 
 
 class Handles(NamedTuple):
