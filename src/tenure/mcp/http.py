@@ -105,7 +105,9 @@ class McpApp:
                 asked = PassedOn(
                     principal, scope["method"], scope["path"], scope["query_string"], scope["headers"], body or b""
                 )
-                if await self._workers.pass_on(number, msgspec.to_builtins(asked, builtin_types=(bytes,)), receive, send):
+                if await self._workers.pass_on(
+                    number, msgspec.to_builtins(asked, builtin_types=(bytes,)), receive, send
+                ):
                     return  # else it has ended, and its sessions with it: this one answers that there is none
             send = _numbered(send, self._workers.number)
         await self._handle(scope, principal, body, receive, send)
@@ -120,7 +122,9 @@ class McpApp:
         }  # fmt: skip
         await self._handle(scope, asked.principal, asked.body, receive, _numbered(send, self._workers.number))
 
-    async def _handle(self, scope: Scope, principal: Principal, body: bytes | None, receive: Receive, send: Send) -> None:
+    async def _handle(
+        self, scope: Scope, principal: Principal, body: bytes | None, receive: Receive, send: Send
+    ) -> None:
         gone = anyio.Event()
 
         async def heard() -> MutableMapping[str, Any]:
