@@ -10,7 +10,7 @@ from tests.servers.processes import PACKAGES
 
 HERE = Path(__file__).parent
 # Of Debian's essential packages.
-ESSENTIAL = {"apt-get", "bash", "chroot", "cp", "mount", "sh", "sleep", "true", "umount", "unshare"}
+ESSENTIAL = {"apt-get", "bash", "chroot", "cp", "mount", "nsenter", "sh", "sleep", "true", "umount", "unshare"}
 AGENTS = {"codex"}  # `tests/agents/install.py` brings them
 STARTS = {"run", "Popen", "check_output", "check_call", "call", "create_subprocess_exec"}
 

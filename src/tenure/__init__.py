@@ -50,6 +50,9 @@ if TYPE_CHECKING:
         Updated,
         Validation,
     )
+    from tenure.client.times import (
+        as_datetime,
+    )
     from tenure.client.worker import (
         AsyncContext,
         Cancelled,
@@ -331,6 +334,7 @@ __all__ = [
     "Wait",
     "Worker",
     "__version__",
+    "as_datetime",
 ]
 
 _NAMES = {
@@ -342,6 +346,7 @@ _NAMES = {
         "Added AddedMany Changed Claimed Grant Held Mail Next Planned Reserved Result Spawned "
         "Stored Submitted Team Updated Validation"
     ),
+    "tenure.client.times": "as_datetime",
     "tenure.client.worker": (
         "AsyncContext Cancelled CommandContext Context Failure Permanent RetryLater TaskFunction Worker"
     ),

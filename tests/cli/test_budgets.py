@@ -55,6 +55,25 @@ def test_what_cannot_be_is_refused_with_its_code(tenure: Tenure) -> None:
     assert tenure.process("budget", "set", "--usd", "1", TENURE_ROLE="agent").code == 7
 
 
+def test_usage_is_reported_and_summed_by_operation(tenure: Tenure, add: Callable[..., str]) -> None:
+    add("one")
+    receipt = tenure("claim", "--json").json["receipt"]
+    total = ("usage", "add", "--receipt", receipt, "--model", "m")
+    tenure(*total, "--in", 1000, "--cost", "0.50")
+    said = tenure(*total, "--in", 400, "--cost", "0.20", "--operation", "review")
+    assert "$0.50" in said.out  # a part of the total, not more
+    rows = tenure("usage", "--by", "operation", "--json").json
+    assert [(row["operation"], row["cost_usd"], row["fresh"]) for row in rows] == [
+        ("", "0.30", 600), ("review", "0.20", 400),
+    ]  # fmt: skip
+    table = tenure("usage", "--by", "operation").out
+    assert "operation" in table
+    assert "(none)" in table
+    refused = tenure(*total, "--operation", "a,b")
+    assert refused.code == 8
+    assert "operation" in refused.err
+
+
 def test_costs_by_the_table_of_prices_are_marked(tenure: Tenure, add: Callable[..., str]) -> None:
     key = add("one")
     receipt = tenure("claim", key, "--json").json["receipt"]

@@ -42,6 +42,16 @@ def test_what_was_spent_is_reported_and_added_up(ann: Client) -> None:
     assert ann.history("A-001")[0]["usage"]["duration"] == 2.5
 
 
+def test_an_operation_is_a_part_of_what_a_model_used(ann: Client) -> None:
+    ann.add("work")
+    grant = ann.claim().check()
+    ann.usage(grant.receipt, "opus", fresh=10, cost_usd="0.25").check()
+    ann.usage(grant.receipt, "opus", fresh=4, cost_usd="0.10", operation="review").check()
+    ann.submit(grant.receipt, usage=[Totals(model="haiku", fresh=1, cost_usd="1", operation="review")]).check()
+    assert {s["operation"]: s["cost_usd"] for s in ann.spent("operation")} == {"review": "1.10", "": "0.15"}
+    assert ann.show("A-001")["usage"]["operations"] == ["review"]
+
+
 def test_a_landing_is_recorded_and_shown(ann: Client) -> None:
     ann.add("work")
     receipt = ann.claim().receipt or ""

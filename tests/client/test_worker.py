@@ -147,7 +147,8 @@ def test_what_is_told_through_the_context_is_kept(place: Place, mia: Client) -> 
         if ctx.saved is None:
             ctx.checkpoint({"next_action": "go on"})
             ctx.spend("opus", fresh=10, output=1, cost_usd="0.10")
-            ctx.spend("opus", fresh=5, cost_usd=0.05)
+            ctx.spend("opus", fresh=5, cost_usd=0.05, operation="review")
+            ctx.spend("haiku", output=2, cost_usd=0.01, operation="review")
             ctx.message("hello", "mia")
             mia.send("hi", "wanda")
             assert [m["text"] for m in ctx.messages()] == ["hi"]
@@ -157,7 +158,8 @@ def test_what_is_told_through_the_context_is_kept(place: Place, mia: Client) -> 
     with running(worker):
         until(mia, lambda: mia.show("A-001")["state"] == "completed")
     spent = mia.show("A-001")["usage"]
-    assert (spent["fresh"], spent["output"], float(spent["cost_usd"])) == (15, 1, 0.15)
+    assert (spent["fresh"], spent["output"], float(spent["cost_usd"])) == (15, 3, 0.16)
+    assert {row["operation"]: row["fresh"] + row["output"] for row in mia.spent("operation")} == {"": 11, "review": 7}
     assert [m["text"] for m in mia.inbox()] == ["hello"]
 
 

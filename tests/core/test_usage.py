@@ -1,5 +1,6 @@
 """The law of running totals: whatever order, however often, in time or late, what was said highest is what is kept."""
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
@@ -16,7 +17,8 @@ from tenure.testing.samples import row_of
 CLAIM = row_of(Claim, id="task_1@3", task="task_1", generation=3)
 COUNTS = st.integers(0, 50)
 REPORTS = st.builds(
-    Spent, st.just("opus"), COUNTS, COUNTS, COUNTS, COUNTS, st.none() | COUNTS, st.integers(0, 5)
+    Spent, st.just("opus"), COUNTS, COUNTS, COUNTS, COUNTS, st.none() | COUNTS, st.integers(0, 5),
+    st.just(""),
 )  # fmt: skip
 
 
@@ -24,7 +26,8 @@ def both(reports: list[tuple[Spent, bool]]) -> tuple[list[dict[bool, Usage]], di
     rows: dict[bool, Usage] = {}
     steps = []
     for now, (spent, late) in enumerate(reports):
-        rows[late] = booked(CLAIM, spent, rows.get(late), rows.get(not late), late=late, now=now)
+        others = usage.included(spent, late, rows.values())
+        rows[late] = booked(CLAIM, spent, rows.get(late), others, late=late, now=now)
         steps.append(dict(rows))
     return steps, rows
 
@@ -60,16 +63,67 @@ def test_the_order_does_not_matter(reports: list[Spent], dice: object) -> None:
     ]
 
 
+PARTS = st.builds(
+    Spent, st.just("opus"), COUNTS, COUNTS, COUNTS, COUNTS, st.none() | COUNTS, st.integers(0, 5),
+    st.sampled_from(["", "review", "tests"]),
+)  # fmt: skip
+
+
+def parts(reports: Iterable[Spent]) -> dict[str, Usage]:
+    """The rows by operation, as the engine books them."""
+    rows: dict[str, Usage] = {}
+    for spent in reports:
+        kept, rest = rows.get(spent.operation), rows.get("")
+        row = booked(CLAIM, spent, kept, usage.included(spent, False, rows.values()), late=False, now=1)
+        rows[spent.operation] = row
+        if spent.operation and rest is not None:
+            rows[""] = usage.without(rest, kept, row, lambda _: None)
+    return rows
+
+
+@given(st.lists(PARTS, min_size=1, max_size=8), st.randoms())
+def test_operations_are_parts_of_the_total_in_whatever_order_they_are_told(reports: list[Spent], dice: object) -> None:
+    shuffled = list(reports)
+    dice.shuffle(shuffled)  # type: ignore[attr-defined]  # Hypothesis's own Random
+    for name in (*usage.TOKENS, "duration"):
+        highest = dict.fromkeys(("", "review", "tests"), 0)
+        for spent in reports:
+            highest[spent.operation] = max(highest[spent.operation], getattr(spent, name))
+        named = highest["review"] + highest["tests"]
+        for rows in (parts(reports), parts(shuffled)):
+            kept = {what: getattr(row, name) for what, row in rows.items()}
+            assert sum(kept.values()) == max(highest[""], named)
+            assert all(kept[what] == highest[what] for what in kept if what)
+
+
+def test_the_cost_of_an_operation_is_a_part_of_the_cost() -> None:
+    total, part = Spent("opus", 300, 0, 0, 0, 90, 0), Spent("opus", 100, 0, 0, 0, 30, 0, "review")
+    for reports in ((total, part), (part, total), (part, total, part)):
+        rows = parts(reports)
+        assert {what: (row.fresh, row.cost) for what, row in rows.items()} == {"": (200, 60), "review": (100, 30)}
+
+
+def test_a_computed_cost_of_the_rest_is_computed_again() -> None:
+    rest = row_of(Usage, fresh=300, cost=300, computed=True, output=0, cached=0, written=0, duration=0)
+    part = row_of(Usage, fresh=100, cost=100, computed=True, output=0, cached=0, written=0, duration=0)
+    assert usage.without(rest, None, part, lambda row: row.fresh).cost == 200
+
+
 def test_a_row_keeps_the_time_when_it_last_grew() -> None:
     spent = Spent("opus", 5, 0, 0, 0, None, 0)
-    first = booked(CLAIM, spent, None, None, late=False, now=1)
-    again = booked(CLAIM, spent, first, None, late=False, now=2)
+    first = booked(CLAIM, spent, None, late=False, now=1)
+    again = booked(CLAIM, spent, first, late=False, now=2)
     assert (first.at, again.at) == (1, 1)
-    assert booked(CLAIM, spent._replace(fresh=6), again, None, late=False, now=3).at == 3
+    assert booked(CLAIM, spent._replace(fresh=6), again, late=False, now=3).at == 3
 
 
 def test_a_model_whose_name_ends_like_a_late_row_has_rows_of_its_own() -> None:
-    ids = [usage.usage_id("t@1", model, late) for model in ("m", "m:late", "m@2:x", "2:m") for late in (False, True)]
+    ids = [
+        usage.usage_id("t@1", model, late, operation)
+        for model in ("m", "m:late", "m@2:x", "2:m")
+        for operation in ("", "late", "operation")
+        for late in (False, True)
+    ]
     assert len(set(ids)) == len(ids)
 
 
@@ -84,6 +138,12 @@ def test_a_count_that_cannot_be_is_refused(field: str, value: int) -> None:
 def test_a_model_that_cannot_be_kept_is_refused(model: str) -> None:
     with pytest.raises(InvalidInput, match="model"):
         usage.check_totals(Totals(model=model))
+
+
+@pytest.mark.parametrize("operation", ["a,b", "a|b", "x" * 201])
+def test_an_operation_that_cannot_be_kept_is_refused(operation: str) -> None:
+    with pytest.raises(InvalidInput, match="operation"):
+        usage.check_totals(Totals(model="m", operation=operation))
 
 
 @pytest.mark.parametrize("duration", [-1, float("nan"), float("inf"), 1e12])

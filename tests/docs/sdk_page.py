@@ -20,8 +20,9 @@ from tests.docs.tables import table
 HEAD = """# The Python SDK
 
 `tenure.Client` and `tenure.AsyncClient` have the same methods, on a store of this machine and over a server: the URL
-decides. Verbs return typed answers, queries plain dictionaries and lists with instants in microseconds; failures are
-raised as one of the [errors](errors.md). Fields of verbs are those of the [commands](commands.md). A duration is a
+decides. Verbs return typed answers, queries typed dictionaries (their types are in `tenure.core.views`); instants in
+them are microseconds, `tenure.as_datetime` turns one into a datetime. Failures are raised as one of the
+[errors](errors.md). Fields of verbs are those of the [commands](commands.md). A duration is a
 number of seconds, a timedelta or a text such as `2h`; an instant is a datetime with a zone, an RFC 3339 text or
 microseconds. [Your first queue](../tutorial/first-queue.md) shows it, and how to
 [write a worker](../how-to/write-a-worker.md).

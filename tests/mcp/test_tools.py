@@ -107,6 +107,20 @@ async def test_a_checkpoint_is_handed_to_the_next_holder(here: Connect, owner: C
     assert granted["checkpoint"]["agent"] == "ann"
 
 
+async def test_an_agent_reports_what_its_models_used(here: Connect, owner: Client) -> None:
+    owner.add("x")
+    async with here("s1", agent="ann") as ann:
+        receipt = (await ann("claim"))["receipt"]
+        for cost in (0.5, "0.50"):
+            used = {"model": "opus", "fresh": "100", "cached": None, "cost_usd": cost}
+            assert (await ann("update", receipt=receipt, usage=used)).outcome == "RENEWED"
+        await ann("update", receipt=receipt, usage={"model": "opus", "fresh": 40, "operation": "review"}, percent=50)
+        wrong = await ann("update", receipt=receipt, usage={"model": "opus", "freshh": 1})
+        assert "did you mean fresh?" in str(wrong)
+    assert {row["operation"]: (row["fresh"]) for row in owner.spent("operation")} == {"": 60, "review": 40}
+    assert owner.spent("model")[0]["cost_usd"] == "0.50"
+
+
 async def test_nothing_to_claim_is_an_answer_and_no_error(here: Connect, owner: Client) -> None:
     async with here() as agent:
         none = await agent("claim")

@@ -258,16 +258,23 @@ CLAIMS = (
     Mutant(
         "an older report of usage lowers the total",
         "core/usage.py",
-        "max(so_far, spent.cost - (other.cost or 0 if other else 0))",
-        "spent.cost - (other.cost or 0 if other else 0)",
+        "max(so_far, spent.cost - sum(other.cost or 0 for other in others))",
+        "spent.cost - sum(other.cost or 0 for other in others)",
         "test_a_report_that_comes_again_or_late_neither_doubles_nor_lowers",
     ),
     Mutant(
         "late usage counts twice",
         "core/usage.py",
-        "spent.cost - (other.cost or 0 if other else 0)",
+        "spent.cost - sum(other.cost or 0 for other in others)",
         "spent.cost",
         "test_a_submission_brings_its_usage",
+    ),
+    Mutant(
+        "an operation's cost is booked beside the total that includes it",
+        "engine/verbs/usage.py",
+        "if rest is not None and (less",
+        "if False and (less",
+        "test_an_operation_is_booked_once_in_a_budget",
     ),
     Mutant(
         "stale usage counts against the task",

@@ -68,11 +68,11 @@ HEALTH = (
         SCHEDULE,
     ),
     Mutant(
-        "forecast: a cancelled dependent goes on",
+        "forecast: a task is cancelled twice",
         RUN,
         "                self.over.add(other)\n                held",
         "                held",
-        SCHEDULE,
+        "test_a_task_that_two_failures_cancel_counts_once_for_its_dependents",
     ),
     Mutant(
         "forecast: an unknown cost is free",

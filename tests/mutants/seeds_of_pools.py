@@ -15,6 +15,20 @@ LOST = "test_a_spawn_that_was_not_heard_of_in_time_is_lost_and_claims_nothing"
 
 POOLS = (
     Mutant(
+        "pools: a new leader starts agents before it hears what runs",
+        FLEET,
+        "        return not is_new or not (self._polls or self._searches)\n",
+        "        return True\n",
+        "test_a_new_leader_hears_what_runs_before_it_starts_more",
+    ),
+    Mutant(
+        "pools: a new leader waits for a spawner that hangs",
+        FLEET,
+        "        return not is_new or not (self._polls or self._searches)\n",
+        "        return not (self._polls or self._searches)\n",
+        "test_a_new_leader_does_not_wait_long_for_a_spawner_that_hangs",
+    ),
+    Mutant(
         "pools: a claim with a spawn is not judged",
         CLAIMS,
         "    if why is not None:\n",

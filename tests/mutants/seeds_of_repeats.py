@@ -156,7 +156,7 @@ REPEATS = (
     Mutant(
         "defaults count in a digest",
         "core/commands/command.py",
-        "            if item is not default and item != default",
+        "            if item is not default and item != default and item != former.get(name, default)",
         "            if True",
         "tests/core/test_digests.py::test_a_field_that_has_its_default_does_not_count",
     ),

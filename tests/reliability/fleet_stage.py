@@ -7,6 +7,7 @@ that exist, and the money that is spent or reserved, each at one moment.
 from __future__ import annotations
 
 import os
+import random
 import shlex
 import signal
 import socket
@@ -78,9 +79,16 @@ class Stage:
             stdout=subprocess.DEVNULL,
         )  # fmt: skip
 
-    def add(self, count: int) -> None:
-        task = NewTask(title="work", max_attempts=1000, retry=RetryPolicy(strategy="immediate", poison=0))
-        self.client.plan([task] * count)
+    def add(self, count: int, dice: random.Random | None = None) -> None:
+        """With dice they are a graph: each depends on up to two of the ten before it."""
+        retry, names = RetryPolicy(strategy="immediate", poison=0), [f"t{number}" for number in range(count)]
+        needs = [dice.sample(names[:n][-10:], min(n, dice.randint(0, 2))) if dice else () for n in range(count)]
+        self.client.plan(
+            [
+                NewTask(title="work", name=name, depends_on=tuple(needed), max_attempts=1000, retry=retry)
+                for name, needed in zip(names, needs, strict=True)
+            ]
+        )
         self.figures["tasks"] += count
 
     # --- the server ---
@@ -114,6 +122,21 @@ class Stage:
                 self._ended_at = time.time()
                 return code == -signal.SIGKILL
             self.client.resume_pool(pool)  # an operator who does not wait for the pool to back off
+        return False
+
+    def kill_server(self) -> None:
+        assert self.server is not None
+        self.server.kill()
+        self.server.wait()
+        self._ended_at = time.time()
+
+    def kill_one(self, dice: random.Random) -> bool:
+        """Kill a process of a pool: an agent, its runner, or a supervisor of either. False where there is none."""
+        found = marked(f"PROOF_MARK={self.mark}")
+        victims = [pid for pid in found if self.server is None or pid != self.server.pid]
+        with suppress(IndexError, ProcessLookupError):
+            os.kill(dice.choice(victims), signal.SIGKILL)
+            return True
         return False
 
     def close(self) -> None:

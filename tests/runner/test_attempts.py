@@ -130,6 +130,17 @@ def test_usage_is_booked_with_the_result(stage: Stage) -> None:
     assert json.loads(log.splitlines()[-1])["ended"][0]["usage"][0]["fresh"] == 100
 
 
+def test_a_command_may_say_what_its_usage_was_for(stage: Stage) -> None:
+    stage.add("Costly")
+    total, part = {"model": "m1", "fresh": 100}, {"model": "m1", "fresh": 30, "operation": "review"}
+    stage.do(says=[json.dumps({"usage": [total, part]}), json.dumps({"result": 1})])
+    stage.go()
+
+    stage.run("--once").ends()
+
+    assert {row["operation"]: row["fresh"] for row in stage.client.spent("operation")} == {"": 70, "review": 30}
+
+
 def test_json_is_one_value_on_stdout(stage: Stage) -> None:
     key = stage.add("Quiet")
     words = [sys.executable, "-P", "-m", "tenure", "run", "--agent", "echo hello", "--once", "--json"]

@@ -112,6 +112,15 @@ def test_under_a_new_generation_only_new_usage_is_reported() -> None:
     assert other == Totals(model="n", output=1)
 
 
+def test_operations_of_one_model_are_reported_each() -> None:
+    usage = ClaimUsage()
+    both = (Totals(model="m", fresh=100), Totals(model="m", fresh=30, operation="review"))
+    usage.reported(both)
+    usage.moved()
+    grown = (both[0], Totals(model="m", fresh=50, operation="review"))
+    assert usage.due(grown) == (Totals(model="m", fresh=20, operation="review"),)
+
+
 def test_unreported_usage_is_reported_under_the_next_generation() -> None:
     usage = ClaimUsage()
     usage.moved()

@@ -39,17 +39,31 @@ print("done")
 """
 
 
+def agent_in(folder: Path) -> list[str]:
+    """The words of the agent, which leaves its traces in this folder."""
+    (folder / "agent.py").write_text(AGENT)
+    return [sys.executable, str(folder / "agent.py"), str(folder)]
+
+
 class Fleet:
     """A store with a pool, its server, and the folder where its agents leave their traces."""
 
-    def __init__(self, folder: Path, settings: str = "", spawner: str = "local", size: int = 3) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: str = "",
+        spawner: str = "local",
+        size: int = 3,
+        served: dict[str, str] | None = None,
+    ) -> None:
+        """`served`: TENURE_* variables of the server."""
         self.folder, self.state = folder, folder / "state"
-        (folder / "agent.py").write_text(AGENT)
-        self.words = [sys.executable, str(folder / "agent.py"), str(folder)]
+        self.words = agent_in(folder)
         self.client = Client(str(folder / "store.db"), "default", agent="ann")
         self.client.init()
         text = f'[programs.bot]\nagent = "{shlex.join(self.words)}"\noptions = ["--grace", "1"]\n'
-        self.server = TenureServer(str(folder / "store.db"), settings={"TENURE_STATE": str(self.state)})
+        environ = {"TENURE_STATE": str(self.state)} | (served or {})
+        self.server = TenureServer(str(folder / "store.db"), settings=environ)
         (self.server.folder / "tenure.toml").write_text(text + settings)
         self._trust()
         self.client.set_pool("coders", "bot", size=size, spawner=spawner)
@@ -147,8 +161,7 @@ def test_agents_survive_a_server_that_is_killed_and_their_work_counts(fleet: Fle
 
 def test_a_gateway_that_is_killed_with_its_children_leaves_no_task_in_limbo(tmp_path: Path) -> None:
     """Another machine: its own folder, home and state, reached at an address of its own."""
-    words = [sys.executable, str(tmp_path / "agent.py"), str(tmp_path)]
-    with GatewayServer({"bot": words}, options=("--grace", "1")) as gateway:
+    with GatewayServer({"bot": agent_in(tmp_path)}, options=("--grace", "1")) as gateway:
         secret = tmp_path / "secret"
         secret.write_text(SECRET)
         settings = f'[spawners.far]\nkind = "gateway"\nurl = "{gateway.url}"\nsecret_file = "{secret}"\n'

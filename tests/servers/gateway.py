@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tenure.core import signatures
@@ -24,6 +25,7 @@ class GatewayServer(processes.Server):
     """`programs`: name → the words of its agent. `stop` ends its agents too."""
 
     is_forked = FORKED in os.environ
+    host = "127.0.0.1"
 
     def __init__(
         self, programs: Mapping[str, Sequence[str]], *, options: Sequence[str] = (), settings: str = "", port: int = 0
@@ -35,15 +37,24 @@ class GatewayServer(processes.Server):
         self.children = self.state / "spawned" / "gateway"
         secret = self.folder / "secret"
         secret.write_text(SECRET)
-        lines = [f'[gateway]\nlisten = "127.0.0.1:{self.port}"\nsecret_file = "{secret}"\n{settings}']
-        for name, words in programs.items():
-            text = shlex.join(words).replace("\\", "\\\\").replace('"', '\\"')
-            lines.append(f'[programs.{name}]\nagent = "{text}"\noptions = {list(options)}')
-        (self.folder / "tenure.toml").write_text("\n".join(lines))
+        self.config = self.folder / "tenure.toml"
+        self.config.write_text(f'[gateway]\nlisten = "{self.host}:{self.port}"\nsecret_file = "{secret}"\n{settings}\n')
+        self.allow(programs, options)
+
+    def allow(self, programs: Mapping[str, Sequence[str]], options: Sequence[str] = ()) -> None:
+        """Name programs that it may start: name → the words of its agent."""
+        with self.config.open("a") as file:
+            for name, words in programs.items():
+                text = shlex.join(words).replace("\\", "\\\\").replace('"', '\\"')
+                file.write(f'[programs.{name}]\nagent = "{text}"\noptions = {list(options)}\n')
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
+
+    def words(self, *words: str) -> list[str]:
+        """The command of a process of its machine."""
+        return [sys.executable, "-P", "-m", "tenure", *words]
 
     def environ(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TENURE_")}
@@ -52,9 +63,8 @@ class GatewayServer(processes.Server):
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-P", "-m", "tenure", *words], cwd=self.folder, env=self.environ(), text=True,
-            capture_output=True, check=False,
-        )  # fmt: skip
+            self.words(*words), cwd=self.folder, env=self.environ(), text=True, capture_output=True, check=False
+        )
 
     def start(self) -> None:
         if not self.log.exists():
@@ -66,15 +76,15 @@ class GatewayServer(processes.Server):
                 self.process = forking.forker().start(["gateway"], self.environ(), self.folder, nothing, out, out)
             else:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "tenure", "gateway"], cwd=self.folder, env=self.environ(), stdout=out,
-                    stderr=out, stdin=subprocess.DEVNULL,
+                    self.words("gateway"), cwd=self.folder, env=self.environ(), stdout=out, stderr=out,
+                    stdin=subprocess.DEVNULL,
                     preexec_fn=processes.end_with_us(),  # noqa: PLW1509 - it calls the kernel and nothing of Python's
                 )  # fmt: skip
         processes.wait_until(self._listens, self.process, self.log)
 
     def _listens(self) -> bool:
         try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            socket.create_connection((self.host, self.port), timeout=1).close()
         except OSError:
             return False
         return True
@@ -82,6 +92,10 @@ class GatewayServer(processes.Server):
     def spawns(self) -> list[str]:
         """The ids of the spawns that it has files of."""
         return [file.stem for file in self.children.glob("*.json")]
+
+    def running(self) -> list[int]:
+        """The processes of its agents."""
+        return [pid for spawn in self.spawns() for pid in processes_of(spawn)]
 
     def kill(self) -> None:
         assert self.process is not None
@@ -91,12 +105,10 @@ class GatewayServer(processes.Server):
     def kill_with_children(self) -> int:
         """As by a power cut of its machine: every process at once. How many agents' processes there were."""
         self.kill()
-        pids = [pid for spawn in self.spawns() for pid in processes_of(spawn)]
+        pids = self.running()
         for pid in pids:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
         return len(pids)
 
     def end(self) -> int:
@@ -107,10 +119,7 @@ class GatewayServer(processes.Server):
     def stop(self) -> None:
         if self.process is not None:
             processes.end(self.process, signal.SIGTERM)
-        for spawn in self.spawns():
-            for pid in processes_of(spawn):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
+        for pid in self.running():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         super().stop()

@@ -31,6 +31,7 @@ PACKAGES = {
     "epmd": "erlang-base",
     "faketime": "faketime",
     "git": "git",
+    "ip": "iproute2",
     "pgbouncer": "pgbouncer",
     "postgres": "postgresql",
     "promtool": "prometheus",

@@ -28,7 +28,7 @@ class TenureServer(processes.Server):
         self.port = port or processes.free_port()
         self.store = store
         self._options = options
-        self._settings = settings or {}
+        self.settings = settings or {}
 
     @property
     def url(self) -> str:
@@ -52,7 +52,7 @@ class TenureServer(processes.Server):
     def _environ(self, kept: dict[str, str]) -> dict[str, str]:
         # Most tests are not about signing in, and send plain HTTP: callers on loopback need no key.
         ours = {"TENURE_URL": self.store, "HOME": str(self.folder), "TENURE_SERVE_AUTH": "open"}
-        return {**kept, **ours, **self._settings}
+        return {**kept, **ours, **self.settings}
 
     def _listens(self) -> bool:
         try:

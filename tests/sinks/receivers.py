@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
@@ -123,10 +124,16 @@ class Receiver:
 
 
 def authority(folder: Path, *names: str) -> tuple[str, ssl.SSLContext]:
-    """The file of an own CA, and the context of a server whose certificate it gave out for these names."""
+    """The file of an own CA, and the context of a server with its certificate for these names and addresses."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
+
+    def general(text: str) -> x509.GeneralName:
+        try:
+            return x509.IPAddress(ip_address(text))
+        except ValueError:
+            return x509.DNSName(text)
 
     def named(text: str) -> x509.Name:
         return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
@@ -156,7 +163,7 @@ def authority(folder: Path, *names: str) -> tuple[str, ssl.SSLContext]:
     )
     signed = (
         certificate(names[0], key)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(list(map(general, names))), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
         .sign(ca_key, hashes.SHA256())
     )

@@ -47,7 +47,7 @@ def of_claim(client: Client, granted: Outcome) -> dict[str, Any]:
     if int(own["task"].get("version") or 0) <= UNTOUCHED:
         return own
     try:
-        found = client.briefing(str(own["task"]["id"]))
+        found: Mapping[str, Any] = client.briefing(str(own["task"]["id"]))
     except TenureError:
         return own
     return {**own, **{name: found[name] for name in FROM_LOG if name in found}}

@@ -39,7 +39,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.agents import checkouts, fences, git, worktrees
 from tenure.client import Client
@@ -48,6 +48,9 @@ from tenure.core.errors import InvalidInput, NotFound, TenureError
 from tenure.core.ids import parse_receipt
 from tenure.core.landings import check_branch
 from tenure.core.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from tenure.core.views import LandingView
 
 MOST_TRIES = limits.LAND_TRIES
 MOST_BUSY = limits.LAND_BUSY
@@ -147,12 +150,12 @@ def _no_target() -> str:
     )
 
 
-def _recorded_branch(task: dict[str, Any], receipt: str) -> str | None:
+def _recorded_branch(task: Mapping[str, Any], receipt: str) -> str | None:
     generation = parse_receipt(receipt).generation
     return next((said["branch"] for said in task.get("landings", ()) if said["generation"] == generation), None)
 
 
-def _source(folder: str, task: dict[str, Any], receipt: str, source: str | None) -> tuple[_Work, str | None]:
+def _source(folder: str, task: Mapping[str, Any], receipt: str, source: str | None) -> tuple[_Work, str | None]:
     """What to land, and the target branch of its worktree. NotClean if that tree has uncommitted changes."""
     here = worktrees.record_here(folder)
     own = worktrees.of_claim(folder, receipt)
@@ -181,7 +184,7 @@ def _source(folder: str, task: dict[str, Any], receipt: str, source: str | None)
     return _Work(git.find(folder).top, commit, record.base if record else None), meant
 
 
-def _message(task: dict[str, Any], summary: str) -> str:
+def _message(task: Mapping[str, Any], summary: str) -> str:
     title = " ".join(task["title"].split())
     return f"{task['ref']}: {title}\n" + (f"\n{summary.strip()}\n" if summary.strip() else "")
 
@@ -199,7 +202,7 @@ class _Attempt:
         self,
         client: Client,
         receipt: str,
-        task: dict[str, Any],
+        task: Mapping[str, Any],
         work: _Work,
         branch: str,
         message: str,
@@ -292,7 +295,7 @@ class _Attempt:
                 return commit, parents[0]
         return None
 
-    def _own_records(self) -> list[dict[str, Any]]:
+    def _own_records(self) -> list[LandingView]:
         landings = self.client.show(self.task["id"]).get("landings", ())
         return [said for said in landings if (said["generation"], said["branch"]) == (self.generation, self.branch)]
 

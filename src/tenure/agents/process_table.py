@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.core import commands
 
 if TYPE_CHECKING:
     from tenure.client import Client
+    from tenure.core.views import ProcessView
 
 PROC = "/proc"
 
@@ -191,7 +192,7 @@ def described(pid: int) -> commands.Process | None:
 # --- processes that held a claim and have ended ---------------------------------------------------------------
 
 
-def ended_holders(client: Client) -> list[dict[str, Any]]:
+def ended_holders(client: Client) -> list[ProcessView]:
     """The processes behind live claims that ran on this host since its boot, and have ended."""
     here = (host(), boot_id())
     ours = [p for p in client.processes() if (p["host"], p["boot"]) == here]
@@ -206,8 +207,7 @@ def release_ended(client: Client, say: Callable[[str], None] = lambda _: None) -
     gone = [] if client.is_remote else ended_holders(client)
     if not gone:
         return ()
-    names = ("host", "boot", "pid", "start")
-    freed = client.gone(commands.Process(**{name: p[name] for name in names}) for p in gone)
+    freed = client.gone(commands.Process(host=p["host"], boot=p["boot"], pid=p["pid"], start=p["start"]) for p in gone)
     for key in freed.changed or ():
         say(f"{key}: the process that held it has ended; it can be taken over")
     return freed.changed or ()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -207,7 +207,7 @@ class Receipts:
 
     # --- selection ---
 
-    def find(self, task: str | None, ask: Callable[[], list[dict[str, Any]]] | None = None) -> Kept:
+    def find(self, task: str | None, ask: Callable[[], Sequence[Mapping[str, Any]]] | None = None) -> Kept:
         """The receipt for a claim named `KEY@GENERATION`; or for a task or for none, while that is unambiguous.
 
         `ask` returns what the store knows about this agent's claims in this session (`Client.own_claims`). It is called
@@ -239,7 +239,7 @@ class Receipts:
             raise self._none(wanted.task)
         return max(fitting, key=lambda kept: kept.generation)
 
-    def _among(self, wanted: Named | None, live: list[Kept], known: list[dict[str, Any]]) -> Kept:
+    def _among(self, wanted: Named | None, live: list[Kept], known: Sequence[Mapping[str, Any]]) -> Kept:
         """Several claims, or a lost one: the store decides which are live."""
         every = list(self.all())
         forgiven = {(kept.task, number) for kept in every for number in kept.instead_of}
@@ -271,7 +271,7 @@ class Receipts:
         lost = (os.path.join(folder, name) for folder in folders for name in listed(folder) if name.endswith(LOST))
         return any(_age(path) < DAY for path in lost)
 
-    def _several(self, held: list[Kept], lost: list[dict[str, Any]]) -> NoReceipt:
+    def _several(self, held: list[Kept], lost: Sequence[Mapping[str, Any]]) -> NoReceipt:
         names = [f"{kept.name} (held)" for kept in held]
         names += [f"{claim['ref']}@{claim['generation']} ({str(claim['reason']).lower()})" for claim in lost]
         why = "one of its claims was lost" if lost else f"it holds {len(held)} tasks"

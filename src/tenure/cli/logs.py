@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from tenure.cli.answers import reader_left, say, say_json
 from tenure.cli.main import Answer, Run, Usage, arg, options
@@ -14,6 +14,9 @@ from tenure.cli.text_format import moment, plain, style
 from tenure.client.wire import plain as wire
 from tenure.core.events import LEVELS
 from tenure.core.lifecycle import ENDED
+
+if TYPE_CHECKING:
+    from tenure.core.views import EventView
 
 COLOURS = {"warning": "yellow", "error": "red", "critical": "red", "debug": "dim"}
 POLL = 5.0  # seconds between polls, in case a wake-up is missed
@@ -59,7 +62,7 @@ def log(run: Run, given: Namespace) -> Answer | int:
     return 0
 
 
-def _followed(run: Run, first: list[dict[str, Any]], where: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _followed(run: Run, first: list[EventView], where: dict[str, Any]) -> Iterator[EventView]:
     """Existing events, then new ones, forever."""
     yield from first
     shown = {event["sequence"] for event in first}
@@ -74,7 +77,7 @@ def _followed(run: Run, first: list[dict[str, Any]], where: dict[str, Any]) -> I
         is_news = run.client.wait_for_news(seen, POLL)
 
 
-def line(event: dict[str, Any]) -> str:
+def line(event: Mapping[str, Any]) -> str:
     who = event.get("agent") or event.get("user") or ""
     subject = event.get("key") or ""
     if event.get("generation"):

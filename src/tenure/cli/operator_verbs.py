@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure.cli import task_reads
 from tenure.cli.answers import OF_ERROR, exit_of, outcome_text
@@ -21,6 +21,9 @@ from tenure.core import limits
 from tenure.core.errors import TenureError
 from tenure.core.inputs import MOST_COMMANDS
 from tenure.core.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from tenure.core.views import EventView
 
 TASKS = arg("tasks", nargs="*", metavar="TASK", help="tasks; or use a filter")
 REASON = arg("-m", "--reason", default="", metavar="TEXT", help="the reason, for the log")
@@ -208,7 +211,7 @@ UNDOABLE = ("task.cancelled", "task.archived", "task.reset", "task.retried", "ta
 def _undoable(run: Run) -> Answer:
     from tenure.cli.text_format import counted, moment
 
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[EventView]] = {}
     for event in run.client.log(kind=UNDOABLE, limit=200):
         if event.get("causation_id"):
             found.setdefault(event["causation_id"], []).append(event)

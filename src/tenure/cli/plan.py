@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure.cli.main import Answer, Run, arg, options
 from tenure.cli.text_format import counted, plain
@@ -26,6 +27,9 @@ from tenure.plans.importers.item_plan import Imported
 from tenure.plans.importers.port import Note
 from tenure.plans.importers.registry import read
 from tenure.plans.nodes import LARGEST_FILE, Finding
+
+if TYPE_CHECKING:
+    from tenure.core.views import DagEntry
 
 INVALID = 8
 STDIN = "-"
@@ -149,7 +153,7 @@ def graph(run: Run, given: Namespace) -> Answer:
     return Answer(value, lambda: "\n".join(graph_text.draw(view, given.format) for view in views))
 
 
-def _views(run: Run, what: str | None) -> list[dict[str, Any]]:
+def _views(run: Run, what: str | None) -> Sequence[Mapping[str, Any]]:
     if what is not None and (what == STDIN or Path(run.folder, what).is_file()):
         source, path = source_of(run, what)
         return [graph_text.planned(plan) for plan in plans_of(files.read(source, path, 0))]
@@ -163,7 +167,7 @@ def _views(run: Run, what: str | None) -> list[dict[str, Any]]:
     return [client.dag(_dag_named(client, dags, what))]
 
 
-def _dag_named(client: Client, dags: list[dict[str, Any]], what: str) -> str:
+def _dag_named(client: Client, dags: Sequence[DagEntry], what: str) -> str:
     """A plan's name, a dag's id, or a task of it."""
     for dag in dags:
         if what in (dag["plan"], dag["id"]):

@@ -31,7 +31,7 @@ from tenure.core import lifecycle, limits
 if TYPE_CHECKING:
     from tenure.client import Client
 
-BY = ("task", "agent", "model", "session", "type", "dag", "track")
+BY = ("task", "agent", "model", "operation", "session", "type", "dag", "track")
 MOST_HELD = limits.STATUS_HELD
 FORGOTTEN = limits.AGENT_FORGOTTEN
 _ORDER = {name: n for n, name in enumerate(("active", "draining", "idle", "stale", "offline"))}
@@ -40,8 +40,8 @@ _ORDER = {name: n for n, name in enumerate(("active", "draining", "idle", "stale
 class Glance(NamedTuple):
     """The data of one screen about a project."""
 
-    status: dict[str, Any]
-    held: dict[str, dict[str, Any]]  # by key: tasks that somebody works on
+    status: Mapping[str, Any]
+    held: Mapping[str, Mapping[str, Any]]  # by key: tasks that somebody works on
     tracks: dict[str, str]  # code → name
 
 
@@ -166,7 +166,7 @@ def present(status: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int]:
     return shown, len(status["agents"]) - len(shown)
 
 
-def work_of(agent: Mapping[str, Any], held: Mapping[str, dict[str, Any]], width: int = 46) -> str:
+def work_of(agent: Mapping[str, Any], held: Mapping[str, Mapping[str, Any]], width: int = 46) -> str:
     """The agent's task and its progress."""
     if not agent["tasks"]:
         return ""
@@ -259,13 +259,15 @@ def usage(run: Run, given: Namespace) -> Answer:
     arg("--out", dest="output", type=int, default=0, metavar="N", help="output tokens"),
     arg("--cost", metavar="USD", help="dollars, if known (else from the price table)"),
     arg("--duration", type=seconds, default=0.0, metavar="DURATION", help="time of compute"),
+    arg("--operation", default="", metavar="NAME", help="only the part of the totals that was for this, as review"),
 )
 def add_usage(run: Run, given: Namespace) -> Answer:
     """Report what a model has used under your claim so far: totals, so that a repeat counts once.
 
     Several models are reported one after another. The runner and the hooks of agents do this by themselves.
     """
-    fields = {name: getattr(given, name) for name in ("model", "fresh", "cached", "written", "output", "duration")}
+    names = ("model", "fresh", "cached", "written", "output", "duration", "operation")
+    fields = {name: getattr(given, name) for name in names}
     outcome = run.present(given, lambda r: run.client.usage(r, **fields, cost_usd=given.cost))
     return answered(outcome, lambda: paid(outcome.usage) or "nothing was used yet")
 
@@ -280,7 +282,7 @@ def _cost(row: Mapping[str, Any]) -> str | None:
 def _spent(spent: Sequence[Mapping[str, Any]], by: str) -> str:
     rows = [
         (
-            shorten(str(row[by]), 50), _cost(row),
+            shorten(str(row[by] or "(none)"), 50), _cost(row),
             *(thousands(row[name]) for name in ("fresh", "cached", "output")), "some" if row.get("late") else None,
         )
         for row in spent

@@ -36,7 +36,7 @@ TITLE = 60
 TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
 
 
-def listed(tasks: Iterable[dict[str, Any]]) -> str:
+def listed(tasks: Iterable[Mapping[str, Any]]) -> str:
     name = "ref" if sys.stdout.isatty() else "key"  # short for people, whole in a pipe
     rows = [
         (
@@ -121,7 +121,7 @@ def list_(run: Run, given: Namespace) -> Answer:
 def show(run: Run, given: Namespace) -> Answer:
     """Show everything about one task, except its log."""
     found = run.client.show(given.task)
-    brief = run.client.briefing(found["id"])
+    brief: Mapping[str, Any] = run.client.briefing(found["id"])
     more = {name: wire(brief[name]) for name in BRIEFED if name in brief}
     return Answer({**wire(found), **more}, lambda: task_text(found, brief))
 
@@ -130,12 +130,14 @@ def show(run: Run, given: Namespace) -> Answer:
 BRIEFED = ("inputs", "missing", "edited_by", "failure", "review", "notes", "retries")
 
 
-def task_text(task: dict[str, Any], brief: Mapping[str, Any]) -> str:
+def task_text(task: Mapping[str, Any], brief: Mapping[str, Any]) -> str:
     lines = [style(task["key"], "bold"), plain(task["title"]), ""]
     state = style(task["state"], MARKS[task["state"]].colour)
     facts: list[tuple[str, Any]] = [
         ("state", f"{state}{', ' + plain(task['reason']) if task.get('reason') else ''}"),
         ("priority", f"{task['tier']} ({task['priority']})"),
+        ("when lost", task["on_lost"] if task["on_lost"] != "retry" else ""),
+        ("retries", ", ".join(f"{name} {value}" for name, value in wire(task["retry"]).items())),
         ("generation", f"{task['generation']}, attempt {task['attempts']} of {task['max_attempts']}"),
         ("held by", task.get("agent") and f"{task['agent']} in session {task['session']}"),
         ("progress", _progress(task)),
@@ -170,14 +172,14 @@ def task_text(task: dict[str, Any], brief: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _done_by(task: dict[str, Any]) -> str:
+def _done_by(task: Mapping[str, Any]) -> str:
     """Whose result was accepted, and when."""
     if "result" not in task:
         return ""
     return f"{plain(task['result']['agent'])}, {moment(task['result']['submitted_at'], 0)}"
 
 
-def _progress(task: dict[str, Any]) -> str:
+def _progress(task: Mapping[str, Any]) -> str:
     parts = [f"{task['percent']} %" if task.get("percent") is not None else "", plain(task.get("step") or "")]
     return ", ".join(part for part in parts if part)
 
@@ -188,7 +190,7 @@ def why(run: Run, given: Namespace) -> Answer:
     return shown(run.client.why(given.task), explained)
 
 
-def explained(said: dict[str, Any]) -> str:
+def explained(said: Mapping[str, Any]) -> str:
     lines = [f"{said['key']} is {said['state']}"]
     lines += [f"  {plain(reason)}" for reason in said["reasons"]]
     order = ", ".join(f"{name} {value}" for name, value in said["priority"].items())
@@ -208,7 +210,7 @@ def todo(run: Run, given: Namespace) -> Answer:
     return shown(run.client.todo(given.limit), lambda found: _todo_text(found, now))
 
 
-def _todo_text(found: list[dict[str, Any]], now: int) -> str:
+def _todo_text(found: Sequence[Mapping[str, Any]], now: int) -> str:
     lines = []
     for one in found:
         behind = f", {counted(one['blocks'], 'task')} behind it" if one["blocks"] else ""
@@ -233,7 +235,7 @@ def dlq(run: Run, given: Namespace) -> Answer:
     return shown(run.client.dead_letters(resolved=given.resolved), _letters)
 
 
-def _letters(letters: list[dict[str, Any]]) -> str:
+def _letters(letters: Sequence[Mapping[str, Any]]) -> str:
     lines = []
     for letter in letters:
         poison = ", at least two agents failed it" if letter["poison_pill"] else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from tenure.cli.answers import reader_left, say
@@ -72,7 +72,7 @@ def _lines(file: BinaryIO, ended: Callable[[], bool]) -> Iterator[str]:
         time.sleep(POLL)
 
 
-def _kept(run: Run, task: dict[str, Any], generation: int) -> Iterator[str]:
+def _kept(run: Run, task: Mapping[str, Any], generation: int) -> Iterator[str]:
     from tenure.core.artifacts import TRANSCRIPT
 
     try:

@@ -13,7 +13,7 @@ from tenure.core.commands.graph_commands import NewTask, NewTrack
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.core.records import Watch, replace
-from tenure.core.views import TaskLine
+from tenure.core.views import AgentInFull, AgentNewsView, AgentView, AlertView, ArtifactView, BriefingView, BudgetInFull, BudgetView, DagEntry, DagView, DeadLetterView, DeliveryView, EstimatesView, EventView, ForecastView, HeadroomView, HealthView, HistoryEntry, LimitView, MessageEntry, MessageView, ModelsView, OwnClaim, PlanView, PoolInFull, PoolView, ProcessView, ProjectView, ProjectionView, RelayView, ReservationView, ResultView, SavingsView, ScheduleInFull, ScheduleView, SessionEntry, SessionView, SpawnView, SpentView, StateLine, StatusView, TaskInFull, TaskLine, TaskView, TodoEntry, TrackView, TriggerInFull, TriggerView, WaitingView, WatchedView, WebhookView, WhyView
 from typing import Any, TypedDict, Unpack
 
 Several = str | Iterable[str] | None
@@ -88,15 +88,15 @@ class AsyncVerbs:
         """Run any query."""
         ...
 
-    async def show(self, task: str) -> dict[str, Any]:
+    async def show(self, task: str) -> TaskInFull:
         """Everything about one task except its log."""
         ...
 
-    async def tasks(self, **filters: Unpack[TaskFilters]) -> list[dict[str, Any]]:
+    async def tasks(self, **filters: Unpack[TaskFilters]) -> list[TaskView]:
         """A page of tasks."""
         ...
 
-    async def ready(self, *, track: str | None=None, limit: int=50) -> list[dict[str, Any]]:
+    async def ready(self, *, track: str | None=None, limit: int=50) -> list[TaskView]:
         """Claimable tasks, best first."""
         ...
 
@@ -104,115 +104,115 @@ class AsyncVerbs:
         """The task that `claim` would claim now; claim nothing."""
         ...
 
-    async def states(self, tasks: Iterable[str]) -> list[dict[str, Any]]:
+    async def states(self, tasks: Iterable[str]) -> list[StateLine]:
         """The state of each named task, or that it does not exist."""
         ...
 
-    async def history(self, task: str) -> list[dict[str, Any]]:
+    async def history(self, task: str) -> list[HistoryEntry]:
         """The lineage: one entry for each generation, with its refused submissions."""
         ...
 
-    async def results(self, task: str) -> list[dict[str, Any]]:
+    async def results(self, task: str) -> list[ResultView]:
         """All results of a task, accepted and refused."""
         ...
 
-    async def artifacts(self, task: str, *, generation: int | None=None) -> list[dict[str, Any]]:
+    async def artifacts(self, task: str, *, generation: int | None=None) -> list[ArtifactView]:
         """The artifacts of a task by name, the last generation first."""
         ...
 
-    async def why(self, task: str) -> dict[str, Any]:
+    async def why(self, task: str) -> WhyView:
         """Why a task is in its state."""
         ...
 
-    async def briefing(self, task: str) -> dict[str, Any]:
+    async def briefing(self, task: str) -> BriefingView:
         """What the next holder of a task must know."""
         ...
 
-    async def todo(self, limit: int=100) -> list[dict[str, Any]]:
+    async def todo(self, limit: int=100) -> list[TodoEntry]:
         """Everything that waits for a person, the longest wait first."""
         ...
 
-    async def dead_letters(self, *, resolved: bool=False) -> list[dict[str, Any]]:
+    async def dead_letters(self, *, resolved: bool=False) -> list[DeadLetterView]:
         """Tasks that ran out of attempts and wait for a person."""
         ...
 
-    async def dag(self, id: str) -> dict[str, Any]:
+    async def dag(self, id: str) -> DagView:
         """A dag with its tasks, edges, counts and critical path."""
         ...
 
-    async def dags(self) -> list[dict[str, Any]]:
+    async def dags(self) -> list[DagEntry]:
         """All dags, with their tasks by state."""
         ...
 
-    async def plans(self, *, dag: str | None=None, plan: str | None=None, open_only: bool=False) -> list[dict[str, Any]]:
+    async def plans(self, *, dag: str | None=None, plan: str | None=None, open_only: bool=False) -> list[PlanView]:
         """The tasks of a dag, of a named plan, or all, as they were planned."""
         ...
 
-    async def settings(self) -> dict[str, Any]:
+    async def settings(self) -> ProjectView:
         """The settings of the project."""
         ...
 
-    async def project_limits(self) -> list[dict[str, Any]]:
+    async def project_limits(self) -> list[LimitView]:
         """The project's limits: value, source (`default`, `project`) and use of each."""
         ...
 
-    async def tracks(self) -> list[dict[str, Any]]:
+    async def tracks(self) -> list[TrackView]:
         """The project's tracks."""
         ...
 
-    async def forecast(self, **options: Unpack[ForecastOptions]) -> dict[str, Any]:
+    async def forecast(self, **options: Unpack[ForecastOptions]) -> ForecastView:
         """When the open tasks end and what they cost, in most cases; with `tasks` of a plan that is not applied yet."""
         ...
 
-    async def agents(self, *, managed: bool | None=None, status: Several=None) -> list[dict[str, Any]]:
+    async def agents(self, *, managed: bool | None=None, status: Several=None) -> list[AgentView]:
         """The agents, and what each holds; `managed`: only those that a program looks after, or only the others."""
         ...
 
-    async def agent_health(self, name: str) -> dict[str, Any]:
+    async def agent_health(self, name: str) -> HealthView:
         """How an agent is: its own word, when its next heartbeat is due, its memory and CPU in the last hour."""
         ...
 
-    async def agent_tasks(self, name: str) -> list[dict[str, Any]]:
+    async def agent_tasks(self, name: str) -> list[TaskView]:
         """The tasks that an agent holds now, the first claimed first."""
         ...
 
-    async def agent_news(self) -> dict[str, Any]:
+    async def agent_news(self) -> AgentNewsView:
         """Unread mail of this agent, and its directives."""
         ...
 
-    async def agent_details(self, name: str) -> dict[str, Any]:
+    async def agent_details(self, name: str) -> AgentInFull:
         """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
         ...
 
-    async def inbox(self, *, unread: bool=True, sender: str | None=None) -> list[dict[str, Any]]:
+    async def inbox(self, *, unread: bool=True, sender: str | None=None) -> list[MessageView]:
         """Mail of this agent; does not mark it as read."""
         ...
 
-    async def messages(self, limit: int=100) -> list[dict[str, Any]]:
+    async def messages(self, limit: int=100) -> list[MessageEntry]:
         """All mail of the project, newest first."""
         ...
 
-    async def validations(self, limit: int=100) -> list[dict[str, Any]]:
+    async def validations(self, limit: int=100) -> list[WaitingView]:
         """Results that wait for a verdict, the oldest first, with their validator and who checks them."""
         ...
 
-    async def reservations(self) -> list[dict[str, Any]]:
+    async def reservations(self) -> list[ReservationView]:
         """The reservations and their holders."""
         ...
 
-    async def sessions(self, agent: str | None=None, limit: int=100) -> list[dict[str, Any]]:
+    async def sessions(self, agent: str | None=None, limit: int=100) -> list[SessionEntry]:
         """Sessions, the most recently active first."""
         ...
 
-    async def memory(self, session: str | None=None) -> dict[str, Any]:
+    async def memory(self, session: str | None=None) -> SessionView:
         """What a session claimed, did and lost."""
         ...
 
-    async def own_claims(self) -> list[dict[str, Any]]:
+    async def own_claims(self) -> list[OwnClaim]:
         """The claims of this agent in this session, and those that expired or were taken in the last day."""
         ...
 
-    async def processes(self) -> list[dict[str, Any]]:
+    async def processes(self) -> list[ProcessView]:
         """The processes that hold claims now."""
         ...
 
@@ -220,51 +220,51 @@ class AsyncVerbs:
         """The names of all projects in the store."""
         ...
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> StatusView:
         """One screen: the leader, the agents at work, progress by track, tasks by state."""
         ...
 
-    async def spent(self, by: str='task', limit: int=100) -> list[dict[str, Any]]:
+    async def spent(self, by: str='task', limit: int=100) -> list[SpentView]:
         """What each task, agent, model or session has cost, the most expensive first."""
         ...
 
-    async def savings(self) -> dict[str, Any]:
+    async def savings(self) -> SavingsView:
         """What choosing models by tier has saved, compared with the middle tier for all tasks."""
         ...
 
-    async def estimates(self) -> dict[str, Any]:
+    async def estimates(self) -> EstimatesView:
         """Estimates compared with what tasks took, by type."""
         ...
 
-    async def models(self) -> dict[str, Any]:
+    async def models(self) -> ModelsView:
         """The models by tier, their prices, and which are rate limited."""
         ...
 
-    async def budgets(self, scope: str | None=None, *, after: str | None=None, limit: int=100) -> list[dict[str, Any]]:
+    async def budgets(self, scope: str | None=None, *, after: str | None=None, limit: int=100) -> list[BudgetView]:
         """Budgets of the project and the tenant; those of tasks with `scope="task"`."""
         ...
 
-    async def budget(self, scope: str='project') -> dict[str, Any]:
+    async def budget(self, scope: str='project') -> BudgetInFull:
         """One budget, with its spending by hour in the last week."""
         ...
 
-    async def alerts(self) -> list[dict[str, Any]]:
+    async def alerts(self) -> list[AlertView]:
         """Budgets that are 50, 90 or 100 per cent spent, the worst first."""
         ...
 
-    async def projection(self, scope: str='project') -> dict[str, Any]:
+    async def projection(self, scope: str='project') -> ProjectionView:
         """A budget's forecast: burn rate, days left, and what all open tasks will need."""
         ...
 
-    async def headroom(self) -> dict[str, Any]:
+    async def headroom(self) -> HeadroomView:
         """Whether budgets allow this agent to claim anything: ask before starting a process for it."""
         ...
 
-    async def log(self, **filters: Unpack[LogFilters]) -> list[dict[str, Any]]:
+    async def log(self, **filters: Unpack[LogFilters]) -> list[EventView]:
         """Events, oldest first."""
         ...
 
-    async def task_log(self, task: str, *, level: str | None=None, limit: int=100) -> list[dict[str, Any]]:
+    async def task_log(self, task: str, *, level: str | None=None, limit: int=100) -> list[EventView]:
         """The events of one task, oldest first, with the stack traces of its failures."""
         ...
 
@@ -288,11 +288,11 @@ class AsyncVerbs:
         """Create its tasks now, in addition to its ticks."""
         ...
 
-    async def schedules(self) -> list[dict[str, Any]]:
+    async def schedules(self) -> list[ScheduleView]:
         """The schedules, by name."""
         ...
 
-    async def schedule(self, name: str, ticks: int=5) -> dict[str, Any]:
+    async def schedule(self, name: str, ticks: int=5) -> ScheduleInFull:
         """One schedule with its template, and its next ticks."""
         ...
 
@@ -327,11 +327,11 @@ class AsyncVerbs:
         """Pass a delivery to a webhook, unchanged."""
         ...
 
-    async def triggers(self) -> list[dict[str, Any]]:
+    async def triggers(self) -> list[TriggerView]:
         """The triggers, by name, without their secrets."""
         ...
 
-    async def trigger(self, name: str) -> dict[str, Any]:
+    async def trigger(self, name: str) -> TriggerInFull:
         """One trigger with its template, without its secret."""
         ...
 
@@ -339,7 +339,7 @@ class AsyncVerbs:
         """Create a task that investigates when failures of a tag, type or track cluster; None turns it off."""
         ...
 
-    async def watched(self) -> dict[str, Any]:
+    async def watched(self) -> WatchedView:
         """The watch's settings and the failure rates, the worst first."""
         ...
 
@@ -383,19 +383,19 @@ class AsyncVerbs:
         """Send deliveries again with the same ids: one, those that failed, or all events since an instant."""
         ...
 
-    async def webhooks(self) -> list[dict[str, Any]]:
+    async def webhooks(self) -> list[WebhookView]:
         """The webhooks, by name, without their secrets."""
         ...
 
-    async def webhook(self, name: str) -> dict[str, Any]:
+    async def webhook(self, name: str) -> WebhookView:
         """One webhook, without its secret."""
         ...
 
-    async def deliveries(self, name: str, *, state: str | None=None, limit: int=100) -> list[dict[str, Any]]:
+    async def deliveries(self, name: str, *, state: str | None=None, limit: int=100) -> list[DeliveryView]:
         """The delivery log of a webhook, the newest first; parked deliveries are in it too."""
         ...
 
-    async def relays(self) -> list[dict[str, Any]]:
+    async def relays(self) -> list[RelayView]:
         """The sinks with their places in the log, by name."""
         ...
 
@@ -434,15 +434,15 @@ class AsyncVerbs:
         """Remove the pool. Agents that have not claimed yet claim nothing; the others finish their tasks."""
         ...
 
-    async def pools(self) -> list[dict[str, Any]]:
+    async def pools(self) -> list[PoolView]:
         """The pools, by name, with the number of their live processes."""
         ...
 
-    async def pool(self, name: str) -> dict[str, Any]:
+    async def pool(self, name: str) -> PoolInFull:
         """One pool with its live processes."""
         ...
 
-    async def spawns(self, pool: str | None=None, *, state: Iterable[str] | None=None, limit: int=100) -> list[dict[str, Any]]:
+    async def spawns(self, pool: str | None=None, *, state: Iterable[str] | None=None, limit: int=100) -> list[SpawnView]:
         """Processes that pools have started, the newest first; ended ones are kept for a while."""
         ...
 
@@ -673,8 +673,11 @@ class AsyncVerbs:
         """Save what the next holder needs to continue from here."""
         ...
 
-    async def usage(self, receipt: str, model: str, *, fresh: int=0, cached: int=0, written: int=0, output: int=0, cost_usd: str | Decimal | float | None=None, duration: Duration=0.0) -> Held:
-        """Report a model's totals since the claim: tokens, dollars (None: not known), seconds."""
+    async def usage(self, receipt: str, model: str, *, fresh: int=0, cached: int=0, written: int=0, output: int=0, cost_usd: str | Decimal | float | None=None, duration: Duration=0.0, operation: str='') -> Held:
+        """Report a model's totals since the claim: tokens, dollars (None: not known), seconds.
+
+            With an `operation` (`review`, `tests`): the part of them that was for it.
+            """
         ...
 
     async def land(self, receipt: str, branch: str, old: str, new: str, *, seen: int | None=None) -> Held:

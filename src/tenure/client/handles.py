@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tenure.core.errors import TenureError
@@ -23,7 +24,7 @@ class TaskFailed(TenureError):
 class Ended:
     """A task that has ended. `task` is everything about it, as `Client.show` returns it."""
 
-    def __init__(self, task: dict[str, Any]) -> None:
+    def __init__(self, task: Mapping[str, Any]) -> None:
         self.task = task
         self.key: str = task["key"]
         self.state: str = task["state"]

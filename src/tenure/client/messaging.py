@@ -13,6 +13,7 @@ from tenure.core import queries as q
 
 if TYPE_CHECKING:
     from tenure.client.times import Duration, Instant
+    from tenure.core.views import DeliveryView, RelayView, WebhookView
 
 
 class Messaging(Sources):
@@ -82,23 +83,23 @@ class Messaging(Sources):
         """Send deliveries again with the same ids: one, those that failed, or all events since an instant."""
         return self._do(Changed, c.ReplayWebhook, webhook=name, message=message, since=since)
 
-    def webhooks(self) -> list[dict[str, Any]]:
+    def webhooks(self) -> list[WebhookView]:
         """The webhooks, by name, without their secrets."""
-        return self._dicts(q.Webhooks(project=self.project))
+        return self._ask(q.Webhooks(project=self.project))
 
-    def webhook(self, name: str) -> dict[str, Any]:
+    def webhook(self, name: str) -> WebhookView:
         """One webhook, without its secret."""
-        return self._one(q.ShowWebhook(project=self.project, webhook=name))
+        return self._ask(q.ShowWebhook(project=self.project, webhook=name))
 
-    def deliveries(self, name: str, *, state: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
+    def deliveries(self, name: str, *, state: str | None = None, limit: int = 100) -> list[DeliveryView]:
         """The delivery log of a webhook, the newest first; parked deliveries are in it too."""
-        return self._dicts(q.Deliveries(project=self.project, webhook=name, state=state, limit=limit))
+        return self._ask(q.Deliveries(project=self.project, webhook=name, state=state, limit=limit))
 
     # --- relays: of the whole store ---
 
-    def relays(self) -> list[dict[str, Any]]:
+    def relays(self) -> list[RelayView]:
         """The sinks with their places in the log, by name."""
-        return self._dicts(q.Relays())
+        return self._ask(q.Relays())
 
     def pause_relay(self, sink: str) -> Changed:
         """Send nothing more to the sink; events are kept for it up to its max_lag."""

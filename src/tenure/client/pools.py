@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tenure.client.messaging import Messaging
 from tenure.client.results import Changed
@@ -12,6 +12,7 @@ from tenure.core import queries as q
 
 if TYPE_CHECKING:
     from tenure.client.times import Duration
+    from tenure.core.views import PoolInFull, PoolView, SpawnView
 
 
 class Pools(Messaging):
@@ -48,17 +49,17 @@ class Pools(Messaging):
         """Remove the pool. Agents that have not claimed yet claim nothing; the others finish their tasks."""
         return self._do(Changed, c.RemovePool, pool=name)
 
-    def pools(self) -> list[dict[str, Any]]:
+    def pools(self) -> list[PoolView]:
         """The pools, by name, with the number of their live processes."""
-        return self._dicts(q.Pools(project=self.project))
+        return self._ask(q.Pools(project=self.project))
 
-    def pool(self, name: str) -> dict[str, Any]:
+    def pool(self, name: str) -> PoolInFull:
         """One pool with its live processes."""
-        return self._one(q.ShowPool(project=self.project, pool=name))
+        return self._ask(q.ShowPool(project=self.project, pool=name))
 
     def spawns(
         self, pool: str | None = None, *, state: Iterable[str] | None = None, limit: int = 100
-    ) -> list[dict[str, Any]]:
+    ) -> list[SpawnView]:
         """Processes that pools have started, the newest first; ended ones are kept for a while."""
         states = None if state is None else tuple(state)
-        return self._dicts(q.Spawns(project=self.project, pool=pool, state=states, limit=limit))
+        return self._ask(q.Spawns(project=self.project, pool=pool, state=states, limit=limit))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenure.client.caller import Caller
 from tenure.client.results import Next
@@ -16,6 +16,48 @@ if TYPE_CHECKING:
     from tenure.client.arguments import ClaimOptions
     from tenure.client.times import Instant
     from tenure.core.commands.graph_commands import NewTask, NewTrack
+    from tenure.core.views import (
+        AgentInFull,
+        AgentNewsView,
+        AgentView,
+        AlertView,
+        ArtifactView,
+        BriefingView,
+        BudgetInFull,
+        BudgetView,
+        DagEntry,
+        DagView,
+        DeadLetterView,
+        EstimatesView,
+        EventView,
+        ForecastView,
+        HeadroomView,
+        HealthView,
+        HistoryEntry,
+        LimitView,
+        MessageEntry,
+        MessageView,
+        ModelsView,
+        OwnClaim,
+        PlanView,
+        ProcessView,
+        ProjectionView,
+        ProjectView,
+        ReservationView,
+        ResultView,
+        SavingsView,
+        SessionEntry,
+        SessionView,
+        SpentView,
+        StateLine,
+        StatusView,
+        TaskInFull,
+        TaskView,
+        TodoEntry,
+        TrackView,
+        WaitingView,
+        WhyView,
+    )
 
     Several = str | Iterable[str] | None
 
@@ -72,211 +114,207 @@ if TYPE_CHECKING:
         store: bool
 
 
+View = TypeVar("View")
+
 _SEVERAL = frozenset({"state", "track", "type", "agent", "kind", "tag", "fields", "status"})  # one or many values
 
 
 class Queries(Caller):
-    def _one(self, query: Query) -> dict[str, Any]:
-        one: dict[str, Any] = self.query(query)
-        return one
-
-    def _dicts(self, query: Query) -> list[dict[str, Any]]:
-        several: list[dict[str, Any]] = self.query(query)
-        return several
+    def _ask(self, query: Query) -> View:  # type: ignore[type-var]  # each method names its view
+        """The answer, as the view that `core/views` names for the query."""
+        view: View = self.query(query)
+        return view
 
     # --- tasks ---
 
-    def show(self, task: str) -> dict[str, Any]:
+    def show(self, task: str) -> TaskInFull:
         """Everything about one task except its log."""
-        return self._one(q.Show(project=self.project, task=task))
+        return self._ask(q.Show(project=self.project, task=task))
 
-    def tasks(self, **filters: Unpack[TaskFilters]) -> list[dict[str, Any]]:
+    def tasks(self, **filters: Unpack[TaskFilters]) -> list[TaskView]:
         """A page of tasks."""
-        return self._dicts(_filtered(q.Tasks, self.project, filters))
+        return self._ask(_filtered(q.Tasks, self.project, filters))
 
-    def ready(self, *, track: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
+    def ready(self, *, track: str | None = None, limit: int = 50) -> list[TaskView]:
         """Claimable tasks, best first."""
-        return self._dicts(q.Ready(project=self.project, track=track, limit=limit))
+        return self._ask(q.Ready(project=self.project, track=track, limit=limit))
 
     def next(self, **filters: Unpack[ClaimOptions]) -> Next:
         """The task that `claim` would claim now; claim nothing."""
         query = q.Next(project=self.project, agent=self.agent, session=self.session, **_tuples(filters))
         return self._as(Next, self.query(query))
 
-    def states(self, tasks: Iterable[str]) -> list[dict[str, Any]]:
+    def states(self, tasks: Iterable[str]) -> list[StateLine]:
         """The state of each named task, or that it does not exist."""
-        return self._dicts(q.States(project=self.project, tasks=tuple(tasks)))
+        return self._ask(q.States(project=self.project, tasks=tuple(tasks)))
 
-    def history(self, task: str) -> list[dict[str, Any]]:
+    def history(self, task: str) -> list[HistoryEntry]:
         """The lineage: one entry for each generation, with its refused submissions."""
-        return self._dicts(q.History(project=self.project, task=task))
+        return self._ask(q.History(project=self.project, task=task))
 
-    def results(self, task: str) -> list[dict[str, Any]]:
+    def results(self, task: str) -> list[ResultView]:
         """All results of a task, accepted and refused."""
-        return self._dicts(q.Results(project=self.project, task=task))
+        return self._ask(q.Results(project=self.project, task=task))
 
-    def artifacts(self, task: str, *, generation: int | None = None) -> list[dict[str, Any]]:
+    def artifacts(self, task: str, *, generation: int | None = None) -> list[ArtifactView]:
         """The artifacts of a task by name, the last generation first."""
-        return self._dicts(q.Artifacts(project=self.project, task=task, generation=generation))
+        return self._ask(q.Artifacts(project=self.project, task=task, generation=generation))
 
-    def why(self, task: str) -> dict[str, Any]:
+    def why(self, task: str) -> WhyView:
         """Why a task is in its state."""
-        return self._one(q.Why(project=self.project, task=task))
+        return self._ask(q.Why(project=self.project, task=task))
 
-    def briefing(self, task: str) -> dict[str, Any]:
+    def briefing(self, task: str) -> BriefingView:
         """What the next holder of a task must know."""
-        return self._one(q.Briefing(project=self.project, task=task))
+        return self._ask(q.Briefing(project=self.project, task=task))
 
-    def todo(self, limit: int = 100) -> list[dict[str, Any]]:
+    def todo(self, limit: int = 100) -> list[TodoEntry]:
         """Everything that waits for a person, the longest wait first."""
-        return self._dicts(q.Todo(project=self.project, limit=limit))
+        return self._ask(q.Todo(project=self.project, limit=limit))
 
-    def dead_letters(self, *, resolved: bool = False) -> list[dict[str, Any]]:
+    def dead_letters(self, *, resolved: bool = False) -> list[DeadLetterView]:
         """Tasks that ran out of attempts and wait for a person."""
-        return self._dicts(q.DeadLetters(project=self.project, resolved=resolved))
+        return self._ask(q.DeadLetters(project=self.project, resolved=resolved))
 
     # --- dags ---
 
-    def dag(self, id: str) -> dict[str, Any]:
+    def dag(self, id: str) -> DagView:
         """A dag with its tasks, edges, counts and critical path."""
-        return self._one(q.ShowDag(project=self.project, dag=id))
+        return self._ask(q.ShowDag(project=self.project, dag=id))
 
-    def dags(self) -> list[dict[str, Any]]:
+    def dags(self) -> list[DagEntry]:
         """All dags, with their tasks by state."""
-        return self._dicts(q.Dags(project=self.project))
+        return self._ask(q.Dags(project=self.project))
 
-    def plans(
-        self, *, dag: str | None = None, plan: str | None = None, open_only: bool = False
-    ) -> list[dict[str, Any]]:
+    def plans(self, *, dag: str | None = None, plan: str | None = None, open_only: bool = False) -> list[PlanView]:
         """The tasks of a dag, of a named plan, or all, as they were planned."""
-        return self._dicts(q.Plans(project=self.project, dag=dag, plan=plan, open_only=open_only))
+        return self._ask(q.Plans(project=self.project, dag=dag, plan=plan, open_only=open_only))
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> ProjectView:
         """The settings of the project."""
-        return self._one(q.ShowProject(project=self.project))
+        return self._ask(q.ShowProject(project=self.project))
 
-    def project_limits(self) -> list[dict[str, Any]]:
+    def project_limits(self) -> list[LimitView]:
         """The project's limits: value, source (`default`, `project`) and use of each."""
-        return self._dicts(q.Limits(project=self.project))
+        return self._ask(q.Limits(project=self.project))
 
-    def tracks(self) -> list[dict[str, Any]]:
+    def tracks(self) -> list[TrackView]:
         """The project's tracks."""
-        return self._dicts(q.Tracks(project=self.project))
+        return self._ask(q.Tracks(project=self.project))
 
-    def forecast(self, **options: Unpack[ForecastOptions]) -> dict[str, Any]:
+    def forecast(self, **options: Unpack[ForecastOptions]) -> ForecastView:
         """When the open tasks end and what they cost, in most cases; with `tasks` of a plan that is not applied yet."""
-        return self._one(q.Forecast(project=self.project, **_tuples(options)))
+        return self._ask(q.Forecast(project=self.project, **_tuples(options)))
 
     # --- the team ---
 
-    def agents(self, *, managed: bool | None = None, status: Several = None) -> list[dict[str, Any]]:
+    def agents(self, *, managed: bool | None = None, status: Several = None) -> list[AgentView]:
         """The agents, and what each holds; `managed`: only those that a program looks after, or only the others."""
-        return self._dicts(_filtered(q.Agents, self.project, {"managed": managed, "status": status}))
+        return self._ask(_filtered(q.Agents, self.project, {"managed": managed, "status": status}))
 
-    def agent_health(self, name: str) -> dict[str, Any]:
+    def agent_health(self, name: str) -> HealthView:
         """How an agent is: its own word, when its next heartbeat is due, its memory and CPU in the last hour."""
-        return self._one(q.AgentHealth(project=self.project, agent=name))
+        return self._ask(q.AgentHealth(project=self.project, agent=name))
 
-    def agent_tasks(self, name: str) -> list[dict[str, Any]]:
+    def agent_tasks(self, name: str) -> list[TaskView]:
         """The tasks that an agent holds now, the first claimed first."""
-        return self._dicts(q.AgentTasks(project=self.project, agent=name))
+        return self._ask(q.AgentTasks(project=self.project, agent=name))
 
-    def agent_news(self) -> dict[str, Any]:
+    def agent_news(self) -> AgentNewsView:
         """Unread mail of this agent, and its directives."""
-        return self._one(q.AgentNews(project=self.project, agent=self.agent))
+        return self._ask(q.AgentNews(project=self.project, agent=self.agent))
 
-    def agent_details(self, name: str) -> dict[str, Any]:
+    def agent_details(self, name: str) -> AgentInFull:
         """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
-        return self._one(q.ShowAgent(project=self.project, agent=name))
+        return self._ask(q.ShowAgent(project=self.project, agent=name))
 
-    def inbox(self, *, unread: bool = True, sender: str | None = None) -> list[dict[str, Any]]:
+    def inbox(self, *, unread: bool = True, sender: str | None = None) -> list[MessageView]:
         """Mail of this agent; does not mark it as read."""
-        return self._dicts(q.Inbox(project=self.project, agent=self.agent, unread=unread, sender=sender))
+        return self._ask(q.Inbox(project=self.project, agent=self.agent, unread=unread, sender=sender))
 
-    def messages(self, limit: int = 100) -> list[dict[str, Any]]:
+    def messages(self, limit: int = 100) -> list[MessageEntry]:
         """All mail of the project, newest first."""
-        return self._dicts(q.Messages(project=self.project, limit=limit))
+        return self._ask(q.Messages(project=self.project, limit=limit))
 
-    def validations(self, limit: int = 100) -> list[dict[str, Any]]:
+    def validations(self, limit: int = 100) -> list[WaitingView]:
         """Results that wait for a verdict, the oldest first, with their validator and who checks them."""
-        return self._dicts(q.Validations(project=self.project, limit=limit))
+        return self._ask(q.Validations(project=self.project, limit=limit))
 
-    def reservations(self) -> list[dict[str, Any]]:
+    def reservations(self) -> list[ReservationView]:
         """The reservations and their holders."""
-        return self._dicts(q.Reservations(project=self.project))
+        return self._ask(q.Reservations(project=self.project))
 
-    def sessions(self, agent: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
+    def sessions(self, agent: str | None = None, limit: int = 100) -> list[SessionEntry]:
         """Sessions, the most recently active first."""
-        return self._dicts(q.Sessions(project=self.project, agent=agent, limit=limit))
+        return self._ask(q.Sessions(project=self.project, agent=agent, limit=limit))
 
-    def memory(self, session: str | None = None) -> dict[str, Any]:
+    def memory(self, session: str | None = None) -> SessionView:
         """What a session claimed, did and lost."""
-        return self._one(q.ShowSession(project=self.project, session=session or self.session))
+        return self._ask(q.ShowSession(project=self.project, session=session or self.session))
 
-    def own_claims(self) -> list[dict[str, Any]]:
+    def own_claims(self) -> list[OwnClaim]:
         """The claims of this agent in this session, and those that expired or were taken in the last day."""
-        return self._dicts(q.OwnClaims(project=self.project, session=self.session, agent=self.agent))
+        return self._ask(q.OwnClaims(project=self.project, session=self.session, agent=self.agent))
 
-    def processes(self) -> list[dict[str, Any]]:
+    def processes(self) -> list[ProcessView]:
         """The processes that hold claims now."""
-        return self._dicts(q.Processes(project=self.project))
+        return self._ask(q.Processes(project=self.project))
 
     # --- the project ---
 
     def projects(self) -> list[str]:
         """The names of all projects in the store."""
-        names: list[str] = self.query(q.Projects())
-        return names
+        return self._ask(q.Projects())
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> StatusView:
         """One screen: the leader, the agents at work, progress by track, tasks by state."""
-        return self._one(q.Status(project=self.project))
+        return self._ask(q.Status(project=self.project))
 
-    def spent(self, by: str = "task", limit: int = 100) -> list[dict[str, Any]]:
+    def spent(self, by: str = "task", limit: int = 100) -> list[SpentView]:
         """What each task, agent, model or session has cost, the most expensive first."""
-        return self._dicts(q.ShowSpending(project=self.project, by=by, limit=limit))
+        return self._ask(q.ShowSpending(project=self.project, by=by, limit=limit))
 
-    def savings(self) -> dict[str, Any]:
+    def savings(self) -> SavingsView:
         """What choosing models by tier has saved, compared with the middle tier for all tasks."""
-        return self._one(q.ShowSavings(project=self.project))
+        return self._ask(q.ShowSavings(project=self.project))
 
-    def estimates(self) -> dict[str, Any]:
+    def estimates(self) -> EstimatesView:
         """Estimates compared with what tasks took, by type."""
-        return self._one(q.Estimates(project=self.project))
+        return self._ask(q.Estimates(project=self.project))
 
-    def models(self) -> dict[str, Any]:
+    def models(self) -> ModelsView:
         """The models by tier, their prices, and which are rate limited."""
-        return self._one(q.Models(project=self.project))
+        return self._ask(q.Models(project=self.project))
 
     # --- budgets ---
 
-    def budgets(self, scope: str | None = None, *, after: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
+    def budgets(self, scope: str | None = None, *, after: str | None = None, limit: int = 100) -> list[BudgetView]:
         """Budgets of the project and the tenant; those of tasks with `scope="task"`."""
-        return self._dicts(q.Budgets(project=self.project, scope=scope, after=after, limit=limit))
+        return self._ask(q.Budgets(project=self.project, scope=scope, after=after, limit=limit))
 
-    def budget(self, scope: str = "project") -> dict[str, Any]:
+    def budget(self, scope: str = "project") -> BudgetInFull:
         """One budget, with its spending by hour in the last week."""
-        return self._one(q.ShowBudget(project=self.project, scope=scope))
+        return self._ask(q.ShowBudget(project=self.project, scope=scope))
 
-    def alerts(self) -> list[dict[str, Any]]:
+    def alerts(self) -> list[AlertView]:
         """Budgets that are 50, 90 or 100 per cent spent, the worst first."""
-        return self._dicts(q.Alerts(project=self.project))
+        return self._ask(q.Alerts(project=self.project))
 
-    def projection(self, scope: str = "project") -> dict[str, Any]:
+    def projection(self, scope: str = "project") -> ProjectionView:
         """A budget's forecast: burn rate, days left, and what all open tasks will need."""
-        return self._one(q.ShowProjection(project=self.project, scope=scope))
+        return self._ask(q.ShowProjection(project=self.project, scope=scope))
 
-    def headroom(self) -> dict[str, Any]:
+    def headroom(self) -> HeadroomView:
         """Whether budgets allow this agent to claim anything: ask before starting a process for it."""
-        return self._one(q.Headroom(project=self.project, agent=self.agent))
+        return self._ask(q.Headroom(project=self.project, agent=self.agent))
 
-    def log(self, **filters: Unpack[LogFilters]) -> list[dict[str, Any]]:
+    def log(self, **filters: Unpack[LogFilters]) -> list[EventView]:
         """Events, oldest first."""
-        return self._dicts(_filtered(q.Log, self.project, filters))
+        return self._ask(_filtered(q.Log, self.project, filters))
 
-    def task_log(self, task: str, *, level: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
+    def task_log(self, task: str, *, level: str | None = None, limit: int = 100) -> list[EventView]:
         """The events of one task, oldest first, with the stack traces of its failures."""
-        return self._dicts(q.TaskLog(project=self.project, task=task, level=level, limit=limit))
+        return self._ask(q.TaskLog(project=self.project, task=task, level=level, limit=limit))
 
 
 def _filtered(kind: type[Query], project: str, filters: Any) -> Query:

@@ -15,6 +15,7 @@ from tenure.core.records import Watch
 
 if TYPE_CHECKING:
     from tenure.client.times import Duration
+    from tenure.core.views import ScheduleInFull, ScheduleView, TriggerInFull, TriggerView, WatchedView
 
 
 class Sources(Queries):
@@ -58,13 +59,13 @@ class Sources(Queries):
         """Create its tasks now, in addition to its ticks."""
         return self._do(Changed, c.RunSchedule, schedule=name)
 
-    def schedules(self) -> list[dict[str, Any]]:
+    def schedules(self) -> list[ScheduleView]:
         """The schedules, by name."""
-        return self._dicts(q.Schedules(project=self.project))
+        return self._ask(q.Schedules(project=self.project))
 
-    def schedule(self, name: str, ticks: int = 5) -> dict[str, Any]:
+    def schedule(self, name: str, ticks: int = 5) -> ScheduleInFull:
         """One schedule with its template, and its next ticks."""
-        return self._one(q.ShowSchedule(project=self.project, schedule=name, ticks=ticks))
+        return self._ask(q.ShowSchedule(project=self.project, schedule=name, ticks=ticks))
 
     # --- triggers ---
 
@@ -122,13 +123,13 @@ class Sources(Queries):
         """Pass a delivery to a webhook, unchanged."""
         return self._do(Changed, c.Deliver, trigger=name, headers=dict(headers), body=body)
 
-    def triggers(self) -> list[dict[str, Any]]:
+    def triggers(self) -> list[TriggerView]:
         """The triggers, by name, without their secrets."""
-        return self._dicts(q.Triggers(project=self.project))
+        return self._ask(q.Triggers(project=self.project))
 
-    def trigger(self, name: str) -> dict[str, Any]:
+    def trigger(self, name: str) -> TriggerInFull:
         """One trigger with its template, without its secret."""
-        return self._one(q.ShowTrigger(project=self.project, trigger=name))
+        return self._ask(q.ShowTrigger(project=self.project, trigger=name))
 
     # --- the watch ---
 
@@ -136,9 +137,9 @@ class Sources(Queries):
         """Create a task that investigates when failures of a tag, type or track cluster; None turns it off."""
         return self._do(Changed, c.SetWatch, watch=watch)
 
-    def watched(self) -> dict[str, Any]:
+    def watched(self) -> WatchedView:
         """The watch's settings and the failure rates, the worst first."""
-        return self._one(q.Watched(project=self.project))
+        return self._ask(q.Watched(project=self.project))
 
 
 def _template(tasks: Iterable[NewTask] | NewTask, title: str, deadline_in: Duration | None) -> Template:

@@ -92,6 +92,13 @@ def instant_of(value: Any, what: str) -> int:
     return round(value.timestamp() * SECOND)
 
 
+def as_datetime(instant: int) -> datetime:
+    """An instant of a view, in microseconds, as a datetime in UTC."""
+    from datetime import UTC, datetime, timedelta
+
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=instant)
+
+
 def with_plain_times(given: S) -> S:
     """The command, query or new task with seconds and microseconds; the same object if it has nothing else."""
     changes: dict[str, Any] = {}

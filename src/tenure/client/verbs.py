@@ -206,8 +206,12 @@ class Verbs(OperatorVerbs):
         output: int = 0,
         cost_usd: str | Decimal | float | None = None,
         duration: Duration = 0.0,
+        operation: str = "",
     ) -> Held:
-        """Report a model's totals since the claim: tokens, dollars (None: not known), seconds."""
+        """Report a model's totals since the claim: tokens, dollars (None: not known), seconds.
+
+        With an `operation` (`review`, `tests`): the part of them that was for it.
+        """
         return self._do(
             Held,
             c.ReportUsage,
@@ -219,6 +223,7 @@ class Verbs(OperatorVerbs):
             output=output,
             cost_usd=None if cost_usd is None else str(cost_usd),
             duration=duration,
+            operation=operation,
         )
 
     def land(self, receipt: str, branch: str, old: str, new: str, *, seen: int | None = None) -> Held:

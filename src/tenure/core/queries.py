@@ -342,7 +342,7 @@ class OwnClaims(Query, frozen=True, kw_only=True):
 
 
 class ShowSpending(Query, frozen=True, kw_only=True, tag="spent"):
-    """Spending by task, agent, model, session, type, dag or track, most expensive first."""
+    """Spending by task, agent, model, operation, session, type, dag or track, most expensive first."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/usage")
 

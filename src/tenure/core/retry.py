@@ -55,6 +55,13 @@ def in_our_words(said: RetryPolicy) -> RetryPolicy:
     return RetryPolicy(**values)
 
 
+def differing(policy: RetryPolicy) -> dict[str, Any]:
+    """The fields that differ from the default policy."""
+    usual = RetryPolicy()
+    fields = {name: getattr(policy, name) for name in RetryPolicy.__struct_fields__}
+    return {name: value for name, value in fields.items() if value != getattr(usual, name)}
+
+
 def delay(policy: RetryPolicy, attempt: int, fraction: float) -> int:
     """Microseconds until the next attempt after the `attempt`-th failed; `fraction` in [0, 1) is an argument."""
     if policy.strategy == "immediate":

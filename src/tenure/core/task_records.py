@@ -290,7 +290,7 @@ class Checkpoint(Row, frozen=True, kw_only=True):
 
 
 class Usage(Row, frozen=True, kw_only=True):
-    """Usage of one model under one claim: running totals. Its id is `CLAIM_ID:MODEL`, then `|late`.
+    """Usage of one model under one claim: running totals. Its id is `CLAIM_ID:MODEL`, then `|operation=NAME`, `|late`.
 
     Usage reported with a stale receipt is a separate row: it was paid, but does not count against the task.
     """
@@ -310,6 +310,7 @@ class Usage(Row, frozen=True, kw_only=True):
     duration: int = 0
     at: int  # when it last grew
     pairs: int = 1  # number of claim-model pairs: more where archived usage is summed
+    operation: str = ""  # what it was for, as `review`; "": not named
 
 
 class Landing(Row, frozen=True, kw_only=True):

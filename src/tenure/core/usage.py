@@ -1,14 +1,16 @@
 """Usage: running totals of a model under a claim, so that a repeated, late or out-of-order report adds nothing that was
 not spent.
 
-A claim has at most two rows per model: what its receipt reported while valid, and what it reported when stale. A report
-is the total of both, so each row takes what the other does not have, and neither ever falls; except a computed cost,
-which the agent's own report replaces.
+A report is a model's total under the claim, or with an operation (`review`, `tests`) the part for that. Each (model,
+operation) has at most two rows: what the receipt reported while valid, and what it reported when stale. A report takes
+what its other rows do not have. The row without an operation keeps the rest that no operation explains: it becomes
+smaller by what an operation takes over. No other row ever falls; except a computed cost, which the agent's own report
+replaces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tenure.core import inputs, limits, money
@@ -32,65 +34,103 @@ class Spent(NamedTuple):
     output: int
     cost: int | None
     duration: int
+    operation: str = ""
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.model, self.operation
 
 
 def check_totals(said: Totals) -> Spent:
     inputs.check_list((said.model,), "model")
+    if said.operation:
+        inputs.check_list((said.operation,), "operation")
     for name in TOKENS:
         if not 0 <= getattr(said, name) <= MOST_TOKENS:
             raise InvalidInput(f"{name} must be from 0 to {MOST_TOKENS} tokens (got {getattr(said, name)})")
     return Spent(
         said.model, said.fresh, said.cached, said.written, said.output,
         None if said.cost_usd is None else money.parse_usd(said.cost_usd),
-        inputs.micros(said.duration, "duration", high=LONGEST),
+        inputs.micros(said.duration, "duration", high=LONGEST), said.operation,
     )  # fmt: skip
 
 
 def check_all(said: Iterable[Totals]) -> tuple[Spent, ...]:
     checked = tuple(check_totals(totals) for totals in said)
-    check_models({spent.model for spent in checked})
+    check_pairs({spent.pair for spent in checked})
     return checked
 
 
-def check_models(models: set[str]) -> None:
-    if len(models) > limits.USAGE_MODELS:
-        raise TooLarge(f"a claim may report at most {limits.USAGE_MODELS} models (got {len(models)})")
+def check_pairs(pairs: set[tuple[str, str]]) -> None:
+    if len(pairs) > limits.USAGE_MODELS:
+        raise TooLarge(
+            f"a claim may report at most {limits.USAGE_MODELS} pairs of model and operation (got {len(pairs)})"
+        )
 
 
-def usage_id(claim: str, model: str, late: bool) -> str:
+def usage_id(claim: str, model: str, late: bool, operation: str = "") -> str:
     """A claim's id has no colon, and a model's name that ends in `:late` differs by the `|` that no name has."""
-    return f"{claim}:{model}|late" if late else f"{claim}:{model}"
+    return f"{claim}:{model}{named_part(operation)}{'|late' if late else ''}"
+
+
+def named_part(operation: str) -> str:
+    """What an operation adds to the id of its row; `=` keeps one called `late` apart."""
+    return f"|operation={operation}" if operation else ""
 
 
 def booked(
     claim: Claim,
     spent: Spent,
     kept: Usage | None,
-    other: Usage | None,
+    others: Sequence[Usage] = (),
     *,
     late: bool,
     now: int,
     price: Callable[[Usage], int | None] = lambda _: None,
 ) -> Usage:
-    """The row after a report: each total at its highest reported value, less what the other row holds.
+    """The row after a report: each total at its highest reported value, less what the `others` of the report hold.
 
     `price` computes the cost where none was reported.
     """
     row = kept or Usage(
-        project=claim.project, id=usage_id(claim.id, spent.model, late), task=claim.task, generation=claim.generation,
-        agent=claim.agent, session=claim.session, model=spent.model, late=late, at=now,
+        project=claim.project, id=usage_id(claim.id, spent.model, late, spent.operation), task=claim.task,
+        generation=claim.generation, agent=claim.agent, session=claim.session, model=spent.model, late=late, at=now,
+        operation=spent.operation,
     )  # fmt: skip
     totals = {
-        name: max(getattr(row, name), getattr(spent, name) - (getattr(other, name) if other else 0))
+        name: max(getattr(row, name), getattr(spent, name) - sum(getattr(other, name) for other in others))
         for name in (*TOKENS, "duration")
     }
     grown = replace(row, **totals)
     if spent.cost is not None:
         so_far = 0 if row.computed else row.cost or 0
-        grown = replace(grown, cost=max(so_far, spent.cost - (other.cost or 0 if other else 0)), computed=False)
+        grown = replace(grown, cost=max(so_far, spent.cost - sum(other.cost or 0 for other in others)), computed=False)
     elif (row.cost is None or row.computed) and (found := price(grown)) is not None:
         grown = replace(grown, cost=found, computed=True)
     return grown if grown == row else replace(grown, at=now)
+
+
+def included(spent: Spent, late: bool, rows: Iterable[Usage]) -> list[Usage]:
+    """The other rows that this report includes: a model's total all of its rows, an operation's its own late or timely
+    one."""
+    return [
+        row
+        for row in rows
+        if row.model == spent.model
+        and (row.operation, row.late) != (spent.operation, late)
+        and spent.operation in ("", row.operation)
+    ]
+
+
+def without(rest: Usage, before: Usage | None, after: Usage, price: Callable[[Usage], int | None]) -> Usage:
+    """The row without an operation, less what the row of an operation has grown by: it was a part of the total."""
+    grown = {name: getattr(after, name) - (getattr(before, name) if before else 0) for name in (*TOKENS, "duration")}
+    less = replace(rest, **{name: max(0, getattr(rest, name) - by) for name, by in grown.items()})
+    if rest.computed:
+        return replace(less, cost=price(less))
+    if rest.cost is None:
+        return less
+    return replace(less, cost=max(0, rest.cost - max(0, (after.cost or 0) - (before.cost or 0 if before else 0))))
 
 
 # --- whether a result is worth its tokens -------------------------------------------------------------------

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from tenure.core import limits
+from tenure.core.commands import Totals
 from tenure.core.errors import InvalidInput
 from tenure.core.inputs import suggestion
 
@@ -61,20 +62,21 @@ class Show(Arguments, frozen=True, kw_only=True):
 class Update(Arguments, frozen=True, kw_only=True):
     receipt: str
     percent: int | None = None
-    step: Annotated[str, described("what you do now")] | None = None
+    step: str | None = None  # what the agent does now
     checkpoint: Annotated[dict[str, Any], described("next, files, tests, blockers")] | None = None
+    usage: Annotated[dict[str, Any], described("totals: model, fresh, output, cost_usd")] | None = None
 
 
 class Finish(Arguments, frozen=True, kw_only=True):
     receipt: str
     outcome: Annotated[str, one_of(*ENDINGS)]
-    summary: Annotated[str, described("your work, why not, or the question")] | None = None
+    summary: Annotated[str, described("work, why not, or question")] | None = None
     result: Annotated[Any, msgspec.Meta(extra_json_schema={"type": "object"})] = None
-    class_: Annotated[str, described("of failure: task, timeout, environment, rate_limit")] | None = msgspec.field(
+    class_: Annotated[str, described("task, timeout, environment, rate_limit")] | None = msgspec.field(
         name="class", default=None
     )
     retry_after: float | None = None
-    seen: Annotated[int, described("brief you have read, after CHANGED")] | None = None
+    seen: Annotated[int, described("brief read, after CHANGED")] | None = None
 
 
 class Add(Arguments, frozen=True, kw_only=True):
@@ -82,7 +84,7 @@ class Add(Arguments, frozen=True, kw_only=True):
     description: str | None = None
     track: str | None = None
     type: str | None = None
-    priority: Annotated[int | str, described("high, normal, low, or 0 to 100")] | None = None
+    priority: Annotated[int | str, described("high, normal, low, 0 to 100")] | None = None
     after: Annotated[Texts, described("tasks it waits for")] | None = None
     tags: Texts | None = None
     touches: Annotated[Texts, described("globs it changes")] | None = None
@@ -101,13 +103,13 @@ class Message(Arguments, frozen=True, kw_only=True):
 
 class Reserve(Arguments, frozen=True, kw_only=True):
     patterns: Annotated[Texts, described("src/**, port:8080")] | None = None
-    receipt: Annotated[str, described("of your task, or what to release")] | None = None
+    receipt: Annotated[str, described("of your task, or to release")] | None = None
     shared: bool | None = None
     lease: float | None = None
     release: bool | None = None
 
 
-T = TypeVar("T", bound=Arguments)
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 def taken(kind: type[T], given: dict[str, Any] | None, tool: str) -> T:
@@ -125,6 +127,14 @@ def taken(kind: type[T], given: dict[str, Any] | None, tool: str) -> T:
         raise InvalidInput(f"{tool}: text that is not valid UTF-8", "re-encode it, or remove the bytes") from None
     except msgspec.ValidationError as error:
         raise InvalidInput(f"{tool}: {error}") from None
+
+
+def totals(given: dict[str, Any]) -> Totals:
+    """Usage as models send it: with `null` for what they do not know, and the cost as a number."""
+    known = {name: value for name, value in given.items() if value is not None}
+    if isinstance(known.get("cost_usd"), (int, float)):
+        known["cost_usd"] = str(known["cost_usd"])
+    return taken(Totals, known, "update: usage")
 
 
 # --- schemas ------------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tenure.agents.agent_news import news_of
 from tenure.agents.briefing import FROM_LOG, of_claim
 from tenure.core import commands as c
@@ -195,7 +197,7 @@ def _status(caller: Caller, task: str, limit: int) -> Reply:
 def _task(caller: Caller, task: str) -> Reply:
     """Everything about a task, with the briefing of its next holder."""
     found = caller.client.show(task)
-    brief = caller.client.briefing(found["id"])
+    brief: Mapping[str, Any] = caller.client.briefing(found["id"])
     more = {name: brief[name] for name in ("inputs", "missing", *FROM_LOG) if name in brief}
     return value_reply(view_value({**found, **more}), next=MAIL if more else None)
 
@@ -229,6 +231,8 @@ def update(call: Call, given: a.Update) -> Reply:
         batch.append(c.SaveCheckpoint(**whose, data=given.checkpoint))
     if given.percent is not None or given.step is not None:
         batch.append(c.Progress(**whose, percent=given.percent, step=given.step))
+    if given.usage is not None:
+        batch.append(c.ReportUsage(**whose, **msgspec.structs.asdict(a.totals(given.usage))))
     # The renewal comes last: only its outcome has the lease, the directive and the number of messages.
     answers = client.batch([*batch, c.Renew(**whose)])
     for answer in answers:
@@ -372,17 +376,19 @@ def _give_back(call: Call, receipt: str) -> None:
 
 TOOLS: dict[str, Tool] = {
     "claim": Tool(
-        "Claim a task: the best for you, or the named one. Keep its receipt: only it proves your claim.",
+        "Claim a task: the best, or the named one. Keep its receipt: it proves your claim.",
         a.Claim, claim, take_back=_give_back,
     ),
     "show": Tool(
-        "Read, change nothing. held: your tasks and receipts. why: what a task waits for.",
+        "Read only. held: your receipts. why: what a task waits for.",
         a.Show, show, is_read_only=True,
     ),
-    "update": Tool("Report progress, save a checkpoint for the next agent. Renews the lease.", a.Update, update),
+    "update": Tool(
+        "Report progress or usage, save a checkpoint for the next agent. Renews the lease.", a.Update, update
+    ),
     "finish": Tool("End your claim: submit the result, fail, release, or ask a person.", a.Finish, finish),
-    "add": Tool("Add a task; with your receipt, a subtask of yours.", a.Add, add),
-    "message": Tool("Send text to agents, emit a fact, or with nothing read your mail.", a.Message, message),
+    "add": Tool("Add a task; with your receipt, a subtask.", a.Add, add),
+    "message": Tool("Send text, emit a fact, or with nothing read your mail.", a.Message, message),
     "reserve": Tool(
         "Reserve files, ports or names.", a.Reserve, reserve,
         take_back=lambda call, receipt: call.caller.client.unreserve(receipt),

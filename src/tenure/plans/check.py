@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tenure.client import Client
@@ -90,7 +90,7 @@ def _number(name: str) -> str:
     return ids.ref_of(key.track, key.sequence) if key else name
 
 
-def own_plans(client: Client, name: str | None) -> list[dict[str, Any]]:
+def own_plans(client: Client, name: str | None) -> Sequence[Mapping[str, Any]]:
     """The stored tasks of the plan of this name, in groups."""
     if name is None:
         return []
@@ -100,11 +100,11 @@ def own_plans(client: Client, name: str | None) -> list[dict[str, Any]]:
         return []
 
 
-def own_tasks(client: Client, name: str | None) -> dict[str, dict[str, object]]:
+def own_tasks(client: Client, name: str | None) -> dict[str, Mapping[str, Any]]:
     """The tasks that the plan of this name has in the project, by key."""
     return {task["key"]: task for group in own_plans(client, name) for task in group["tasks"]}
 
 
-def _states(client: Client, names: Iterable[str]) -> dict[str, dict[str, object]]:
+def _states(client: Client, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
     wanted = list(dict.fromkeys(names))
     return {found["name"]: found for found in client.states(wanted)} if wanted else {}

@@ -7,6 +7,7 @@ since its keys are taken.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -18,12 +19,12 @@ from tenure.core.commands import NewTask
 from tenure.core.errors import Cycle, NotFound
 from tenure.core.priority import TIERS
 from tenure.core.records import RetryPolicy
-from tenure.core.retry import in_our_words
+from tenure.core.retry import differing, in_our_words
 from tenure.core.written_times import SECOND, spell_duration, spell_instant
 from tenure.engine.verbs.projects import TRACKS
 from tenure.plans import yaml_text
 
-Group = dict[str, Any]
+Group = Mapping[str, Any]
 _FIELDS = (
     "type", "description", "tags", "priority", "boost", "deadline", "not_before", "touches", "spec", "constraints",
     "output", "max_attempts", "retry", "on_lost", "metadata", "draft",
@@ -52,7 +53,7 @@ def export(
     return "---\n".join(_document(group, tracks, keys, open_only) for group in _ordered(groups))
 
 
-def _ordered(groups: list[Group]) -> list[Group]:
+def _ordered(groups: Sequence[Group]) -> Sequence[Group]:
     """A plan comes after the plans that it waits for. Plans that wait for each other become one."""
     home = {task["id"]: str(n) for n, group in enumerate(groups) for task in group["tasks"]}
     needs: dict[str, list[str]] = {str(n): [] for n in range(len(groups))}
@@ -68,7 +69,7 @@ def _ordered(groups: list[Group]) -> list[Group]:
     return _named([groups[int(n)] for n in order])
 
 
-def _named(groups: list[Group]) -> list[Group]:
+def _named(groups: Sequence[Group]) -> Sequence[Group]:
     """Several plans in one file need distinct names."""
     if len(groups) == 1:
         return groups
@@ -176,7 +177,5 @@ def _spelled(name: str, value: Any) -> Any:
 
 
 def _policy(policy: RetryPolicy) -> dict[str, Any]:
-    usual = msgspec.to_builtins(RetryPolicy())
-    said = msgspec.to_builtins(in_our_words(policy))
-    changed = {name: value for name, value in said.items() if value != usual[name]}
+    changed = msgspec.to_builtins(differing(in_our_words(policy)))
     return {n: spell_duration(round(v * SECOND)) if n in ("initial_delay", "cap") else v for n, v in changed.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +17,7 @@ from tenure.core.commands import Dependency
 from tenure.core.records import Edge, Task
 from tenure.plans.files import PlanFile
 
-View = dict[str, Any]
+View = Mapping[str, Any]
 PLANNED = "planned"
 LONGEST_LABEL = limits.PLAN_LABEL
 

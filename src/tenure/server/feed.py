@@ -93,12 +93,14 @@ class Feed:
     # --- the thread ---
 
     def _read(self) -> None:
-        mark = self.position
+        mark, end = self.position, 0  # `end`: of the log, as last asked
         while not self._closing.is_set():
             try:
                 if mark < 0:
                     self.position = mark = self._settled()
-                if not self.engine.wait(mark, WAIT):
+                # By the store's own mark: a wait for another one begins with a query.
+                end = max(end, self.engine.mark()) if end <= mark else end
+                if end <= mark and not self.engine.wait(end, WAIT):
                     continue
                 events, tasks = self._page(mark)
             except StoreError:

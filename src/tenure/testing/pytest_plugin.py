@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -63,7 +63,7 @@ def tenure_drain(tenure_clock: FakeClock) -> Callable[[Worker], None]:
     def drain(worker: Worker) -> None:
         for _ in range(ROUNDS):
             worker.run(until_idle=True)
-            later: list[dict[str, Any]] = worker.client.tasks(state="retrying", limit=500)
+            later = worker.client.tasks(state="retrying", limit=500)
             if not later:
                 return
             soonest = min(worker.client.show(task["id"])["retry_at"] for task in later)

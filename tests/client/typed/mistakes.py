@@ -26,6 +26,13 @@ def sync(client: Client) -> None:
     print(client.add("x").task["kee"])  # wrong
     print(client.add("x").recept)  # wrong
     client.submit("receipt", summry="done")  # wrong
+    print(client.show("A-001")["titel"])  # wrong
+    print(client.status()["taks"])  # wrong
+    print([task["kee"] for task in client.tasks()])  # wrong
+    print(client.log()[0]["sequence"].upper())  # wrong
+    print(client.webhook("hook")["ulr"])  # wrong
+    print(client.tasks(stat="ready"))  # wrong
+    print(client.why("A-001")["reasons"][0].upper(), tenure.as_datetime(client.show("A-001")["created_at"]).year)
 
 
 def functions() -> None:
@@ -43,3 +50,5 @@ async def loop(client: AsyncClient, ctx: tenure.AsyncContext) -> None:
     ctx.progress(50)  # wrong
     (await client.claim()).check().receipt.upper()
     await client.add("x", priorty="high")  # wrong
+    print((await client.budget())["alocated"])  # wrong
+    print((await client.budget())["allocated"])

@@ -40,6 +40,15 @@ def by_hand(client: Client) -> str:
     return f"{grant.task['title']}, attempt {grant.attempt}: {answer.outcome}"
 
 
+def report(client: Client) -> str:
+    slow = [task["key"] for task in client.tasks(state="completed") if "done_at" in task]
+    whole = client.show(slow[0]) if slow else client.show("A-001")
+    age = datetime.now(UTC) - tenure.as_datetime(whole["created_at"])
+    spent = {row.get("operation", ""): row["cost_usd"] for row in client.spent("operation")}
+    last = client.log(limit=1)[-1]["kind"]
+    return f"{whole['title']} {client.status()['tasks']} {age < timedelta(hours=1)} {len(spent)} {last.count('.')}"
+
+
 def refused(client: Client) -> str:
     try:
         client.claim().check()
@@ -56,12 +65,14 @@ async def in_a_loop(url: str) -> int:
         (await client.fail(grant.receipt, "no", "permanent")).check()
         await client.do(Cancel(project="shop", task=lines[1]["id"]))
         ended = await client.wait(grant.task["id"], timeout=20)
-        return len(lines) if not ended.ok else 0
+        agents = [agent["name"] for agent in await client.agents()]
+        return len(lines) if not ended.ok and "leo" in agents else 0
 
 
 def main() -> None:
     with Client(sys.argv[1], "shop", agent="mia") as client:
         print(by_functions(), by_hand(client), refused(client), asyncio.run(in_a_loop(sys.argv[1])))
+        print(report(client))
     worker.close()
 
 

@@ -67,6 +67,40 @@ def test_a_task_is_edited_and_a_change_by_another_is_noticed(tab: Tab, client: C
     assert client.show(key)["description"] == "with oil"
 
 
+def test_retries_and_what_follows_a_lost_holder_are_edited(tab: Tab, client: Client) -> None:
+    tab.forgives = ("400",)
+    key = added(client, "Grease the axle", on_lost="hold", retry={"strategy": "fixed"})
+    tab.go(f"{P}/tasks/{key}")
+    tab.page.get_by_role("button", name="Edit").click()
+    dialog = tab.find("dialog")
+    dialog.get_by_text("More fields").click()
+    expect(dialog.get_by_label("After a lost holder")).to_have_value("hold")
+    expect(dialog.get_by_label("Retries")).to_have_value('{\n  "strategy": "fixed"\n}')
+    dialog.get_by_label("Retries").fill('{"strategy": "sometimes"}')
+    dialog.get_by_label("After a lost holder").select_option("back_off")
+    dialog.get_by_role("button", name="Save").click()
+    wrong = dialog.locator(".field", has=tab.page.get_by_label("Retries"))
+    expect(wrong.locator(".problem")).to_contain_text("sometimes")
+    dialog.get_by_label("Retries").fill('{"initial_delay": 60, "no_retry_on": ["timeout"]}')
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
+    task = client.show(key)
+    assert task["on_lost"] == "back_off"
+    assert (task["retry"].get("initial_delay"), list(task["retry"].get("no_retry_on", ()))) == (60, ["timeout"])
+
+
+def test_a_new_task_gets_the_projects_settings_for_empty_fields(tab: Tab, client: Client) -> None:
+    tab.go(f"{P}/tasks")
+    tab.page.get_by_role("button", name="New task").click()
+    dialog = tab.find("dialog")
+    dialog.get_by_label("Title").fill("Sweep the yard")
+    dialog.get_by_role("button", name="Create").click()
+    expect(tab.find("h1")).to_have_text("Sweep the yard")
+    (made,) = client.tasks(text="sweep yard")
+    whole = client.show(made["key"])
+    assert (whole["priority"], whole["max_attempts"], whole["on_lost"], whole["retry"]) == (50, 3, "retry", {})
+
+
 def test_a_dead_letter_is_changed_and_retried(tab: Tab, client: Client) -> None:
     key = added(client, "Weigh the crate", max_attempts=1)
     behind = added(client, "Ship the crate", after=(key,))

@@ -193,28 +193,32 @@ def failed(message: str, default: str = "task", *, status: object = None, model:
 _TOKENS = ("fresh", "cached", "written", "output")
 
 
+def _pair(totals: Totals) -> tuple[str, str]:
+    return totals.model, totals.operation
+
+
 class ClaimUsage:
     def __init__(self) -> None:
-        self._before: dict[str, Totals] = {}  # reported under earlier generations
-        self._reported: dict[str, Totals] = {}  # reported in total
+        self._before: dict[tuple[str, str], Totals] = {}  # reported under earlier generations
+        self._reported: dict[tuple[str, str], Totals] = {}  # reported in total
 
     def due(self, totals: tuple[Totals, ...]) -> tuple[Totals, ...]:
         """The totals since the agent's start that were not reported yet, as totals of the current claim."""
-        return tuple(self._own(t) for t in totals if self._reported.get(t.model) != t)
+        return tuple(self._own(t) for t in totals if self._reported.get(_pair(t)) != t)
 
     def own(self, totals: tuple[Totals, ...]) -> tuple[Totals, ...]:
         """All totals, as totals of the current claim."""
         return tuple(self._own(t) for t in totals)
 
     def reported(self, totals: tuple[Totals, ...]) -> None:
-        self._reported |= {t.model: t for t in totals}
+        self._reported |= {_pair(t): t for t in totals}
 
     def moved(self) -> None:
         """The agent continues under another generation."""
         self._before = dict(self._reported)
 
     def _own(self, totals: Totals) -> Totals:
-        before = self._before.get(totals.model)
+        before = self._before.get(_pair(totals))
         if before is None:
             return totals
         changes: dict[str, object] = {n: max(0, getattr(totals, n) - getattr(before, n)) for n in _TOKENS}

@@ -333,7 +333,7 @@ def _leave_checkpoint(attempt: Attempt, output: AgentOutput, why: str) -> None:
     kept = {"next_action": "continue where the previous agent was stopped", "notes": notes}
 
     def leave() -> None:
-        checkpoint = attempt.client.show(attempt.claim.id).get("checkpoint") or {}
+        checkpoint: Mapping[str, Any] = attempt.client.show(attempt.claim.id).get("checkpoint") or {}
         if checkpoint.get("generation") != attempt.claim.generation:
             attempt.client.checkpoint(attempt.claim.receipt, kept)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tenure.agents.receipts import Receipts
@@ -111,7 +111,7 @@ class HeldClaim:
         if self._thread.is_alive():
             self._thread.join()
 
-    def noticed(self, state: dict[str, Any]) -> None:
+    def noticed(self, state: Mapping[str, Any]) -> None:
         """Compare with the state of the task; a change is asked about at once, not at the next renewal."""
         version = state.get("version")
         is_changed = self._version is not None and version != self._version

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -156,7 +157,7 @@ class Slot(threading.Thread):
         agents = [one for one in self.client.agents() if one["managed"] and one["name"] not in ours]
         return any(one["status"] in ("active", "idle") for one in agents)
 
-    def _is_checked_here(self, validations: dict[str, dict[str, int]]) -> bool:
+    def _is_checked_here(self, validations: Mapping[str, Any]) -> bool:
         """Will this runner get the verdict itself? It does not wait for a person or another machine."""
         if any(counts["running"] for counts in validations.values()):
             return True
@@ -222,7 +223,7 @@ class Slot(threading.Thread):
 
     def register(self) -> None:
         """Be known as an agent of this kind; what a person registered it with before is kept."""
-        known = next((a for a in self.client.agents() if a["name"] == self.agent), {})
+        known: Mapping[str, Any] = next((a for a in self.client.agents() if a["name"] == self.agent), {})
         kept: dict[str, Any] = {n: known[n] for n in ("capabilities", "tracks", "region") if known.get(n)}
         if self.options.filters.get("capabilities"):  # a task that is taken again is asked for by name
             kept["capabilities"] = self.options.filters["capabilities"]

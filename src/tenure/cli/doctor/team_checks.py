@@ -5,7 +5,7 @@ They read in one transaction, by index and bounded: with 100,000 tasks they must
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.cli.doctor.findings import MOST, Finding, error, first_of, note, ok, warning
@@ -289,7 +289,7 @@ def _remote_work(client: Client) -> Iterator[Finding]:
     yield from [*_remote_dead_letters(client), *_questions(client)] or [ok("stuck", "no task waits for a person")]
 
 
-def _remote_sources(status: dict[str, Any]) -> Iterator[Finding]:
+def _remote_sources(status: Mapping[str, Any]) -> Iterator[Finding]:
     if any(status["sources"].values()) and status["coordinator"] is None:
         yield warning(
             "sources",
@@ -298,7 +298,7 @@ def _remote_sources(status: dict[str, Any]) -> Iterator[Finding]:
         )
 
 
-def _remote_agents(agents: list[dict[str, Any]], now: int) -> Iterator[Finding]:
+def _remote_agents(agents: Sequence[Mapping[str, Any]], now: int) -> Iterator[Finding]:
     silent = [agent for agent in agents if agent["status"] == "stale"]
     for agent in silent:
         if agent["tasks"]:

@@ -23,8 +23,8 @@ _NEWEST_FIRST = (lifecycle.COMPLETED, lifecycle.CANCELLED, lifecycle.DEAD_LETTER
 
 class Snapshot(NamedTuple):
     look: Glance
-    tasks: list[dict[str, Any]]
-    events: list[dict[str, Any]]  # oldest first, without FREQUENT
+    tasks: Sequence[Mapping[str, Any]]
+    events: Sequence[Mapping[str, Any]]  # oldest first, without FREQUENT
 
     @property
     def now(self) -> int:
@@ -43,7 +43,7 @@ def read(client: Client, states: Sequence[str]) -> Snapshot:
     return Snapshot(look, tasks, events)
 
 
-def found(tasks: Sequence[dict[str, Any]], text: str) -> list[dict[str, Any]]:
+def found(tasks: Sequence[Mapping[str, Any]], text: str) -> Sequence[Mapping[str, Any]]:
     """Tasks that have every word of the text in key, title, agent, type or tags."""
     words = text.lower().split()
     return [task for task in tasks if all(word in _searched(task) for word in words)] if words else list(tasks)
@@ -55,10 +55,10 @@ def _searched(task: Mapping[str, Any]) -> str:
 
 
 class Detail(NamedTuple):
-    task: dict[str, Any]
-    history: list[dict[str, Any]]
-    reasons: list[str]
-    events: list[dict[str, Any]]
+    task: Mapping[str, Any]
+    history: Sequence[Mapping[str, Any]]
+    reasons: Sequence[str]
+    events: Sequence[Mapping[str, Any]]
 
 
 def read_detail(client: Client, key: str) -> Detail:

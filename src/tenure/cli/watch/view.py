@@ -42,7 +42,7 @@ class Shown(NamedTuple):
 
     view: View
     data: Snapshot
-    tasks: Sequence[dict[str, Any]]
+    tasks: Sequence[Mapping[str, Any]]
     detail: Detail | None
     trouble: str
     width: int
@@ -305,7 +305,7 @@ def _lines(detail: Detail, now: int) -> Iterator[Text]:
         yield Text.assemble((clock(event["time"]), "dim"), " ", (event["text"], level))
 
 
-def _facts(task: dict[str, Any]) -> Iterator[Text]:
+def _facts(task: Mapping[str, Any]) -> Iterator[Text]:
     depends = ", ".join(f"{part['key']} ({in_words(part['state'])})" for part in task["depends_on"])
     for name, value in (
         ("depends on", depends), ("blocks", ", ".join(task["blocks"])), ("subtasks", ", ".join(task["subtasks"])),
@@ -316,7 +316,7 @@ def _facts(task: dict[str, Any]) -> Iterator[Text]:
             yield Text.assemble((f"{name} ", "dim"), plain(str(value)))
 
 
-def _left_behind(task: dict[str, Any], now: int) -> Iterator[Text]:
+def _left_behind(task: Mapping[str, Any], now: int) -> Iterator[Text]:
     if "result" in task:
         yield Text()
         yield Text.assemble(

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from argparse import ArgumentTypeError, Namespace
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +107,7 @@ class _Live:
                 for key in pressed:  # several may come at once, and each counts from where the last one led
                     self.view.press(key, [task["key"] for task in self._listed()])
 
-    def _listed(self) -> list[dict[str, Any]]:
+    def _listed(self) -> Sequence[Mapping[str, Any]]:
         """The tasks that the search leaves; the selection is one of them."""
         tasks = found(self.data.tasks, self.view.search)
         self.view.keep_in([task["key"] for task in tasks])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import threading
 from collections.abc import Callable, Coroutine, Mapping
@@ -49,40 +50,54 @@ class Amounts(NamedTuple):
         cost = self.cost if other.cost is None else (self.cost or Decimal(0)) + sign * other.cost
         return Amounts(fresh, cached, written, output, cost, self.duration + sign * other.duration)
 
-    def of_model(self, model: str) -> Totals:
+    def used_by(self, model: str, operation: str) -> Totals:
         tokens = dict(zip(self._fields[:4], self[:4], strict=True))
         cost = None if self.cost is None else str(self.cost)
-        return Totals(model=model, **tokens, cost_usd=cost, duration=self.duration)
+        return Totals(model=model, operation=operation, **tokens, cost_usd=cost, duration=self.duration)
 
 
 class UsageTotals:
     """Reports carry totals since the claim, so that one may be sent twice.
 
-    Totals by model under the current claim. A new claim begins with what the last one did not report.
+    Amounts by model and operation under the current claim. A new claim begins with what the last one did not report.
     """
 
     def __init__(self) -> None:
-        self._spent: dict[str, Amounts] = {}
-        self._reported: dict[str, Amounts] = {}
+        self._spent: dict[tuple[str, str], Amounts] = {}
+        self._reported: dict[tuple[str, str], Amounts] = {}
         self._lock = threading.Lock()
 
-    def add(self, model: str, amounts: Amounts) -> None:
+    def add(self, model: str, amounts: Amounts, operation: str = "") -> None:
         with self._lock:
-            self._spent[model] = self._spent.get(model, Amounts()).plus(amounts)
+            self._spent[model, operation] = self._spent.get((model, operation), Amounts()).plus(amounts)
 
     def totals(self) -> tuple[Totals, ...]:
         with self._lock:
-            return tuple(amounts.of_model(model) for model, amounts in self._spent.items())
+            return tuple(self._total(*pair).used_by(*pair) for pair in self._spent)
 
-    def reported(self, model: str) -> None:
-        """The store has this model's total."""
+    def total(self, model: str, operation: str) -> Totals:
         with self._lock:
-            self._reported[model] = self._spent[model]
+            return self._total(model, operation).used_by(model, operation)
+
+    def told_with(self, model: str, operation: str) -> list[str]:
+        """The operations to report after one of them has grown: itself, and the total that includes it."""
+        with self._lock:
+            return list(dict.fromkeys((operation, *(what for one, what in self._spent if (one, what) == (model, "")))))
+
+    def _total(self, model: str, operation: str) -> Amounts:
+        """A report without an operation is the total of the model."""
+        parts = [a for (one, what), a in self._spent.items() if one == model and operation in ("", what)]
+        return functools.reduce(Amounts.plus, parts)
+
+    def reported(self, model: str, operation: str) -> None:
+        """The store has this total."""
+        with self._lock:
+            self._reported[model, operation] = self._spent[model, operation]
 
     def moved(self) -> None:
         with self._lock:
-            rest = {model: a.plus(self._reported.get(model, Amounts()), -1) for model, a in self._spent.items()}
-            self._spent = {model: a for model, a in rest.items() if a != Amounts(cost=a.cost and Decimal(0))}
+            rest = {pair: a.plus(self._reported.get(pair, Amounts()), -1) for pair, a in self._spent.items()}
+            self._spent = {pair: a for pair, a in rest.items() if a != Amounts(cost=a.cost and Decimal(0))}
             self._reported = {}
 
 
@@ -204,23 +219,26 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
         output: int = 0,
         cost_usd: str | Decimal | float | None = None,
         duration: float = 0.0,
+        operation: str = "",
     ) -> Done:
-        """Add the cost of one model call: tokens, dollars, seconds. The context keeps the totals.
+        """Add the cost of one model call: tokens, dollars, seconds; `operation` says what for. The context keeps the
+        totals.
 
         While the store is unavailable the totals only grow; the next call or the result reports them.
         """
 
         def add() -> None:
             cost = None if cost_usd is None else Decimal(str(cost_usd))
-            self.usage_totals.add(model, Amounts(fresh, cached, written, output, cost, duration))
-            if self._report(lambda receipt: self._usage(model, receipt)):
-                self.usage_totals.reported(model)
+            self.usage_totals.add(model, Amounts(fresh, cached, written, output, cost, duration), operation)
+            for part in self.usage_totals.told_with(model, operation):
+                if self._report(functools.partial(self._usage, model, part)):
+                    self.usage_totals.reported(model, part)
 
         reported: Done = self._run(add)
         return reported
 
-    def _usage(self, model: str, receipt: str) -> c.ReportUsage:
-        totals = next(one for one in self.usage_totals.totals() if one.model == model)
+    def _usage(self, model: str, operation: str, receipt: str) -> c.ReportUsage:
+        totals = self.usage_totals.total(model, operation)
         return c.ReportUsage(project=self._claim.client.project, receipt=receipt, **msgspec.structs.asdict(totals))
 
     def spawn(self, *tasks: NewTask, wait: bool = False) -> Out:

@@ -83,8 +83,9 @@ class MailCommands:
         if time.monotonic() < self._look_at:
             return None
         for one in self._client.inbox():
-            if one.get("action") in self._handlers and (is_alone or not str(one["to"]).startswith(TYPE)):
-                context = self.take(one["id"], one["action"], one["from"], one["text"], one["expires_at"])
+            action = one.get("action")
+            if action is not None and action in self._handlers and (is_alone or not str(one["to"]).startswith(TYPE)):
+                context = self.take(one["id"], action, one["from"], one["text"], one["expires_at"])
                 if context is not None:
                     return context
         self._look_at = time.monotonic() + MAIL_EVERY

@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from tenure.client.client import Client
 from tenure.client.worker.held_claim import HeldClaim
@@ -99,7 +100,7 @@ class Watcher:
         lines = {line["name"]: line for line in self._client.states([claim.task["id"] for claim in watched])}
         changed = []
         for claim in watched:
-            line = lines.get(claim.task["id"], {})
+            line: Mapping[str, Any] = lines.get(claim.task["id"], {})
             is_held = line.get("state") in HELD and line.get("generation") == claim.generation
             if not is_held or line["version"] > claim.version:
                 claim.version = line.get("version", claim.version)

@@ -100,7 +100,8 @@ class SaveCheckpoint(Command, frozen=True, kw_only=True, tag="checkpoint"):
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Totals of one model's usage under one claim: since the claim, never increments."""
+    """Totals of one model's usage under one claim: since the claim, never increments. With an operation, the part of
+    the model's total that was used for it."""
 
     model: str
     fresh: int = 0  # uncached input tokens
@@ -109,10 +110,12 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     output: int = 0
     cost_usd: str | None = None  # a decimal text; None: not known
     duration: float = 0.0  # seconds of compute
+    operation: str = ""  # what for, as `review`; "": everything the model was used for
 
 
 class ReportUsage(Command, frozen=True, kw_only=True, tag="usage"):
-    """Report totals of one model since the claim. Booked as late where the receipt is genuine but stale."""
+    """Report totals of one model since the claim, or the part for one operation. Booked as late where the receipt is
+    genuine but stale."""
 
     declaration: ClassVar = Declaration("usage", "agent", "POST", TASK + "/usage")
 
@@ -124,6 +127,7 @@ class ReportUsage(Command, frozen=True, kw_only=True, tag="usage"):
     output: int = 0
     cost_usd: str | None = None
     duration: float = 0.0
+    operation: str = ""
 
 
 class Land(Command, frozen=True, kw_only=True, tag="land"):

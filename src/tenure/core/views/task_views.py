@@ -7,12 +7,13 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from tenure.core import graph, lifecycle, priority
+from tenure.core import graph, inputs, lifecycle, priority
 
 Instant = int  # microseconds in rows and views; the wire spells them, by the rule of client/wire.py
 State = Annotated[str, Meta(extra_json_schema={"enum": list(lifecycle.STATES)})]
 Tier = Annotated[str, Meta(extra_json_schema={"enum": list(priority.TIERS)})]
 OnFailure = Annotated[str, Meta(extra_json_schema={"enum": list(graph.ON_FAILURE)})]
+OnLost = Annotated[str, Meta(extra_json_schema={"enum": list(inputs.ON_LOST)})]
 Usd = Annotated[str, Meta(description="dollars, exact, as a decimal text")]
 
 
@@ -33,6 +34,7 @@ class UsageView(SumsView):
     """Usage of claims; `late` is the part that does not count against the task."""
 
     models: Sequence[str]
+    operations: NotRequired[Annotated[Sequence[str], Meta(description="those that were named")]]
     reported_at: Instant
     late: NotRequired[SumsView]
 
@@ -44,11 +46,12 @@ class TotalsView(SumsView):
 
 
 class SpentView(TotalsView):
-    """Spending of one task, agent, model, session, type, dag or track, under the requested name."""
+    """Spending of one task, agent, model, operation, session, type, dag or track, under the requested name."""
 
     task: NotRequired[str]
     agent: NotRequired[str]
     model: NotRequired[str]
+    operation: NotRequired[Annotated[str, Meta(description="empty: what no operation was named for")]]
     session: NotRequired[str]
     type: NotRequired[str]
     dag: NotRequired[str]
@@ -268,9 +271,24 @@ class ArtifactView(TypedDict):
     ref: Annotated[str, Meta(description="how `context_refs` name it: `artifact:TASK/NAME`")]
 
 
+class RetryView(TypedDict, total=False):
+    """What a task's retry policy has that differs from the default one; delays in seconds."""
+
+    strategy: str
+    initial_delay: float
+    multiplier: float
+    cap: float
+    jitter: float
+    retry_on: Sequence[str]
+    no_retry_on: Sequence[str]
+    poison: int
+
+
 class TaskInFull(TaskView):
     """Everything about a task except its log."""
 
+    retry: RetryView
+    on_lost: OnLost
     trace_id: Annotated[str, Meta(description="shared by all of its events and messages, from its creation to its end")]
     depends_on: Sequence[NeedView]
     blocked_by: Sequence[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tenure.core.records import KINDS, Body, Row, Track, Usage, replace
+from tenure.core.usage import named_part
 from tenure.engine.runtime.unit_of_work import Patch, UnitOfWork
 
 ARCHIVED = ""  # the task of summed usage
@@ -27,7 +28,7 @@ def count(work: UnitOfWork, project: str, code: str, **more: int) -> Track:
 
 
 def fold(work: UnitOfWork, rows: Iterable[Usage], sign: int) -> None:
-    """Add the usage of archived tasks to the sums of its agent, session and model, or subtract it again.
+    """Add the usage of archived tasks to the sums of its agent, session, model and operation, or subtract it again.
 
     Unpriced usage is kept apart, so that it can still be counted.
     """
@@ -54,6 +55,6 @@ def use_less(work: UnitOfWork, project: str, bodies: Iterable[str]) -> None:
 
 
 def _sum_id(row: Usage) -> str:
-    parts = ["archived", row.agent, row.session, row.model]
+    parts = ["archived", row.agent, row.session, row.model + named_part(row.operation)]
     apart = {"late": row.late, "unpriced": row.cost is None, "computed": row.computed}
     return "|".join([*parts, *(name for name, is_so in apart.items() if is_so)])

@@ -5,6 +5,8 @@ Off unless the project has the limit `tokens_per_line`. The result is kept; a pe
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from tenure.core import claims, commands, lifecycle, moves
 from tenure.core.errors import InvalidInput
 from tenure.core.models import tokens_of
@@ -65,6 +67,14 @@ def _reviewed_before(work: UnitOfWork, hold: Hold, digest: str) -> Outcome | Non
 def _tokens(work: UnitOfWork, hold: Hold, cmd: commands.Submit) -> int:
     """The tokens that the claim has used, including what this submit reports."""
     where = {"project": hold.claim.project, "task": hold.claim.task, "generation": hold.claim.generation}
-    so_far = {row.model: tokens_of(row) for row in work.find(Usage, where) if not row.late}
-    said = {one.model: one.fresh + one.written + one.output for one in check_all(cmd.usage)}
-    return sum(max(so_far.get(model, 0), said.get(model, 0)) for model in so_far.keys() | said.keys())
+    rows = [row for row in work.find(Usage, where) if not row.late]
+    said = {one.pair: one.fresh + one.written + one.output for one in check_all(cmd.usage)}
+    return sum(_of_model(model, rows, said) for model in {row.model for row in rows} | {model for model, _ in said})
+
+
+def _of_model(model: str, rows: Sequence[Usage], said: Mapping[tuple[str, str], int]) -> int:
+    """The highest of the booked total, the reported one and the sum of the operations."""
+    booked = {row.operation: tokens_of(row) for row in rows if row.model == model}
+    named = ({operation for one, operation in said if one == model} | booked.keys()) - {""}
+    parts = sum(max(booked.get(name, 0), said.get((model, name), 0)) for name in named)
+    return max(sum(booked.values()), said.get((model, ""), 0), parts)

@@ -220,6 +220,8 @@ class Coordinator:
 
     def _do(self, led: LeaderEngine, name: str, duty: Duty, seen: DueView) -> None:
         """Run this tick of the duty, unless it was already taken, in each project that has something to do."""
+        if duty.due is not None and seen.due.get(name, seen.now + 1) > seen.now:
+            return  # this cycle's read has found nothing due
         tick = election.tick_of(name, duty, seen)
         if seen.leader is not None and not team.is_new_start(seen.leader, name, tick, seen.now):
             return

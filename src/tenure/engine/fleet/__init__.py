@@ -21,7 +21,8 @@ answer. "There is none" ends the spawn and its claims, as the report of an end d
 process is not waiting for the answer to that call; the spawner has the home that the row names, since the files of
 another machine prove nothing; and it was asked 20 s after the spawn began, when the call of an older leader has arrived
 or never will. A call that waited even longer in a queue costs one process: its claim is denied. A spawner that does not
-know leaves the spawn out, and the lease decides.
+know leaves the spawn out, and the lease decides. A new leader starts nothing, for up to two seconds, until its spawners
+have said what runs: else leaders that each die at their first spawn would never learn that a process is gone.
 
 The suites `testing/engine/pools.py` and `unsaved_spawns.py` show each of these on every store. A new field of
 `Spawn` needs no event: its rows are not replayed. A new way for a spawn to end goes into `core/pools.py: end_of`.

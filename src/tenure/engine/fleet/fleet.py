@@ -77,6 +77,8 @@ class Fleet(LeaderThread):
         self._being_ended: dict[tuple[str, str], tuple[Ending, Future[None]]] = {}
         self._finishing: set[tuple[str, str]] = set()  # asked to end after their task
         self._fruitless: dict[str, int] = {}  # project → when a search last found nothing
+        self._term = 0
+        self._took_over_at = 0
 
     def failed(self, error: Exception) -> None:
         text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
@@ -93,14 +95,24 @@ class Fleet(LeaderThread):
         self._save_answers(led)
         if self._ended.is_set():
             return False  # a process that stops starts nothing more
-        self._save_found(led)
-        self._hear_polls()
-        now, due = self._look()
+        self._hear(led)
+        now, due = self._look(led)
+        may_start = self._has_heard(led, now)
         for project, has_places in due.items():
-            self._do(led, project, now, searches=has_places)
+            self._do(led, project, now, searches=has_places and may_start)
         self._end_processes(now)
         self._said = None
         return any(future.done() for future in self._asked.values())
+
+    def _has_heard(self, led: LeaderEngine, now: int) -> bool:
+        """Whether it may start agents: a new leader first hears what runs, for as long as a poll takes.
+
+        Otherwise leaders that all die at their first spawn would never notice a process that is gone.
+        """
+        if self._term != led.term:
+            self._term, self._took_over_at = led.term, now
+        is_new = self._took_over_at <= now < self._took_over_at + POLL
+        return not is_new or not (self._polls or self._searches)
 
     def _do(self, led: LeaderEngine, project: str, now: int, *, searches: bool) -> None:
         address = self._address() if searches else None
@@ -120,13 +132,14 @@ class Fleet(LeaderThread):
             future = self._calls.spawn(start.spawner, start.request, limits.SPAWN_SECONDS)
             self._asked[project, start.request.spawn] = future
 
-    def _look(self) -> tuple[int, dict[str, bool]]:
-        """The projects where something is to be done; True: a task may wait for a free place. Writes nothing."""
+    def _look(self, led: LeaderEngine) -> tuple[int, dict[str, bool]]:
+        """The projects where something is to be done; True: a task may wait for a free place."""
         rows, spawns, now = self.engine.read(
             lambda tx: (tx.find(Pool, {}), tx.find(Spawn, {"state": pools.OPEN}), tx.now)
         )
         self._poll(spawns, now)
         self._search(spawns, now)
+        self._hear(led)  # answers that are there at once
         projects = sorted({row.project for row in (*rows, *spawns)})
         if not projects:
             return now, {}
@@ -202,6 +215,10 @@ class Fleet(LeaderThread):
         if (spawn.project, spawn.id) in self._asked or spawn.spawner not in self._calls.known:
             return False
         return bool(spawn.home) and spawn.home == self._calls.home(spawn.spawner)
+
+    def _hear(self, led: LeaderEngine) -> None:
+        self._save_found(led)
+        self._hear_polls()
 
     def _save_found(self, led: LeaderEngine) -> None:
         for name, search in list(self._searches.items()):

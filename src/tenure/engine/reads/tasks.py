@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tenure.core import claims, commands, graph, ids, inputs, lifecycle, limits, roles, team
+from tenure.core import claims, commands, graph, ids, inputs, lifecycle, limits, retry, roles, team
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.events import Event
@@ -72,7 +72,9 @@ def views(work: UnitOfWork, tasks: Iterable[Task]) -> list[v.TaskView]:
 def show(work: UnitOfWork, project: str, name: str) -> v.TaskInFull:
     """Everything about one task except its log."""
     task = task_named(work, project, name)
-    view: Any = task_view.task_view(work, task, brief_of(work, task))
+    brief = brief_of(work, task)
+    view: Any = task_view.task_view(work, task, brief)
+    view |= {"retry": retry.differing(brief.retry), "on_lost": brief.on_lost}
     dependents = work.find(Edge, {"project": project, "needs": task.id}) if task.dependents else []
     blocks = work.get_many(Task, project, [e.task for e in dependents])
     view["depends_on"] = [

@@ -17,7 +17,7 @@ from tenure.core.filters import Present
 from tenure.core.models import tokens_of
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task, Usage, replace
-from tenure.core.usage import TOKENS, Spent, booked, check_all, check_models, usage_id
+from tenure.core.usage import TOKENS, Spent, booked, check_all, check_pairs, included, usage_id, without
 from tenure.engine.archive.totals import ARCHIVED
 from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 SUMMED = (*TOKENS, "duration", "cost")
 OF_TASK = ("type", "dag", "track")  # fields of the task, by which its usage is summed
-BY = ("task", "agent", "model", "session", *OF_TASK)
+BY = ("task", "agent", "model", "operation", "session", *OF_TASK)
 MOST_LISTED = limits.LISTED
 
 
 def usage(work: UnitOfWork, cmd: commands.ReportUsage) -> Outcome:
-    said = Totals(**fields_of(cmd, "model fresh cached written output cost_usd duration"))
+    said = Totals(**fields_of(cmd, "model fresh cached written output cost_usd duration operation"))
     hold = judged(work, cmd.project, cmd.receipt, late=True)
     refusal = hold.refusal
     if refusal is not None and not hold.verdict.genuine:
@@ -68,8 +68,8 @@ def with_usage(work: UnitOfWork, hold: Hold, said: Sequence[Totals], answer: Out
         metered(work, hold)
     is_stale = hold.refusal is not None
     if is_stale and answer.ok and answer.again:  # a repeated submit: only what it adds is late
-        models = {one.model for one in spent}
-        is_stale = any(r.late and r.model in models for r in rows)
+        pairs = {one.pair for one in spent}
+        is_stale = any(r.late and (r.model, r.operation) in pairs for r in rows)
     return replace(answer, usage=view(rows), late=is_stale or None)
 
 
@@ -79,15 +79,23 @@ def _book(work: UnitOfWork, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
     where = {"project": claim.project, "task": claim.task, "generation": claim.generation}
     rows = {row.id: row for row in work.find(Usage, where)}
     more = {"usd": 0, "tokens": 0}  # as budgets count
+    price = partial(_priced, work)
+
+    def put(row: Usage, kept: Usage | None) -> None:
+        rows[row.id] = work.put(row)
+        more["usd"] += (row.cost or 0) - (kept.cost or 0 if kept else 0)
+        more["tokens"] += tokens_of(row) - (tokens_of(kept) if kept else 0)
+
     for one in spent:
-        kept = rows.get(usage_id(claim.id, one.model, late))
-        other = rows.get(usage_id(claim.id, one.model, not late))
-        row = booked(claim, one, kept, other, late=late, now=work.now, price=partial(_priced, work))
-        if row != kept and (kept or not late or any(getattr(row, name) for name in SUMMED)):
-            rows[row.id] = work.put(row)
-            more["usd"] += (row.cost or 0) - (kept.cost or 0 if kept else 0)
-            more["tokens"] += tokens_of(row) - (tokens_of(kept) if kept else 0)
-    check_models({row.model for row in rows.values()})
+        kept = rows.get(usage_id(claim.id, one.model, late, one.operation))
+        row = booked(claim, one, kept, included(one, late, rows.values()), late=late, now=work.now, price=price)
+        if row == kept or not (kept or not late or any(getattr(row, name) for name in SUMMED)):
+            continue
+        put(row, kept)
+        rest = rows.get(usage_id(claim.id, one.model, late)) if one.operation else None
+        if rest is not None and (less := without(rest, kept, row, price)) != rest:
+            put(less, rest)
+    check_pairs({(row.model, row.operation) for row in rows.values()})
     if hold.project.funded or hold.task.capped:
         from tenure.engine.budgets.budget_guard import book
 
@@ -128,6 +136,8 @@ def view(rows: Iterable[Usage]) -> v.UsageView | None:
     if not rows:
         return None
     said = _added(rows) | {"models": sorted({r.model for r in rows}), "reported_at": max(r.at for r in rows)}
+    if operations := sorted({r.operation for r in rows if r.operation}):
+        said["operations"] = operations
     late = [r for r in rows if r.late]
     return said | ({"late": _added(late)} if late else {})  # type: ignore[no-any-return]
 
@@ -170,7 +180,7 @@ def of_project(work: UnitOfWork, project: str) -> v.TotalsView:
 
 
 def spent_by(work: UnitOfWork, project: str, by: str, limit: int) -> list[v.SpentView]:
-    """Totals for each task, agent, model or session that has any, most expensive first."""
+    """Totals for each task, agent, model, operation or session that has any, most expensive first."""
     inputs.check_choice(by, BY, "by")
     limit = inputs.check_limit(limit, MOST_LISTED)
     totals, late = (_grouped(work, project, by, **where) for where in ({}, {"late": True}))

@@ -3,6 +3,7 @@
 -- 0003_names 7050d35236a3e8a7c19daba27fd4978661a941494fbc35bc7785c474b7735d63 since 0.2.0
 -- 0004_messaging 973f8f0887a5fa7d8ee21994390e61ce1dd59afbf3c9cf06b1e67b0a0cc01c58 since 0.2.0
 -- 0005_fleet b1a95bb6f4934306016100a43e2c10d31a45a188ae6b874b734e2c5c7a272863 since 0.2.0
+-- 0006_usage_operation f4c2b08f8e3386118714df194f6c9777f6c02ef3e2793453297f1476258fd424 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -962,7 +963,7 @@ CREATE TABLE usage (
     computed INTEGER NOT NULL,
     duration INTEGER NOT NULL,
     at INTEGER NOT NULL,
-    pairs INTEGER NOT NULL,
+    pairs INTEGER NOT NULL, operation TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
@@ -24,10 +24,12 @@ from tenure.stores.sqlite.errors import moved, translated
 from tenure.stores.sqlite.store_file import FoundFile, note, noted
 from tenure.stores.sqlite.transaction import SqliteTransaction
 
+if TYPE_CHECKING:
+    from tenure.stores.sqlite.commit_watch import CommitWatch
+
 T = TypeVar("T")
 
 LAST = "SELECT max(sequence) FROM event"
-POLL = 0.02  # seconds between checks for commits of other processes
 LONG_LOG = 128 * 4096  # bytes of log beyond which `close` clears it
 
 # Open stores of (process, path). SQLite keeps its file locks in memory, which a fork copies; the kernel does not copy
@@ -60,6 +62,7 @@ class Sqlite:
         self.monotonic = monotonic
         self.written = threading.Condition()
         self._pause = pause
+        self._watch: CommitWatch | None = None
         self._random = random
         self._seen = 0  # the last sequence that this process has committed, and its epoch
         self._seen_epoch = ""
@@ -90,14 +93,22 @@ class Sqlite:
         _refuse_others(*marks)
         until = self.monotonic() + timeout
         for tenant, mark in marks.items():  # one at most
+            watch = self._watch or self._new_watch()
+            heard = watch.heard  # before the look: a commit after it is news
             while self.mark(tenant) <= mark:
-                left = until - self.monotonic()
-                if left <= 0:
+                if self.monotonic() >= until:
                     return frozenset()
-                with self.written:
-                    if self._seen <= mark:
-                        self._pause(self.written, min(left, POLL))
+                watch.wait(heard, lambda mark=mark: self._seen > mark, until)  # type: ignore[misc]
+                heard = watch.heard
         return frozenset(marks)
+
+    def _new_watch(self) -> CommitWatch:
+        from tenure.stores.sqlite.commit_watch import CommitWatch  # here: most commands never wait
+
+        with self.written:
+            if self._watch is None:
+                self._watch = CommitWatch(lambda: self.connections, self.written, self._pause, self.monotonic)
+            return self._watch
 
     def announce(self, sequence: int, epoch: str, ended: str | None = None) -> None:
         """Wake waiters of this process after a commit up to `sequence`; `ended` is the previous epoch, if it ended.
@@ -195,6 +206,8 @@ class Sqlite:
         if self._closed or self._process != os.getpid():
             return
         self._closed = True
+        if self._watch is not None:
+            self._watch.close()
         self._note()
         if self._lost is None:
             self._clear_log()

@@ -298,10 +298,13 @@ class Archive(Stage):
         for n, agent in enumerate(("ann", "bo", "ann")):
             receipt = scene.take(scene.add(), agent)
             cost = None if n == 2 else f"0.{n + 1}"
-            usage = (Totals(model="opus", fresh=n + 1, cost_usd=cost), Totals(model="haiku", output=5, cost_usd="1"))
+            usage = (
+                Totals(model="opus", fresh=n + 1, cost_usd=cost),
+                Totals(model="haiku", output=5, cost_usd="1", operation="review"),
+            )
             scene.submit(receipt, usage=usage)
             scene.do(c.ReportUsage, receipt=receipt, model="opus", fresh=n + 2, cost_usd=cost)  # late, by one token
-        totals = {by: look(scene, tasks.usage, by=by) for by in ("agent", "model", "session")}
+        totals = {by: look(scene, tasks.usage, by=by) for by in ("agent", "model", "operation", "session")}
         project = look(scene, tasks.status)["usage"]
         assert moved(scene) == 3
         assert {by: look(scene, tasks.usage, by=by) for by in totals} == totals

@@ -35,6 +35,7 @@ class RecordedCalls:
         self.sought: list[Sequence[str]] = []
         self.searching: Future[Mapping[str, Spawned | None]] | None = None  # the answer to searches, if set
         self.polled: list[Sequence[str]] = []
+        self.polling: Future[Mapping[str, State]] | None = None  # the answer to polls, if set
         self.ended: list[tuple[str, bool]] = []
         self.end_fails = False
 
@@ -57,6 +58,8 @@ class RecordedCalls:
 
     def status(self, name: str, handles: Sequence[str]) -> Future[Mapping[str, State]]:
         self.polled.append(handles)
+        if self.polling is not None:
+            return self.polling
         running: State = "running"
         return done(lambda: {handle: self.states.get(handle, running) for handle in handles})
 

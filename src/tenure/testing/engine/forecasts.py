@@ -179,6 +179,31 @@ class Forecasts(Stage):
         assert lines_of(question, played) == Day(scene, question, draws).play()
         assert len(played.spans) >= 5
 
+    def test_a_task_that_two_failures_cancel_counts_once_for_its_dependents(self, scene: Scene) -> None:
+        scene.do(c.Register, agent="ann", stale_after=86400.0)
+        scene.do(c.Register, agent="bo", stale_after=86400.0)
+        cancels = (Dependency(task="one", on_failure="cancel"), Dependency(task="two", on_failure="cancel"))
+        scene.plan(
+            NewTask(title="one", name="one", priority=5),
+            NewTask(title="two", name="two", priority=5),
+            NewTask(title="cancelled", name="cancelled", depends_on=cancels),
+            NewTask(title="long", name="long"),
+            NewTask(
+                title="last", depends_on=(Dependency(task="cancelled", on_failure="ignore"), Dependency(task="long"))
+            ),
+        )
+        question = asked(scene)
+        fails = {n for n, job in enumerate(question.scene.jobs) if job.brief.title in ("one", "two")}
+
+        def attempt(job: int, _number: int) -> Attempt:
+            return Attempt(10 * MINUTE, "permanent" if job in fails else None)
+
+        draws = Draws([attempt(n, 0) for n in range(5)], attempt, lambda _job, _number: 0.5)
+        played = play(question.scene, Crew(question.scene, question.staff.workers), draws)
+        lines = lines_of(question, played)
+        assert lines == Day(scene, question, draws).play()
+        assert max(line[3] for line in lines) == question.scene.now + 30 * MINUTE
+
     def test_the_same_seed_gives_the_same_forecast_and_writes_nothing(self, scene: Scene) -> None:
         for minutes in (10, 12, 9, 30, 11, 8):
             finished(scene, minutes)

@@ -10,6 +10,7 @@ from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import NewTask, Totals
 from tenure.core.errors import InvalidInput, NotFound
+from tenure.core.records import RetryPolicy
 from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
@@ -170,6 +171,16 @@ class Reads(Stage):
         seen = look(scene, q.ShowDag, dag=dag)
         assert (seen["budget"]["allocated"], seen["budget"]["consumed"]) == ("5.00", "1.25")
         assert (seen["usage"]["cost_usd"], seen["usage"]["fresh"]) == ("1.25", 20)
+
+    def test_a_task_shows_its_retry_policy_and_what_follows_a_lost_holder(self, scene: Scene) -> None:
+        plain = look(scene, q.Show, task=scene.add())
+        assert (plain["retry"], plain["on_lost"]) == ({}, "retry")
+        key = scene.add(on_lost="hold", retry=RetryPolicy(strategy="fixed", no_retry_on=("timeout",)))
+        seen = look(scene, q.Show, task=key)
+        assert (seen["retry"], seen["on_lost"]) == ({"strategy": "fixed", "no_retry_on": ("timeout",)}, "hold")
+        scene.do(c.Edit, task=key, changes={"on_lost": "back_off", "retry": {}})
+        seen = look(scene, q.Show, task=key)
+        assert (seen["retry"], seen["on_lost"]) == ({}, "back_off")
 
     # --- spending, for metrics ------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core.commands import Totals
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Usage, replace
+from tenure.core.records import Budget, Usage, replace
 from tenure.engine.reads import tasks
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene, code_of, forged
@@ -34,6 +34,11 @@ def superseded(scene: Scene, key: str) -> tuple[str, str]:
     old = scene.take(key, "ann", lease=60)
     scene.pass_time(seconds=60)
     return old, scene.take(key, "bo")
+
+
+def sums(scene: Scene, by: str) -> dict[str, tuple[int, str | None]]:
+    """(fresh, cost) of each."""
+    return {row[by]: (row["fresh"], row["cost_usd"]) for row in look(scene, tasks.usage, by=by)}
 
 
 class Spending(Stage):
@@ -120,6 +125,36 @@ class Spending(Stage):
         answer = scene.try_to(c.ReportUsage, receipt=receipt, model="one more", fresh=1)
         assert code_of(answer) == "TOO_LARGE"
         assert len(kept(scene)) == 100
+
+    # --- operations ---------------------------------------------------------------------------------------------
+
+    def test_operations_are_parts_of_a_models_total(self, scene: Scene) -> None:
+        key = scene.add()
+        receipt = scene.take(key)
+        report(scene, receipt, fresh=300, cost_usd="0.90")
+        for _ in range(2):
+            answer = report(scene, receipt, fresh=100, cost_usd="0.30", operation="review")
+            assert (answer.usage or {})["cost_usd"] == "0.90"
+        spent = shown(scene, key)["usage"]
+        assert (spent["fresh"], spent["cost_usd"], spent["operations"]) == (300, "0.90", ["review"])
+        report(scene, receipt, fresh=350, cost_usd="1.00", operation="tests")
+        assert sums(scene, "operation") == {"": (0, "0.00"), "review": (100, "0.30"), "tests": (350, "1.00")}
+        assert sums(scene, "model") == {"opus": (450, "1.30")}
+
+    def test_operations_are_summed_over_tasks_and_models(self, scene: Scene) -> None:
+        for model, cost in (("opus", "0.25"), ("haiku", "0.50")):
+            usage = (Totals(model=model, fresh=10, cost_usd=cost, operation="review"), Totals(model="x", fresh=1))
+            scene.submit(scene.take(scene.add()), usage=usage)
+        assert sums(scene, "operation") == {"review": (20, "0.75"), "": (2, None)}
+
+    def test_an_operation_is_booked_once_in_a_budget(self, scene: Scene) -> None:
+        scene.do(c.SetBudget, usd="10", default_estimate="1")
+        receipt = scene.take(scene.add())
+        report(scene, receipt, cost_usd="2")
+        report(scene, receipt, cost_usd="1.5", operation="review")
+        assert [row.consumed for row in scene.rows(Budget)] == [200 * CENT]
+        report(scene, receipt, cost_usd="3", operation="review")
+        assert [row.consumed for row in scene.rows(Budget)] == [300 * CENT]
 
     # --- whose receipt --------------------------------------------------------------------------------------------
 
@@ -327,7 +362,7 @@ class Spending(Stage):
         assert told("model") == [("opus", "2.10", None), ("haiku", "0.50", "0.50")]
         assert told("session") == [("s-bo", "2.10", None), ("s-ann", "0.50", "0.50")]
         assert [f["task"] for f in look(scene, tasks.usage, limit=1)] == [dear]
-        with pytest.raises(Exception, match="by 'moon' must be one of task, agent, model, session"):
+        with pytest.raises(Exception, match="by 'moon' must be one of task, agent, model, operation, session"):
             look(scene, tasks.usage, by="moon")
 
     def test_without_prices_the_most_tokens_come_first(self, scene: Scene) -> None:

@@ -36,6 +36,36 @@ class UnsavedSpawns(Stage):
         assert spawn.handle is None
         return spawn
 
+    def taken_over(self, scene: Scene, port: Port) -> Spawn:
+        """The spawn of an earlier leader, whose process holds a task; the next leader has another task to start."""
+        port.set(size=2)
+        scene.add()
+        port.step()
+        (spawn,) = port.spawns()
+        port.receipt(spawn)
+        scene.add()
+        port.fleet = port.another_fleet(port.coordinator)
+        port.calls.polling = Future()
+        port.pass_time(3)
+        return spawn
+
+    def test_a_new_leader_hears_what_runs_before_it_starts_more(self, scene: Scene, port: Port) -> None:
+        spawn = self.taken_over(scene, port)
+        port.step()
+        assert len(port.calls.asked) == 1  # by the earlier leader
+        assert port.calls.polling is not None
+        port.calls.polling.set_result({str(spawn.handle): "ended"})
+        port.step(1)
+        assert port.spawns("ended") == [port.spawns()[0]]
+        assert len(port.calls.asked) == 3  # both tasks
+
+    def test_a_new_leader_does_not_wait_long_for_a_spawner_that_hangs(self, scene: Scene, port: Port) -> None:
+        self.taken_over(scene, port)
+        port.step()
+        port.pass_time(2)
+        port.step()
+        assert len(port.calls.asked) == 2
+
     def test_a_process_whose_handle_was_not_saved_is_found(self, scene: Scene, port: Port) -> None:
         spawn = self.unsaved(scene, port)
         port.calls.processes[spawn.id] = Spawned(handle="h", session="there")

@@ -59,7 +59,8 @@ class ArtifactClientSuite:
         digest = hashlib.sha256(content).hexdigest()
         assert (put.artifact["size"], put.artifact["digest"]) == (len(content), digest)
         got = client.get_artifact("A-001", "reports/a.md")
-        assert got.view == client.artifacts("A-001")[0] == put.artifact
+        (listed,) = client.artifacts("A-001")
+        assert [dict(listed), dict(put.artifact)] == [got.view, got.view]
         assert got.view["type"] == "text/markdown"
         assert got.read() == content
 

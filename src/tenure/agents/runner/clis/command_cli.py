@@ -47,7 +47,7 @@ class CommandReader:
     def __init__(self) -> None:
         self._lines: deque[str] = deque()
         self._size = 0
-        self._usage: dict[str, Totals] = {}
+        self._usage: dict[tuple[str, str], Totals] = {}
         self._bad: list[str] = []
         self._last: dict[str, Any] = {}
 
@@ -69,7 +69,7 @@ class CommandReader:
         try:
             for totals in msgspec.convert(said if isinstance(said, list) else [said], list[Totals]):
                 name = named(totals.model)
-                self._usage[name] = msgspec.structs.replace(totals, model=name)
+                self._usage[name, totals.operation] = msgspec.structs.replace(totals, model=name)
         except msgspec.ValidationError as error:
             self._bad.append(f"its usage was not understood: {error}")
 

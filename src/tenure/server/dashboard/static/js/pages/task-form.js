@@ -9,7 +9,9 @@ import { done } from "../parts/toasts.js";
 import { address, go } from "../router.js";
 import { HELD } from "../format.js";
 
+const OF_PROJECT = "the project's setting"; // what a new task gets for an empty field
 const TIERS = [["0", "critical"], ["20", "high"], ["50", "normal"], ["70", "low"], ["90", "background"]];
+const ON_LOST = [["retry", "others claim it at once"], ["back_off", "it waits as after a failure"], ["hold", "it waits for a person"]];
 
 // What people write about a task, in the names of the API. `isNew`: only when a task is created.
 const FIELDS = [
@@ -23,18 +25,27 @@ const FIELDS = [
     name: "track", label: "Track", isNew: true, pattern: "[A-Za-z0-9]*",
     hint: "The letter of a track; empty: the project's first.",
   },
-  { name: "type", label: "Type", hint: "For example code, review or research." },
+  { name: "type", label: "Type", placeholder: "code", hint: "For example code, review or research." },
   {
     name: "priority", label: "Priority", options: TIERS, pattern: "\\d{1,3}|critical|high|normal|low|background",
-    hint: "From 0 (critical) to 100, or the name of a tier.",
+    placeholder: OF_PROJECT, hint: "From 0 (critical) to 100, or the name of a tier.",
   },
   { name: "tags", label: "Tags", kind: "list", hint: "Separated by spaces." },
-  { name: "max_attempts", label: "Attempts at most", kind: "whole", min: 1 },
+  { name: "max_attempts", label: "Attempts at most", kind: "whole", min: 1, placeholder: OF_PROJECT },
   { name: "deadline", label: "Deadline", kind: "time", isMore: true },
   { name: "not_before", label: "Not before", kind: "time", isMore: true },
   {
     name: "touches", label: "Touches", kind: "list", isMore: true,
     hint: "Paths that it changes: tasks that touch the same do not run together.",
+  },
+  {
+    name: "on_lost", label: "After a lost holder", kind: "choice", options: ON_LOST, isMore: true,
+    hint: "What happens when a lease ends without a result.",
+  },
+  {
+    name: "retry", label: "Retries", kind: "json", isMore: true,
+    placeholder: '{"strategy": "fixed", "initial_delay": 60}',
+    hint: "What differs from the usual: exponential, from 10 s to 300 s.",
   },
   { name: "constraints", label: "Constraints", kind: "json", isMore: true, placeholder: '{"max_duration": 3600}' },
   { name: "spec", label: "Specification", kind: "json", isMore: true },
@@ -42,7 +53,6 @@ const FIELDS = [
   { name: "metadata", label: "Metadata", kind: "json", isMore: true },
   { name: "draft", label: "Only a draft: publish it later", kind: "check", isNew: true, isMore: true },
 ];
-const DEFAULTS = { type: "code", priority: "50", max_attempts: "3" };
 
 function sent(name, value) {
   if (name === "priority") return /^\d+$/.test(value) ? Number(value) : value;
@@ -60,7 +70,8 @@ export function newTask(values) {
 
 export const fieldsOfNew = (tracks = [], without = []) => FIELDS.filter(({ name }) => !without.includes(name))
   .map((field) => ({
-    ...field, value: field.value ?? DEFAULTS[field.name], ...(field.name === "track" ? { options: tracks } : {}),
+    ...field, ...(field.name === "track" ? { options: tracks } : {}),
+    ...(field.name === "on_lost" ? { options: [["", OF_PROJECT], ...ON_LOST] } : {}),
   }));
 
 export async function creating(project) {

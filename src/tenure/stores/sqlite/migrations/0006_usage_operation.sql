@@ -1,0 +1,4 @@
+-- breaking: no
+-- since: 0.2.0
+
+ALTER TABLE usage ADD COLUMN operation TEXT NOT NULL DEFAULT '';
