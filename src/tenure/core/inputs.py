@@ -7,7 +7,7 @@ below it check what a type cannot express. Each error names the field, the value
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import compress
 from operator import attrgetter, is_not
@@ -91,7 +91,7 @@ class Checked(NamedTuple):
 
 def validated(command: Command) -> Checked:
     """The command with every type proven; raises InvalidInput that names the field."""
-    if not all(map(_is_harmless, msgspec.structs.astuple(command))):
+    if not all(map(_is_harmless, _given(command))):
         _check_values(command)
     try:
         encoded = msgspec.json.encode(command)
@@ -146,6 +146,12 @@ def _check_values(command: Command) -> None:
                     raise InvalidInput(f"{field} must be a finite number (got {item})")
             elif item and isinstance(item, _CONTAINERS):
                 todo.append((item, f"{verb}: {name}" if is_struct else where, depth + 1))
+
+
+def _given(command: Command) -> Iterator[Any]:
+    """The values of fields that have not their default: most have, and a default is harmless."""
+    values = msgspec.structs.astuple(command)
+    return compress(values, map(is_not, values, _defaults(command.__class__)))
 
 
 @cache
