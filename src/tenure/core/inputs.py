@@ -385,7 +385,7 @@ _shape = attrgetter(*(name for name in NewTask.__struct_fields__ if name not in 
 def alike(new_tasks: Sequence[NewTask]) -> list[NewTask]:
     """For each new task an earlier one that differs in its names and its description alone; itself where none does.
 
-    Of many tasks that are created together most are alike: what is checked and derived for one holds for the others.
+    Of many tasks that are created together most are alike: the checks and derived values of one count for all.
     """
     models: list[NewTask] = []
     shape: Any = None

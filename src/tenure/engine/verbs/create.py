@@ -323,7 +323,7 @@ class Builder:
             raise_height(work, current(work, needs), below[needs.id])
         doomed: list[tuple[Task, Task]] = []
         tracks: list[Row] = list(self.tracks.values())
-        alone: dict[int, Repeated] = {}  # identity of a model's input → what was put for it
+        alone: dict[int, Repeated] = {}  # identity of a model's input → its rows and event
         for made in self.made.values():
             unmet = 0
             is_alone = not made.edges and made.task.id not in pointed and made.task.parent is None
