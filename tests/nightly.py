@@ -62,6 +62,8 @@ HARNESSES = {
     "broker NATS, workers of the SDK": "--sink nats --tasks 2000 --worker sdk",
     "fleet": "",
     "fleet on PostgreSQL": "--store postgres",
+    "loop": "",
+    "loop on PostgreSQL": "--store postgres",
     "webhooks": "",
     "hanging sink": "",
     "notices": "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
 import statistics
@@ -18,6 +19,8 @@ from bench.report import Figure
 from tenure.core import commands as c
 from tenure.core.records import Sink as SinkRow
 from tenure.engine import Engine
+from tenure.engine.relay.leader_thread import PAUSE
+from tenure.engine.relay.relay import Relay, Settings
 from tenure.sinks.open_sink import open_sink
 from tests.reliability.storm import in_child
 from tests.servers.nats import NatsServer
@@ -28,24 +31,39 @@ LEASE = 1.0  # the shortest there is
 LEADS = "leads"  # a file: the process leads
 
 
-def lead_apart(folder: Path, url: str | None) -> None:
-    """A process that leads, and relays where there is a URL, until it is killed: duties cost the same in both."""
+class Switch:
+    """Shared with a forked process: whether its relay works."""
+
+    def __init__(self) -> None:
+        self._shared = mmap.mmap(-1, 1)
+
+    def set(self, is_on: bool) -> None:
+        self._shared[0] = is_on
+
+    def __bool__(self) -> bool:
+        return bool(self._shared[0])
+
+
+def lead_apart(folder: Path, url: str, switch: Switch) -> None:
+    """A process that leads until it is killed, and relays while it is switched on: duties cost the same in both."""
     parent, engine = os.getppid(), engine_of(folder)
     with leading(engine, f"beside-{os.getpid()}", LEASE) as coordinator:
-        if url is not None:
-            relay = relay_of(coordinator, "beside", open_sink(url))
-            run(relay)
-            relay.start()
+        sink = open_sink(url)
+        relay = Relay(
+            engine, Settings("beside"), lambda: sink, lambda: coordinator.led() if switch else None, time.monotonic
+        )
+        run(relay)
+        relay.start()
         (folder / LEADS).touch()
         while os.getppid() == parent:
             time.sleep(0.5)
 
 
 @contextmanager
-def another(folder: Path, url: str | None) -> Iterator[None]:
+def another(folder: Path, url: str, switch: Switch) -> Iterator[None]:
     """Forked while no store is open here."""
-    (folder / LEADS).unlink(missing_ok=True)
-    pid = in_child(lambda: lead_apart(folder, url))
+    switch.set(True)
+    pid = in_child(lambda: lead_apart(folder, url, switch))
     try:
         until = time.monotonic() + 30
         while not (folder / LEADS).exists():
@@ -81,20 +99,25 @@ def paced(engine: Engine, cycles: int) -> tuple[float, list[float]]:
 
 
 def claimed(rounds: int, cycles: int) -> list[Figure]:
-    """By turns: a relay in another process, and a coordinator alone there."""
+    """By turns: a process beside that relays, and one that only leads. It is one process, switched on and off.
+
+    Two processes, each with a new store of ours, would differ by more than a relay costs.
+    """
     alone, beside, slow_alone, slow_beside = [], [], [], []
-    with sinks.running("nats") as url, store() as folder:
+    switch = Switch()
+    with sinks.running("nats") as url, store() as folder, another(folder, url, switch):
+        engine = engine_of(folder)
         for round_ in range(rounds + 1):
             for relays in (True, False) if round_ % 2 else (False, True):
-                with another(folder, url if relays else None):
-                    engine = engine_of(folder)
-                    used, took = paced(engine, cycles)
-                    if relays and round_ == rounds:
-                        check_relayed(engine)
-                    engine.store.close()
+                switch.set(relays)
+                time.sleep(PAUSE + 0.1)  # it sees the switch, and sends what came meanwhile
+                used, took = paced(engine, cycles)
+                if relays:
+                    check_relayed(engine)
                 if round_:
                     (beside if relays else alone).append(used)
                     (slow_beside if relays else slow_alone).extend(took)
+        engine.store.close()
     ratio = statistics.median(b / a for a, b in zip(alone, beside, strict=True))
     p99 = [sorted(found)[int(len(found) * 0.99)] * 1e3 for found in (slow_alone, slow_beside)]
     return [

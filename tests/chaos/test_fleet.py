@@ -42,3 +42,12 @@ def test_a_spawner_that_hangs_answers_twice_or_late_and_dies_doubles_nothing(tmp
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_every_part_holds_on_each_store(tmp_path: Path, store: str) -> None:
     held(prove(tmp_path, "fleet", "--store", store, "--kills", "6", "--gateway-kills", "3", "--seed", "2"))
+
+
+@pytest.mark.nightly
+def test_a_plan_comes_to_its_end_though_agents_and_the_coordinator_are_killed_and_money_runs_out(
+    tmp_path: Path,
+) -> None:
+    ran = prove(tmp_path, "loop", "--tasks", "15", "--agents", "4", "--kills", "8", "--seed", "1")
+    held(ran)
+    assert ran.numbers["raised"] == 1

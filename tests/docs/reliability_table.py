@@ -55,6 +55,14 @@ HARNESSES = {
         "per tick"
     ),
     "budgets": "100 processes claim against money for 37 tasks; holders die, fail, release, report late",
+    "fleet": (
+        "a pool's agents as real processes: a spawner that hangs, answers twice or late, or dies; the server killed "
+        "at a spawn, the gateway killed with its children, agents that die with money for fewer tasks than there are"
+    ),
+    "loop": (
+        "the whole way of a plan: a pool of 10 agents, a graph of 50 tasks, money that runs out and is raised; agents, "
+        "runners and the coordinator killed at any moment"
+    ),
     "api": "the HTTP API compared with its OpenAPI document: valid and invalid requests generated from it",
     "over_http": "the engine's suite with every command sent over HTTP",
     "powerloss": (

@@ -203,6 +203,7 @@ def driven(folder: Path, broker: Broker, tasks: int, workers: int, kills: int, s
         is_added, is_wiped, until = False, False, time.monotonic() + FINISHED_IN
         while (done := done_in(folder)) < tasks and time.monotonic() < until:
             blows.pause(blows.dice.expovariate(4))
+            blows.wake_up()  # also while nothing is done: one that was stopped may hold the file's lock
             if blows.counts["kills"] < kills * (done / tasks + 0.05):
                 blows.strike()
             if not is_added and os.waitpid(adder, os.WNOHANG)[0]:

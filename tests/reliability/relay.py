@@ -63,7 +63,7 @@ class Blows(Storm):
                 if status == KILLED:
                     self.counts["cuts"] += 1
                 else:
-                    self.errors.append(f"relay {slot}-{self.lives[slot] - 1} ended by itself, with {status}")
+                    self.errors.append(f"process {slot}-{self.lives[slot] - 1} ended by itself, with {status}")
                 self.start(slot)
 
     def strike(self) -> None:

@@ -40,6 +40,11 @@ SMALLER = "its pool is removed, or has fewer places now"
 
 def check_name(name: str, what: str) -> str:
     """Names of pools, programs and spawners: part of agents' names and of tables in the configuration."""
+    if what == "program" and ("/" in name or " " in name):
+        raise InvalidInput(
+            f"{what} {name[:80]!r} is a command, and a pool starts programs by name",
+            'name it in tenure.toml, as in [programs.bot] agent = "…", run `tenure trust`, and set `--agent bot`',
+        )
     ids.check_name(name, what)
     if len(name) > LONGEST_NAME or ":" in name:
         raise InvalidInput(f"{what} {name[:80]!r} must have at most {LONGEST_NAME} characters and no ':'")

@@ -12,11 +12,13 @@ from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import Refused
 
 PAUSE = 1.0  # seconds between two steps while nothing is written
-GATHERED = 0.05  # seconds after a step without more to do, so that single events share a write of the row
+GATHERED = 0.2  # seconds after a step without more to do, so that single events share a write of the row
 
 
 class LeaderThread:
     """`step` is for one thread; `start` runs it in a new thread until `stop`."""
+
+    gathered = GATHERED  # seconds
 
     def __init__(self, engine: Engine, name: str, leading: Callable[[], LeaderEngine | None]) -> None:
         """`leading` returns the engine of the current term while this process leads by its own clock."""
@@ -45,7 +47,7 @@ class LeaderThread:
             if self._troubles or not self._is_led or self.is_busy():
                 self._ended.wait(pause)
                 continue
-            self._ended.wait(GATHERED)
+            self._ended.wait(self.gathered)
             try:
                 self.engine.wait(self._mark, pause)
             except StoreError:
