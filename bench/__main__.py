@@ -8,7 +8,10 @@ import importlib
 import sys
 from pathlib import Path
 
+from bench import recorded, report
+
 FOLDER = Path(__file__).parent
+RECORD = "--record"  # of every benchmark: keep the figures in bench/results; for whole runs on a quiet machine
 
 
 def measurements() -> dict[str, str]:
@@ -25,12 +28,20 @@ def measurements() -> dict[str, str]:
 def main(argv: list[str]) -> int:
     known = measurements()
     if not argv or argv[0] not in known:
-        print("usage: ./x bench NAME [args]\n")
+        print("usage: ./x bench NAME [args] [--record]\n")
         for name, line in known.items():
             print(f"  {name:<18}{line}")
         return 0 if not argv or argv[0] in ("-h", "--help") else 2
     gc.set_threshold(50_000)  # as every program of ours has it: see `tenure.__main__`
-    return int(importlib.import_module(f"bench.{argv[0]}").main(argv[1:]))
+    name, rest = argv[0], [word for word in argv[1:] if word != RECORD]
+    report.shown.clear()
+    code = int(importlib.import_module(f"bench.{name}").main(rest))
+    if RECORD in argv and not report.shown:
+        print(f"bench: {name} has shown no figures, so nothing is recorded", file=sys.stderr)
+        return 2
+    if RECORD in argv:
+        print(f"bench: wrote {recorded.write(name, rest, report.shown)}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 
@@ -41,26 +41,45 @@ def rate(name: str, ours: Sequence[float], theirs: Sequence[float], goal: str = 
     )  # fmt: skip
 
 
+shown: list[Figure] = []  # by the benchmark that runs; `--record` writes them
+
+
 def show(figures: Iterable[Figure], *, as_json: bool) -> None:
+    figures = list(figures)
+    shown.extend(figures)
     if as_json:
         for figure in figures:
             print(json.dumps(figure._asdict() | {"met": figure.is_met}, ensure_ascii=False))
         return
-    figures = list(figures)
     with_rates = any(f.per_s is not None for f in figures)
     rows = [("figure", "value", "unit", *(["a second"] if with_rates else []), "baseline", "ratio", "goal", "")]
-    verdicts = {None: "", True: "met", False: "MISSED"}
     for f in figures:
-        ratio = "" if f.ratio is None else f"{f.ratio:.2f}" if f.ratio >= 0.095 else f"{f.ratio:.2g}"
+        value, baseline, ratio = cells(f)
         rates = [_number(f.per_s)] if with_rates else []
-        rows.append((f.name, _number(f.value), f.unit, *rates, _number(f.baseline), ratio, f.goal, verdicts[f.is_met]))
+        rows.append((f.name, value, f.unit, *rates, baseline, ratio, f.goal, verdict_of(f)))
+    for line in aligned(rows, left=(0, 2, len(rows[0]) - 1)):
+        print(line)
+
+
+def cells(figure: Figure) -> tuple[str, str, str]:
+    """Value, baseline and ratio as text."""
+    f = figure
+    ratio = "" if f.ratio is None else f"{f.ratio:.2f}" if f.ratio >= 0.095 else f"{f.ratio:.2g}"
+    return _number(f.value), _number(f.baseline), ratio
+
+
+def verdict_of(figure: Figure) -> str:
+    return {None: "", True: "met", False: "MISSED"}[figure.is_met]
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Sequence[int]) -> Iterator[str]:
+    """The rows as lines, with the columns of `left` to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        first, *rest = (
-            text.ljust(w) if n in (0, 2, len(row) - 1) else text.rjust(w)
-            for n, (text, w) in enumerate(zip(row, widths, strict=True))
+        texts = (
+            text.ljust(w) if n in left else text.rjust(w) for n, (text, w) in enumerate(zip(row, widths, strict=True))
         )
-        print("  ".join((first, *rest)).rstrip())
+        yield "  ".join(texts).rstrip()
 
 
 def _number(value: float | None) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import parallel
 from tests.order import shuffled
 from tests.sampling import EXAMPLES, for_the_night
 from tests.servers.ahead import install_ahead
@@ -23,9 +24,15 @@ from tests.servers.tenure import FORKED, TenureServer
 __all__ = ["bwrap", "git", "pgbouncer", "postgres"]
 
 ROOM = 4 << 30  # bytes; a run needs far less, because folders of passed tests are removed
-# Tests must not touch the user's state: they have their own, which is removed at the end.
-os.environ["TENURE_STATE"] = tempfile.mkdtemp(prefix="tenure-state-")
-atexit.register(shutil.rmtree, os.environ["TENURE_STATE"], ignore_errors=True)
+
+
+def _own_state() -> None:
+    """Tests must not touch the user's state: each process has its own, which is removed at the end."""
+    os.environ["TENURE_STATE"] = tempfile.mkdtemp(prefix="tenure-state-")
+    atexit.register(shutil.rmtree, os.environ["TENURE_STATE"], ignore_errors=True)
+
+
+_own_state()
 
 TenureServer.is_forked = is_possible
 if is_possible:
@@ -41,6 +48,7 @@ settings.register_profile("nightly", settings.get_profile("default"), max_exampl
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="every test with every parameter, and a longer search")
+    parallel.add_option(parser)
     parser.addoption("--shuffle", metavar="SEED", help="run modules, and the tests in each, in another order")
 
 
@@ -52,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
-    if _runs_everything(config) and not hasattr(config, "workerinput") and not config.option.collectonly:
+    if _runs_everything(config) and not config.option.collectonly:
         install_ahead()
 
 
@@ -69,6 +77,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     gc.freeze()  # a million objects of the collected tests, which each collection of garbage would look at
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    options = session.config.option
+    if not options.numprocesses or options.collectonly or session.testsfailed:
+        return None
+    parallel.run(session, options.numprocesses, _own_state)
+    return True
 
 
 def _runs_everything(config: pytest.Config) -> bool:

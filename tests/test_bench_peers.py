@@ -7,10 +7,13 @@ import os
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from contextlib import ExitStack
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from bench.peers import chart, install, measuring, roster
 from bench.peers.measuring import Places, WrongAnswer, check
@@ -178,9 +181,26 @@ def test_every_peer_and_case_is_in_its_roster_and_pinned() -> None:
 def test_the_peers_are_pinned_by_names_and_versions_only() -> None:
     lines = [line for line in install.WANTED.read_text().splitlines() if line and not line.startswith("#")]
     for line in lines:
-        name, _, version = line.partition("==")
+        pinned, _, marker = line.partition(" ; ")
+        name, _, version = pinned.partition("==")
         assert name.replace("-", "").replace("_", "").isalnum(), line
+        assert not marker or marker.startswith("python_full_version <"), line
         assert version.replace(".", "").isalnum(), line
+
+
+@pytest.mark.parametrize("python", ["3.11.2", "3.11.9", "3.12.3", "3.13.5", "3.14.0"])
+def test_the_peers_have_all_that_they_need_on_each_python(python: str) -> None:
+    if not install.is_installed():
+        pytest.skip("the peers are not installed; `./x bench peers` installs them into .x/peers")
+    environment = {"python_full_version": python, "python_version": python.rpartition(".")[0], "extra": ""}
+    lines = [line for line in install.WANTED.read_text().splitlines() if "==" in line]
+    pinned = {r.name.lower(): r for r in map(Requirement, lines) if r.marker is None or r.marker.evaluate(environment)}
+    places = [str(path) for path in install.VENV.glob("lib/python*/site-packages")]
+    for package in metadata.distributions(path=places):
+        for text in package.requires or ():
+            wanted = Requirement(text)
+            if wanted.marker is None or wanted.marker.evaluate(environment):
+                assert canonicalize_name(wanted.name) in pinned, f"{package.name} on {python} needs {text}"
 
 
 ROWS = [

@@ -12,8 +12,9 @@ from tests.sampling import for_the_night
 PARTS = {"faults_stage", "powerloss_work", "run_agent"}  # of harnesses, started by them
 
 
-def item(id: str, *marks: str) -> Any:
-    return SimpleNamespace(nodeid=id, get_closest_marker=lambda name: name in marks)
+def item(id: str, *marks: str, **settings: Any) -> Any:
+    given = {name: SimpleNamespace(kwargs=settings) for name in marks}
+    return SimpleNamespace(nodeid=id, get_closest_marker=given.get)
 
 
 def test_every_harness_runs_at_night() -> None:
@@ -34,3 +35,20 @@ def test_one_parameter_set_of_a_sampled_test_is_run_and_always_the_same() -> Non
 def test_what_has_no_mark_is_run_and_what_is_for_the_night_is_not() -> None:
     assert for_the_night([item("a"), item("b[1]"), item("b[2]"), item("c", "nightly")]) == {"c"}
     assert for_the_night([item("d[1]", "sampled", "nightly"), item("d[2]", "sampled")]) == {"d[1]"}
+
+
+def test_of_some_tests_one_in_two_is_run_with_one_parameter_set() -> None:
+    ids = [f"a.py::test_{test}[{n}]" for test in range(200) for n in range(3)]
+    left_out = for_the_night([item(id, "sampled", one_in=2) for id in ids])
+    run = [id.partition("[")[0] for id in ids if id not in left_out]
+    assert len(run) == len(set(run))
+    assert 80 < len(run) < 120
+
+
+def test_of_the_places_of_a_test_one_is_taken_for_each_of_its_other_parameters() -> None:
+    stores, verbs = ("memory", "sqlite", "http"), ("pause", "cancel")
+    ids = [f"a.py::test_b[{store}-{verb}]" for store in stores for verb in verbs] + ["a.py::test_c[memory]"]
+    left_out = for_the_night([item(id, "sampled", of=stores) for id in ids])
+    run = [id for id in ids if id not in left_out]
+    assert sorted(id.rpartition("-")[2] for id in run if "test_b" in id) == ["cancel]", "pause]"]
+    assert "a.py::test_c[memory]" in run

@@ -31,7 +31,7 @@ def main(port: int, answer: bytes) -> int:
     engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(DefineProject(project="bench"))
     settings = read_settings("/", {}, {"serve.port": port, "serve.log_file": "/dev/null", "serve.auth": "open"})
-    return serve.serve(engine, settings, lambda url, link: None)
+    return serve.serve(engine, serve.Site(settings), lambda url, link: None)
 
 
 if __name__ == "__main__":

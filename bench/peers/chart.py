@@ -9,7 +9,7 @@ from typing import Any
 
 WIDTH, LEFT, RIGHT, TOP, BAR, STEP = 760, 220, 90, 64, 16, 26
 # Colours with enough contrast on white and on black alike; fenced and not differ in their pattern too.
-_STYLE = """
+STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #1f2328 }
 .head { font-size: 14px; font-weight: 600 }
 .faint { fill: #59636e }
@@ -44,7 +44,7 @@ def draw(rows: Sequence[dict[str, Any]]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="t d">',
         '<title id="t">Jobs drained a second by one worker</title>',
         f'<desc id="d">{escape("; ".join(_words(row) for row in shown))}</desc>',
-        f"<style>{_STYLE}</style>",
+        f"<style>{STYLE}</style>",
         '<text class="head" x="12" y="24">Jobs drained a second by one worker (logarithmic)</text>',
         f'<rect class="yes" x="12" y="36" width="24" height="{BAR - 4}"/><text x="42" y="47">fenced</text>',
         f'<rect class="no" x="102" y="36" width="24" height="{BAR - 4}"/><text x="132" y="47">not fenced</text>',

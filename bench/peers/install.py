@@ -39,6 +39,7 @@ def install() -> Path:
         "pip", "install", "--quiet", "--python", str(PYTHON), "--compile-bytecode", "--no-deps",
         "--requirements", str(WANTED),
     )  # fmt: skip
+    _call("pip", "check", "--quiet", "--python", str(PYTHON))  # whether the file does name everything
     STAMP.write_text(_inputs())
     return PYTHON
 
@@ -46,7 +47,7 @@ def install() -> Path:
 def versions() -> dict[str, str]:
     """Name → version of every package in `requirements.txt`."""
     lines = (line.partition("==") for line in WANTED.read_text().splitlines() if "==" in line)
-    return {name.strip(): version.strip() for name, _, version in lines}
+    return {name.strip(): version.partition(";")[0].strip() for name, _, version in lines}
 
 
 def _inputs() -> str:

@@ -104,6 +104,7 @@ SETTINGS: dict[str, Setting] = {
     "run.timeout": Setting(float, limits.RUN_TIMEOUT, "seconds after which `tenure run` ends an agent's process"),
     "serve.host": Setting(str, "127.0.0.1", "the address that `tenure serve` listens on"),
     "serve.port": Setting(int, 7420, "its port"),
+    "serve.workers": Setting(int, 1, "how many processes serve, on the one port"),
     "serve.log_level": Setting(str, "info", "the lowest level that its log has: `debug`, `info`, `warning` or `error`"),
     "serve.log_file": Setting(str, None, "the file of its log, one JSON object a line; by default stderr"),
     "serve.auth": Setting(

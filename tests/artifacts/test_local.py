@@ -12,7 +12,7 @@ import pytest
 from tenure.artifacts.local import INCOMING, LocalArtifacts
 from tenure.artifacts.port import Artifacts, put
 from tenure.core.errors import StoreUnavailable
-from tenure.testing.suites.artifacts import ArtifactSuite
+from tenure.testing.suites.artifact_suite import ArtifactSuite
 
 WRITER = """
 import sys

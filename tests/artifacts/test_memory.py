@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tenure.artifacts.memory import MemoryArtifacts
 from tenure.artifacts.port import Artifacts
-from tenure.testing.suites.artifacts import ArtifactSuite
+from tenure.testing.suites.artifact_suite import ArtifactSuite
 
 
 class TestMemory(ArtifactSuite):

@@ -16,7 +16,7 @@ from tenure.artifacts import s3 as module
 from tenure.artifacts.port import Artifacts, put
 from tenure.artifacts.s3 import S3Artifacts, parse
 from tenure.core.errors import InvalidInput, StoreUnavailable
-from tenure.testing.suites.artifacts import ArtifactSuite
+from tenure.testing.suites.artifact_suite import ArtifactSuite
 from tests.servers.s3 import S3Server
 
 

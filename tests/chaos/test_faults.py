@@ -13,7 +13,7 @@ WRONG = ("lost", "half", "untrue", "broken", "stuck", "crash", "unproven")
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("acts", "share"), [(("claim", "submit"), "0.04"), (("init", "backup", "artifact", "outbox"), "0.02")]
+    ("acts", "share"), [(("claim", "submit"), "0.02"), (("init", "backup", "artifact", "outbox"), "0.02")]
 )
 def test_a_failed_call_is_an_error_and_nothing_changed_or_it_is_done(
     acts: tuple[str, ...], share: str, tmp_path: Path

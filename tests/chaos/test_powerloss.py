@@ -11,7 +11,7 @@ from tests.chaos.running import prove
 from tests.reliability.disk_images import Disk
 from tests.reliability.disk_trace import Create, Rename, Sync, Write
 
-IMAGES = 250
+IMAGES = 100
 
 
 def test_what_was_acknowledged_survives_a_power_cut_at_any_sync(tmp_path: Path) -> None:

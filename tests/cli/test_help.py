@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tenure.cli import text_format
 from tenure.cli.examples import EXAMPLES
 from tenure.cli.main import _joined, _verb, function_of, parser_of
 from tenure.cli.verbs import EVERYDAY, VERBS, everyday, overview
@@ -20,6 +21,17 @@ def test_bare_tenure_is_a_screen_of_everyday_verbs() -> None:
         for name in names:
             assert VERBS[name].text in everyday()
     assert all(f"  {name} " in overview() for name in VERBS)
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_help_fits_a_terminal_of_80_columns(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_format, "terminal_width", lambda: 80)
+    text = parser_of(verb, function_of(VERBS[verb].where)).format_help()
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
+def test_the_list_of_all_verbs_fits_a_terminal_of_80_columns() -> None:
+    assert [line for line in overview().splitlines() if len(line) > 80] == []
 
 
 def test_every_verb_has_two_examples_of_its_own() -> None:

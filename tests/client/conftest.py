@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from tenure.client import Client
+from tests.sampling import places
 from tests.servers.tenure import TenureServer
 
 
@@ -23,7 +24,7 @@ class Place(NamedTuple):
         return Client(self.url, "shop", agent=name, session=f"s-{name}")
 
 
-@pytest.fixture(params=["store", "server"])
+@pytest.fixture(params=places("store", "server"))
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     store = str(tmp_path / "store.db")
     with Client(store, "shop") as client:

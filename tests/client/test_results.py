@@ -17,11 +17,12 @@ from tenure.client.results import Result
 from tenure.core import commands
 from tenure.core.errors import InvalidInput, NotFound, TenureError
 from tests.client.test_worker import PATIENCE, running
+from tests.sampling import places
 from tests.servers.postgres import url_of
 from tests.servers.tenure import TenureServer
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql", "http"])
+@pytest.fixture(params=places("memory", "sqlite", "postgresql", "http"))
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     store = str(tmp_path / "store.db")
     if request.param == "postgresql":

@@ -40,6 +40,7 @@ def pyright(path: Path, folder: Path) -> set[int]:
 CHECKERS = pytest.mark.parametrize("checker", [mypy, pyright])
 
 
+@pytest.mark.sampled
 @CHECKERS
 def test_a_program_of_sixty_lines_needs_no_assert_and_no_ignore(
     checker: Callable[[Path, Path], set[int]], tmp_path: Path
@@ -50,6 +51,7 @@ def test_a_program_of_sixty_lines_needs_no_assert_and_no_ignore(
     assert checker(PROGRAM, tmp_path) == set()
 
 
+@pytest.mark.sampled
 @CHECKERS
 def test_every_mistake_is_an_error_and_nothing_else_is(
     checker: Callable[[Path, Path], set[int]], tmp_path: Path

@@ -13,11 +13,12 @@ from tenure import Client, Context, Worker
 from tenure.client.worker.held_claim import HeldClaim
 from tenure.core.errors import InvalidInput
 from tests.client.test_worker import PATIENCE, running, until
+from tests.sampling import places
 from tests.servers.postgres import url_of
 from tests.servers.tenure import TenureServer
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql", "http"])
+@pytest.fixture(params=places("memory", "sqlite", "postgresql", "http"))
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     store = "memory://auto-leases" if request.param == "memory" else str(tmp_path / "store.db")
     if request.param == "postgresql":

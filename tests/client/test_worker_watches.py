@@ -20,6 +20,7 @@ from tenure.client.worker import watcher
 from tenure.core.records import RetryPolicy
 from tenure.testing import FakeClock
 from tests.client.test_worker import PATIENCE, running, until
+from tests.sampling import places
 from tests.servers.postgres import url_of
 from tests.servers.tenure import TenureServer
 
@@ -55,7 +56,7 @@ worker.run()
 """
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "http"])
+@pytest.fixture(params=places("sqlite", "postgresql", "http"))
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     store = str(tmp_path / "store.db")
     if request.param == "postgresql":

@@ -21,7 +21,7 @@ from tenure.testing.factories import Dice, Scene
 from tests.servers.postgres import PostgresServer, open_store, url_of
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(one_in=2)
 @pytest.mark.usefixtures("postgres")
 class TestOnPostgres(EngineSuite):
     def open_store(self, tmp_path: Path, clock: Clock) -> Store:

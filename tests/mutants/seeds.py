@@ -23,6 +23,7 @@ from tests.mutants.seeds_of_processes import PROCESSES
 from tests.mutants.seeds_of_relays import RELAYS
 from tests.mutants.seeds_of_repeats import REPEATS
 from tests.mutants.seeds_of_secrets import SECRETS
+from tests.mutants.seeds_of_serving import SERVING
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
@@ -52,6 +53,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *POOLS,
     *PROCESSES,
     *SECRETS,
+    *SERVING,
     *SHARING,
     *SIGNING_IN,
     *SPAWNERS,

@@ -205,7 +205,7 @@ SOURCES = (
     Mutant(
         "webhook: a repeat rotates again",
         TRIGGERING,
-        "    if _is_repeat(work, row, cmd):\n        return replace(_shown",
+        "    if is_repeat(work, row, cmd):\n        return replace(_shown",
         "    if False:\n        return replace(_shown",
         "test_the_secret_is_shown_once_and_again_to_the_same_request_only",
     ),

@@ -25,7 +25,7 @@ WORK = ROOT / ".x" / "mutants"
 PYTEST = (
     *(sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=no", "--assert=plain"),
     *("-p", "tests.mutants.narrow"),
-    *(f"-pno:{name}" for name in ("cacheprovider", "schemathesis", "xdist", "pytest_cov")),
+    *(f"-pno:{name}" for name in ("cacheprovider", "schemathesis", "pytest_cov")),
 )
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - .*)?$", re.MULTILINE)
 

@@ -1,15 +1,16 @@
 """Servers under load are killed, sent home and started again, and so is their PostgreSQL: clients carry on.
 
-Worker processes share one project through two `tenure serve` on one store, by the SDK, with its own patience. Servers
-are killed with kill -9 or asked to go, PostgreSQL is shut down at once and started again, its backends are ended, and
-workers are killed. At the end every answer that a worker wrote down is compared with the store, and what is left is
+Worker processes share one project through two `tenure serve` on one store, one of them with three processes on its
+port, by the SDK, with its own patience. Servers and single processes of theirs are killed with kill -9 or asked to go,
+PostgreSQL is shut down at once and started again, its backends are ended, and workers are killed. At the end every answer that a worker wrote down is compared with the store, and what is left is
 worked off.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+import signal
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,10 +27,10 @@ from tests.reliability.storm_worker import MOST_RETRIED, NAMED, PROJECT
 from tests.servers.postgres import PostgresServer
 from tests.servers.tenure import TenureServer
 
-SERVERS = 2
+PROCESSES = (1, 3)  # of each server
 ADDRESSES = "servers"  # the file in the folder that has the servers' URLs
 SHARES = {
-    "serve killed": 40, "serve sent home": 15, "server restarted": 10, "backend terminated": 20, "backend killed": 5,
+    "serve killed": 25, "serve's process killed": 20, "serve sent home": 10, "server restarted": 10, "backend terminated": 20, "backend killed": 5,
     "worker killed": 10,
 }  # fmt: skip
 
@@ -68,8 +69,10 @@ class Serving(Faults):
         self.servers = servers
 
     def strike(self, fault: str) -> bool:
-        if not fault.startswith("serve "):
+        if not fault.startswith(("serve ", "serve's")):
             return super().strike(fault)
+        if fault == "serve's process killed":
+            return self._kill_process(self.servers[-1])
         served = self.dice.choice(self.servers)
         if fault == "serve killed":
             served.kill()
@@ -77,6 +80,17 @@ class Serving(Faults):
             self.errors.append(f"a server that was asked to go ended with {code}")
         served.start()
         return True
+
+    def _kill_process(self, served: TenureServer) -> bool:
+        """One of those that share the port; False where none is there at the moment."""
+        assert served.process is not None
+        pid = served.process.pid
+        with suppress(OSError):
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            if children:
+                os.kill(int(self.dice.choice(children)), signal.SIGKILL)
+                return True
+        return False
 
     def pause(self, seconds: float) -> None:
         super().pause(seconds)
@@ -95,7 +109,7 @@ def serving(folder: Path, faults: int, processes: int, rate: float, seed: int) -
         make_store(folder)
         # Backends of servers are found as those of workers are.
         named = f"{url}&application_name={NAMED}-0"
-        servers = [stack.enter_context(TenureServer(named)) for _ in range(SERVERS)]
+        servers = [stack.enter_context(TenureServer(named, "--workers", str(count))) for count in PROCESSES]
         (folder / ADDRESSES).write_text("\n".join(served.url for served in servers))
         raging = Serving(folder, processes, seed, server, servers)
         with ends(raging):

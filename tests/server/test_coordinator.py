@@ -25,6 +25,7 @@ from tenure.server.requests import Request
 from tenure.server.service import Service
 from tenure.stores.memory import Memory
 from tenure.stores.port import Change, Transaction
+from tests.sampling import places
 from tests.servers.fixtures import running
 from tests.servers.postgres import PostgresServer, url_of
 from tests.servers.tenure import TenureServer
@@ -73,7 +74,7 @@ class Two:
         return (first, second) if status(first)["here"]["leads"] else (second, first)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=places("sqlite", "postgres"))
 def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Two]:
     if request.param == "postgres":
         server: PostgresServer = request.getfixturevalue("postgres")

@@ -5,8 +5,11 @@ Ten single runs of apt take minutes, and each would block a test. The test that 
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 from tests.agents.install import EVERY_RUN, NotInstalled, installed
 from tests.servers.processes import PACKAGES, found, install, installing, is_root
@@ -18,11 +21,14 @@ _GROUPS = (
     ("chromium-headless-shell",),
     ("promtool", "systemd-analyze"),
 )
+_ROOT = Path(__file__).resolve().parents[2]
+_started: list[subprocess.Popen[bytes]] = []  # kept: Python warns of one that is forgotten while it runs
 
 
 def install_ahead() -> None:
-    for action in (_packages, _agent):
-        threading.Thread(target=action, daemon=True).start()
+    """In a process of its own, because a process with threads must not be forked."""
+    command = [sys.executable, "-m", "tests.servers.ahead"]
+    _started.append(subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
 
 def _packages() -> None:
@@ -36,3 +42,10 @@ def _packages() -> None:
 def _agent() -> None:
     with suppress(NotInstalled):
         installed(EVERY_RUN)
+
+
+if __name__ == "__main__":
+    agent = threading.Thread(target=_agent)
+    agent.start()
+    _packages()
+    agent.join()

@@ -108,6 +108,10 @@ class TestRabbit(SinkSuite):
     def test_nothing_is_lost_when_the_server_is_killed_again_and_again(self, sink: Sink) -> None:
         super().test_nothing_is_lost_when_the_server_is_killed_again_and_again(sink)
 
+    @pytest.mark.nightly
+    def test_a_server_that_is_down_is_unavailable_and_then_works_again(self, sink: Sink) -> None:
+        super().test_a_server_that_is_down_is_unavailable_and_then_works_again(sink)
+
 
 @pytest.fixture
 def prefix() -> str:
@@ -236,7 +240,7 @@ class TestRabbitSource(SourceSuite):
     def vanish(self, source: Source) -> None:
         source.close()
 
-    @pytest.mark.nightly  # as above; `TestRabbit` kills the server in every run, `test_worker_source` wipes it
+    @pytest.mark.nightly  # as above; `TestRabbit` starts the server again in every run, `test_worker_source` wipes it
     def test_a_server_that_is_down_is_unavailable_and_then_works_again(self, sink: Sink, source: Source) -> None:
         super().test_a_server_that_is_down_is_unavailable_and_then_works_again(sink, source)
 

@@ -16,7 +16,7 @@ from tenure.core.commands import Register
 from tenure.engine.relay import channel_commands
 from tenure.engine.relay.channel_commands import ChannelCommands
 from tenure.server.coordinator import coordinator_of
-from tenure.sinks.redis_commands import CommandChannel
+from tenure.sinks.redis_commands import RedisCommandChannel
 from tests.servers.valkey import ValkeyServer
 
 START = "tenure:commanded:local:coordinator"
@@ -32,7 +32,7 @@ class World:
         self.reports: list[str] = []
         url = valkey.url().replace("redis://", "redis+stream://") + "?prefix=commanded"
         self.commands = ChannelCommands(
-            self.client.engine, "out", projects, lambda: CommandChannel(url, "local"), self.coordinator.led,
+            self.client.engine, "out", projects, lambda: RedisCommandChannel(url, "local"), self.coordinator.led,
             failed=self.reports.append,
         )  # fmt: skip
         self.redis: Any = redis.Redis.from_url(valkey.url(), decode_responses=True)
@@ -141,7 +141,7 @@ def test_a_server_that_is_away_is_reported_once(tmp_path: Path) -> None:
     coordinator.step()
     reports: list[str] = []
     commands = ChannelCommands(
-        client.engine, "out", (), lambda: CommandChannel("redis+stream://u:s3cret@127.0.0.1:1", "local"),
+        client.engine, "out", (), lambda: RedisCommandChannel("redis+stream://u:s3cret@127.0.0.1:1", "local"),
         coordinator.led, failed=reports.append,
     )  # fmt: skip
     for _ in range(3):

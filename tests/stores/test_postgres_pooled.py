@@ -15,7 +15,7 @@ from tests.servers.pgbouncer import BEHIND, PgbouncerServer
 from tests.servers.postgres import open_store, url_of
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.usefixtures("pgbouncer")
 class TestBehindPgbouncer(StoreSuite):
     def open_store(self, tmp_path: Path, clock: Clock) -> Store:

@@ -2,6 +2,9 @@
 
 Others wrote almost all of it. Each part names its author and is quoted (`quotations`), so that no text in it can pass
 for ours. A part that is empty is left out.
+
+News (unread mail, directives) come with the answer to each command of an agent. The hot answers (claim, submit) are
+made without them, so that their statements stay short; the interfaces that agents use ask after the command.
 """
 
 from __future__ import annotations
@@ -22,6 +25,14 @@ MAIL_SHOWN = 20
 UNTOUCHED = 2
 # What only the log has; the claim's own answer has the rest.
 FROM_LOG = ("edited_by", "failure", "review", "notes", "retries")
+QUIET = frozenset({"continue", "changed"})  # `changed` is shown with its diff
+# What a refused command asks of its sender.
+REFUSED = {
+    "abort": "stop: you no longer hold this task; change nothing more for it",
+    "cancel": "stop, and discard your work on this task",
+    "pause": "stop and save a checkpoint",
+    "terminated": "claim nothing more: an operator has terminated this agent",
+}
 
 
 class Part(NamedTuple):
@@ -138,3 +149,29 @@ def asked_of(brief: Mapping[str, Any]) -> list[str]:
 def text_of(parts: Sequence[Part], heading: str = "## ") -> list[str]:
     """Each part as a block of text, below the sentence that says whose words follow."""
     return [f"{heading}{part.title}\n{QUOTED}\n" + "\n".join(part.lines) for part in parts]
+
+
+def news_of(client: Client, outcome: Outcome | None = None) -> dict[str, Any]:
+    """`mail` and `directives` for an agent; what `outcome` asks comes first. Empty where they cannot be read."""
+    try:
+        found = client.agent_news()
+    except TenureError:  # the command had its effect; a server of another version may not have this query
+        return {}
+    asked = [dict(one) for one in found["directives"]]
+    directive = outcome.directive if outcome is not None and not outcome.ok else None
+    if directive in REFUSED and directive not in {one["directive"] for one in asked}:
+        asked.insert(0, {"directive": directive, "text": REFUSED[directive]})
+    return {"mail": found["mail"], **({"directives": asked} if asked else {})}
+
+
+def news_lines(news: Mapping[str, Any]) -> list[str]:
+    """The news for a terminal; nothing where there is none."""
+    said = []
+    for one in news.get("directives", ()):
+        if one["directive"] not in QUIET:
+            about = f" {one['task']}" if one.get("task") else ""
+            said.append(f"directive{about}: {one['directive']}: {one_line(one['text'])}")
+    if news.get("mail"):
+        count = news["mail"]
+        said.append(f"mail: {count} unread {'message' if count == 1 else 'messages'}; `tenure inbox` shows them")
+    return said

@@ -20,9 +20,8 @@ from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.relay.relay import Progress, Relay
 from tenure.engine.relay.relay import Settings as RelaySettings
 from tenure.engine.runtime.engine import Engine
-from tenure.sinks.notice_channel import NoticeChannel
 from tenure.sinks.open_sink import open_sink, prefixed
-from tenure.sinks.port import Sink
+from tenure.sinks.port import NoticeChannel, Sink
 from tenure.sinks.settings import ChannelSettings, Messaging, SinkSettings, read_messaging
 from tenure.trust.grants import Untrusted
 
@@ -36,7 +35,7 @@ T = TypeVar("T")
 Stepped = Callable[[str, Progress], None]
 
 
-class Part(Protocol):
+class LeaderPart(Protocol):
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
@@ -93,7 +92,7 @@ class LeaderProcess:
         self._engine: Engine = coordinator.engine
         for sink in messaging.sinks:
             _named("sinks", sink.name, partial(opened, sink, self._engine)).close()
-        self._parts: list[Part] = [*map(self._relay, messaging.sinks), self._webhooks(), self._files()]
+        self._parts: list[LeaderPart] = [*map(self._relay, messaging.sinks), self._webhooks(), self._files()]
         self._parts += [self._commands(sink) for sink in messaging.sinks if sink.commands]
         if messaging.hooks:
             self._parts.append(self._hooks())
@@ -128,18 +127,18 @@ class LeaderProcess:
             stepped=self._stepped,
         )  # fmt: skip
 
-    def _commands(self, sink: SinkSettings) -> Part:
+    def _commands(self, sink: SinkSettings) -> LeaderPart:
         from tenure.engine.relay.channel_commands import ChannelCommands
-        from tenure.sinks.redis_commands import CommandChannel
+        from tenure.sinks.redis_commands import RedisCommandChannel
 
         url, engine = prefixed(sink.url, sink.prefix), self._engine
-        opened = partial(CommandChannel, url, engine.tenant)
+        opened = partial(RedisCommandChannel, url, engine.tenant)
         return ChannelCommands(engine, sink.name, sink.projects, opened, self.coordinator.led, failed=self._say)
 
-    def _webhooks(self) -> Part:
+    def _webhooks(self) -> LeaderPart:
         return WebhookPart(self._engine, self._messaging, self.coordinator, self._say)
 
-    def _hooks(self) -> Part:
+    def _hooks(self) -> LeaderPart:
         from tenure.engine.relay.hook_reader import HookReader
         from tenure.sinks.command import CommandRunner
 
@@ -158,7 +157,7 @@ class LeaderProcess:
         elif getattr(result, "exit", 0) != 0:
             self._say(f"hook {job.argv[0]} ended with {getattr(result, 'exit', None)}")
 
-    def _notices(self) -> Part:
+    def _notices(self) -> LeaderPart:
         from tenure.engine.relay.notice_reader import NoticeReader, Target
 
         channels = {
@@ -167,14 +166,14 @@ class LeaderProcess:
         }
         return NoticeReader(self._engine, channels, self.coordinator.led, time.monotonic, failed=self._say)
 
-    def _fleet(self, settings: FleetSettings) -> Part:
+    def _fleet(self, settings: FleetSettings) -> LeaderPart:
         from tenure.engine.fleet.fleet import Fleet
         from tenure.engine.fleet.spawner_threads import SpawnerThreads
 
         calls = SpawnerThreads(settings.spawners)
         return Fleet(self._engine, calls, settings.address, self.coordinator.led, failed=self._say)
 
-    def _files(self) -> Part:
+    def _files(self) -> LeaderPart:
         from tenure.agents.file_watch import FileWatch
 
         place = self._place

@@ -5,5 +5,5 @@ writes an artifact into a folder under its name. They import core and the port, 
 have the task, the name and the readers of an artifact.
 
 To add one: a module here that implements the port, its scheme in `open_artifacts.py` (a third party: an entry point in
-the group `tenure.artifacts`), and a subclass of `tenure.testing.suites.artifacts.ArtifactSuite`.
+the group `tenure.artifacts`), and a subclass of `tenure.testing.suites.artifact_suite.ArtifactSuite`.
 """

@@ -1,7 +1,7 @@
 """The contract of an artifact back end: whole contents, each under the SHA-256 of its bytes.
 
 A content is not visible before it is complete, equal contents are kept once, and a read is compared with its digest: a
-reader gets the bytes that were put, or an error. The suite in `tenure.testing.suites.artifacts` proves every sentence.
+reader gets the bytes that were put, or an error. `tenure.testing.suites.artifact_suite` proves every sentence.
 """
 
 from __future__ import annotations

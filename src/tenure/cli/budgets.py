@@ -126,11 +126,13 @@ def bar(budget: Mapping[str, Any], width: int = 20) -> str:
 def listed(found: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         (
-            plain(b.get("task") or b["id"]), bar(b), *(spelled(b["currency"], b[n]) for n in
-            ("allocated", "consumed", "reserved", "remaining")), b["period"] or "once",
+            plain(b.get("task") or b["id"]),
+            bar(b),
+            *(spelled(b["currency"], b[n]) for n in ("allocated", "consumed", "reserved", "remaining")),
+            b["period"] or "once",
         )
         for b in found
-    ]  # fmt: skip
+    ]
     return table(rows, ("budget", "", "allocated", "spent", "reserved", "left", "period"))
 
 

@@ -109,10 +109,16 @@ def _sentences(found: Mapping[str, Any]) -> list[str]:
 
 def _path(found: Mapping[str, Any]) -> str:
     rows = [
-        (shorten(plain(p["key"]), 28), shorten(plain(p["title"]), 34), lasting(p["begins"]), lasting(p["ends"]),
-         _WAITS[p["why"]], f"{p['share']:.0%}")
+        (
+            shorten(plain(p["key"]), 28),
+            shorten(plain(p["title"]), 34),
+            lasting(p["begins"]),
+            lasting(p["ends"]),
+            _WAITS[p["why"]],
+            f"{p['share']:.0%}",
+        )
         for p in found["path"]
-    ]  # fmt: skip
+    ]
     if not rows:
         return ""
     shown = rows if len(rows) <= STEPS else [*rows[: STEPS // 2], ("…",) * 6, *rows[-(STEPS // 2) :]]

@@ -25,7 +25,7 @@ def gateway(run: Run, given: Namespace) -> Answer | int:
     from tenure.core import signatures
 
     if given.new_secret:
-        key = signatures.new_key(signatures.STANDARD, os.urandom(signatures.SECRET_BYTES))
+        key = signatures.key_for(signatures.STANDARD, None, os.urandom)
         secret = signatures.spelled(signatures.STANDARD, key)
         return Answer({"secret": secret}, secret)
     from tenure.config import read_settings

@@ -340,6 +340,13 @@ class Parser(argparse.ArgumentParser):
         from tenure.cli.examples import examples_of
 
         self.epilog = examples_of(self.prog.removeprefix("tenure "))
+        columns = text_format.terminal_width()
+        if columns is not None and columns < HELP_WIDTH:
+            from functools import partial
+            from textwrap import fill
+
+            self.formatter_class = partial(_formatter, width=columns)  # type: ignore[assignment]  # argparse calls it
+            self.description = "\n".join(fill(line, columns - 2) for line in (self.description or "").splitlines())
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
@@ -424,11 +431,11 @@ def _with_news(run: Run, answer: Answer) -> Answer:
     last = run.client.last if "client" in vars(run) else None
     if last is None or not (run.is_holder or run.who.role == "agent"):
         return answer
-    from tenure.agents.agent_news import lines, news_of
+    from tenure.agents.briefing import news_lines, news_of
 
     news = news_of(run.client, last)
     value = {**answer.value, **news} if isinstance(answer.value, dict) else answer.value
-    said = lines(news)
+    said = news_lines(news)
     if not said:
         return answer._replace(value=value)
     text = answer.text
@@ -545,6 +552,9 @@ def parser_of(name: str, function: Verb) -> Parser:
     return parser
 
 
-def _formatter(prog: str) -> argparse.HelpFormatter:
+HELP_WIDTH = 100  # columns, where the terminal has as many
+
+
+def _formatter(prog: str, width: int = HELP_WIDTH) -> argparse.HelpFormatter:
     # A fixed width: argparse makes a formatter for each option, and asks the terminal's width each time.
-    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=100)
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=width)

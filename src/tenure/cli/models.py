@@ -54,10 +54,16 @@ def savings(run: Run, given: Namespace) -> Answer:
 
 def _saved(found: Mapping[str, Any]) -> str:
     rows = [
-        (t["tier"], shorten(", ".join(t["models"]), 40), thousands(t["tokens"]), _usd(t["cost_usd"]),
-         _usd(t["middle_usd"]), _usd(t["saved_usd"]))
+        (
+            t["tier"],
+            shorten(", ".join(t["models"]), 40),
+            thousands(t["tokens"]),
+            _usd(t["cost_usd"]),
+            _usd(t["middle_usd"]),
+            _usd(t["saved_usd"]),
+        )
         for t in found["tiers"]
-    ]  # fmt: skip
+    ]
     if not rows and not found["unknown"]:
         return "no usage was reported"
     total = ("all", "", "", _usd(found["cost_usd"]), _usd(found["middle_usd"]), _usd(found["saved_usd"]))

@@ -12,6 +12,7 @@ from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown
 from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import plain, table
 from tenure.core import commands as c
+from tenure.core import limits
 from tenure.core import queries as q
 from tenure.core.instants import format_instant
 from tenure.core.outcomes import Outcome
@@ -19,6 +20,7 @@ from tenure.core.outcomes import Outcome
 if TYPE_CHECKING:
     from tenure.client import Client
     from tenure.config import Value
+    from tenure.engine import Engine
     from tenure.mcp.http import McpApp
     from tenure.server.assembly import Assembly
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     arg("--tls-cert", metavar="FILE", help="the certificate, for HTTPS"),
     arg("--tls-key", metavar="FILE", help="its private key"),
     arg("--open", action="store_true", help="open the dashboard in your browser"),
+    arg("--workers", type=int, metavar="N", help="how many processes serve, on the one port (1)"),
     arg("--store-wait", type=float, metavar="SECONDS", help="how long to wait for an unavailable PostgreSQL (300)"),
 )
 def serve(run: Run, given: Namespace) -> int:
@@ -40,16 +43,45 @@ def serve(run: Run, given: Namespace) -> int:
     from tenure.cli.leading import place_of
     from tenure.cli.validation_verbs import validating_of
     from tenure.config import read_settings
+    from tenure.server.serve import Site, serve_with_workers
     from tenure.server.serve import serve as serve_
 
-    flags = {f"serve.{name}": getattr(given, name) for name in ("host", "port", "tls_cert", "tls_key", "store_wait")}
+    names = ("host", "port", "tls_cert", "tls_key", "store_wait", "workers")
+    flags = {f"serve.{name}": getattr(given, name) for name in names}
     settings = read_settings(run.folder, run.environ, {"project": given.project, **flags})
-    return serve_(
-        _client(run, settings).engine, settings, lambda url, link: _announce(run, url, link, opens=given.open),
+    site = Site(
+        settings,
         {"/mcp": lambda assembly: _mcp(assembly, settings)},
         [lambda info: validating_of(run, lambda text: info(text, part="validating"))],
         place_of(run), os.path.join(run.own_home.folder, "transcripts"),
     )  # fmt: skip
+    count = _workers(settings)
+
+    def announce(url: str, link: str | None) -> None:
+        _announce(run, url, link, opens=given.open, workers=count)
+
+    if count == 1:
+        return serve_(_client(run, settings).engine, site, announce)
+
+    def open_engine() -> Engine:
+        vars(run).pop("client", None)  # each process has its own
+        return _client(run, settings).engine
+
+    import tenure.mcp.http  # noqa: F401  # once for all workers
+
+    try:
+        return serve_with_workers(count, open_engine, site, announce)
+    finally:
+        vars(run).pop("client", None)  # it was closed before the workers began
+
+
+def _workers(settings: Mapping[str, Value]) -> int:
+    from tenure.config import BadConfig
+
+    count = int(settings["serve.workers"].value)
+    if not 1 <= count <= limits.WORKERS:
+        raise BadConfig(f"serve.workers must be from 1 to {limits.WORKERS} (got {count})")
+    return count
 
 
 def _client(run: Run, settings: Mapping[str, Value]) -> Client:
@@ -69,8 +101,8 @@ def _client(run: Run, settings: Mapping[str, Value]) -> Client:
         log.close()
 
 
-def _announce(run: Run, url: str, link: str | None, *, opens: bool) -> None:
-    say(f"serving {run.own_home.shown} on {url}")
+def _announce(run: Run, url: str, link: str | None, *, opens: bool, workers: int) -> None:
+    say(f"serving {run.own_home.shown} on {url}" + (f" by {workers} workers" if workers > 1 else ""))
     if link is not None and run.is_terminal:  # not into a log, which others may read
         say(f"dashboard: {link}")
     if opens:
@@ -88,7 +120,11 @@ def _mcp(assembly: Assembly, settings: Mapping[str, Value]) -> McpApp:
 
     service = assembly.service
     callers = RemoteCallers(service.engine, service.gatherer, settings, settings["project"].value, service.observe)
-    return McpApp(callers, lambda scope: scope["state"]["principal"], kept_crash, service.claim_or_wait)
+    worker = assembly.worker
+    app = McpApp(callers, lambda scope: scope["state"]["principal"], kept_crash, service.claim_or_wait, worker)
+    if worker is not None:
+        worker.answer_requests(app.take_over)
+    return app
 
 
 @options()
@@ -168,10 +204,16 @@ def _secret(run: Run, outcome: Outcome) -> Answer:
 def _keys(found: list[dict[str, Any]]) -> str:
     rows = [
         (
-            k["id"], plain(k["name"]), k["role"], ", ".join(k["capabilities"]), k["agent"],
-            ", ".join(k["projects"]) or "all", k["status"], k["used_at"] and format_instant(k["used_at"])[:16],
+            k["id"],
+            plain(k["name"]),
+            k["role"],
+            ", ".join(k["capabilities"]),
+            k["agent"],
+            ", ".join(k["projects"]) or "all",
+            k["status"],
+            k["used_at"] and format_instant(k["used_at"])[:16],
             k["expires_at"] and format_instant(k["expires_at"])[:10],
         )
         for k in found
-    ]  # fmt: skip
+    ]
     return table(rows, ("key", "name", "role", "can", "agent", "projects", "status", "used", "expires")) or "no keys"

@@ -159,9 +159,10 @@ def waiting(status: Mapping[str, Any]) -> list[str]:
 def present(status: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int]:
     """Agents worth a line, the busy first; and how many others there are."""
     shown = [
-        agent for agent in status["agents"]
+        agent
+        for agent in status["agents"]
         if agent["tasks"] or (agent["status"] != "offline" and status["now"] - agent["last_seen"] < FORGOTTEN)
-    ]  # fmt: skip
+    ]
     shown.sort(key=lambda agent: (_ORDER.get(agent["status"], 9), agent["name"]))
     return shown, len(status["agents"]) - len(shown)
 
@@ -184,11 +185,14 @@ def _agents(look: Glance) -> str:
     now = look.status["now"]
     rows = [
         (
-            shorten(a["name"], 24), shorten(a["type"], 12), style(a["status"], AGENTS.get(a["status"], "dim")),
-            work_of(a, look.held) or None, ago(a["last_seen"], now),
+            shorten(a["name"], 24),
+            shorten(a["type"], 12),
+            style(a["status"], AGENTS.get(a["status"], "dim")),
+            work_of(a, look.held) or None,
+            ago(a["last_seen"], now),
         )
         for a in shown
-    ]  # fmt: skip
+    ]
     text = table(rows, ("agent", "type", "status", "task", "heartbeat"))
     rest = f"{counted(others, 'agent')} not here" if others else ""
     return "\n".join(part for part in (text, style(rest, "dim")) if part)
@@ -282,9 +286,11 @@ def _cost(row: Mapping[str, Any]) -> str | None:
 def _spent(spent: Sequence[Mapping[str, Any]], by: str) -> str:
     rows = [
         (
-            shorten(str(row[by] or "(none)"), 50), _cost(row),
-            *(thousands(row[name]) for name in ("fresh", "cached", "output")), "some" if row.get("late") else None,
+            shorten(str(row[by] or "(none)"), 50),
+            _cost(row),
+            *(thousands(row[name]) for name in ("fresh", "cached", "output")),
+            "some" if row.get("late") else None,
         )
         for row in spent
-    ]  # fmt: skip
+    ]
     return table(rows, (by, "cost", "fresh", "cached", "output", "late")) or "no usage was reported"

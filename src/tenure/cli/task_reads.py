@@ -40,12 +40,14 @@ def listed(tasks: Iterable[Mapping[str, Any]]) -> str:
     name = "ref" if sys.stdout.isatty() else "key"  # short for people, whole in a pipe
     rows = [
         (
-            task[name], style(in_words(task["state"]), MARKS[task["state"]].colour), task["tier"],
+            task[name],
+            style(in_words(task["state"]), MARKS[task["state"]].colour),
+            task["tier"],
             task.get("agent") or task.get("completed_by"),
             plain(task["title"]),
         )
         for task in tasks
-    ]  # fmt: skip
+    ]
     return table(rows, ("task", "state", "priority", "agent", "title")) or "no tasks"
 
 

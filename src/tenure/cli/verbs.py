@@ -255,6 +255,6 @@ def overview() -> str:
     lines += ["", "From plug-ins:", *(f"  {name}" for name in others)] if others else []
     lines += [
         "",
-        "`tenure VERB -h` shows its options. Every verb takes `--json` and then prints exactly one JSON value.",
+        "`tenure VERB -h` shows its options. With `--json` a verb prints one JSON value.",
     ]
     return "\n".join(lines) + "\n"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
 from tenure.client.results import Result
 from tenure.client.times import with_plain_times
-from tenure.core.commands import ClaimNext, Command, Principal, Submit
+from tenure.core.commands import ClaimNext, Command, NewTask, Principal, Submit
 from tenure.core.errors import TenureError
 from tenure.core.inputs import LARGEST_RESULT
 from tenure.core.outcomes import Outcome
@@ -150,3 +150,22 @@ def referring(command: Submit, put: Outcome) -> Submit:
     data = {"$artifact": LARGE, "size": artifact.get("size"), "digest": artifact.get("digest")}
     names = None if command.artifacts is None else tuple(dict.fromkeys((*command.artifacts, LARGE)))
     return replace(command, data=data, artifacts=names)
+
+
+def new_task(title: str, fields: Mapping[str, Any]) -> NewTask:
+    """A task of the keyword arguments of `add`."""
+    given = as_tuples(fields)
+    return NewTask(title=title, depends_on=given.pop("after", ()), **given)
+
+
+def as_tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields with any iterable of names as a tuple and any mapping as a dict, as commands have them."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, (str, int, float, tuple, dict, msgspec.Struct)) or value is None:
+            return value
+        if isinstance(value, Mapping):
+            return dict(value)
+        return tuple(value) if isinstance(value, Iterable) else value
+
+    return {name: plain(value) for name, value in fields.items()}

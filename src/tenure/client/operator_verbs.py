@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.new_tasks import as_tuples
+from tenure.client.caller import as_tuples
 from tenure.client.pools import Pools
 from tenure.client.results import Changed, Reserved, Team, Updated
 from tenure.core import commands as c

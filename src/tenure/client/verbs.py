@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tenure.client.new_tasks import as_tuples, new_task
+from tenure.client.caller import as_tuples, new_task
 from tenure.client.operator_verbs import OperatorVerbs
 from tenure.client.results import Added, AddedMany, Claimed, Held, Planned, Spawned, Submitted, Updated, Validation
 from tenure.client.times import seconds_of

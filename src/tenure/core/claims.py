@@ -23,7 +23,7 @@ from tenure.core.lifecycle import (
     READY,
     WITH_RESULT,
     Ending,
-)  # fmt: skip
+)
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
 from tenure.core.retry import (
     AGENT_TASK_COOL_OFF,
@@ -289,9 +289,7 @@ def counted(
     return moves.dead_lettered(task, at) if is_last else task
 
 
-def tried_again(
-    task: Task, policy: RetryPolicy, at: int, fraction: float, retry_after: int | None = None
-) -> Task:  # fmt: skip
+def tried_again(task: Task, policy: RetryPolicy, at: int, fraction: float, retry_after: int | None = None) -> Task:
     """A task whose attempt failed, after the delay of its policy; a dead letter stays one."""
     if task.state == DEAD_LETTERED:
         return task

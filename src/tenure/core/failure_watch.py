@@ -20,7 +20,7 @@ CREATED_BY = "watch:"
 SHORTEST, LONGEST = 60.0, 90 * 24 * 3600.0  # seconds of a window
 
 
-class Attempt(NamedTuple):
+class WatchedAttempt(NamedTuple):
     """One attempt that has ended."""
 
     at: int
@@ -34,10 +34,10 @@ class Subject(NamedTuple):
     """How the attempts of one tag, type or track went, as far as they count."""
 
     name: str  # `type:code`
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[WatchedAttempt, ...]
 
     @property
-    def failed(self) -> tuple[Attempt, ...]:
+    def failed(self) -> tuple[WatchedAttempt, ...]:
         return tuple(attempt for attempt in self.attempts if attempt.error_class is not None)
 
     @property
@@ -72,9 +72,9 @@ def subjects_of(watch: Watch, *, type: str, track: str, tags: Iterable[str]) -> 
     return tuple(name for by in watch.by for name in found[by])
 
 
-def counted(attempts: Iterable[Attempt], investigated: Mapping[str, int]) -> list[Subject]:
+def counted(attempts: Iterable[WatchedAttempt], investigated: Mapping[str, int]) -> list[Subject]:
     """The subjects of these attempts, the worst first; `investigated`: the time up to which attempts do not count."""
-    by_name: dict[str, list[Attempt]] = {}
+    by_name: dict[str, list[WatchedAttempt]] = {}
     for attempt in attempts:
         for name in attempt.subjects:
             if attempt.at > investigated.get(name, -1):
@@ -102,7 +102,7 @@ def task_of(subject: Subject, watch: Watch, key: str) -> NewTask:
     """The task that investigates."""
     failed, total = len(subject.failed), len(subject.attempts)
     classes = Counter(attempt.error_class for attempt in subject.failed)
-    last: dict[str, Attempt] = {attempt.key: attempt for attempt in subject.failed}
+    last: dict[str, WatchedAttempt] = {attempt.key: attempt for attempt in subject.failed}
     named = sorted(last.values(), key=lambda a: -a.at)[: limits.WATCH_NAMED]
     title = f"Find out why {failed} of {total} attempts at {subject.name} failed"
     context: dict[str, Any] = {

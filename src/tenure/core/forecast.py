@@ -29,7 +29,7 @@ PERCENTILES = (10, 50, 90)
 REASONS = (DEPENDENCY, AGENT, TIME, START)
 
 
-class Finished(NamedTuple):
+class FinishedTask(NamedTuple):
     """One ended attempt of the history; `estimate` is the task's own, in microseconds."""
 
     type: str
@@ -48,7 +48,7 @@ class Sample(NamedTuple):
 class Samples:
     """The history, by what it is asked for."""
 
-    def __init__(self, finished: Sequence[Finished]) -> None:
+    def __init__(self, finished: Sequence[FinishedTask]) -> None:
         of_size: dict[str, list[Attempt]] = {}
         of_type: dict[str, list[Attempt]] = {}
         for one in finished:
@@ -104,7 +104,7 @@ def _sample(source: str, attempts: Sequence[Attempt]) -> Sample | None:
 # --- draws --------------------------------------------------------------------------------------------------
 
 
-class Expected(NamedTuple):
+class ExpectedJob(NamedTuple):
     """The source of a job's draws."""
 
     sample: Sample
@@ -130,7 +130,7 @@ def fractions(*seed: object) -> Callable[[int], array[int]]:
 _WHOLE = 1 << 32
 
 
-def draws_of(expected: Sequence[Expected], seed: int, run: int) -> Draws:
+def draws_of(expected: Sequence[ExpectedJob], seed: int, run: int) -> Draws:
     """The draws of one run: a history drawn from the history, then the first attempt of each job."""
     drawn = _redrawn(expected, seed, run)
     pools = [drawn[id(one.sample)] for one in expected]
@@ -154,7 +154,7 @@ def draws_of(expected: Sequence[Expected], seed: int, run: int) -> Draws:
     return Draws(first, later, fraction)
 
 
-def _priced(attempt: Attempt, one: Expected) -> Attempt:
+def _priced(attempt: Attempt, one: ExpectedJob) -> Attempt:
     """The attempt with the task's own estimates where its sample has none."""
     return attempt._replace(
         cost=one.cost if attempt.cost is None else attempt.cost,
@@ -162,7 +162,7 @@ def _priced(attempt: Attempt, one: Expected) -> Attempt:
     )
 
 
-def _redrawn(expected: Sequence[Expected], seed: int, run: int) -> dict[int, list[Attempt]]:
+def _redrawn(expected: Sequence[ExpectedJob], seed: int, run: int) -> dict[int, list[Attempt]]:
     """Each sample, drawn from itself; a guess stays as it is, since more of it would not make it surer."""
     found: dict[int, list[Attempt]] = {}
     for one in expected:
@@ -176,7 +176,7 @@ def _redrawn(expected: Sequence[Expected], seed: int, run: int) -> dict[int, lis
     return found
 
 
-def _beyond(pool: Sequence[Attempt], one: Expected, number: int) -> Attempt:
+def _beyond(pool: Sequence[Attempt], one: ExpectedJob, number: int) -> Attempt:
     """An attempt that takes longer than the held one already does; where none did, a tenth longer."""
     elapsed = one.elapsed or 0
     longer = [a for a in pool if a.duration > elapsed] or [a for a in one.sample.attempts if a.duration > elapsed]
@@ -189,13 +189,13 @@ def _beyond(pool: Sequence[Attempt], one: Expected, number: int) -> Attempt:
 # --- figures ------------------------------------------------------------------------------------------------
 
 
-class Range(NamedTuple):
+class Percentiles(NamedTuple):
     p10: int
     p50: int
     p90: int
 
 
-def percentiles(values: Sequence[int]) -> Range | None:
+def percentiles(values: Sequence[int]) -> Percentiles | None:
     """The values that 10, 50 and 90 per cent of them do not exceed; between two neighbours in proportion."""
     if not values:
         return None
@@ -207,16 +207,16 @@ def percentiles(values: Sequence[int]) -> Range | None:
         high = ordered[min(place // 100 + 1, len(ordered) - 1)]
         return low + (high - low) * (place % 100) // 100
 
-    return Range(*map(at, PERCENTILES))
+    return Percentiles(*map(at, PERCENTILES))
 
 
-class Spending(NamedTuple):
+class PlayedSpending(NamedTuple):
     cost: int  # nano-dollars
     tokens: int
     unknown: frozenset[int]  # jobs of which an attempt has no cost
 
 
-def spending(played: Played, draws: Draws, jobs: frozenset[int] | None = None) -> Spending:
+def spending(played: Played, draws: Draws, jobs: frozenset[int] | None = None) -> PlayedSpending:
     """The sums over all attempts of these jobs in a run."""
     cost = tokens = 0
     unknown = set()
@@ -227,7 +227,7 @@ def spending(played: Played, draws: Draws, jobs: frozenset[int] | None = None) -
             tokens += attempt.tokens or 0
             if attempt.cost is None:
                 unknown.add(span.job)
-    return Spending(cost, tokens, frozenset(unknown))
+    return PlayedSpending(cost, tokens, frozenset(unknown))
 
 
 def runs_out(budget: Budget, played: Played, draws: Draws, jobs: frozenset[int] | None, now: int) -> int | None:

@@ -395,9 +395,12 @@ def check_title(title: str) -> str:
 
 
 def check_brief(
-    description: str, spec: Mapping[str, Any], metadata: Mapping[str, Any], output: Mapping[str, Any],
+    description: str,
+    spec: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    output: Mapping[str, Any],
     constraints: Mapping[str, Any],
-) -> None:  # fmt: skip
+) -> None:
     check_text(description, "description", LARGEST_DESCRIPTION)
     check_size(spec, "spec", limits.SPEC_BYTES)
     for what, value in (("metadata", metadata), ("output", output), ("constraints", constraints)):

@@ -28,7 +28,7 @@ from tenure.core.lifecycle import (
     Cancelled,
     PauseCause,
     with_pause,
-)  # fmt: skip
+)
 from tenure.core.records import LastError, Task, replace
 
 # --- what belongs to which state ----------------------------------------------------------------------------
@@ -40,11 +40,20 @@ _HOLD: dict[str, Any] = {
 }  # fmt: skip
 # Fields that belong to some states only, with their value in the others.
 BOUND: dict[str, Any] = _HOLD | {
-    "offer_to": None, "offer_until": None, "offer_term": None, "set_aside_for": None, "price": None, "retry_at": None,
+    "offer_to": None,
+    "offer_until": None,
+    "offer_term": None,
+    "set_aside_for": None,
+    "price": None,
+    "retry_at": None,
     "pauses": (),
-    "state_before": None, "cancelled": None, "completed_at": None, "work_product": None, "dead_lettered_at": None,
+    "state_before": None,
+    "cancelled": None,
+    "completed_at": None,
+    "work_product": None,
+    "dead_lettered_at": None,
     "archived_at": None,
-}  # fmt: skip
+}
 KEPT: dict[str, frozenset[str]] = dict.fromkeys(STATES, frozenset()) | {
     READY: frozenset({"offer_to", "offer_until", "offer_term", "set_aside_for", "price"}),
     CLAIMED: frozenset({*_HOLD, "pauses"}),

@@ -15,7 +15,7 @@ import hmac
 import re
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from tenure.core import limits
@@ -37,7 +37,7 @@ _TIME = re.compile(r"[0-9]{1,12}")
 _HEX = re.compile(r"sha256=([0-9a-fA-F]{64})")
 
 
-class Delivery(NamedTuple):
+class SignedDelivery(NamedTuple):
     """A delivery with a valid signature."""
 
     id: str
@@ -62,8 +62,11 @@ def key_of(form: str, secret: str) -> bytes:
     return key
 
 
-def new_key(form: str, random: bytes) -> bytes:
-    """A generated key, from random bytes; GitHub's secrets are text."""
+def key_for(form: str, given: str | None, token: Callable[[int], bytes]) -> bytes:
+    """The key of the given secret, or a generated one; GitHub's secrets are text."""
+    if given is not None:
+        return key_of(form, given)
+    random = token(SECRET_BYTES)
     return random.hex().encode() if form == GITHUB else random
 
 
@@ -97,14 +100,16 @@ def is_signed(headers: Mapping[str, str]) -> bool:
     return "webhook-signature" in headers or "x-hub-signature-256" in headers
 
 
-def verified(form: str, keys: Iterable[bytes], headers: Mapping[str, str], body: bytes, now: int) -> Delivery | None:
+def verified(
+    form: str, keys: Iterable[bytes], headers: Mapping[str, str], body: bytes, now: int
+) -> SignedDelivery | None:
     """The delivery, if one of the keys has signed it; None otherwise, whatever is wrong."""
     if form == GITHUB:
         return _by_github(keys, headers, body)
     return _by_standard(keys, headers, body, now)
 
 
-def _by_standard(keys: Iterable[bytes], headers: Mapping[str, str], body: bytes, now: int) -> Delivery | None:
+def _by_standard(keys: Iterable[bytes], headers: Mapping[str, str], body: bytes, now: int) -> SignedDelivery | None:
     id, time = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if (
         not _ID.fullmatch(id)
@@ -114,16 +119,16 @@ def _by_standard(keys: Iterable[bytes], headers: Mapping[str, str], body: bytes,
         return None
     given = headers.get("webhook-signature", "").split()[: limits.WEBHOOK_SIGNATURES]
     wanted = _standard(keys, id, time, body)
-    return Delivery(id) if _any_equal(wanted, [one.encode("utf-8", "replace") for one in given]) else None
+    return SignedDelivery(id) if _any_equal(wanted, [one.encode("utf-8", "replace") for one in given]) else None
 
 
-def _by_github(keys: Iterable[bytes], headers: Mapping[str, str], body: bytes) -> Delivery | None:
+def _by_github(keys: Iterable[bytes], headers: Mapping[str, str], body: bytes) -> SignedDelivery | None:
     id, event = headers.get("x-github-delivery", ""), headers.get("x-github-event")
     given = _HEX.fullmatch(headers.get("x-hub-signature-256", ""))
     if given is None or not _ID.fullmatch(id) or (event is not None and not _ID.fullmatch(event)):
         return None
     wanted = [hmac.new(key, body, hashlib.sha256).hexdigest().encode() for key in keys]
-    return Delivery(id, event) if _any_equal(wanted, [given[1].lower().encode()]) else None
+    return SignedDelivery(id, event) if _any_equal(wanted, [given[1].lower().encode()]) else None
 
 
 def _any_equal(wanted: Iterable[bytes], given: Iterable[bytes]) -> bool:

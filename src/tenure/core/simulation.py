@@ -118,7 +118,7 @@ class Scene:
                 project=task.project, id=task.id, pattern=pattern, task=task.id, agent="", session="", created_at=0
             )
             for pattern in self.jobs[job].patterns
-        ]  # fmt: skip
+        ]
 
 
 def _place(task: Task, now: int) -> tuple[int, int, int, str]:

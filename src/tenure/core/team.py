@@ -88,9 +88,15 @@ def is_over(session: Session, holds: int, now: int) -> bool:
 
 
 def recipients(
-    address: str, sender: str, agents: Iterable[Agent], *, busy: Iterable[str], leader: str | None,
-    on_track: Iterable[str], now: int,
-) -> tuple[str, ...]:  # fmt: skip
+    address: str,
+    sender: str,
+    agents: Iterable[Agent],
+    *,
+    busy: Iterable[str],
+    leader: str | None,
+    on_track: Iterable[str],
+    now: int,
+) -> tuple[str, ...]:
     """The recipients of a message, resolved once, when it is sent. Never the sender itself, unless named."""
     known = {agent.id: agent for agent in agents if agent.left_at is None}
     if not address.startswith("@"):

@@ -93,10 +93,17 @@ def booked(
     `price` computes the cost where none was reported.
     """
     row = kept or Usage(
-        project=claim.project, id=usage_id(claim.id, spent.model, late, spent.operation), task=claim.task,
-        generation=claim.generation, agent=claim.agent, session=claim.session, model=spent.model, late=late, at=now,
+        project=claim.project,
+        id=usage_id(claim.id, spent.model, late, spent.operation),
+        task=claim.task,
+        generation=claim.generation,
+        agent=claim.agent,
+        session=claim.session,
+        model=spent.model,
+        late=late,
+        at=now,
         operation=spent.operation,
-    )  # fmt: skip
+    )
     totals = {
         name: max(getattr(row, name), getattr(spent, name) - sum(getattr(other, name) for other in others))
         for name in (*TOKENS, "duration")

@@ -2,14 +2,16 @@
 
 The `mcp` package implements the protocol in both of its forms: with a handshake and a session, which stays on the
 process that began it, or with everything in each request. This module adds: the caller is the server's principal, a
-session belongs to the caller that opened it, and a caller that disconnects while it waits gets no task.
+session belongs to the caller that opened it, a caller that disconnects while it waits gets no task, and of several
+workers any can be asked.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import anyio.to_thread
@@ -50,8 +52,12 @@ class McpApp:
         principal_of: Callable[[Scope], Principal],
         crashed: Crashed,
         claimer: Claimer | None = None,
+        workers: Workers | None = None,
     ) -> None:
-        self._principal_of = principal_of
+        """`workers`: the other processes of this server, where it has several. A session stays with the one that began
+        it, and its id names that one; the others pass its requests on.
+        """
+        self._principal_of, self._workers = principal_of, workers
         self.service = McpService(_HttpCallers(callers), crashed, claimer)
         self._manager = StreamableHTTPSessionManager(self.service.server, session_idle_timeout=IDLE)
 
@@ -86,13 +92,36 @@ class McpApp:
             await send({"type": "http.response.body", "body": b""})
             return
         principal = self._principal_of(scope)
-        gone = anyio.Event()
         body = await _body(receive) if scope["method"] == "POST" else None
         if body is not None and (refusal := _refusal(body)) is not None:
             headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(refusal))]
             await send({"type": "http.response.start", "status": 400, "headers": headers})
             await send({"type": "http.response.body", "body": refusal})
             return
+        if self._workers is not None:
+            scope = {**scope, "headers": list(scope["headers"])}  # our own: the id of the session is changed
+            number = _taken_number(scope["headers"])
+            if number not in (None, self._workers.number):
+                asked = PassedOn(
+                    principal, scope["method"], scope["path"], scope["query_string"], scope["headers"], body
+                )
+                if await self._workers.pass_on(number, msgspec.to_builtins(asked, builtin_types=(bytes,)), receive, send):
+                    return  # else it has ended, and its sessions with it: this one answers that there is none
+            send = _numbered(send, self._workers.number)
+        await self._handle(scope, principal, body, receive, send)
+
+    async def take_over(self, value: Any, receive: Receive, send: Send) -> None:
+        """A request that another worker has passed on, in its form of a value."""
+        assert self._workers is not None
+        asked = msgspec.convert(value, PassedOn)
+        scope: Scope = {
+            "type": "http", "method": asked.method, "path": asked.path, "query_string": asked.query,
+            "headers": asked.headers, "state": {}, "scheme": "http", "server": None, "client": None, "root_path": "",
+        }  # fmt: skip
+        await self._handle(scope, asked.principal, asked.body, receive, _numbered(send, self._workers.number))
+
+    async def _handle(self, scope: Scope, principal: Principal, body: bytes | None, receive: Receive, send: Send) -> None:
+        gone = anyio.Event()
 
         async def heard() -> MutableMapping[str, Any]:
             nonlocal body
@@ -107,6 +136,54 @@ class McpApp:
         # The package allows only the user who opened a session to use it.
         whose = AuthenticatedUser(AccessToken(token="", client_id=_identity(principal), scopes=[]))
         await self._manager.handle_request({**scope, "user": whose, WHO: principal, GONE: gone}, heard, send)
+
+
+class Workers(Protocol):
+    """The processes of a server."""
+
+    number: int  # of this one
+
+    async def pass_on(self, number: int, value: Any, receive: Receive, send: Send) -> bool:
+        """Have another worker answer; False where it has ended and nothing was sent."""
+        ...
+
+
+class PassedOn(msgspec.Struct, frozen=True):
+    """A request as one worker gives it to another; who sends it is known already."""
+
+    principal: Principal
+    method: str
+    path: str
+    query: bytes
+    headers: list[tuple[bytes, bytes]]
+    body: bytes | None
+
+
+_NUMBERED = re.compile(rb"([0-9a-f]+)-w([0-9]{1,3})")
+
+
+def _taken_number(headers: list[tuple[bytes, bytes]]) -> int | None:
+    """The worker that the session's id names; it is taken out of the id."""
+    for at, (name, value) in enumerate(headers):
+        found = _NUMBERED.fullmatch(value) if name == SESSION.encode() else None
+        if found is not None:
+            headers[at] = (name, found[1])
+            return int(found[2])
+    return None
+
+
+def _numbered(send: Send, number: int) -> Send:
+    """`send`, with this worker's number in the id of a session."""
+
+    async def sent(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [
+                (name, value + b"-w%d" % number if name.lower() == SESSION.encode() else value)
+                for name, value in message.get("headers", ())
+            ]
+        await send(message)
+
+    return sent
 
 
 async def _body(receive: Receive) -> bytes | None:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tenure.agents.agent_news import news_of
-from tenure.agents.briefing import FROM_LOG, of_claim
+from tenure.agents.briefing import FROM_LOG, news_of, of_claim
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import NewTask

@@ -21,7 +21,7 @@ from tenure.core.errors import InvalidInput
 from tenure.plans import json_trees, links, yaml_trees
 from tenure.plans.dialects import in_our_form
 from tenure.plans.fields import KEYS, OWN, FieldReader, Fields, expected, merged, text, unknown_key
-from tenure.plans.nodes import (  # fmt: skip
+from tenure.plans.nodes import (
     LARGEST_FILE,
     START,
     Finding,
@@ -108,9 +108,11 @@ def name_for(path: str) -> str | None:
 def _decoded(source: str | bytes) -> str:
     if len(source) > LARGEST_FILE:
         raise Unreadable(
-            START, "TOO_LARGE", f"a plan file must be at most {LARGEST_FILE >> 20} MiB",
+            START,
+            "TOO_LARGE",
+            f"a plan file must be at most {LARGEST_FILE >> 20} MiB",
             "split it into several plans, or put long texts into separate files",
-        )  # fmt: skip
+        )
     decoded = source if isinstance(source, str) else _from_utf8(source)
     return decoded.removeprefix("\ufeff")
 
@@ -248,9 +250,11 @@ class _PlanReader:
         count = len(node.entries if isinstance(node, Mapping) else node.items if isinstance(node, Sequence) else ())
         if len(self.tasks) + count > inputs.LARGEST_PLAN:
             raise Unreadable(
-                node.place, "TOO_LARGE", f"more than {inputs.LARGEST_PLAN} tasks in a plan",
+                node.place,
+                "TOO_LARGE",
+                f"more than {inputs.LARGEST_PLAN} tasks in a plan",
                 "split it into several plans",
-            )  # fmt: skip
+            )
         if isinstance(node, Mapping):
             for name, (place, value) in node.entries.items():
                 self._task(value, parent, (name, place))

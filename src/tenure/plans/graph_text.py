@@ -51,11 +51,19 @@ def planned(plan: PlanFile) -> View:
             edges.setdefault((local.get(task.parent, task.parent), name), "block")
     rows = {
         name: Task(
-            project="", id=name, key=name, ref=name, track="", sequence=0, dag="", state=lifecycle.PENDING,
-            created_at=0, updated_at=0,
+            project="",
+            id=name,
+            key=name,
+            ref=name,
+            track="",
+            sequence=0,
+            dag="",
+            state=lifecycle.PENDING,
+            created_at=0,
+            updated_at=0,
         )
         for name in names
-    }  # fmt: skip
+    }
     path = graph.critical_path(rows, [Edge(project="", id="", task=t, needs=n) for t, n in edges])
     return {
         "id": None, "title": plan.title, "plan": plan.name, "status": PLANNED, "total": len(names), "completed": 0,

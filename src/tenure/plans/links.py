@@ -182,8 +182,10 @@ class _Linker:
                     )
 
     def _check_circles(self) -> None:
-        names = {n: entry.name or f"line {entry.fields.place.line}" for n, entry in
-                 ((self.number[id(e)], e) for e in self.entries)}  # fmt: skip
+        names = {
+            n: entry.name or f"line {entry.fields.place.line}"
+            for n, entry in ((self.number[id(e)], e) for e in self.entries)
+        }
         for _ in range(MOST_CIRCLES):
             try:
                 graph.check_acyclic(self.needs, names)

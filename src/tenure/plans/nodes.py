@@ -193,6 +193,8 @@ class Builder:
         holder.weight += node.weight
         if holder.weight > HEAVIEST:
             raise Unreadable(
-                node.place, "TOO_LARGE", f"more than {HEAVIEST >> 20} MiB with its aliases expanded",
+                node.place,
+                "TOO_LARGE",
+                f"more than {HEAVIEST >> 20} MiB with its aliases expanded",
                 "split it into several plans",
-            )  # fmt: skip
+            )

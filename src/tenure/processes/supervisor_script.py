@@ -187,7 +187,7 @@ class Tree:
                 yield max(1, len(list(self.living(set()))))
 
 
-class Supervisor:
+class SupervisorProcess:
     def __init__(self, status: int, wake: int, guard: int, order: dict[str, Any]) -> None:
         """`guard` is a pipe that ends with the process that watches over this one."""
         self.status, self.wake, self.guard = status, wake, guard
@@ -371,7 +371,7 @@ def main(status: int) -> None:
     os.set_blocking(wake, False)
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-    supervisor = Supervisor(status, wake, guard, order)
+    supervisor = SupervisorProcess(status, wake, guard, order)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.give_up())
     if supervisor.is_detached:
         signal.signal(signal.SIGINT, lambda *_: supervisor.pass_on())

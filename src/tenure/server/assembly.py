@@ -28,9 +28,12 @@ from tenure.server.dashboard.pages import Dashboard
 from tenure.server.logs import ServerLog
 from tenure.server.metrics import EventCounter, Metrics
 from tenure.server.metrics_page import CONTENT_TYPE, MetricsPage
+from tenure.server.process_memory import Memory, OwnMemory
 from tenure.server.requests import Request
 from tenure.server.responses import Response
 from tenure.server.service import Part, Service
+from tenure.server.workers.added_metrics import WorkerMetrics
+from tenure.server.workers.worker import Worker
 
 
 class Assembly:
@@ -45,12 +48,16 @@ class Assembly:
         leading: Callable[[Coordinator, Stepped], Part] | None = None,
         lease: float = limits.LEADER_LEASE,
         transcripts: str | None = None,
+        worker: Worker | None = None,
     ) -> None:
         """`leading` makes what runs while this process leads; without it only the coordinator runs.
 
-        `lease` is the leader's, in seconds; `transcripts` the folder with those of agents on this machine.
+        `lease` is the leader's, in seconds; `transcripts` the folder with those of agents on this machine. `worker` is
+        this process, where the server has several.
         """
         self._log = log
+        self.worker = worker
+        memory: Memory = OwnMemory() if worker is None else worker.memory
         self.metrics = Metrics(tenant=engine.tenant, version=__version__)
         self.service = Service(engine, self.metrics)
         self.authenticator = Authenticator(
@@ -59,6 +66,7 @@ class Assembly:
             read_in_thread=self.service.read_in_thread,
             write_in_thread=self.service.write_in_thread,
             token=token,
+            memory=memory,
         )
         self.service.is_still_valid = self.authenticator.is_still_valid
         self.coordinator: Coordinator = coordinator_of(engine, tell=self._noted, cycled=self._cycled, lease=lease)
@@ -72,6 +80,10 @@ class Assembly:
         leader: Part = self.coordinator if leading is None else leading(self.coordinator, self.metrics.relayed)
         self.service.parts += [self.event_counter, leader]
         self._scrapes = MetricsPage(self.metrics, engine)
+        if worker is not None:
+            worker.name = self.coordinator.instance
+            self._scrapes.shown = WorkerMetrics(worker.peers, self.metrics.registry, worker.folder).page
+            self.service.parts.append(worker)
         self.app = App(
             self.service,
             lambda request: self.authenticator.authenticate(request.scope),
@@ -88,7 +100,7 @@ class Assembly:
             *transcript_routes.routes(self.service, transcripts),
             *plan_routes.routes(self.service),
             *sign_in_routes.routes(self.authenticator),
-            *delivery_routes.routes(self.service, policy),
+            *delivery_routes.routes(self.service, policy, memory),
             Endpoint("GET", "/metrics", self._page),
         )
         self.app.mount("/", Dashboard(), is_open=True)

@@ -8,6 +8,7 @@ becomes a command, which verifies the signature again in its transaction.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from tenure.client.routes import DELIVERIES, PREFIX
@@ -21,7 +22,8 @@ from tenure.server.app import Endpoint
 from tenure.server.auth.authenticator import FAILURES, FAILURES_A_SECOND
 from tenure.server.auth.policy import Policy
 from tenure.server.auth.request_source import check_host, source_of
-from tenure.server.rate_limits import Buckets, caller_at, limited
+from tenure.server.process_memory import Memory
+from tenure.server.rate_limits import caller_at, limited
 from tenure.server.requests import Request
 from tenure.server.responses import Response
 from tenure.server.service import Service
@@ -29,15 +31,15 @@ from tenure.server.service import Service
 A_SECOND, AT_ONCE = 20.0, 100.0  # genuine deliveries to one trigger from one address
 
 
-def routes(service: Service, policy: Policy) -> Iterator[Endpoint]:
-    yield Endpoint("POST", PREFIX + DELIVERIES, _DeliveryEndpoint(service, policy).take, is_open=True)
+def routes(service: Service, policy: Policy, memory: Memory) -> Iterator[Endpoint]:
+    yield Endpoint("POST", PREFIX + DELIVERIES, _DeliveryEndpoint(service, policy, memory).take, is_open=True)
 
 
 class _DeliveryEndpoint:
-    def __init__(self, service: Service, policy: Policy) -> None:
+    def __init__(self, service: Service, policy: Policy, memory: Memory) -> None:
         self._service, self._policy = service, policy
-        self._failures = Buckets(FAILURES_A_SECOND, FAILURES)
-        self._deliveries = Buckets(A_SECOND, AT_ONCE)
+        self._failures = memory.buckets("unsigned", FAILURES_A_SECOND, FAILURES, time.monotonic)
+        self._deliveries = memory.buckets("deliveries", A_SECOND, AT_ONCE, time.monotonic)
 
     async def take(self, request: Request) -> Response:
         who = source_of(request.scope, self._policy.proxies)

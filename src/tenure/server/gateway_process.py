@@ -43,7 +43,7 @@ def serve_gateway(settings: GatewaySettings, announce: Callable[[str], object]) 
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)  # until uvicorn has its handlers, and when it raises the signal again at its end
-    sock = listening_on(settings.host, settings.port, "choose another address with --listen")
+    (sock,) = listening_on(settings.host, settings.port, "choose another address with --listen")
     port = sock.getsockname()[1]
     announce(f"{'https' if settings.tls_cert else 'http'}://{in_url(settings.host)}:{port}")
     try:

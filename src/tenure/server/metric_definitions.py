@@ -182,6 +182,7 @@ RELAYS = {
 # Values of this process.
 OWN = {
     "tenure_build": gauge("always 1; the labels have the versions", "version", "python"),
+    "tenure_workers": gauge("processes of this server", across=SUM),
     "tenure_store_up": gauge("1 while the store responds"),
     "tenure_store_read_seconds": gauge("seconds that the last read of the store for metrics took"),
     "tenure_coordinator_leader": gauge("1 on the leader"),

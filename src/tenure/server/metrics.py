@@ -80,6 +80,7 @@ class Metrics:
         age = self._metrics["tenure_coordinator_last_cycle_age_seconds"]
         age.set_function(lambda: self.monotonic() - self._last_cycle)
         self._of("tenure_build", version, platform.python_version()).set(1)
+        self._of("tenure_workers").set(1)
         prometheus.ProcessCollector(registry=self.registry)
         prometheus.GCCollector(registry=self.registry)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -61,6 +61,7 @@ class MetricsPage:
         read_spending: Callable[[], list[SpendingView]] | None = None,
     ) -> None:
         self._metrics = metrics
+        self.shown: Callable[[], Awaitable[bytes]] = self._own  # the page, once the store was read
         self._monotonic = metrics.monotonic
         self._limit = limit
         self._read = read or (lambda: read_query(engine, Gauges(most=MOST_PROJECTS)))
@@ -81,6 +82,9 @@ class MetricsPage:
         await self._refresh()
         if reading is not None and is_first:
             await asyncio.wrap_future(_in_thread(lambda: reading.join(self._limit)))
+        return await self.shown()
+
+    async def _own(self) -> bytes:
         # In a new thread: the pool's threads may all be waiting for a store that hangs.
         return await asyncio.wrap_future(_in_thread(lambda: generate_latest(self._metrics.registry)))
 

@@ -49,7 +49,11 @@ class Buckets:
             self._left.popitem(last=False)
 
     def _now(self, caller: str, now: float) -> float:
-        left, at = self._left.get(caller, (self.burst, now))
+        return self._filled(self._left.get(caller), now)
+
+    def _filled(self, kept: tuple[float, float] | None, now: float) -> float:
+        """The tokens by now; `kept` are those of an earlier time."""
+        left, at = kept or (self.burst, now)
         return min(self.burst, left + (now - at) * self.rate)
 
 

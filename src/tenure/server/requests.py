@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
+from msgspec.structs import asdict
 
 from tenure.client.routes import APART, COMMANDS, Route
 from tenure.client.wire import from_plain
@@ -205,7 +206,9 @@ def _id(token: Callable[[int], bytes], size: int) -> str:
 
 
 # Their bodies may contain instants as RFC 3339 text.
-_WITH_INSTANTS = (c.Add, c.AddMany, c.Plan, c.Spawn, c.Edit, c.Retry, c.RewindRelay, c.ReplayWebhook)
+_WITH_INSTANTS = (
+    c.Add, c.AddMany, c.Plan, c.Spawn, c.Edit, c.Retry, c.RewindRelay, c.ReplayWebhook, c.SetBudget,
+)  # fmt: skip
 
 
 class RequestContext(NamedTuple):
@@ -256,8 +259,7 @@ def reader_of(route: Route) -> Callable[[RequestContext, bytes], Command]:
     )
 
     def read(context: RequestContext, body: bytes) -> Command:
-        given = decode(body)
-        values = {name: getattr(given, name) for name in given.__struct_fields__}
+        values = asdict(decode(body))
         values |= {name: context.fields[name] for name in in_path}
         if context.version is not None:
             if "version" not in own:
@@ -298,8 +300,7 @@ def check_task(named: str, receipt: str) -> None:
         raise InvalidInput(f"the path names {key.ref}, but the receipt is for {receipt.partition('@')[0][:80]}")
 
 
-_ITEMS = tuple(body_type(route.asks, ()) for route in COMMANDS if issubclass(route.asks, Command))
-_KINDS: dict[Any, type[Command]] = {kind.__struct_config__.tag: kind for kind in c.ALL}
+_ITEMS = {route.asks: body_type(route.asks, ()) for route in COMMANDS if issubclass(route.asks, Command)}
 
 
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -315,17 +316,39 @@ def read_batch(context: RequestContext, body: bytes) -> list[Command | InvalidIn
     ids = batch.request_ids or [None] * len(batch.commands)
     if len(ids) != len(batch.commands):
         raise InvalidInput(f"request_ids must have one id for each command (got {len(ids)} for {len(batch.commands)})")
-    return [_item(bytes(raw), context._replace(request_id=id)) for raw, id in zip(batch.commands, ids, strict=True)]
+    return [_item(bytes(raw), id, context) for raw, id in zip(batch.commands, ids, strict=True)]
 
 
-def _item(raw: bytes, context: RequestContext) -> Command | InvalidInput:
+def _item(raw: bytes, request_id: str | None, context: RequestContext) -> Command | InvalidInput:
     try:
-        given = _decode_item(raw)
+        kind, decode = _item_reader(_name_in(raw))
+        values = asdict(decode(raw))
     except InvalidInput as error:
         return error
-    kind = _KINDS[given.__struct_config__.tag]
-    values = {name: getattr(given, name) for name in given.__struct_fields__}
-    return kind(project=context.fields["project"], request_id=context.request_id, trace_id=context.trace_id, **values)
+    return kind(project=context.fields["project"], request_id=request_id, trace_id=context.trace_id, **values)
+
+
+class Named(msgspec.Struct, frozen=True):
+    """The one field of a batch's command by which its type is known."""
+
+    command: str
+
+
+def _name_in(raw: bytes) -> str:
+    try:
+        return decoder_of(Named).decode(raw).command
+    except ValueError:
+        _decode_item(raw)  # raises, with the field that is wrong
+        raise
+
+
+@cache
+def _item_reader(name: str) -> tuple[type[Command], Callable[[bytes], msgspec.Struct]]:
+    """The command of that name, and the decoder of its body. One type: a union of all takes 100 µs to decode."""
+    for kind, body in _ITEMS.items():
+        if kind.__struct_config__.tag == name:
+            return kind, decoder(body, has_instants=issubclass(kind, _WITH_INSTANTS), is_checked=True)
+    raise InvalidInput(f"the body: Invalid value {name[:80]!r} - at `$.command`")
 
 
 def decoder(
@@ -372,7 +395,7 @@ decode_plan: Callable[[bytes], PlanText] = decoder(PlanText)
 decode_login: Callable[[bytes], LoginBody] = decoder(LoginBody)
 decode_recover: Callable[[bytes], RecoverBody] = decoder(RecoverBody, may_be_empty=True)
 _decode_batch = decoder(Batch)
-_decode_item = decoder(reduce(or_, _ITEMS), has_instants=True, is_checked=True)  # with the whole batch
+_decode_item = decoder(reduce(or_, _ITEMS.values()), is_checked=True)  # with the whole batch
 
 
 def braces(path: str) -> frozenset[str]:

@@ -1,18 +1,21 @@
-"""Starts one server process and runs it until a signal."""
+"""Starts a server, as one process or as several workers, and runs it until a signal."""
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import resource
 import signal
 import socket
 import sys
+import time
 from asyncio import constants
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
-from types import FrameType
-from typing import Protocol
+from types import FrameType, MappingProxyType
+from typing import NamedTuple, Protocol
 
 import msgspec
 import uvicorn
@@ -20,6 +23,7 @@ import uvicorn
 from tenure.agents.leader_process import LeaderProcess, Place, Stepped, fleet_here, messaging_here
 from tenure.client.local_token import PREFIX, remove_token, token_file, write_token
 from tenure.config import BadConfig, Settings
+from tenure.core.errors import StoreError
 from tenure.core.queries import Keys
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
@@ -30,13 +34,27 @@ from tenure.server.app import AsgiApp
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy, check_bind, policy_of
 from tenure.server.auth.request_source import is_in
-from tenure.server.connection_limits import HEAD_TIMEOUT, LimitedConnection, UnauthenticatedConnections
+from tenure.server.connection_limits import (
+    HEAD_TIMEOUT,
+    MOST,
+    MOST_PER_ADDRESS,
+    LimitedConnection,
+    UnauthenticatedConnections,
+)
+from tenure.server.coordinator import resign_for
 from tenure.server.logs import ServerLog
 from tenure.server.requests import Receive, Scope, Send
 from tenure.server.service import Part
+from tenure.server.store_wait import ended_by_signals
+from tenure.server.workers.added_metrics import fold, worker_id
+from tenure.server.workers.shared_table import SharedMemory
+from tenure.server.workers.supervisor import Handles, Supervisor
+from tenure.server.workers.worker import Worker, private_folder
+from tenure.stores.port import PROCESSES
 
 DRAIN = 10  # seconds for open requests at shutdown
 BACKLOG = 4096
+PREDECESSORS = 3.0  # seconds for the workers of a parent that was killed to leave the port
 # Seconds that a thread may run while another waits. A batch waits for the store a few times, and each time for the
 # event loop after it: with Python's default of 5 ms, 64 callers got 1,800 claims a second, with this value 2,500.
 SWITCH = 0.0003
@@ -45,14 +63,16 @@ SWITCH = 0.0003
 class Server(uvicorn.Server):
     """Ends streams and waits before it waits for open requests: otherwise each stream would delay the shutdown."""
 
-    def __init__(self, config: uvicorn.Config, closing: Sequence[Callable[[], None]]) -> None:
+    def __init__(self, config: uvicorn.Config, closing: Sequence[Callable[[], None]], *, is_worker: bool) -> None:
         super().__init__(config)
-        self._closing = closing
+        self._closing, self._is_worker = closing, is_worker
 
     def request_exit(self, *_: object) -> None:
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._is_worker and sig == signal.SIGINT:
+            return  # from the terminal; the parent has it too and sends SIGTERM. uvicorn takes a second one for haste
         for close in self._closing:
             close()
         super().handle_exit(sig, frame)
@@ -68,47 +88,133 @@ class MountedApp(Protocol):
     def close(self) -> None: ...
 
 
-def serve(
-    engine: Engine,
-    settings: Settings,
-    announce: Callable[[str, str | None], object],
-    mounts: Mapping[str, Callable[[Assembly], MountedApp]] | None = None,
-    parts: Sequence[Callable[[Callable[..., object]], Part]] = (),
-    place: Place | None = None,
-    transcripts: str | None = None,
-) -> int:
-    """Serve until a signal; 0 when all accepted requests were answered.
+class Site(NamedTuple):
+    """What the processes of a server have in common: its settings, and what it serves beside the engine.
 
-    `announce` gets the URL, and the link that signs in to the dashboard. `mounts` has a factory for each path prefix.
-    `parts` are factories that get the log's `info`; the parts start and stop with the server. `place` is where hooks
-    run and files are watched; without it nothing is relayed. `transcripts` is the folder with those of agents on this
-    machine.
+    `mounts` has a factory for each path prefix. `parts` are factories that get the log's `info`; the parts start and
+    stop with the server, in one of its processes. `place` is where hooks run and files are watched; without it nothing
+    is relayed. `transcripts` is the folder with those of agents on this machine.
     """
+
+    settings: Settings
+    mounts: Mapping[str, Callable[[Assembly], MountedApp]] = MappingProxyType({})
+    parts: Sequence[Callable[[Callable[..., object]], Part]] = ()
+    place: Place | None = None
+    transcripts: str | None = None
+
+
+Announce = Callable[[str, str | None], object]  # gets the URL, and the link that signs in to the dashboard
+
+
+def serve(engine: Engine, site: Site, announce: Announce) -> int:
+    """Serve by this process until a signal; 0 when all accepted requests were answered."""
+    policy = policy_of(site.settings)
+    check_bind(policy, has_keys=bool(read_query(engine, Keys())))
+    with _started(site.settings, policy, announce) as start:
+        _serve(engine, site, start, start.listening[0])
+    return 0
+
+
+def serve_with_workers(count: int, open_engine: Callable[[], Engine], site: Site, announce: Announce) -> int:
+    """As `serve`, by several processes on one port; each opens the store itself."""
+    engine, policy = open_engine(), policy_of(site.settings)
+    try:
+        if PROCESSES not in engine.store.features:
+            raise BadConfig(
+                f"{engine.store.url} is the memory of one process", "leave out --workers, or use SQLite or PostgreSQL"
+            )
+        check_bind(policy, has_keys=bool(read_query(engine, Keys())))
+    finally:
+        engine.store.close()
+    log = ServerLog(site.settings["serve.log_level"].value, site.settings["serve.log_file"].value)
+    with _started(site.settings, policy, announce, count) as start, private_folder() as folder:
+        memory = SharedMemory()
+
+        def run(handles: Handles) -> int:
+            mine = start.listening[handles.number]
+            _close([other for other in start.listening if other is not mine])
+            _serve(open_engine(), site, start, mine, Worker(handles, count, folder, memory))
+            return 0
+
+        return Supervisor(
+            count, run, log.warning, ended=lambda number, pid: fold(folder, worker_id(number, pid)),
+            stopping=partial(_close, start.listening),
+        ).serve()  # fmt: skip
+
+
+def _close(sockets: Sequence[socket.socket]) -> None:
+    for one in sockets:
+        one.close()
+
+
+class _Start(NamedTuple):
+    """What a start makes once, for all its processes."""
+
+    policy: Policy
+    token: str | None
+    listening: Sequence[socket.socket]  # one for each process
+    address: str  # where agents of pools find the server
+
+
+@contextmanager
+def _started(settings: Settings, policy: Policy, announce: Announce, processes: int = 1) -> Iterator[_Start]:
+    """Listen, write the token of this start, and announce both; the token is removed at the end."""
+    _check_certificate(settings["serve.tls_cert"].value, settings["serve.tls_key"].value)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each waiting agent has an open connection
+    token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
+    host = policy.host
+    with ended_by_signals():  # until a server, or the parent of workers, has handlers of its own
+        listening = listening_on(host, settings["serve.port"].value, "choose another port with --port", processes)
+        address, port = listening[0].getsockname()[:2]
+        url = f"{'https' if policy.has_tls else 'http'}://{in_url(host)}:{port}"
+        token_at = token_file(os.environ, address, port)
+        if token is not None:
+            _write_token(token_at, token)
+        try:
+            announce(url, None if token is None else f"{url}/#{token}")
+            gc.collect()
+            gc.freeze()  # these objects stay: no collection needs to visit them again
+            yield _Start(policy, token, listening, settings["serve.url"].value or _reached(policy, address, port))
+        finally:
+            if token is not None:
+                remove_token(token_at, token)
+
+
+def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, worker: Worker | None = None) -> None:
+    """Serve until a signal, as the only process or as one of the workers."""
+    settings, policy = site.settings, start.policy
     # Behind a server agents have keys and roles: none leads by being first, unless the project says so.
     engine = Engine(
         engine.store, engine.random, msgspec.structs.replace(engine.context, elects=False, counts=TaskCounts())
     )
-    policy = policy_of(settings)
-    check_bind(policy, has_keys=bool(read_query(engine, Keys())))
-    log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value)
+    number = None if worker is None else worker.number
+    log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value, worker=number)
     log.take_over()
-    token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
-    found_at: list[Address] = []  # where agents of pools find this server, once it listens
-    leading = _leading(settings, place, log, lambda: found_at[0] if found_at else None)
-    assembly = Assembly(engine, policy, log, token, leading, settings["leader.lease"].value, transcripts)
-    assembly.service.parts += [make(log.info) for make in parts]
+    leading = _leading(settings, site.place, log, lambda: Address(start.address, has_keys=True))
+    assembly = Assembly(
+        engine, policy, log, start.token, leading, settings["leader.lease"].value, site.transcripts, worker
+    )
+    if worker is not None and worker.predecessor:
+        with suppress(StoreError):  # its lease will end
+            resign_for(engine, worker.predecessor)
+    if not number:  # the only process, or the first
+        assembly.service.parts += [make(log.info) for make in site.parts]
     app: AsgiApp = assembly.app
     closing = [assembly.service.begin_close]
-    for prefix, make in (mounts or {}).items():
+    for prefix, make in site.mounts.items():
         mounted = make(assembly)
         assembly.app.mount(prefix, mounted)
         app = mounted.around(app)
         closing.append(mounted.close)
-    host, port = policy.host, settings["serve.port"].value
+    count = 1 if worker is None else worker.count
+    connections = UnauthenticatedConnections(
+        lambda address: is_in(address, policy.proxies),
+        most_per_address=max(1, MOST_PER_ADDRESS // count),
+        most=max(1, MOST // count),
+    )
     config = uvicorn.Config(
         app,
-        host=host,
-        port=port,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -119,34 +225,21 @@ def serve(
         timeout_keep_alive=75,
         ssl_certfile=settings["serve.tls_cert"].value,
         ssl_keyfile=settings["serve.tls_key"].value,
-        http=LimitedConnection.at(UnauthenticatedConnections(lambda address: is_in(address, policy.proxies))),
+        http=LimitedConnection.at(connections),
     )
     # Neither asyncio nor uvicorn has another setting: by default a stalled TLS handshake is kept for a minute.
     vars(constants)["SSL_HANDSHAKE_TIMEOUT"] = HEAD_TIMEOUT
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each waiting agent has an open connection
-    server = Server(config, closing)
+    server = Server(config, closing, is_worker=worker is not None)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Until uvicorn installs its handlers, and when it raises the signal again at its end, which is not a failure.
         signal.signal(number, server.request_exit)
-    listening = listening_on(host, port, "choose another port with --port")
-    address, port = listening.getsockname()[:2]
-    url = f"{'https' if policy.has_tls else 'http'}://{in_url(host)}:{port}"
-    found_at.append(Address(settings["serve.url"].value or _reached(policy, address, port), has_keys=True))
-    token_at = token_file(os.environ, address, port)
-    if token is not None:
-        _write_token(token_at, token)
-    announce(url, None if token is None else f"{url}/#{token}")
     sys.setswitchinterval(SWITCH)
     gc.collect()
-    gc.freeze()  # these objects stay: no collection needs to visit them again
+    gc.freeze()
     try:
         server.run([listening])
     finally:
-        if token is not None:
-            remove_token(token_at, token)
         log.close()
-    return 0
 
 
 def _leading(
@@ -166,6 +259,19 @@ def _reached(policy: Policy, address: str, port: int) -> str:
     return f"{'https' if policy.has_tls else 'http'}://{in_url(host)}:{port}"
 
 
+def _check_certificate(certificate: str | None, key: str | None) -> None:
+    if not certificate:
+        return
+    import ssl
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise BadConfig(
+            f"cannot use the certificate {certificate} with the key {key}: {error}", "see serve.tls_cert, serve.tls_key"
+        ) from None
+
+
 def _write_token(path: str, token: str) -> None:
     try:
         write_token(path, token)
@@ -176,14 +282,37 @@ def _write_token(path: str, token: str) -> None:
         ) from None
 
 
-def listening_on(host: str, port: int, hint: str) -> socket.socket:
-    """A listening socket, opened before any other part starts."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except OSError as error:
-        raise BadConfig(f"cannot listen on {host}:{port}: {error.strerror or error}", hint) from None
-    listening.setblocking(False)
+def listening_on(host: str, port: int, hint: str, processes: int = 1) -> list[socket.socket]:
+    """A listening socket for each process, opened before any other part starts.
+
+    Linux divides connections evenly among sockets of one port: 64 connections to four workers went to 11 to 26 each,
+    while of four that shared one socket one took all in most runs. They are all the parent's: what waits at the socket
+    of a process that died is served by the one that follows it. Elsewhere the processes share one socket.
+    """
+    until = time.monotonic() + (PREDECESSORS if processes > 1 else 0.0)
+    while True:
+        try:
+            return _listening(host, port, processes)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() >= until:
+                raise BadConfig(f"cannot listen on {host}:{port}: {error.strerror or error}", hint) from None
+        time.sleep(0.1)
+
+
+def _listening(host: str, port: int, processes: int) -> list[socket.socket]:
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    first = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    listening = [first] * processes
+    if processes > 1 and sys.platform == "linux":
+        # The first was not to be shared, so no other server listens there, not even one of the same user.
+        port = first.getsockname()[1]
+        first.close()
+        listening = [
+            socket.create_server((host, port), family=family, backlog=BACKLOG, reuse_port=True)
+            for _ in range(processes)
+        ]
+    for one in listening:
+        one.setblocking(False)
     return listening
 
 

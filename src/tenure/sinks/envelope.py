@@ -135,9 +135,17 @@ def _message(event: Event, facts: Facts, id: str, name: str, payload: dict[str, 
 
 
 def _encoded(
-    id: str, name: str, payload: dict[str, Any], *, trace: str, cause: str | None, time: int, tenant: str,
-    project: str, sequence: int,
-) -> bytes:  # fmt: skip
+    id: str,
+    name: str,
+    payload: dict[str, Any],
+    *,
+    trace: str,
+    cause: str | None,
+    time: int,
+    tenant: str,
+    project: str,
+    sequence: int,
+) -> bytes:
     envelope = {
         "schema_version": SCHEMA_VERSION,
         "message_id": id,

@@ -1,4 +1,4 @@
-"""One thread with one asyncio loop, for a library that has no other interface: a sink stays synchronous."""
+"""One thread with one asyncio loop: sinks whose library has no other interface, async functions of a worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLACK = 5.0  # seconds beyond its own deadline that a coroutine may take to stop
 
 
 class EventLoop:
-    """The thread starts with the first `run`, so that a sink that is not used costs nothing."""
+    """The thread starts with the first use, so that a sink that is not used costs nothing."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -25,7 +25,7 @@ class EventLoop:
     def run(self, work: Coroutine[Any, Any, T], timeout: float) -> T:
         """What the coroutine answers. It keeps to `timeout` itself; one that does not is cancelled a little later."""
         try:
-            future = asyncio.run_coroutine_threadsafe(work, self._running())
+            future = asyncio.run_coroutine_threadsafe(work, self.running())
         except RuntimeError as error:  # the interpreter ends, or the thread cannot start
             work.close()
             raise SinkUnavailable(f"{self._name}: {error}") from None
@@ -48,10 +48,11 @@ class EventLoop:
         asyncio.run_coroutine_threadsafe(_end(last, timeout), loop)
         thread.join(timeout + SLACK)
 
-    def _running(self) -> asyncio.AbstractEventLoop:
+    def running(self) -> asyncio.AbstractEventLoop:
+        """The loop, started if it is not."""
         if self._loop is None:
             loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=_serve, args=(loop,), name=f"sink {self._name}", daemon=True)
+            self._thread = threading.Thread(target=_serve, args=(loop,), name=f"loop of {self._name}", daemon=True)
             self._thread.start()
             self._loop = loop
         return self._loop

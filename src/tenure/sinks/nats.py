@@ -51,7 +51,7 @@ class PublishAnswer(msgspec.Struct):
 _answer = msgspec.json.Decoder(PublishAnswer).decode
 
 
-class Connection:
+class NatsConnection:
     """One connection, used from the loop's thread, and the streams of one prefix."""
 
     def __init__(self, address: Address) -> None:
@@ -152,7 +152,7 @@ class Connection:
 class NatsSink:
     def __init__(self, url: str) -> None:
         self._address = parse(url, OPTIONS)
-        self._connection = Connection(self._address)
+        self._connection = NatsConnection(self._address)
         self._loop = EventLoop(self._address.shown)
         self._page: Page | None = None
         self._inbox = ""

@@ -17,7 +17,7 @@ from nats.js.errors import NotFoundError
 from tenure.sinks import names
 from tenure.sinks.broker_urls import parse
 from tenure.sinks.event_loop import EventLoop
-from tenure.sinks.nats import FAILURES, OPTIONS, Connection, said
+from tenure.sinks.nats import FAILURES, OPTIONS, NatsConnection, said
 from tenure.sinks.port import Received, SinkUnavailable
 from tenure.sinks.subscriptions import ACKNOWLEDGE_WITHIN, Subscription
 
@@ -37,7 +37,7 @@ class NatsSource:
     def __init__(self, url: str, subscription: Subscription) -> None:
         self._address = parse(url, OPTIONS)
         self._subscription = subscription.checked()
-        self._connection = Connection(self._address)
+        self._connection = NatsConnection(self._address)
         self._loop = EventLoop(self._address.shown)
         self._consumers: list[Consumer] = []
         self._inbox = ""

@@ -7,11 +7,14 @@ sentence below.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from tenure.core.errors import TenureError
+
+if TYPE_CHECKING:
+    from tenure.core.notices import Summary
 
 
 class SinkUnavailable(TenureError):
@@ -80,3 +83,15 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Close connections; unacknowledged messages go to another consumer."""
+
+
+class NoticeChannel(Protocol):
+    """Notices to people: a Slack-compatible webhook, mail, a command."""
+
+    def send(self, summary: Summary) -> None:
+        """Send one message; returns once the other side has taken it. Raises SinkUnavailable.
+
+        The texts of a summary are data from agents and tasks: a channel shows them, and lets them do nothing.
+        """
+
+    def close(self) -> None: ...

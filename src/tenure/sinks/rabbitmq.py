@@ -48,7 +48,7 @@ FAILURES = (AMQPError, OSError, asyncio.TimeoutError, asyncio.InvalidStateError,
 logging.getLogger("aiormq").setLevel(logging.CRITICAL)  # every failure is reported to the caller
 
 
-class Connection:
+class RabbitConnection:
     """One connection with one confirming channel, used from the loop's thread, and the names of one prefix."""
 
     def __init__(self, address: Address) -> None:
@@ -151,7 +151,7 @@ class Connection:
 class RabbitSink:
     def __init__(self, url: str) -> None:
         self._address = parse_rabbitmq(url)
-        self._connection = Connection(self._address)
+        self._connection = RabbitConnection(self._address)
         self._loop = EventLoop(self._address.shown)
         self._identity: tuple[AbstractChannel, str] | None = None  # of the connection that it was read on
 

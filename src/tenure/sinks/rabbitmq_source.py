@@ -17,7 +17,7 @@ from aiormq.abc import AbstractChannel, DeliveredMessage
 from tenure.sinks import names
 from tenure.sinks.event_loop import EventLoop
 from tenure.sinks.port import Received, SinkUnavailable
-from tenure.sinks.rabbitmq import COMMANDS_WAITING, FAILURES, PERSISTENT, Connection, parse_rabbitmq, said
+from tenure.sinks.rabbitmq import COMMANDS_WAITING, FAILURES, PERSISTENT, RabbitConnection, parse_rabbitmq, said
 from tenure.sinks.subscriptions import Subscription
 
 ASKING = 10.0  # seconds
@@ -26,7 +26,7 @@ NAME = "x-tenure-name"  # header: its name, which a delayed message would lose w
 T = TypeVar("T")
 
 
-class Handle(NamedTuple):
+class RabbitHandle(NamedTuple):
     channel: AbstractChannel
     tag: int
     queue: str
@@ -37,7 +37,7 @@ class RabbitSource:
     def __init__(self, url: str, subscription: Subscription) -> None:
         self._address = parse_rabbitmq(url)
         self._subscription = subscription.checked()
-        self._connection = Connection(self._address)
+        self._connection = RabbitConnection(self._address)
         self._loop = EventLoop(self._address.shown)
         self._channel: AbstractChannel | None = None  # that we consume on
         self._arrived: asyncio.Queue[Received | None] = asyncio.Queue()
@@ -121,20 +121,20 @@ class RabbitSource:
                 name=name,
                 body=bytes(message.body),
                 tries=1 + rejections + (returned if isinstance(returned, int) else 0),
-                handle=Handle(channel, message.delivery_tag or 0, queue, rejections),
+                handle=RabbitHandle(channel, message.delivery_tag or 0, queue, rejections),
             )
             arrived.put_nowait(received)
 
         return receive
 
     async def _acknowledge(self, received: Received) -> None:
-        handle: Handle = received.handle
+        handle: RabbitHandle = received.handle
         self._check(handle)
         await handle.channel.basic_ack(handle.tag)
 
     async def _reject(self, received: Received, delay: float) -> None:
         """Put it into the queue of delayed messages, and only then remove it from the other."""
-        handle: Handle = received.handle
+        handle: RabbitHandle = received.handle
         self._check(handle)
         await handle.channel.basic_publish(
             received.body,
@@ -147,6 +147,6 @@ class RabbitSource:
         )  # fmt: skip
         await handle.channel.basic_ack(handle.tag)
 
-    def _check(self, handle: Handle) -> None:
+    def _check(self, handle: RabbitHandle) -> None:
         if handle.channel is not self._connection.channel:
             raise SinkUnavailable(f"{self._address.shown}: the connection of this message was lost; it comes again")

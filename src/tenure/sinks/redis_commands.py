@@ -19,7 +19,7 @@ ANSWERING = 5.0  # seconds
 _encode = msgspec.json.Encoder().encode
 
 
-class CommandChannel:
+class RedisCommandChannel:
     """Used by one thread. It connects when it is first asked, and again after it was lost."""
 
     def __init__(self, url: str, tenant: str) -> None:

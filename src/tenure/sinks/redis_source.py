@@ -25,7 +25,7 @@ CLAIM_EVERY = 1.0  # seconds between two looks for messages whose time is over
 T = TypeVar("T")
 
 
-class Handle(NamedTuple):
+class RedisHandle(NamedTuple):
     stream: str
     entry: str
 
@@ -39,7 +39,7 @@ class RedisSource:
         self._reads = [self._streams.stream_of(f"{queue}.{names.VERSION}") for queue in subscription.queues]
         self._has_groups = False
         self._claim_at = 0.0
-        self._held: set[Handle] = set()
+        self._held: set[RedisHandle] = set()
 
     def fetch(self, most: int, timeout: float) -> list[Received]:
         until = time.monotonic() + timeout
@@ -54,7 +54,7 @@ class RedisSource:
                 return found
 
     def acknowledge(self, received: Received) -> None:
-        handle: Handle = received.handle
+        handle: RedisHandle = received.handle
         self._held.discard(handle)
         self._asked(lambda client: client.xack(handle.stream, self._group, handle.entry))
 
@@ -83,7 +83,7 @@ class RedisSource:
             if any(_text(one["name"]) == self._name and not one["pending"] for one in consumers):
                 client.xgroup_delconsumer(stream, self._group, self._name)
 
-    def _set_idle(self, handle: Handle, idle: float) -> None:
+    def _set_idle(self, handle: RedisHandle, idle: float) -> None:
         def claim(client: redis.Redis) -> Any:
             return client.xclaim(
                 handle.stream, self._group, self._name, 0, [handle.entry], idle=int(idle * 1000), justid=True
@@ -148,7 +148,7 @@ class RedisSource:
         return found
 
     def _received(self, stream: bytes | str, entry: bytes | str, fields: dict[bytes, bytes], tries: int) -> Received:
-        handle = Handle(_text(stream), _text(entry))
+        handle = RedisHandle(_text(stream), _text(entry))
         self._held.add(handle)
         return Received(
             id=_text(fields[b"id"]), name=_text(fields[b"name"]), body=fields[b"body"], tries=tries, handle=handle

@@ -101,9 +101,10 @@ def _gateway_of(table: _Table, _: Programs) -> Spawner:
     is_here = target.host in ("localhost", "::1") or target.host.startswith("127.")
     if target.scheme == "http" and not is_here and not table["allow_http"]:
         raise table.wrong(
-            "url", "must begin with https://: a spawn carries a key",
+            "url",
+            "must begin with https://: a spawn carries a key",
             f"spawners.{table.name}.allow_http = true allows http in a network that you trust",
-        )  # fmt: skip
+        )
     return GatewaySpawner(url, secret_key(table, table.key("secret")), authorities=table.path("authorities"))
 
 

@@ -10,7 +10,7 @@ from tenure.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     from tenure.testing.engine_suite import EngineSuite
-    from tenure.testing.suites.artifacts import ArtifactSuite
+    from tenure.testing.suites.artifact_suite import ArtifactSuite
     from tenure.testing.suites.sink import SinkSuite
     from tenure.testing.suites.source import SourceSuite
     from tenure.testing.suites.store import StoreSuite
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ArtifactSuite", "EngineSuite", "FakeClock", "SinkSuite", "SourceSuite", "StoreSuite", "ValidatorSuite"]
 
 _HOMES = {
-    "ArtifactSuite": "tenure.testing.suites.artifacts",
+    "ArtifactSuite": "tenure.testing.suites.artifact_suite",
     "EngineSuite": "tenure.testing.engine_suite",
     "SinkSuite": "tenure.testing.suites.sink",
     "SourceSuite": "tenure.testing.suites.source",

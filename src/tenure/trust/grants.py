@@ -187,10 +187,9 @@ def _shown(key: str, value: Any) -> str:
 def without_secrets(section: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """The section, safe to print."""
     return {
-        key: without_secrets(value, f"{above}{key}.") if isinstance(value, Mapping)
-        else shown(above + key, value)
+        key: without_secrets(value, f"{above}{key}.") if isinstance(value, Mapping) else shown(above + key, value)
         for key, value in section.items()
-    }  # fmt: skip
+    }
 
 
 def _place(path: str | Path) -> str:

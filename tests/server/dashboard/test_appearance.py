@@ -16,13 +16,13 @@ from tests.server.dashboard.tab import DESK, PHONE, Tab
 from tests.servers.tenure import TenureServer
 
 P = f"/projects/{PROJECT}"
-
-
 LOOKS = (("light", DESK, "light"), ("dark", DESK, "dark"), ("phone", PHONE, "light"))
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize("part", range(3))
 def test_no_page_is_loud_nameless_too_wide_or_harmed_by_what_tasks_say(
-    tab: Tab, store: Path, client: Client, artifacts: Path | None
+    tab: Tab, store: Path, client: Client, artifacts: Path | None, part: int
 ) -> None:
     key = hostile_work(store, PROJECT)
     accounts = next(dag["id"] for dag in client.dags() if dag["title"] == "Accounts")
@@ -44,7 +44,7 @@ def test_no_page_is_loud_nameless_too_wide_or_harmed_by_what_tasks_say(
         "usage": (f"{P}/usage", SNEAKY),
         "coordinator": (f"{P}/coordinator", "Leader of the store"),
     }
-    for name, (path, text) in pages.items():
+    for name, (path, text) in list(pages.items())[part::3]:
         tab.go(path)
         expect(tab.find("main")).to_contain_text(text)
         assert tab.nameless() == [], name

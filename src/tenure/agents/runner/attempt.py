@@ -43,10 +43,19 @@ BWRAP = ("--dev-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "--die-with
 
 # Variables that agents set for their children; an agent below must not take itself for the one above.
 _THEIRS = {name for agent in KNOWN.values() for name in (*agent.markers, agent.session or "")} | {
-    "AI_AGENT", "CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ATTENDED",
-    "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_SANDBOX_NETWORK_DISABLED", "OPENCODE_PID",
-    "COPILOT_CLI", "GEMINI_CLI_NO_RELAUNCH",
-}  # fmt: skip
+    "AI_AGENT",
+    "CLAUDE_PID",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_SESSION_ATTENDED",
+    "CODEX_THREAD_ID",
+    "CODEX_TOOL_CALL_ID",
+    "CODEX_CI",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "OPENCODE_PID",
+    "COPILOT_CLI",
+    "GEMINI_CLI_NO_RELAUNCH",
+}
 
 
 class Attempt:

@@ -308,10 +308,14 @@ def _lines(detail: Detail, now: int) -> Iterator[Text]:
 def _facts(task: Mapping[str, Any]) -> Iterator[Text]:
     depends = ", ".join(f"{part['key']} ({in_words(part['state'])})" for part in task["depends_on"])
     for name, value in (
-        ("depends on", depends), ("blocks", ", ".join(task["blocks"])), ("subtasks", ", ".join(task["subtasks"])),
-        ("tags", ", ".join(task.get("tags", ()))), ("touches", ", ".join(task.get("touches", ()))),
-        ("cost", paid(task.get("usage"))), ("work product", task.get("work_product")),
-    ):  # fmt: skip
+        ("depends on", depends),
+        ("blocks", ", ".join(task["blocks"])),
+        ("subtasks", ", ".join(task["subtasks"])),
+        ("tags", ", ".join(task.get("tags", ()))),
+        ("touches", ", ".join(task.get("touches", ()))),
+        ("cost", paid(task.get("usage"))),
+        ("work product", task.get("work_product")),
+    ):
         if value:
             yield Text.assemble((f"{name} ", "dim"), plain(str(value)))
 

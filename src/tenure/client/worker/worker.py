@@ -23,13 +23,13 @@ from tenure.client.worker.functions import Handler, Registration
 from tenure.client.worker.held_claim import Renewer
 from tenure.client.worker.last_tasks import LastTasks
 from tenure.client.worker.mail_commands import MAIL_EVERY, CommandContext, MailCommands
-from tenure.client.worker.own_loop import OwnLoop
 from tenure.client.worker.watcher import Watcher
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, ClaimTask
 from tenure.core.errors import InvalidInput, NotFound, TenureError
 from tenure.core.inputs import MOST_LISTED
 from tenure.core.outcomes import Outcome
+from tenure.sinks.event_loop import EventLoop
 
 if TYPE_CHECKING:
     from tenure.client.times import Duration
@@ -157,17 +157,17 @@ class Worker:
         With `until_empty` until all tasks that it has functions for have ended: it waits for retries, and for tasks
         that others hold; not for people, nor for start times. With `until_idle` only until none is claimable now.
         """
-        loop = OwnLoop() if self._has_async() else None
+        loop = EventLoop("the worker") if self._has_async() else None
         handlers = self._on_signals() if threading.current_thread() is threading.main_thread() else {}
         try:
-            claimer = self._start(_end_of(until_empty, until_idle), loop.loop if loop else None)
+            claimer = self._start(_end_of(until_empty, until_idle), loop.running() if loop else None)
             while claimer.is_alive():
                 claimer.join(GLANCE)  # a signal just before an endless wait would be noticed only after it
         finally:
             for number, before in handlers.items():
                 signal.signal(number, before)
             if loop is not None:
-                loop.close()
+                loop.close(timeout=limits.WORKER_GRACE)
         self._raise()
 
     async def arun(self, *, until_empty: bool = False, until_idle: bool = False) -> None:

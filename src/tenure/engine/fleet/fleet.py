@@ -44,7 +44,7 @@ class Calls(Protocol):
     def close(self) -> None: ...
 
 
-class Search(NamedTuple):
+class ProcessSearch(NamedTuple):
     """A question to a spawner about spawns whose answer was not saved."""
 
     spawns: Sequence[Spawn]
@@ -71,7 +71,7 @@ class Fleet(LeaderThread):
         self._asked: dict[tuple[str, str], Future[Spawned]] = {}  # project and spawn → the call under way
         self._polls: dict[str, Future[Mapping[str, State]]] = {}  # spawner → the question under way
         self._polled: dict[str, int] = {}  # spawner → when it was last asked
-        self._searches: dict[str, Search] = {}  # spawner → the search under way
+        self._searches: dict[str, ProcessSearch] = {}  # spawner → the search under way
         self._searched: dict[str, int] = {}  # spawner → when it was last asked to find processes
         self._absent: set[str] = set()  # open spawns that have no process, and will have none
         self._reports: dict[str, str] = {}  # handle → what its spawner last said
@@ -210,7 +210,7 @@ class Fleet(LeaderThread):
             last = self._searched.get(name)
             if name not in self._searches and not (last is not None and last <= now < last + POLL):
                 self._searched[name] = now
-                self._searches[name] = Search(asked, now, self._calls.find(name, [spawn.id for spawn in asked]))
+                self._searches[name] = ProcessSearch(asked, now, self._calls.find(name, [spawn.id for spawn in asked]))
 
     def _may_find(self, spawn: Spawn) -> bool:
         """Whether our spawner is the one that was called, and we are not waiting for its answer."""

@@ -62,9 +62,8 @@ def _note(event: Event) -> TaskNoteView:
 def _editor(events: list[Event]) -> str | None:
     """Who last changed the text of the task."""
     changed = [
-        event for event in events
-        if event.kind != "task.noted" and _WRITTEN & set(event.details.get("changes") or ())
-    ]  # fmt: skip
+        event for event in events if event.kind != "task.noted" and _WRITTEN & set(event.details.get("changes") or ())
+    ]
     return _author(changed[-1]) if changed else None
 
 

@@ -14,7 +14,7 @@ from tenure.core import commands, forecast, inputs, lifecycle, limits, models, m
 from tenure.core import queries as q
 from tenure.core.commands import OWNER, NewTask, NewTrack
 from tenure.core.errors import InvalidInput, NotFound, TooLarge
-from tenure.core.forecast import Expected, Finished, Samples
+from tenure.core.forecast import ExpectedJob, FinishedTask, Samples
 from tenure.core.pools import agent_type
 from tenure.core.records import (
     Agent,
@@ -56,11 +56,11 @@ class Staff(NamedTuple):
     more: Worker  # the one more
 
 
-class Question(NamedTuple):
+class ForecastQuestion(NamedTuple):
     """Everything that the runs need; read in one transaction."""
 
     scene: Scene
-    expected: list[Expected]
+    expected: list[ExpectedJob]
     staff: Staff
     about: frozenset[int] | None  # the jobs that it is about; None: all
     budgets: list[tuple[Budget, frozenset[int] | None]]
@@ -126,7 +126,9 @@ def _dag_named(work: UnitOfWork, project: str, name: str) -> str:
 # --- rows -----------------------------------------------------------------------------------------------------
 
 
-def question_of(work: UnitOfWork, project: Project, agents: int | None, pool: str | None, dag: str | None) -> Question:
+def question_of(
+    work: UnitOfWork, project: Project, agents: int | None, pool: str | None, dag: str | None
+) -> ForecastQuestion:
     where = {"project": project.id, "state": lifecycle.OPEN}
     open_ = work.find(Task, where, limit=limits.FORECAST_TASKS + 1)
     if len(open_) > limits.FORECAST_TASKS:
@@ -145,7 +147,7 @@ def question_of(work: UnitOfWork, project: Project, agents: int | None, pool: st
     about = None if dag is None else frozenset(n for n, t in enumerate(tasks) if t.dag == dag)
     staff = _staff(work, project, jobs, agents, pool)
     left_out = _left_out(open_, scene, staff, dag)
-    return Question(scene, expected, staff, about, _budgets(work, project.id, tasks), len(history), left_out)
+    return ForecastQuestion(scene, expected, staff, about, _budgets(work, project.id, tasks), len(history), left_out)
 
 
 def _of_tasks(work: UnitOfWork, kind: type[R], project: str, ids: Sequence[str]) -> Iterator[R]:
@@ -153,7 +155,7 @@ def _of_tasks(work: UnitOfWork, kind: type[R], project: str, ids: Sequence[str])
         yield from work.find(kind, {"project": project, "task": tuple(ids[at : at + PAGE])})
 
 
-def _history(work: UnitOfWork, project: str, open_: Sequence[Task]) -> list[Finished]:
+def _history(work: UnitOfWork, project: str, open_: Sequence[Task]) -> list[FinishedTask]:
     """Ended attempts, the newest tasks first: of completed tasks, and failed ones of tasks that are still open."""
     where = {"project": project, "state": lifecycle.COMPLETED}
     done = work.find(Task, where, order="-id", limit=limits.FORECAST_HISTORY)
@@ -174,7 +176,7 @@ def _history(work: UnitOfWork, project: str, open_: Sequence[Task]) -> list[Fini
         for claim in ended.get(id, ()):
             attempt = _attempt(task, claim, usage.get((id, claim.generation), ()))
             if attempt is not None:
-                found.append(Finished(task.type, size, attempt, round(said * SECOND) if said else None))
+                found.append(FinishedTask(task.type, size, attempt, round(said * SECOND) if said else None))
     return found
 
 
@@ -212,7 +214,7 @@ def _spent(work: UnitOfWork, project: str, held: Sequence[Task]) -> dict[str, li
     return found
 
 
-def _expected(work: UnitOfWork, samples: Samples, job: Job, spent: dict[str, list[Usage]]) -> Expected:
+def _expected(work: UnitOfWork, samples: Samples, job: Job, spent: dict[str, list[Usage]]) -> ExpectedJob:
     task, brief = job.task, job.brief
     sample = samples.of(task.type, brief.constraints)
     cost = tokens = elapsed = None
@@ -222,7 +224,7 @@ def _expected(work: UnitOfWork, samples: Samples, job: Job, spent: dict[str, lis
     if task.state in lifecycle.HELD:
         elapsed = work.now - (task.claimed_at or work.now)
     rows = spent.get(task.id, ())
-    return Expected(
+    return ExpectedJob(
         sample, cost, tokens, elapsed, sum(r.cost or 0 for r in rows), sum(models.tokens_of(r) for r in rows)
     )  # fmt: skip
 
@@ -264,9 +266,7 @@ def _imagined(project: Project, number: int) -> Worker:
     return Worker(row, priority.profile_of(row, project.stopped), is_imagined=True)
 
 
-def _budgets(
-    work: UnitOfWork, project: str, tasks: Sequence[Task]
-) -> list[tuple[Budget, frozenset[int] | None]]:  # fmt: skip
+def _budgets(work: UnitOfWork, project: str, tasks: Sequence[Task]) -> list[tuple[Budget, frozenset[int] | None]]:
     """The budgets that these tasks spend from; those of agents and single tasks are left to `projection`."""
     found: list[tuple[Budget, frozenset[int] | None]] = []
     for row in (*work.find(Budget, {"project": project}), *work.find(Budget, {"project": ""})):
@@ -320,7 +320,7 @@ def _met(scene: Scene, blocked: frozenset[str]) -> frozenset[int]:
 # --- runs -----------------------------------------------------------------------------------------------------
 
 
-def _answer(question: Question, runs: int, seed: int) -> v.ForecastView:
+def _answer(question: ForecastQuestion, runs: int, seed: int) -> v.ForecastView:
     scene, about, staff = question.scene, question.about, question.staff
     now = scene.now
     ends: list[int] = []
@@ -376,7 +376,7 @@ def _seconds(micros: int) -> float:
     return round(micros / SECOND, 3)
 
 
-def _finish(found: forecast.Range | None, now: int) -> v.FinishView | None:
+def _finish(found: forecast.Percentiles | None, now: int) -> v.FinishView | None:
     if found is None:
         return None
     return {
@@ -395,8 +395,8 @@ def _cost(spent: Sequence[int], unknown: set[int], wanted: Sequence[int]) -> v.C
 
 
 def _path(
-    question: Question, played: list[tuple[int, Played]], on_path: Counter[int], runs: int
-) -> list[v.PathView]:  # fmt: skip
+    question: ForecastQuestion, played: list[tuple[int, Played]], on_path: Counter[int], runs: int
+) -> list[v.PathView]:
     """The path of the run in the middle."""
     if not played:
         return []
@@ -420,7 +420,7 @@ def _path(
     ]
 
 
-def _one_more(finish: forecast.Range | None, sooner: Sequence[int], agents: int) -> v.MoreView | None:
+def _one_more(finish: forecast.Percentiles | None, sooner: Sequence[int], agents: int) -> v.MoreView | None:
     saved = forecast.percentiles(sooner)
     if finish is None or saved is None:
         return None
@@ -440,7 +440,7 @@ def _lasts(budget: Budget, out: Sequence[int | None], now: int) -> v.LastsView:
     }
 
 
-def _guessed(expected: Sequence[Expected]) -> float:
+def _guessed(expected: Sequence[ExpectedJob]) -> float:
     """The share of the expected work whose duration comes from no finished task of its type."""
     whole = guessed = 0
     for one in expected:

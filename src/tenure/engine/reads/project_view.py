@@ -48,11 +48,14 @@ def all_limits(work: UnitOfWork, project: str) -> list[LimitView]:
     }
     return [
         {
-            "name": name, "meaning": meaning, "value": row.limits.get(name, DEFAULT_LIMITS.get(name)),
-            "source": "project" if name in row.limits else "default", "used": used.get(name),
+            "name": name,
+            "meaning": meaning,
+            "value": row.limits.get(name, DEFAULT_LIMITS.get(name)),
+            "source": "project" if name in row.limits else "default",
+            "used": used.get(name),
         }
         for name, meaning in inputs.LIMITS.items()
-    ]  # fmt: skip
+    ]
 
 
 def all_tracks(work: UnitOfWork, project: str) -> list[TrackView]:

@@ -94,11 +94,16 @@ def _view(work: UnitOfWork, row: Sink, end: int) -> RelayView:
     first = first_unread(work.tx, row)
     lag = 0.0 if first is None else max(0.0, (work.now - first.time) / 1e6)
     state = (
-        "cut off" if row.cut_off_at is not None
-        else "paused" if row.paused_at is not None
-        else "failing" if row.error is not None
-        else "behind" if lag > 60 else "up to date"
-    )  # fmt: skip
+        "cut off"
+        if row.cut_off_at is not None
+        else "paused"
+        if row.paused_at is not None
+        else "failing"
+        if row.error is not None
+        else "behind"
+        if lag > 60
+        else "up to date"
+    )
     return {
         "name": row.id, "url": row.url, "state": state, "projects": list(row.projects), "sequence": row.sequence,
         "lag": lag, "lag_events": 0 if first is None else end - row.sequence,

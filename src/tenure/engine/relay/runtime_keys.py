@@ -92,11 +92,14 @@ def _agents(tx: Transaction, project: str, active: Any) -> list[Any]:
     found = []
     for row in tx.find(Agent, {"project": project, "left_at": Present(False)}):
         status = (
-            "terminated" if row.terminated_at is not None
-            else "draining" if row.draining
-            else "stale" if team.is_stale(row, tx.now)
+            "terminated"
+            if row.terminated_at is not None
+            else "draining"
+            if row.draining
+            else "stale"
+            if team.is_stale(row, tx.now)
             else "active"
-        )  # fmt: skip
+        )
         found.append(redis_keys.Agent(row.id, status, row.last_seen, held.get(row.id, ())))
     return found
 

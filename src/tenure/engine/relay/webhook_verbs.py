@@ -18,7 +18,7 @@ from tenure.engine.archive.log_readers import end_of_log
 from tenure.engine.relay.lag import STORE
 from tenure.engine.relay.page import facts_of
 from tenure.engine.runtime.context import Context
-from tenure.engine.runtime.decision import check_same
+from tenure.engine.runtime.decision import is_repeat
 from tenure.engine.runtime.seals import open_sealed, seal
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 from tenure.engine.sources.schedules import check_source_name
@@ -45,9 +45,16 @@ def set_webhook(work: UnitOfWork, cmd: commands.SetWebhook) -> Outcome:
     if before is None and work.tally(Webhook, {"project": cmd.project}, rule.MOST) >= rule.MOST:
         raise LimitReached(f"{cmd.project} has {rule.MOST} webhooks, the maximum", "remove one first")
     row = before or Webhook(
-        project=cmd.project, id=name, url="", kinds=(), filter={}, since=end_of_log(work),
-        created_by=work.principal.name, created_at=work.now, changed_at=work.now,
-    )  # fmt: skip
+        project=cmd.project,
+        id=name,
+        url="",
+        kinds=(),
+        filter={},
+        since=end_of_log(work),
+        created_by=work.principal.name,
+        created_at=work.now,
+        changed_at=work.now,
+    )
     wanted = replace(row, url=cmd.url, kinds=kinds, filter=where)
     wanted, secret = _with_secret(work, cmd, before, wanted)
     if wanted == before:
@@ -88,23 +95,11 @@ def _with_secret(
 
 def _keyed(work: UnitOfWork, cmd: commands.SetWebhook | commands.RotateWebhook, row: Webhook) -> tuple[Webhook, str]:
     form = signatures.STANDARD
-    key = (
-        signatures.key_of(form, cmd.secret)
-        if cmd.secret is not None
-        else signatures.new_key(form, work.random.token(signatures.SECRET_BYTES))
-    )
+    key = signatures.key_for(form, cmd.secret, work.random.token)
     digest = None if cmd.request_id is None else digest_of(cmd, work.principal.owner)
     sealed = seal(work, row.project, rule.owner_of(row.id), rule.SECRET_PATH, key)
     row = replace(row, secret=sealed, request_id=cmd.request_id, request_hash=digest)
     return row, signatures.spelled(form, key)
-
-
-def is_repeat(work: UnitOfWork, row: Webhook, cmd: commands.SetWebhook | commands.RotateWebhook) -> bool:
-    """Whether this request already created the secret: then it gets the same."""
-    if cmd.request_id is None or row.request_id != cmd.request_id:
-        return False
-    check_same(row.request_hash, cmd, work.principal.owner)
-    return True
 
 
 def rotate_webhook(work: UnitOfWork, cmd: commands.RotateWebhook) -> Outcome:
@@ -170,9 +165,10 @@ def replay_webhook(work: UnitOfWork, cmd: commands.ReplayWebhook) -> Outcome:
         _record(work, "webhook.replayed", row)
         return _done(work, "UPDATED", row, f"events after sequence {place} are sent again")
     chosen = [
-        one for one in deliveries_of(work, row)
+        one
+        for one in deliveries_of(work, row)
         if (one.message == cmd.message if cmd.message is not None else one.state == rule.FAILED)
-    ]  # fmt: skip
+    ]
     if not chosen:
         what = f"delivery {cmd.message[:80]!r}" if cmd.message is not None else "failed delivery"
         raise NotFound(f"webhook {row.id} has no {what} in its log", f"see `tenure webhook log {row.id}`")

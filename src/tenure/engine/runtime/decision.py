@@ -10,7 +10,7 @@ grant something that must still hold when the repeat is answered: their receipt 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -218,6 +218,23 @@ def check_same(kept: str | None, command: c.Command, owner: str, what: str = "co
             f"request id {(command.request_id or '')[:80]!r} was used for another {what}, or by another key's owner",
             "use a new id for a new request",
         )
+
+
+class Requested(Protocol):
+    """A row that remembers the request that gave it its secret."""
+
+    @property
+    def request_id(self) -> str | None: ...
+    @property
+    def request_hash(self) -> str | None: ...
+
+
+def is_repeat(work: UnitOfWork, row: Requested, cmd: c.Command) -> bool:
+    """Whether this request already created the secret of the row: then it gets the same."""
+    if cmd.request_id is None or row.request_id != cmd.request_id:
+        return False
+    check_same(row.request_hash, cmd, work.principal.owner)
+    return True
 
 
 def remembered(work: UnitOfWork, item: Checked, principal: Principal) -> Outcome | None:

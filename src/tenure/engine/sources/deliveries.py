@@ -16,7 +16,7 @@ from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput, NotSignedIn, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Trigger
-from tenure.core.signatures import Delivery
+from tenure.core.signatures import SignedDelivery
 from tenure.engine.runtime.rows import tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.sources.template_tasks import Cause
@@ -69,7 +69,7 @@ def not_genuine() -> NotSignedIn:
     return NotSignedIn("unknown webhook or wrong signature", "use the secret that was last shown")
 
 
-def _verified(row: Trigger | None, headers: Mapping[str, str], body: bytes, now: int) -> Delivery | None:
+def _verified(row: Trigger | None, headers: Mapping[str, str], body: bytes, now: int) -> SignedDelivery | None:
     if row is None or row.signature is None:
         # Takes as long as for a known trigger, so that timing does not reveal names.
         signatures.verified(signatures.GITHUB, (bytes(signatures.SECRET_BYTES),), headers, body, now)

@@ -14,7 +14,7 @@ from tenure.core import queries as q
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput
 from tenure.core.events import Event
-from tenure.core.failure_watch import Attempt, Subject
+from tenure.core.failure_watch import Subject, WatchedAttempt
 from tenure.core.filters import Prefix, Range
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Task, Track, Watch, replace
@@ -108,7 +108,7 @@ def _is_open(task: Task | None) -> bool:
     return task is not None and task.state not in lifecycle.FINISHED
 
 
-def _attempts(work: UnitOfWork, project: str, watch: Watch) -> list[Attempt]:
+def _attempts(work: UnitOfWork, project: str, watch: Watch) -> list[WatchedAttempt]:
     """The attempts that ended in the window, oldest first, without those of the watch's own tasks."""
     last = work.tx.events({"project": project}, limit=1, last=True)
     floor = max(0, last[0].sequence - MOST_WALKED) if last else 0
@@ -121,7 +121,7 @@ def _attempts(work: UnitOfWork, project: str, watch: Watch) -> list[Attempt]:
 
 def _ended_attempts(
     events: Iterable[Event], tasks: dict[str, Task], roots: dict[str, Task], watch: Watch
-) -> Iterable[Attempt]:
+) -> Iterable[WatchedAttempt]:
     for event in events:
         task = tasks.get(event.task or "")
         first = roots.get(task.root or "", task) if task is not None else None
@@ -133,7 +133,7 @@ def _ended_attempts(
             if not failure_watch.counts_as_failed(error_class):
                 continue
         subjects = failure_watch.subjects_of(watch, type=task.type, track=task.track, tags=task.tags)
-        yield Attempt(event.time, task.key, subjects, error_class, event.message)
+        yield WatchedAttempt(event.time, task.key, subjects, error_class, event.message)
 
 
 # --- queries ------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Cursor, Dag, Task, Trigger, replace
-from tenure.engine.runtime.decision import check_same
+from tenure.engine.runtime.decision import is_repeat
 from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 from tenure.engine.sources.schedules import check_source_name
@@ -89,33 +89,19 @@ def _with_secret(
     """The trigger with its key, and the secret to show: a new one, or the one that this request was shown before."""
     if row.signature is None:
         return replace(row, secret=b"", previous=b"", previous_until=None), None
-    if before is not None and _is_repeat(work, before, cmd):
+    if before is not None and is_repeat(work, before, cmd):
         return replace(row, secret=before.secret), signatures.spelled(row.signature, before.secret)
     if before is not None and before.secret and before.signature == row.signature and cmd.secret is None:
         return row, None
-    return _keyed(work, cmd, row, cmd.secret)
+    return _keyed(work, cmd, row)
 
 
-def _keyed(
-    work: UnitOfWork, cmd: commands.SetTrigger | commands.RotateSecret, row: Trigger, given: str | None
-) -> tuple[Trigger, str]:
+def _keyed(work: UnitOfWork, cmd: commands.SetTrigger | commands.RotateSecret, row: Trigger) -> tuple[Trigger, str]:
     form = row.signature or signatures.STANDARD
-    key = (
-        signatures.key_of(form, given)
-        if given is not None
-        else signatures.new_key(form, work.random.token(signatures.SECRET_BYTES))
-    )
+    key = signatures.key_for(form, cmd.secret, work.random.token)
     digest = None if cmd.request_id is None else digest_of(cmd, work.principal.owner)
     row = replace(row, secret=key, request_id=cmd.request_id, request_hash=digest)
     return row, signatures.spelled(form, key)
-
-
-def _is_repeat(work: UnitOfWork, row: Trigger, cmd: commands.SetTrigger | commands.RotateSecret) -> bool:
-    """Whether this request already created the secret: then it gets the same."""
-    if cmd.request_id is None or row.request_id != cmd.request_id:
-        return False
-    check_same(row.request_hash, cmd, work.principal.owner)
-    return True
 
 
 def rotate_secret(work: UnitOfWork, cmd: commands.RotateSecret) -> Outcome:
@@ -123,10 +109,10 @@ def rotate_secret(work: UnitOfWork, cmd: commands.RotateSecret) -> Outcome:
     grace = inputs.micros(cmd.grace, "grace", high=LONGEST_GRACE)
     if row.signature is None:
         raise InvalidInput(f"trigger {row.id} is on {row.kind} and has no secret", "only on = webhook is signed")
-    if _is_repeat(work, row, cmd):
+    if is_repeat(work, row, cmd):
         return replace(_shown(work, "UPDATED", row, signatures.spelled(row.signature, row.secret)), again=True)
     before = row.secret if grace else b""
-    row, secret = _keyed(work, cmd, row, cmd.secret)
+    row, secret = _keyed(work, cmd, row)
     row = replace(row, previous=before, previous_until=work.now + grace if grace else None, changed_at=work.now)
     _record(work, "trigger.rotated", row)
     return _shown(work, "UPDATED", row, secret)

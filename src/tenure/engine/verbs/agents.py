@@ -337,8 +337,11 @@ def _died(work: UnitOfWork, project: str, name: str, process: commands.Process, 
         return False
     if agent.pid is not None:  # it said which process it is
         is_same = (agent.host, agent.boot, agent.pid, agent.pid_start) == (
-            process.host, process.boot, process.pid, process.start,
-        )  # fmt: skip
+            process.host,
+            process.boot,
+            process.pid,
+            process.start,
+        )
     else:  # known by its claims alone: dead if nothing else shows that it lives
         others = work.find(Session, {"project": project, "agent": name, "ended_at": Present(False)})
         holds = any(claims.is_held(task) for task in work.find(Task, {"project": project, "agent": name}))

@@ -48,9 +48,10 @@ def _check_rate(work: UnitOfWork, project: str, agent: str | None, session: str 
     if len(times) == limits.FACTS_A_MINUTE and times[0] > work.now - MINUTE:
         wait = (times[0] + MINUTE - work.now) / 1e6
         raise RateLimited(
-            f"{limits.FACTS_A_MINUTE} facts were emitted within a minute, the maximum", "send it again later",
+            f"{limits.FACTS_A_MINUTE} facts were emitted within a minute, the maximum",
+            "send it again later",
             retry_after=wait,
-        )  # fmt: skip
+        )
 
 
 def files_changed(work: UnitOfWork, cmd: commands.FilesChanged) -> Outcome:

@@ -37,7 +37,8 @@ from tenure.server.auth.request_source import (
 )
 from tenure.server.auth.row_cache import NeedsLookup, key_cache, session_cache
 from tenure.server.auth.tokens import LEEWAY, Fetch, Tokens
-from tenure.server.rate_limits import MOST_CALLERS, Buckets, caller_at, limited
+from tenure.server.process_memory import Memory, OwnMemory
+from tenure.server.rate_limits import MOST_CALLERS, caller_at, limited
 
 FAILURES = limits.SIGN_IN_TRIES
 FAILURES_A_SECOND = 1 / 6
@@ -79,17 +80,19 @@ class Authenticator:
         fetch: Fetch | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         token: str | None = None,
+        memory: Memory | None = None,
     ) -> None:
+        memory = memory or OwnMemory()
         self.policy = policy
         self.key_cache = key_cache(engine, monotonic)
         self.session_cache = session_cache(engine, monotonic)
         self._engine, self._token, self._monotonic = engine, token, monotonic
-        self._local_sessions: dict[str, float] = {}  # of the token's owner: digest of the cookie → its end
+        self._local_sessions = memory.sessions(monotonic)
         self._tokens = Tokens(policy.jwt, fetch=fetch, monotonic=monotonic) if policy.jwt is not None else None
         self._read_in_thread, self._write_in_thread = read_in_thread, write_in_thread
         self._lookups: dict[str, asyncio.Future[Any]] = {}
-        self._requests = Buckets(policy.rate, 2 * policy.rate, monotonic=monotonic)
-        self._failures = Buckets(FAILURES_A_SECOND, FAILURES, monotonic=monotonic)
+        self._requests = memory.buckets("requests", policy.rate, 2 * policy.rate, monotonic)
+        self._failures = memory.buckets("sign-ins", FAILURES_A_SECOND, FAILURES, monotonic)
         self._used: OrderedDict[str, float] = OrderedDict()  # keys → when their use was last written
         self._use_writes: set[asyncio.Future[Any]] = set()
 
@@ -111,7 +114,9 @@ class Authenticator:
         text, token = text.strip(), os.urandom(TOKEN_BYTES).hex()
         if is_local_token(text):
             principal = self._by_local_token(source, text)
-            self._begin_local_session(token)
+            id = session_id(token)
+            assert id is not None
+            self._local_sessions.begin(id, COOKIE_SECONDS)
             return SignedIn(principal, cookie_of(token, source.scheme))
         key, _ = await self._resolved(lambda: self._by_key(source, text))
         given = keys.parse_key(text)
@@ -125,7 +130,7 @@ class Authenticator:
         check_host(source, self.policy)
         check_origin(source, is_by_cookie=True)
         id = _session_in(source)
-        if id is not None and self._local_sessions.pop(id, None) is None:
+        if id is not None and not self._local_sessions.end(id):
             await self._write_in_thread(partial(web_sessions.end, self._engine, id))
             self.session_cache.forget(id)
         return cleared(source.scheme)
@@ -153,7 +158,7 @@ class Authenticator:
         if kind == "jwt":
             return time.time() < float(shown) + LEEWAY
         if kind == "here":
-            return self._is_local_session(shown)
+            return self._local_sessions.is_open(shown)
         if kind == "web":
             return self._is_session(shown) is not None
         if kind == "secret" and principal.key is not None:
@@ -264,7 +269,7 @@ class Authenticator:
             raise NotSignedIn("not signed in", _HOW_HERE if self._is_local(source) else _HOW_TO_SIGN_IN)
         _check_private(source)
         check_origin(source, is_by_cookie=True)
-        if self._is_local_session(id) and self._is_local(source):
+        if self._local_sessions.is_open(id) and self._is_local(source):
             return _local(source, f"here:{id}")
         with self._counted(source, "cookie"):
             key = self._is_session(id)
@@ -280,18 +285,6 @@ class Authenticator:
         except NotSignedIn:
             return None
         return key if is_good_session(session, key, now) else None
-
-    # Sessions of the token's owner are kept in memory: they end with the token, which ends with this process.
-
-    def _begin_local_session(self, token: str) -> None:
-        now = self._monotonic()
-        self._local_sessions = {id: until for id, until in self._local_sessions.items() if until > now}
-        id = session_id(token)
-        assert id is not None
-        self._local_sessions[id] = now + COOKIE_SECONDS
-
-    def _is_local_session(self, id: str) -> bool:
-        return self._monotonic() < self._local_sessions.get(id, 0.0)
 
     @contextmanager
     def _counted(self, source: RequestSource, credential: str) -> Iterator[None]:

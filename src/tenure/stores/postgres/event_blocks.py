@@ -183,9 +183,14 @@ _Built = tuple[dict[str, Any], tuple[tuple[str, str, dict[str, Any]], ...]]
 
 
 def _claimed(
-    fields: dict[str, Any], user: str | None, request_id: str | None, request_hash: str | None, _: str | None,
-    facts: str, epoch: str,
-) -> _Built:  # fmt: skip
+    fields: dict[str, Any],
+    user: str | None,
+    request_id: str | None,
+    request_hash: str | None,
+    _: str | None,
+    facts: str,
+    epoch: str,
+) -> _Built:
     now, task, generation = fields["time"], fields["task"], fields["generation"]
     attempt, run, lease = map(int, facts.split(","))
     who = {"agent": fields["agent"], "session": fields["session"]}
@@ -203,8 +208,14 @@ def _claimed(
 
 
 def _completed(
-    fields: dict[str, Any], user: str | None, _: str | None, __: str | None, said: str, facts: str, ___: str | None,
-) -> _Built:  # fmt: skip
+    fields: dict[str, Any],
+    user: str | None,
+    _: str | None,
+    __: str | None,
+    said: str,
+    facts: str,
+    ___: str | None,
+) -> _Built:
     now, task, generation = fields["time"], fields["task"], fields["generation"]
     *counted, product_tail = facts.split(",") if facts.count(",") > 3 else [*facts.split(","), ""]
     run, acquired_at, renewals, starts = map(int, counted)

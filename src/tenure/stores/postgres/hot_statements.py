@@ -97,8 +97,9 @@ class _EventItems(NamedTuple):
 
     def each(self) -> dict[str, str]:
         return _EACH | {
-            "events": self._filled(_EACH_BLOCK, name="block", where=""), "last": "(SELECT max(last) FROM block)"
-        }  # fmt: skip
+            "events": self._filled(_EACH_BLOCK, name="block", where=""),
+            "last": "(SELECT max(last) FROM block)",
+        }
 
     def _filled(self, text: str, **more: str) -> str:
         spelt = {name: self.found.get(name, f'"{name}"') for name in ITEMS}

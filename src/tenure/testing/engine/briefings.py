@@ -54,8 +54,9 @@ class Briefings(Stage):
         scene.do(c.Note, task=key, text="mind the cache", by=MEMBER)
         scene.do(c.Note, task=key, text="it is in Redis")
         assert [(note["by"], note["text"]) for note in brief(scene, key)["notes"]] == [
-            ("human:mia", "mind the cache"), ("human:olaf", "it is in Redis"),
-        ]  # fmt: skip
+            ("human:mia", "mind the cache"),
+            ("human:olaf", "it is in Redis"),
+        ]
 
     def test_a_briefing_has_the_last_failure_and_the_note_of_a_retry(self, scene: Scene) -> None:
         key = scene.add(max_attempts=1)
@@ -94,8 +95,9 @@ class Briefings(Stage):
         scene.do(c.Pause, task=key, drain=True)
         found = news(scene)
         assert (found["mail"], [(d["directive"], d["task"]) for d in found["directives"]]) == (
-            1, [("pause", scene.task(key).key)],
-        )  # fmt: skip
+            1,
+            [("pause", scene.task(key).key)],
+        )
         scene.do(c.Release, receipt=receipt)
         scene.do(c.Drain, agent="ann")
         assert [d["directive"] for d in news(scene)["directives"]] == ["drain"]
@@ -111,9 +113,11 @@ class Briefings(Stage):
         receipt = scene.take(scene.add())
         scene.do(c.Send, sender="bo", to="ann", text="hello")
         for answer in (
-            scene.do(c.Start, receipt=receipt), scene.do(c.Progress, receipt=receipt, percent=10),
-            scene.do(c.SaveCheckpoint, receipt=receipt, data={}), scene.do(c.Renew, receipt=receipt),
-        ):  # fmt: skip
+            scene.do(c.Start, receipt=receipt),
+            scene.do(c.Progress, receipt=receipt, percent=10),
+            scene.do(c.SaveCheckpoint, receipt=receipt, data={}),
+            scene.do(c.Renew, receipt=receipt),
+        ):
             assert answer.mail == 1
 
     def test_all_that_waits_for_a_person_is_listed_longest_first(self, scene: Scene) -> None:
@@ -127,8 +131,10 @@ class Briefings(Stage):
         scene.do(c.Pause, task=ready, reason="later")  # a person wanted it: nobody waits for a decision
         found = todo(scene)
         assert [(one["what"], one["title"], one["blocks"]) for one in found] == [
-            ("dead letter", "c", 1), ("review", "b", 0), ("question", "a", 0),
-        ]  # fmt: skip
+            ("dead letter", "c", 1),
+            ("review", "b", 0),
+            ("question", "a", 0),
+        ]
         assert "red or blue?" in found[2]["text"]
         assert found[2]["by"] == "agent:cy"
         assert [one["title"] for one in todo(scene, limit=1)] == ["c"]

@@ -210,8 +210,12 @@ class BudgetChecks(Stage):
         assert (said["days_left"], said["advice"]) == (6.0, "THROTTLE")
         assert said["exhausted_at"] == scene.now + 6 * 24 * HOUR
         assert said["open_tasks"] == {
-            "tasks": 15, "estimate": "77.00", "remaining": "60.00", "shortfall": "17.00", "counted": 15,
-        }  # fmt: skip
+            "tasks": 15,
+            "estimate": "77.00",
+            "remaining": "60.00",
+            "shortfall": "17.00",
+            "counted": 15,
+        }
         scene.do(c.SetBudget, usd="200")
         assert seen(scene, q.ShowProjection)["advice"] == "CONTINUE"
 
@@ -447,8 +451,9 @@ class BudgetChecks(Stage):
         scene.take(scene.add())
         said = seen(scene, q.Headroom, agent="ann")
         assert (said["ok"], said["budgets"]) == (
-            False, [{"budget": "project", "currency": "usd", "headroom": "0.00"}],
-        )  # fmt: skip
+            False,
+            [{"budget": "project", "currency": "usd", "headroom": "0.00"}],
+        )
         assert said["recommendation"]
 
     def test_budgets_are_listed_and_those_of_tasks_when_asked_for(self, scene: Scene) -> None:

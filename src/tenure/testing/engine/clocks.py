@@ -33,9 +33,10 @@ class Clocks(Stage):
         before, now = scene.tables(), now_of(scene)
         jumpy.jump(MONTH)
         for kind, fields in (
-            (c.Add, {"task": c.NewTask(title="second")}), (c.Renew, {"receipt": receipt}),
+            (c.Add, {"task": c.NewTask(title="second")}),
+            (c.Renew, {"receipt": receipt}),
             (c.Submit, {"receipt": receipt}),
-        ):  # fmt: skip
+        ):
             with pytest.raises(ClockJump, match="2592000 s ahead") as jump:
                 scene.do(kind, **fields)
             assert jump.value.definite

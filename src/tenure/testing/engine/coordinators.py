@@ -468,8 +468,9 @@ class Coordinators(Stage):
         scene.take(scene.add(), lease=60)
         scene.pass_time(seconds=61)
         assert recover(scene.engine, "q") == {
-            "settled": 0, "projects": [{"project": "q", "settled": 0, "events": {}, "failed": {}}],
-        }  # fmt: skip
+            "settled": 0,
+            "projects": [{"project": "q", "settled": 0, "events": {}, "failed": {}}],
+        }
         (first, second) = recover(scene.engine)["projects"]
         assert first == {"project": PROJECT, "settled": 1, "events": {"task.lease_expired": 1}, "failed": {}}
         assert second["project"] == "q"

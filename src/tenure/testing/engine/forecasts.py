@@ -16,7 +16,7 @@ from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.queries import Forecast
 from tenure.core.records import Project, RetryWords
 from tenure.core.simulation import LOST, MOST_RETRIES, Attempt, Crew, Draws, Played, play
-from tenure.engine.reads.forecast import Question, question_of
+from tenure.engine.reads.forecast import ForecastQuestion, question_of
 from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
@@ -31,7 +31,7 @@ def seen(scene: Scene, **fields: Any) -> dict[str, Any]:
     return found
 
 
-def asked(scene: Scene, agents: int | None = None) -> Question:
+def asked(scene: Scene, agents: int | None = None) -> ForecastQuestion:
     project = scene.row(Project, PROJECT)
     return scene.engine.read_settled((PROJECT,), lambda work: question_of(work, project, agents, None, None))
 
@@ -47,7 +47,7 @@ def finished(scene: Scene, minutes: float, *, agent: str = "ann", usd: str | Non
 class Day:
     """The engine with agents that work as drawn: each claims when it is free, and ends its attempt in time."""
 
-    def __init__(self, scene: Scene, question: Question, draws: Draws) -> None:
+    def __init__(self, scene: Scene, question: ForecastQuestion, draws: Draws) -> None:
         self.scene, self.draws, self.question = scene, draws, question
         self.agents = [worker.row.id for worker in question.staff.workers]
         self.ends: list[tuple[int, int, int, int, str]] = []  # time, order, job, agent, receipt
@@ -119,7 +119,7 @@ def _pid(session: str) -> int:
     return int(session.rpartition("#")[2])
 
 
-def lines_of(question: Question, played: Played) -> list[Line]:
+def lines_of(question: ForecastQuestion, played: Played) -> list[Line]:
     jobs, workers = question.scene.jobs, question.staff.workers
     return sorted(
         (jobs[s.job].task.key, workers[s.agent].row.id, s.began, s.ended, s.error_class) for s in played.spans
@@ -280,8 +280,9 @@ class Forecasts(Stage):
         )
         path = seen(scene, agents=2, runs=10)["path"]
         assert [(p["key"], p["why"], p["ends"], p["share"]) for p in path] == [
-            (first, "start", 1800.0, 1.0), (second, "dependency", 2400.0, 1.0),
-        ]  # fmt: skip
+            (first, "start", 1800.0, 1.0),
+            (second, "dependency", 2400.0, 1.0),
+        ]
         alone = seen(scene, agents=1, runs=10)["path"]
         assert [p["title"] for p in alone] == ["first", "second", "aside"]
         assert alone[-1]["why"] == "agent"
@@ -302,8 +303,10 @@ class Forecasts(Stage):
         scene.do(c.Pause, task=paused, reason="later")
         view = seen(scene, agents=1, runs=5)
         assert {one["key"]: one["why"] for one in view["left_out"]} == {
-            draft: "is a draft", paused: "is paused: later", behind: "waits for a task that does not end",
-        }  # fmt: skip
+            draft: "is a draft",
+            paused: "is paused: later",
+            behind: "waits for a task that does not end",
+        }
         assert [p["key"] for p in view["path"]] == [free]
 
     def test_a_plan_is_forecast_without_being_applied(self, scene: Scene) -> None:

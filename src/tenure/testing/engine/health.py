@@ -44,8 +44,13 @@ class Health(Stage):
         beat(scene, task=first, step="tests", percent=40, memory_mb=812, cpu_percent=130, metadata={"host": "a"})
         seen = agent(scene)
         assert {name: seen[name] for name in ("task", "step", "percent", "memory_mb", "cpu_percent", "managed")} == {
-            "task": first, "step": "tests", "percent": 40, "memory_mb": 812, "cpu_percent": 130, "managed": True,
-        }  # fmt: skip
+            "task": first,
+            "step": "tests",
+            "percent": 40,
+            "memory_mb": 812,
+            "cpu_percent": 130,
+            "managed": True,
+        }
         assert (seen["metadata"], seen["next_heartbeat_at"]) == ({"host": "a"}, scene.now + 30_000_000)
 
     def test_a_heartbeat_leaves_what_it_does_not_say(self, scene: Scene) -> None:

@@ -347,8 +347,10 @@ class Models(Stage):
         assert sorted(t or "" for t in tiers) == ["middle"] * 3 + ["small"] * 6 + ["top"]
         found = seen(scene, q.ShowSavings)
         assert [(t["tier"], t["cost_usd"], t["middle_usd"], t["saved_usd"]) for t in found["tiers"]] == [
-            ("small", "0.108", "2.16", "2.052"), ("middle", "1.08", "1.08", "0.00"), ("top", "0.72", "0.36", "-0.36"),
-        ]  # fmt: skip
+            ("small", "0.108", "2.16", "2.052"),
+            ("middle", "1.08", "1.08", "0.00"),
+            ("top", "0.72", "0.36", "-0.36"),
+        ]
         assert (found["cost_usd"], found["middle_usd"], found["saved_usd"]) == ("1.908", "3.60", "1.692")
         assert found["saved"] == pytest.approx(0.47)
 

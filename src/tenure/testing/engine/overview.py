@@ -94,8 +94,11 @@ class Overview(Stage):
         told = {entry["state"]: entry for entry in seen(scene)["oldest"]}
         assert told["ready"]["key"] == first
         assert told["claimed"] == {
-            "state": "claimed", "key": held, "created_at": scene.now - 60_000_000, "since": scene.now
-        }  # fmt: skip
+            "state": "claimed",
+            "key": held,
+            "created_at": scene.now - 60_000_000,
+            "since": scene.now,
+        }
 
     def test_a_new_project_has_an_overview_too(self, scene: Scene) -> None:
         view = seen(scene)

@@ -74,8 +74,10 @@ class Pauses(Stage):
         log = read_query(scene.engine, q.Log(project=PROJECT, kind=tuple(notices.EVENTS)))
         marked = [(event["kind"], event.get("notice")) for event in log]
         assert marked == [
-            ("task.question", notices.REVIEW), ("task.paused", None), ("task.paused", notices.BUDGET_PAUSE),
-        ]  # fmt: skip
+            ("task.question", notices.REVIEW),
+            ("task.paused", None),
+            ("task.paused", notices.BUDGET_PAUSE),
+        ]
 
     def test_an_answer_lifts_the_question_and_nothing_else(self, scene: Scene) -> None:
         key = asked(scene)

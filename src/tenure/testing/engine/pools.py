@@ -157,8 +157,10 @@ class Pools(Stage):
         scene.add(type="other")
         port.step()
         assert {spawn.pool: spawn.task_key for spawn in port.spawns()} == {
-            "docs": scene.task(docs).key, "gpu": scene.task(train).key, "bees": scene.task(bee).key,
-        }  # fmt: skip
+            "docs": scene.task(docs).key,
+            "gpu": scene.task(train).key,
+            "bees": scene.task(bee).key,
+        }
 
     def test_a_cool_off_is_judged_for_the_agent_that_will_claim(self, scene: Scene, port: Port) -> None:
         port.set(size=2)
@@ -218,8 +220,9 @@ class Pools(Stage):
         (running,) = port.spawns("running")
         assert (running.session, running.claimed_at) == (f"s-{spawn.id}", scene.now)
         assert [event.kind for event in scene.events() if event.kind.startswith("spawn.")] == [
-            "spawn.starting", "spawn.running",
-        ]  # fmt: skip
+            "spawn.starting",
+            "spawn.running",
+        ]
 
     def test_a_running_agent_keeps_its_place(self, scene: Scene, port: Port) -> None:
         port.set(size=1)

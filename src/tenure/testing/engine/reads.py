@@ -195,8 +195,9 @@ class Reads(Stage):
         assert used == {("ann", "m1"): (20, 6, 1.25), ("ann", "m2"): (10, 3, 0.5), ("bo", "m1"): (10, 3, 2.0)}
         assert entry["today_usd"] == 3.75
         assert {(one["scope"], one["name"]): one["remaining_usd"] for one in entry["budgets"]} == {
-            ("project", ""): 6.25, ("agent", "ann"): 2.25,
-        }  # fmt: skip
+            ("project", ""): 6.25,
+            ("agent", "ann"): 2.25,
+        }
         scene.pass_time(hours=24)
         assert read_query(scene.engine, q.Spending())[0]["today_usd"] == 0.0
 

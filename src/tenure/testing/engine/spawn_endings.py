@@ -328,8 +328,9 @@ class SpawnEndings(Stage):
         port.step()
         assert scene.stored_rows(ApiKey) == []
         assert [event.kind for event in scene.events(project="") if event.kind.startswith("key.")] == [
-            "key.created", "key.revoked",
-        ]  # fmt: skip
+            "key.created",
+            "key.revoked",
+        ]
 
     def test_the_key_of_a_lost_spawn_ends_with_it(self, scene: Scene) -> None:
         port = Port(scene, has_keys=True)
@@ -353,8 +354,9 @@ class SpawnEndings(Stage):
         assert (pool["name"], pool["running"], pool["starting"], pool["spawned"]) == ("crew", 1, 1, 2)
         shown = read_query(scene.engine, q.ShowPool(project=PROJECT, pool="crew"))
         assert {spawn["agent"]: list(spawn["holds"]) for spawn in shown["spawns"]} == {
-            "crew-1": [scene.task(keys[0]).key], "crew-2": [],
-        }  # fmt: skip
+            "crew-1": [scene.task(keys[0]).key],
+            "crew-2": [],
+        }
         (gauges,) = read_query(scene.engine, q.Gauges())
         assert gauges["pools"] == {"crew": {"size": 2, "starting": 1, "running": 1}}
         port.pass_time(OFFER + 1)

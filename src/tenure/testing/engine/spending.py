@@ -60,9 +60,16 @@ class Spending(Stage):
         answer = report(scene, new, fresh=4, cost_usd="0.30", duration=2)
         assert (answer.usage or {})["cost_usd"] == "0.30"
         assert shown(scene, key)["usage"] == {
-            "fresh": 7, "cached": 10, "written": 100, "output": 1000, "cost_usd": "0.60", "unpriced": 0,
-            "duration": 3.5, "models": ["haiku", "opus"], "reported_at": scene.now,
-        }  # fmt: skip
+            "fresh": 7,
+            "cached": 10,
+            "written": 100,
+            "output": 1000,
+            "cost_usd": "0.60",
+            "unpriced": 0,
+            "duration": 3.5,
+            "models": ["haiku", "opus"],
+            "reported_at": scene.now,
+        }
 
     def test_a_report_writes_no_event(self, scene: Scene) -> None:
         receipt = scene.take(scene.add())

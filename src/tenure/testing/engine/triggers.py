@@ -367,8 +367,10 @@ class Triggers(Stage):
         set_trigger(scene, where={"task.type": "code"})
         (line,) = read_query(scene.engine, q.Triggers(project=PROJECT), Principal(role="viewer"))
         assert (line["name"], line["on"], line["filter"]) == (
-            "post-mortem", "task.dead_lettered", {"task.type": "code"},
-        )  # fmt: skip
+            "post-mortem",
+            "task.dead_lettered",
+            {"task.type": "code"},
+        )
         whole = read_query(scene.engine, q.ShowTrigger(project=PROJECT, trigger="post-mortem"))
         assert whole["template"]["tasks"][0]["title"] == "Look at {event.key}"
 

@@ -148,8 +148,15 @@ class Upkeep(Stage):
             c.ClaimNext(project=PROJECT, agent="cy", session="t"),
         )
         assert [code_of(a) for a in answers] == [
-            "ACCEPTED", "CREATED", "GRANTED", "DENIED_ACTIVE_CLAIM", "NO_TASK", "UPDATED", "UPDATED", "GRANTED",
-        ]  # fmt: skip
+            "ACCEPTED",
+            "CREATED",
+            "GRANTED",
+            "DENIED_ACTIVE_CLAIM",
+            "NO_TASK",
+            "UPDATED",
+            "UPDATED",
+            "GRANTED",
+        ]
 
     def test_an_invalid_command_leaves_its_neighbours_alone(self, scene: Scene) -> None:
         key = scene.add()

@@ -96,8 +96,9 @@ class Validations(Stage):
         (entry,) = look(scene, tasks.history, key)
         assert (entry["error_class"], entry["result_accepted"], entry["counted"]) == ("invalid_output", False, True)
         assert (entry["validation"]["state"], entry["validation"]["reasons"]) == (
-            "refused", ["two tests fail", "no docs"],
-        )  # fmt: skip
+            "refused",
+            ["two tests fail", "no docs"],
+        )
         assert entry["refused"][0]["reason"] == "INVALID_OUTPUT"
         again = scene.submit(receipt, "work")
         assert (again.outcome, again.again, again.reasons) == ("INVALID_OUTPUT", True, ("two tests fail", "no docs"))
@@ -291,8 +292,9 @@ class Validations(Stage):
         assert counts == {"test-pass": {"waiting": 0, "running": 1}, "review": {"waiting": 1, "running": 0}}
         listed = look(scene, validation_reads.validations)
         assert [(one["key"], one["state"], one["holder"]) for one in listed] == [
-            (scene.task(key).key, "running", "vera"), (scene.task(review).key, "review", None),
-        ]  # fmt: skip
+            (scene.task(key).key, "running", "vera"),
+            (scene.task(review).key, "review", None),
+        ]
         scene.pass_time(hours=1)
         assert shown(scene, key)["validation"]["state"] == "waiting"
         assert shown(scene, key)["validation"]["holder"] is None

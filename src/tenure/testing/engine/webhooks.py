@@ -117,8 +117,10 @@ class Webhooks(Stage):
         desk.run()
         bodies = [msgspec.json.decode(one.body) for one in desk.receiver.got]
         assert [(b["previousStatus"], b["newStatus"]) for b in bodies] == [
-            (None, "ready"), ("ready", "claimed"), ("claimed", "completed"),
-        ]  # fmt: skip
+            (None, "ready"),
+            ("ready", "claimed"),
+            ("claimed", "completed"),
+        ]
         assert {b["workspaceId"] for b in bodies} == {PROJECT}
 
     def test_a_filter_reads_the_task_as_a_triggers_does(self, scene: Scene, desk: Desk) -> None:

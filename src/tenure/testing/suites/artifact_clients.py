@@ -88,9 +88,7 @@ class ArtifactClientSuite:
             for name, given in (("a", path), ("b", opened), ("c", pipe)):
                 assert client.put_artifact(receipt, name, given).ok
             assert opened.tell() == 3
-        assert [client.get_artifact("A-001", name).read() for name in "abc"] == [
-            b"in a file", b"a file", b"in a pipe"
-        ]  # fmt: skip
+        assert [client.get_artifact("A-001", name).read() for name in "abc"] == [b"in a file", b"a file", b"in a pipe"]
 
     def test_parts_of_it_can_be_got(self, client: Client, receipt: str) -> None:
         content = (bytes(range(251)) * 11_953)[:3_000_000]

@@ -18,7 +18,9 @@ P = f"/projects/{PRESS}"
 LOOKS = (("light", DESK, "light"), ("dark", DESK, "dark"), ("phone", PHONE, "light"))
 
 
-def test_no_page_is_loud_nameless_or_too_wide(tab: Tab, artifacts: Path | None) -> None:
+@pytest.mark.sampled
+@pytest.mark.parametrize("part", range(3))
+def test_no_page_is_loud_nameless_or_too_wide(tab: Tab, artifacts: Path | None, part: int) -> None:
     pages = {  # and what must stand there
         "money": (P, "Cost by model"),
         "budgets": (f"{P}/budgets", "The atlas"),
@@ -29,7 +31,7 @@ def test_no_page_is_loud_nameless_or_too_wide(tab: Tab, artifacts: Path | None) 
         "task-paid": (f"{P}/tasks/C-002", "left of $2.50"),
         "schedules": (f"{P}/schedules", "Failure watch"),
     }
-    for name, (path, text) in pages.items():
+    for name, (path, text) in list(pages.items())[part::3]:
         tab.go(path)
         expect(tab.find("main")).to_contain_text(text)
         assert tab.nameless() == [], name
@@ -41,21 +43,23 @@ def test_no_page_is_loud_nameless_or_too_wide(tab: Tab, artifacts: Path | None) 
         tab.page.set_viewport_size(DESK)
 
 
-def test_what_names_reasons_and_files_say_harms_nobody(tab: Tab, store: Path) -> None:
-    key = hostile_money(store, "hostile")
-    here = "/projects/hostile"
+@pytest.mark.sampled
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_what_names_reasons_and_files_say_harms_nobody(tab: Tab, store: Path, size: dict[str, int]) -> None:
+    project = f"hostile-{size['width']}"
+    key = hostile_money(store, project)
+    here = f"/projects/{project}"
     pages = {
         here: SNEAKY, f"{here}/budgets": HOSTILE, f"{here}/budgets?scope=task": key, f"{here}/usage": SNEAKY,
         f"{here}/tasks/{key}": MASKED, f"{here}/tasks?view=checks": "No results wait", f"{here}/schedules": HOSTILE,
         f"{here}/events?noun=schedule": "pauses schedule h",
     }  # fmt: skip
     for path, text in pages.items():
-        for size in (PHONE, DESK):
-            tab.page.set_viewport_size(size)
-            tab.go(path)
-            expect(tab.find("main")).to_contain_text(text)
-            assert tab.find("img, script:not([src])").count() == 0, path
-            assert not tab.is_too_wide(), path
+        tab.page.set_viewport_size(size)
+        tab.go(path)
+        expect(tab.find("main")).to_contain_text(text)
+        assert tab.find("img, script:not([src])").count() == 0, path
+        assert not tab.is_too_wide(), path
     tab.go(f"{here}/tasks/{key}")
     expect(tab.find(".verdict.bad")).to_contain_text(HOSTILE)
     with tab.page.expect_download() as download:
