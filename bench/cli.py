@@ -102,7 +102,7 @@ def _crowd(place: Path, size: int, count: int) -> Figure:
 
 
 def installed(name: str) -> list[Figure]:
-    """What `pip install` of the package brings without extras: its own files, and those of all that it needs."""
+    """What `pip install` of the package brings without extras: its own files, and those of every package it needs."""
     found: dict[str, set[str]] = {}  # the extras that somebody asks for, of each package
     todo = [Requirement(name)]
     while todo:

@@ -29,7 +29,7 @@ class Change(NamedTuple):
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="./x bench history", description=__doc__)
-    parser.add_argument("names", nargs="*", help="benchmarks (all that were recorded)")
+    parser.add_argument("names", nargs="*", help="benchmarks (every recorded one)")
     parser.add_argument("--against", metavar="REF", help="a commit or tag (the last release, else the record before)")
     parser.add_argument(
         "--now", type=Path, metavar="FILE", help="the output of one benchmark with --json, not recorded"

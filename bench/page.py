@@ -18,7 +18,7 @@ from bench.recorded import Record
 from bench.report import Figure, cells, verdict_of
 
 WIDTH, LEFT, RIGHT, TOP, BAR, STEP = 760, 300, 60, 64, 14, 22
-MOST = 8.0  # times the goal, either way: what is further off is drawn there
+MOST = 8.0  # times the goal, either way; further off is drawn there
 
 
 def main(argv: list[str]) -> int:
