@@ -2,6 +2,7 @@
 
 Each line of `samples/<agent>/hooks.jsonl` is one call of a hook: the payload on its stdin, and those variables of its
 environment that are the agent's. Copilot CLI reads two files of hooks, which get different payloads.
+`transcript.jsonl` is what the agent itself writes about its session.
 """
 
 import json
@@ -9,6 +10,7 @@ import re
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from tests.agents.clis import CLIS, Cli
 from tests.agents.install import installed
@@ -89,7 +91,18 @@ def record(cli: Cli) -> str:
         text = "".join(json.dumps(call) + "\n" for call in calls)
         (SAMPLES / cli.name).mkdir(parents=True, exist_ok=True)
         (SAMPLES / cli.name / "hooks.jsonl").write_text(scrubbed(text, stage))
+        keep_transcript(stage, calls)
         return f"{cli.name}: exit {ran.code}, {len(calls)} calls"
+
+
+def keep_transcript(stage: Stage, calls: list[dict[str, Any]]) -> None:
+    """The transcript that the hooks name, without the agent's own prompt."""
+    paths = {call["payload"].get(name) for call in calls for name in ("transcript_path", "transcriptPath")}
+    for path in filter(None, paths):
+        if Path(path).is_file():
+            lines = Path(path).read_text().splitlines(keepends=True)
+            kept = "".join(line for line in lines if '"system.message"' not in line)
+            (SAMPLES / stage.cli.name / "transcript.jsonl").write_text(scrubbed(kept, stage))
 
 
 def main() -> None:

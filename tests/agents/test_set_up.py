@@ -12,7 +12,7 @@ from tests.agents.stage import Stage
 from tests.agents.views import looked_up, session_of, set_up
 
 TOOLS = ("claim", "show", "update", "finish", "add", "message", "reserve")
-RECEIPT = re.compile(r"[A-Z]+-\d+@\d+:[0-9A-Z]+")
+RECEIPT = re.compile(r"[A-Z]+-\d+@\d+:[0-9a-f]{40}")
 
 
 def last_receipt(results: Sequence[str]) -> str:

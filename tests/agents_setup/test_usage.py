@@ -7,8 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tenure.agents.dialects import read
 from tenure.agents.transcript_usage import totals_between
 from tenure.client import Client
+from tests.agents.record import SAMPLES
 from tests.agents_setup.claude_code import Agent
 
 
@@ -46,6 +50,22 @@ def test_the_running_totals_of_codex_are_taken_apart(tmp_path: Path) -> None:
     path.write_text(line(1, model="gpt-5.1-codex") + count(10, 100, 20, 5) + count(20, 300, 120, 15))
     (total,) = totals_between(str(path), 15)
     assert (total.model, total.fresh, total.cached, total.output) == ("gpt-5.1-codex", 100, 100, 10)
+
+
+@pytest.mark.parametrize(("agent", "model"), [("gemini", "gemini-2.5-pro"), ("copilot", "gpt-4.1")])
+def test_recorded_transcripts_of_others_are_read(agent: str, model: str) -> None:
+    path = SAMPLES / agent / "transcript.jsonl"
+    (total,) = totals_between(str(path), 0)  # of two calls: 140 tokens in, 40 of them cached, 20 out
+    assert (total.model, total.fresh, total.cached, total.output) == (model, 200, 80, 40)
+    assert totals_between(str(path), 1e11) == ()
+
+
+@pytest.mark.parametrize("agent", ["gemini", "copilot"])
+def test_the_hooks_of_others_name_their_transcript(agent: str) -> None:
+    calls = [json.loads(line) for line in (SAMPLES / agent / "hooks.jsonl").read_text().splitlines()]
+    named = {read(json.dumps(call["payload"]).encode()).transcript for call in calls} - {""}
+    assert named
+    assert all(path.endswith(".jsonl") for path in named)
 
 
 def usage_of(owner: Client, task: str) -> int:

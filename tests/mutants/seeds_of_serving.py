@@ -20,7 +20,7 @@ SERVING = (
         SHARED_TABLE,
         "        fcntl.lockf(self._file, fcntl.LOCK_EX, 1, group)\n",
         "",
-        f"{TEST_SHARED_TABLE}::test_no_token_is_given_twice_to_processes_that_race",
+        f"{TEST_SHARED_TABLE}::test_a_process_waits_for_the_one_that_has_the_entry",
     ),
     Mutant(
         "workers: a rate for each",

@@ -106,6 +106,7 @@ class Stage:
         while self.server.poll() is None and not self._listens():
             time.sleep(0.05)
         self.down.append((began, time.time()))
+        self._ended_at = None
 
     def _listens(self) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
@@ -219,15 +220,17 @@ class Stage:
             if event["kind"] == "spawn.starting":
                 begun[spawn] = event["time"]
             elif spawn in begun:
-                longest = max(longest, self._with_server(begun.pop(spawn) / 1e6, event["time"] / 1e6))
+                longest = max(longest, self.served(begun.pop(spawn) / 1e6, event["time"] / 1e6))
         self.figures["longest_limbo_ms"] = round(longest * 1000)
         if longest > self.offer + AFTER_OFFER:
             self.wrong.append(f"a spawn was open for {longest:.1f} s; its offer lasts {self.offer:g} s")
         self.wrong += [f"spawn {spawn} was never closed" for spawn in begun]
 
-    def _with_server(self, begin: float, end: float) -> float:
+    def served(self, begin: float, end: float) -> float:
         """The seconds of the span in which a server listened."""
-        return end - begin - sum(max(0.0, min(end, until) - max(begin, since)) for since, until in self.down)
+        ended_at = self._ended_at
+        down = [*self.down, *([] if ended_at is None else [(ended_at, end)])]
+        return end - begin - sum(max(0.0, min(end, until) - max(begin, since)) for since, until in down)
 
 
 def pool_of(agent: str) -> str:
@@ -291,11 +294,11 @@ class Watch:
             if budget is not None and budget.consumed + budget.reserved > budget.allocated:
                 stage.wrong.append(f"{budget.consumed} spent and {budget.reserved} reserved of {budget.allocated}")
 
-    def _look_at_orphans(self, alive: set[str], now: float) -> None:
-        """A process that is gone must not keep its task for longer than an offer and ten seconds."""
-        stage = self.stage
+    def _look_at_orphans(self, alive: set[str]) -> None:
+        """A process that is gone must not keep its task for longer than an offer and ten seconds of a server."""
+        stage, now = self.stage, time.time()
         self._orphans = {spawn: self._orphans.get(spawn, now) for spawn in self._running - alive}
-        longest = max((now - since for since in self._orphans.values()), default=0.0)
+        longest = max((stage.served(since, now) for since in self._orphans.values()), default=0.0)
         stage.figures["longest_orphan_ms"] = max(stage.figures["longest_orphan_ms"], round(longest * 1000))
         if longest > stage.offer + AFTER_OFFER:
             stage.wrong.append(f"a spawn without a process was running for {longest:.1f} s")
@@ -303,7 +306,7 @@ class Watch:
     def _look_at_processes(self) -> None:
         stage, now = self.stage, time.monotonic()
         runners = stage.runners()
-        self._look_at_orphans({spawn for _, spawn in runners}, now)
+        self._look_at_orphans({spawn for _, spawn in runners})
         count = max(Counter(pool for pool, _ in runners).values(), default=0)
         stage.figures["most_processes"] = max(stage.figures["most_processes"], count)
         if count <= stage.size:

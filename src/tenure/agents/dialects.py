@@ -49,6 +49,7 @@ class _Payload(msgspec.Struct, rename=None):
     toolArgs: msgspec.Raw = msgspec.Raw(b"null")  # noqa: N815
     stop_hook_active: bool = False
     transcript_path: str = ""
+    transcriptPath: str = ""  # noqa: N815
     timestamp: Any = None
 
 
@@ -80,7 +81,7 @@ def read(payload: bytes, name: str | None = None) -> Event:
         said.source or said.reason,
         bytes(given),
         said.stop_hook_active,
-        said.transcript_path,
+        said.transcript_path or said.transcriptPath,
     )
 
 

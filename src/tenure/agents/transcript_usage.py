@@ -1,8 +1,9 @@
 """Tokens that an agent has used since an instant, from the transcript that the agent itself writes.
 
-Claude Code writes the usage of each message, once a block of it: a message counts once, by its id. Codex writes running
-totals of the session. Other lines, and files of another form, are passed over. The totals are those of a period, so
-that reporting them twice books nothing twice.
+Claude Code writes the usage of each message, once a block of it: a message counts once, by its id. Gemini CLI does the
+same, Copilot CLI has a line for each request. Codex writes running totals of the session. OpenCode keeps no file that
+its hooks name. Other lines, and files of another form, are passed over. The totals are those of a period, so that
+reporting them twice books nothing twice.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ def totals_between(path: str, since: float, until: float | None = None) -> tuple
 def _messages(path: str) -> Iterator[Spent]:
     model, before = "", dict.fromkeys(_CLAUDE, 0)
     for number, line in enumerate(_lines(path)):
+        if (spent := _of_gemini(line) or _of_copilot(line)) is not None:
+            yield spent
+            continue
         said = line.get("message")
         if isinstance(said, dict) and isinstance(said.get("usage"), dict):
             id = str(said.get("id") or f"line {number}")
@@ -74,6 +78,31 @@ def _messages(path: str) -> Iterator[Spent]:
             grown = {name: max(0, now[name] - before[name]) for name in now}
             before = now
             yield Spent(("", f"line {number}"), model or "unknown", _at(line), grown)
+
+
+def _of_gemini(line: dict[str, Any]) -> Spent | None:
+    used = line.get("tokens")
+    if line.get("type") != "gemini" or not isinstance(used, dict):
+        return None
+    cached = _count(used.get("cached"))
+    tokens = {
+        "fresh": max(0, _count(used.get("input")) - cached) + _count(used.get("tool")), "cached": cached, "written": 0,
+        "output": _count(used.get("output")) + _count(used.get("thoughts")),
+    }  # fmt: skip
+    return Spent(("", str(line.get("id"))), str(line.get("model") or "unknown"), _at(line), tokens)
+
+
+def _of_copilot(line: dict[str, Any]) -> Spent | None:
+    data = line.get("data")
+    used = data.get("usage") if isinstance(data, dict) else None
+    if line.get("type") != "session.usage_record" or not isinstance(used, dict):
+        return None
+    cached, written = _count(used.get("cacheReadTokens")), _count(used.get("cacheWriteTokens"))
+    tokens = {
+        "fresh": max(0, _count(used.get("inputTokens")) - cached - written), "cached": cached, "written": written,
+        "output": _count(used.get("outputTokens")),
+    }  # fmt: skip
+    return Spent(("", str(line.get("id"))), str(used.get("model") or "unknown"), _at(line), tokens)
 
 
 def _lines(path: str) -> Iterator[dict[str, Any]]:

@@ -244,6 +244,15 @@ def everyday() -> str:
     return "\n".join(lines) + "\n"
 
 
+def help_of_group(first: str) -> int:
+    """Print the verbs that begin with this word."""
+    under = {name: verb for name, verb in VERBS.items() if name.split()[0] == first}
+    lines = [f"usage: tenure {first} VERB …", "", *(f"  {name:<17} {verb.text}" for name, verb in under.items())]
+    lines += ["", f"`tenure {next(iter(under))} -h` shows its options and examples."]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
 def overview() -> str:
     lines = ["usage: tenure [-C DIR] VERB …", "", "Fenced task claims for teams of AI agents."]
     for title, section in SECTIONS.items():
@@ -255,6 +264,6 @@ def overview() -> str:
     lines += ["", "From plug-ins:", *(f"  {name}" for name in others)] if others else []
     lines += [
         "",
-        "`tenure VERB -h` shows its options. Every verb takes `--json` and then prints exactly one JSON value.",
+        "`tenure VERB -h` shows its options. With `--json` a verb prints one JSON value.",
     ]
     return "\n".join(lines) + "\n"

@@ -242,8 +242,10 @@ class App:
 
         async def handle(request: Request) -> Response:
             query = query_of(route, request.fields, request.scope["query_string"])
-            view = await self.service.look(query, request.principal)
-            return tagged(responses.of_view(query, view), view["version"] if route.asks is Show else None)
+            view, cost = await self.service.look_and_measure(query, request.principal)
+            began = time.thread_time()
+            answer = tagged(responses.of_view(query, view), view["version"] if route.asks is Show else None)
+            return responses.with_cost(answer, cost + time.thread_time() - began)
 
         return handle
 

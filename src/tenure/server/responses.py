@@ -22,6 +22,7 @@ from tenure.server.requests import TRACEPARENT, Disconnected, Request, Send
 JSON = b"application/json"
 PROBLEM = b"application/problem+json"
 RETRY_AFTER = 1  # seconds, the default
+COSTLY = 0.001  # seconds of processor time from which a response says what it took
 Headers = tuple[tuple[bytes, bytes], ...]
 _NOT_KEPT = (b"cache-control", b"no-store")
 _SNIFF = (b"x-content-type-options", b"nosniff")
@@ -82,6 +83,14 @@ def of_outcome(outcome: Outcome, *headers: tuple[bytes, bytes], lists_claims: bo
 
 def status_of(outcome: Outcome) -> int:
     return OF_OUTCOME.get(outcome.outcome) or OF_KIND[CODES[outcome.outcome].kind]
+
+
+def with_cost(answer: Response, seconds: float) -> Response:
+    """The response with the processor time that it took, where it is worth telling: pages that are open then ask less
+    often."""
+    if seconds < COSTLY:
+        return answer
+    return answer._replace(headers=(*answer.headers, (b"server-timing", b"cpu;dur=%.1f" % (1000 * seconds))))
 
 
 def of_view(query: Query, view: Any) -> Response:

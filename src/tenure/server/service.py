@@ -153,6 +153,19 @@ class Service:
             self.metrics.store_failed(error)
             raise
 
+    async def look_and_measure(self, query: Query, principal: Principal) -> tuple[Any, float]:
+        """The view, and the seconds of processor time that reading it took."""
+
+        def read() -> tuple[Any, float]:
+            began = time.thread_time()
+            return read_query(self.engine, query, principal), time.thread_time() - began
+
+        try:
+            return await self._readers.run(read)
+        except StoreError as error:
+            self.metrics.store_failed(error)
+            raise
+
     async def read_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a function that reads, in a thread."""
         return await self._readers.run(function, *arguments)

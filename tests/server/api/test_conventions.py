@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tenure.server import responses
 from tests.engine.rich_scene import Rich
 from tests.servers.tenure import TenureServer
 
@@ -106,6 +107,12 @@ def test_what_was_created_is_at_its_location(ask: Asker) -> None:
     assert ask("GET", told.headers["Location"]).json["name"] == "lo.cal"
     assert ask("POST", "/tasks", {"title": "once", "idempotency_key": "k"}).headers["Location"]
     assert ask("POST", "/tasks", {"title": "once", "idempotency_key": "k"}).headers["Location"] is None  # it was there
+
+
+def test_an_expensive_view_says_what_it_cost() -> None:
+    answer = responses.of_value({"items": []})
+    assert responses.with_cost(answer, responses.COSTLY / 2) == answer
+    assert (b"server-timing", b"cpu;dur=12.5") in responses.with_cost(answer, 0.0125).all_headers()
 
 
 # --- conditions ---

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tenure.client import Client
 from tests.server.dashboard.conftest import PROJECT
@@ -55,6 +55,23 @@ def test_the_overview_counts_what_happens(tab: Tab, client: Client) -> None:
     client.submit(str(claim.receipt), "counted")
     expect(held).to_have_text(str(before))
     expect(tab.find(".chart canvas")).to_have_count(2)
+
+
+@pytest.mark.nightly
+def test_an_expensive_list_is_asked_for_less_often(tab: Tab, client: Client) -> None:
+    asked: list[str] = []
+
+    def costly(route: Route) -> None:
+        asked.append(route.request.url)
+        answer = route.fetch()
+        route.fulfill(response=answer, headers={**answer.headers, "server-timing": "cpu;dur=60"})
+
+    tab.page.route("**/tasks?*", costly)
+    tab.go(f"{P}/tasks")
+    for n in range(3):
+        with tab.page.expect_response(lambda answer: answer.url.endswith(f"/projects/{PROJECT}")):
+            added(client, f"Count coin {n}")
+    assert len(asked) == 1
 
 
 def test_events_come_in_and_can_be_held_still(tab: Tab, client: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 from collections import Counter
 
@@ -48,6 +49,23 @@ def test_no_token_is_given_twice_to_processes_that_race() -> None:
         return b"%d" % got
 
     assert sum(map(int, in_processes(take))) == 500
+
+
+def test_a_process_waits_for_the_one_that_has_the_entry() -> None:
+    table = SharedTable(PLACES)
+    reads, writes = os.pipe()
+    with table.locked("ann") as entry:
+        child = os.fork()
+        if child == 0:
+            with table.locked("ann") as theirs:
+                os.write(writes, b"%d" % (theirs.get() or (0,))[0])
+            os._exit(0)
+        assert select.select([reads], [], [], 0.2)[0] == []
+        entry.put(7.0, 1.0)
+    assert os.read(reads, 10) == b"7"
+    os.waitpid(child, 0)
+    os.close(reads)
+    os.close(writes)
 
 
 def test_buckets_fill_with_time_and_callers_and_kinds_are_apart() -> None:

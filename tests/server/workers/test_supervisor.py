@@ -48,15 +48,18 @@ class Team:
             self._say("dies early")
             return 3
         ended = threading.Event()
-        signal.signal(signal.SIGTERM, (lambda *_: self._say("deaf")) if reaction == "deaf" else (lambda *_: ended.set()))
+        signal.signal(
+            signal.SIGTERM, (lambda *_: self._say("deaf")) if reaction == "deaf" else (lambda *_: ended.set())
+        )
         handles.tell_ready(f"worker {os.getpid()}")
         self._say(f"after {handles.predecessor}")
         self._say(f"ready {handles.number} {os.getpid()}")
-        while not ended.is_set():
+        until = time.monotonic() + 2 * PATIENCE
+        while not ended.is_set() and time.monotonic() < until:
             if select.select([handles.life], [], [], 0.02)[0]:
                 self._say(f"orphan {handles.number}")
                 return 0
-        self._say(f"ended {handles.number}")
+        self._say(f"{'ended' if ended.is_set() else 'forgotten'} {handles.number}")
         return 0
 
     def hear(self, word: str, count: int = 1) -> list[list[str]]:

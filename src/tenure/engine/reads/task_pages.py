@@ -11,15 +11,17 @@ from tenure.engine.reads import task_view
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 MOST_SORTED = limits.SORTED
+INDEXED = ("created_at", "key")  # orders that stores have an index for
 
 
 def page(work: UnitOfWork, where: dict[str, Any], order: str, after: tuple[Any, str] | None, limit: int) -> list[Task]:
     """Few tasks of the wanted states are read by state, which has an index, and sorted here.
 
-    By the order's index a store would read all other tasks too, to find them: 40 ms of 100,000.
+    By the order's index a store would read all other tasks too, to find them: 40 ms of 100,000. An order without one is
+    sorted by the store, which costs half of decoding all tasks of these states.
     """
     states, field = where.get("state"), order.removeprefix("-")
-    if not isinstance(states, tuple) or field == "id":
+    if not isinstance(states, tuple) or field not in INDEXED:
         return work.find(Task, where, order=order, after=after, limit=limit)
     of_states = [{"project": where["project"], "state": state} for state in states]
     if sum(work.tally(Task, one, MOST_SORTED) for one in of_states) >= MOST_SORTED:

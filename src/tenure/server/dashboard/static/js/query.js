@@ -1,18 +1,21 @@
 // A query that stays fresh: loaded at once, and again after each change.
-import { get } from "./api.js";
+import { measured } from "./api.js";
 import { useEffect, useReducer, useRef } from "./html.js";
 import { onChange } from "./live.js";
 
 const PAUSE = 1000; // milliseconds between two requests of one query, if it says nothing else
 const SHARE = 10; // pauses are this many times as long as the request was,
-const LONGEST = 2000; // and at most this many milliseconds
+const LONGEST = 2000; // and at most this many milliseconds;
+const SPARED = 400; // or this many times as long as the server's processor worked for it: 2.5 ms a second,
+const COSTLIEST = 20_000; // and for that at most this many milliseconds
 const BEGINNING = { data: null, error: null, isLoading: true };
 
 // { data, error, isLoading, reload }. Data stays while a newer request runs or has failed.
 // `pause`: at least this many milliseconds between two requests, for expensive queries. No `where`: no request.
+// `isSpared`: of a page that stays open for hours. The more it costs the server, the less often it is asked.
 // `follows`: a row of a list. The query is repeated when the row changes, not after other changes: a removed row leaves
 // the list, and is not requested again.
-export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, follows = null } = {}) {
+export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, isSpared = false, follows = null } = {}) {
   const asked = where && JSON.stringify([where, params]);
   const [state, set] = useReducer((before, after) => ({ ...before, ...after }), BEGINNING);
   const reload = useRef(() => {});
@@ -34,15 +37,19 @@ export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, fol
       }
       isBusy = true;
       const began = performance.now();
+      let cost = 0;
       try {
-        set({ data: await get(where, params, ours.signal), error: null, isLoading: false });
+        const answer = await measured(where, params, ours.signal);
+        cost = answer.cost;
+        set({ data: answer.value, error: null, isLoading: false });
       } catch (error) {
         if (error.name !== "AbortError") set({ error, isLoading: false });
       }
       isBusy = false;
       if (ours.signal.aborted) return;
       // Requests take a small part of the time: a slow server is not made slower by those who look at it.
-      const rest = Math.max(pause, Math.min(LONGEST, SHARE * (performance.now() - began)));
+      const slow = Math.min(LONGEST, SHARE * (performance.now() - began));
+      const rest = Math.max(pause, slow, isSpared ? Math.min(COSTLIEST, SPARED * cost) : 0);
       later = setTimeout(() => {
         later = null;
         if (isStale) {

@@ -31,7 +31,7 @@ const MOST_AGENTS = 8;
 export function Overview({ project, status }) {
   const { query } = useRoute();
   const minutes = RANGES.some(([range]) => range === query.get("minutes")) ? query.get("minutes") : "60";
-  const flow = useQuery(path(project, "overview"), { minutes }, { pause: 10_000 }); // a step is a minute
+  const flow = useQuery(path(project, "overview"), { minutes }, { pause: 10_000, isSpared: true }); // a step is a minute
   return html`
     <header class="page-head">
       <h1>Overview</h1>

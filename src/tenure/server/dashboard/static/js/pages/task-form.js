@@ -39,7 +39,7 @@ const FIELDS = [
     hint: "Paths that it changes: tasks that touch the same do not run together.",
   },
   {
-    name: "on_lost", label: "After a lost holder", kind: "choice", options: ON_LOST, isMore: true,
+    name: "on_lost", label: "If its holder is lost", kind: "choice", options: ON_LOST, isMore: true,
     hint: "What happens when a lease ends without a result.",
   },
   {

@@ -96,7 +96,7 @@ function Listed({ project, query }) {
     setFurther({ pages: [], next: null });
     select(new Set());
   }, [shape]);
-  const first = useQuery(path(project, "tasks"), { ...params, limit: wanted }, { pause: 2500 });
+  const first = useQuery(path(project, "tasks"), { ...params, limit: wanted }, { pause: 2500, isSpared: true });
   const items = [...(first.data?.items ?? []), ...further.pages.flat()];
   const next = further.pages.length ? further.next : first.data?.next;
 
