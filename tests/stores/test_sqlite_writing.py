@@ -229,7 +229,7 @@ def test_a_process_that_only_had_the_lock_before_is_not_named(store: Sqlite, pat
         file.write(f"{os.getpid()} 1".rjust(39) + "\n")
         file.flush()
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(StoreUnavailable, match="write lock within 0.05 s") as refused:
+        with pytest.raises(StoreUnavailable, match=r"write lock within 0\.05 s") as refused:
             add(Sqlite(str(path), patience=0.05), row_of(Agent, project="p", id="bo"))
     assert "held by" not in str(refused.value)
 

@@ -17,11 +17,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+from tenure.core import limits
 from tenure.core.errors import Bug, TenureError
 from tenure.server.store_wait import Report
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
-PATIENCE = 30.0  # seconds for the workers to end, before they are killed
+PATIENCE = limits.WORKERS_PATIENCE
 _READY = b"ready "
 
 
