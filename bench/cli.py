@@ -110,9 +110,8 @@ def installed(name: str) -> list[Figure]:
         extras = found.setdefault(canonicalize_name(one.name), set())
         new = {"", *one.extras} - extras
         extras |= new
-        for wanted in map(Requirement, metadata.requires(one.name) or ()) if new else ():
-            if any(wanted.marker is None or wanted.marker.evaluate({"extra": extra}) for extra in new):
-                todo.append(wanted)
+        wanted = list(map(Requirement, metadata.requires(one.name) or ())) if new else []
+        todo += [r for r in wanted if r.marker is None or any(r.marker.evaluate({"extra": extra}) for extra in new)]
     ours = {name: Path(tenure.__file__).parent}
     size = sum(_bytes(ours[one].rglob("*")) if one in ours else _bytes(_files(one)) for one in found)
     return [Figure("install size", size / 1e6, "MB"), Figure("packages installed", len(found), "")]
