@@ -16,7 +16,7 @@ from typing import Any
 _SELDOM = {"msgspec.inspect": (), "msgspec._json_schema": ("schema", "schema_components")}
 
 
-# Verbs that hash some words and no files: they do without OpenSSL, whose library alone takes 3 ms to load.
+# Verbs that hash some words and no files: they do without OpenSSL, whose library alone takes 2 ms to load.
 _HASH_LITTLE = frozenset({"claim", "progress", "checkpoint", "renew", "done", "fail", "release"})
 
 
