@@ -452,6 +452,23 @@ def test_waiting_looks_again_and_again_until_its_time_is_over(path: Path) -> Non
     assert pauses == pytest.approx([0.02, 0.02, 0.01])
 
 
+def test_waiting_looks_less_often_once_nothing_was_written_for_a_while(path: Path) -> None:
+    now = [0.0]
+    pauses = []
+
+    def pause(condition: threading.Condition, seconds: float) -> None:
+        pauses.append(round(seconds, 3))
+        now[0] += seconds
+
+    store = Sqlite(str(path), monotonic=lambda: now[0], pause=pause)
+    assert store.wait({"local": 0}, 3) == frozenset()
+    assert pauses[0] == 0.02
+    assert pauses[-2] == 0.05
+    write(Sqlite(str(path)), events=[event_of()])
+    assert store.wait({"local": 1}, 0.2) == frozenset()
+    assert pauses[-2] == 0.02
+
+
 def test_waiting_notices_what_another_process_wrote(path: Path) -> None:
     other = Sqlite(str(path))
 

@@ -72,8 +72,16 @@ class Bulk(Stage):
 
     def test_every_task_of_a_batch_is_checked(self, scene: Scene) -> None:
         good = tuple(c.NewTask(title=f"T{n}") for n in range(3))
-        for fields in ({"title": " "}, {"title": "x" * 2000}, {"description": "x" * 2_000_000}, {"name": "n" * 256},
-                       {"idempotency_key": ""}, {"tags": ("a,b",)}, {"priority": 1000}, {"on_lost": "x"}):  # fmt: skip
+        for fields in (
+            {"title": " "},
+            {"title": "x" * 2000},
+            {"description": "x" * 2_000_000},
+            {"name": "n" * 256},
+            {"idempotency_key": ""},
+            {"tags": ("a,b",)},
+            {"priority": 1000},
+            {"on_lost": "x"},
+        ):
             bad = c.NewTask(**{"title": "bad", **fields})  # type: ignore[arg-type]  # its fields
             with pytest.raises((InvalidInput, TooLarge)):
                 scene.do(c.AddMany, tasks=(*good, bad))
