@@ -254,7 +254,7 @@ class Builder:
             dependency = Dependency(task=wanted) if isinstance(wanted, str) else wanted
             needs = self._named(dependency.task) or find_task(self.work, self.project.id, dependency.task)
             if needs is None:
-                known = inputs.suggestion(dependency.task, self.by_name)
+                known = self._suggestion(dependency.task, made)
                 raise InvalidInput(f"{made.task.key} depends on {dependency.task[:80]!r}, which is unknown{known}")
             edge = new_edge(self.project.id, made.task.id, needs.id, on_failure=dependency.on_failure)
             if all(e.id != edge.id for e in made.edges):
@@ -276,10 +276,14 @@ class Builder:
                 refs.append(f"{kind}:{task.key}{rest.removeprefix(name)}")
                 continue
             if find_task(self.work, self.project.id, name) is None:
-                known = inputs.suggestion(name, self.by_name)
+                known = self._suggestion(name, made)
                 raise InvalidInput(f"context_refs: {ref[:80]!r} names the task {name[:80]!r}, which is unknown{known}")
             refs.append(ref)
         self.specs[made.task.id] = {**made.new.spec, "context_refs": refs}
+
+    def _suggestion(self, name: str, made: Made) -> str:
+        """The nearest name of another task of this build."""
+        return inputs.suggestion(name, [known for known, task in self.by_name.items() if task != made.task.id])
 
     def _add_subtask_edges(self) -> None:
         """A declared subtask blocks its parent; a subtask spawned by a holder does so only if the holder waits."""

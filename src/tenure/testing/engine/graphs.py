@@ -117,6 +117,9 @@ class Graphs(Stage):
     def test_a_name_that_is_nearly_right_is_suggested(self, scene: Scene) -> None:
         with pytest.raises(InvalidInput, match="did you mean parser"):
             scene.plan(new("parser"), new("x", "parsr"))
+        with pytest.raises(InvalidInput) as refused:
+            scene.plan(new("parser", "parsr"))
+        assert "did you mean" not in str(refused.value)  # itself
 
     def test_keys_are_given_per_track_and_never_twice(self, scene: Scene) -> None:
         keys = scene.plan(new("a", track="B"), new("b", key="B-007-mine"), new("d", track="B"), new("e", track="C"))
