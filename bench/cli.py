@@ -6,6 +6,7 @@ import argparse
 import compileall
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -64,24 +65,25 @@ def _fill(place: Path, count: int) -> None:
 
 
 def _commands(place: Path, size: int, rounds: int) -> list[Figure]:
-    """Medians of `claim` and `done`, each round next to a bare start."""
-    took: dict[str, list[float]] = {"bare": [], "claim": [], "done": []}
+    """Medians of `claim` and `done`, each round next to a bare start: by the clock, and in processor time."""
+    took: dict[str, list[tuple[float, float]]] = {"bare": [], "claim": [], "done": []}
     for _ in range(rounds):
         took["bare"].append(_timed(BARE, place)[0])
-        seconds, claimed = _timed([TENURE, "claim", "--session", "bench", "--json"], place)
-        took["claim"].append(seconds)
-        seconds, done = _timed([TENURE, "done", "--session", "bench", "--json"], place)
-        took["done"].append(seconds)
+        cost, claimed = _timed([TENURE, "claim", "--session", "bench", "--json"], place)
+        took["claim"].append(cost)
+        cost, done = _timed([TENURE, "done", "--session", "bench", "--json"], place)
+        took["done"].append(cost)
         if (claimed["outcome"], done["outcome"]) != ("GRANTED", "ACCEPTED"):
             raise WrongAnswer(f"claim said {claimed['outcome']}, done said {done['outcome']}")
-    bare = statistics.median(took["bare"]) * 1000
-    return [
-        Figure(
-            f"tenure {verb}, {size} tasks", statistics.median(took[verb]) * 1000, "ms", bare,
-            ratio_of(took[verb], took["bare"]), "≤ 2",
-        )
-        for verb in ("claim", "done")
-    ]  # fmt: skip
+    figures = []
+    for n, what in enumerate(("", "processor time of ")):
+        bare = [cost[n] for cost in took["bare"]]
+        for verb in ("claim", "done"):
+            ours = [cost[n] for cost in took[verb]]
+            median, of_bare = statistics.median(ours) * 1000, statistics.median(bare) * 1000
+            name = f"{what}tenure {verb}, {size} tasks"
+            figures.append(Figure(name, median, "ms", of_bare, ratio_of(ours, bare), "≤ 2"))
+    return figures
 
 
 def _crowd(place: Path, size: int, count: int) -> Figure:
@@ -100,7 +102,7 @@ def _crowd(place: Path, size: int, count: int) -> Figure:
 
 
 def installed(name: str) -> list[Figure]:
-    """What `pip install` of the package brings without extras: its own files, and those of all that it needs."""
+    """What `pip install` of the package brings without extras: its own files, and those of every package it needs."""
     found: dict[str, set[str]] = {}  # the extras that somebody asks for, of each package
     todo = [Requirement(name)]
     while todo:
@@ -108,9 +110,8 @@ def installed(name: str) -> list[Figure]:
         extras = found.setdefault(canonicalize_name(one.name), set())
         new = {"", *one.extras} - extras
         extras |= new
-        for wanted in map(Requirement, metadata.requires(one.name) or ()) if new else ():
-            if any(wanted.marker is None or wanted.marker.evaluate({"extra": extra}) for extra in new):
-                todo.append(wanted)
+        wanted = list(map(Requirement, metadata.requires(one.name) or ())) if new else []
+        todo += [r for r in wanted if r.marker is None or any(r.marker.evaluate({"extra": extra}) for extra in new)]
     ours = {name: Path(tenure.__file__).parent}
     size = sum(_bytes(ours[one].rglob("*")) if one in ours else _bytes(_files(one)) for one in found)
     return [Figure("install size", size / 1e6, "MB"), Figure("packages installed", len(found), "")]
@@ -135,7 +136,10 @@ def _run(place: Path, *words: str) -> None:
     subprocess.run([TENURE, *words], cwd=place, check=True, stdout=subprocess.DEVNULL, env=_environ())
 
 
-def _timed(command: list[str], place: Path) -> tuple[float, Any]:
-    began = time.perf_counter()
+def _timed(command: list[str], place: Path) -> tuple[tuple[float, float], Any]:
+    """What it took, by the clock and in user and system time, and what it said."""
+    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     said = subprocess.run(command, cwd=place, check=True, stdout=subprocess.PIPE, env=_environ()).stdout
-    return time.perf_counter() - began, json.loads(said) if said else None
+    took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cost = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return (took, cost), json.loads(said) if said else None

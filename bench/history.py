@@ -29,9 +29,11 @@ class Change(NamedTuple):
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="./x bench history", description=__doc__)
-    parser.add_argument("names", nargs="*", help="benchmarks (all that were recorded)")
+    parser.add_argument("names", nargs="*", help="benchmarks (every recorded one)")
     parser.add_argument("--against", metavar="REF", help="a commit or tag (the last release, else the record before)")
-    parser.add_argument("--now", type=Path, metavar="FILE", help="the output of one benchmark with --json, not recorded")
+    parser.add_argument(
+        "--now", type=Path, metavar="FILE", help="the output of one benchmark with --json, not recorded"
+    )
     given = parser.parse_args(argv)
     if given.now is not None and len(given.names) != 1:
         parser.error("--now needs the name of its benchmark")
@@ -62,7 +64,9 @@ def older(record: Record, against: str | None, *, is_recorded: bool) -> Record |
 def lines_of(text: str) -> list[Figure]:
     """The figures of a run with --json."""
     found = (json.loads(line) for line in text.splitlines() if line.startswith("{"))
-    return [Figure(**{k: v for k, v in one.items() if k in Figure._fields}) for one in found if one["value"] is not None]
+    return [
+        Figure(**{k: v for k, v in one.items() if k in Figure._fields}) for one in found if one["value"] is not None
+    ]
 
 
 def compared(then: Sequence[Figure], now: Sequence[Figure]) -> list[Change]:
@@ -96,7 +100,9 @@ def show(changes: Sequence[Change]) -> None:
     rows = [("figure", "then", "now", "change", "", "")]
     for one in changes:
         change = f"{(one.now - one.then) / abs(one.then):+.0%}" if one.then and one.now is not None else ""
-        rows.append((one.name, _number(one.then), _number(one.now), change, "ratio" if one.is_ratio else "", one.verdict))
+        rows.append(
+            (one.name, _number(one.then), _number(one.now), change, "ratio" if one.is_ratio else "", one.verdict)
+        )
     for line in aligned(rows, left=(0, 4, 5)):
         print(f"  {line}")
 

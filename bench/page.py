@@ -18,7 +18,7 @@ from bench.recorded import Record
 from bench.report import Figure, cells, verdict_of
 
 WIDTH, LEFT, RIGHT, TOP, BAR, STEP = 760, 300, 60, 64, 14, 22
-MOST = 8.0  # times the goal, either way: what is further off is drawn there
+MOST = 8.0  # times the goal, either way; further off is drawn there
 
 
 def main(argv: list[str]) -> int:
@@ -53,7 +53,13 @@ def page(found: Sequence[Record]) -> str:
         "![How far each figure is from its goal](goals.svg)",
     ]
     for record in found:
-        lines += ["", f"## {record.name}", "", f"`{record.command}`: {record.commit}, {record.date}; {record.machine}.", ""]
+        lines += [
+            "",
+            f"## {record.name}",
+            "",
+            f"`{record.command}`: {record.commit}, {record.date}; {record.machine}.",
+            "",
+        ]
         lines += ["| figure | value | beside it | ratio | goal | |", "| --- | ---: | ---: | ---: | --- | --- |"]
         for figure in record.figures:
             value, baseline, ratio = cells(figure)
@@ -91,7 +97,13 @@ def draw(found: Iterable[Record]) -> str:
         f'<rect class="yes" x="12" y="36" width="24" height="{BAR - 2}"/><text x="42" y="47">met</text>',
         f'<rect class="no" x="102" y="36" width="24" height="{BAR - 2}"/><text x="132" y="47">missed</text>',
     ]
-    for part, label in ((1 / MOST, f"1/{MOST:.0f}"), (0.5, "half"), (1.0, "goal"), (2.0, "2 ×"), (MOST, f"{MOST:.0f} ×")):
+    for part, label in (
+        (1 / MOST, f"1/{MOST:.0f}"),
+        (0.5, "half"),
+        (1.0, "goal"),
+        (2.0, "2 ×"),
+        (MOST, f"{MOST:.0f} ×"),
+    ):
         x = across(part)
         parts.append(f'<line class="line" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 4}" y2="{height - 26}"/>')
         parts.append(f'<text class="faint" x="{x:.1f}" y="{height - 10}" text-anchor="middle">{label}</text>')

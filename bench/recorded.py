@@ -74,7 +74,7 @@ def last_release() -> str | None:
 
 
 def commit() -> str:
-    """The commit of the working tree, marked where it has changes of its own."""
+    """The commit of the working tree, marked where it has changes."""
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+changes" if git("status", "--porcelain") else "")
 
 

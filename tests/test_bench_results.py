@@ -80,7 +80,9 @@ def test_history_compares_a_run_with_what_is_recorded(
     assert "-67%" in said
 
 
-def test_without_a_release_the_record_before_is_found_in_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_release_the_record_before_is_found_in_the_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(recorded, "ROOT", tmp_path)
     results = tmp_path / "bench" / "results"
     recorded.git("init", "-q")

@@ -15,7 +15,7 @@ from tests.agents.stage import Stage
 from tests.agents.views import looked_up
 from tests.server.mcp.conftest import Served
 
-RECEIPT = re.compile(r"[A-Z]+-\d+@\d+:[0-9A-Z]+")
+RECEIPT = re.compile(r"[A-Z]+-\d+@\d+:[0-9a-f]{40}")
 HEADERS = {"Authorization": "Bearer olaf"}
 
 

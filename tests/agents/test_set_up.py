@@ -12,7 +12,7 @@ from tests.agents.stage import Stage
 from tests.agents.views import looked_up, session_of, set_up
 
 TOOLS = ("claim", "show", "update", "finish", "add", "message", "reserve")
-RECEIPT = re.compile(r"[A-Z]+-\d+@\d+:[0-9A-Z]+")
+RECEIPT = re.compile(r"[A-Z]+-\d+@\d+:[0-9a-f]{40}")
 
 
 def last_receipt(results: Sequence[str]) -> str:
@@ -21,6 +21,7 @@ def last_receipt(results: Sequence[str]) -> str:
     return found[-1]
 
 
+@pytest.mark.every_agent
 def test_instructions_skill_tools_and_what_there_is_to_do_reach_the_model(stage: Callable[..., Stage]) -> None:
     agent = stage(Say("Understood."))
     set_up(agent, "Write a haiku about herons")
@@ -63,6 +64,7 @@ def test_tasks_are_claimed_over_mcp_and_finished_there_or_in_the_shell(stage: Ca
     assert summaries == ["by tool", "by command"]
 
 
+@pytest.mark.every_agent
 def test_hooks_renew_the_lease_and_give_back_what_is_held_at_the_end(stage: Callable[..., Stage]) -> None:
     agent = stage(Shell("tenure claim"), Shell("true"), Say("That is enough."))
     tenure = set_up(agent, "Write a haiku")

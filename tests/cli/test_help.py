@@ -10,7 +10,8 @@ import pytest
 from tenure.cli import text_format
 from tenure.cli.examples import EXAMPLES
 from tenure.cli.main import _joined, _verb, function_of, parser_of
-from tenure.cli.verbs import EVERYDAY, VERBS, everyday, overview
+from tenure.cli.verbs import EVERYDAY, GROUPS, VERBS, everyday, overview
+from tests.cli.conftest import Tenure
 
 
 def test_bare_tenure_is_a_screen_of_everyday_verbs() -> None:
@@ -32,6 +33,15 @@ def test_help_fits_a_terminal_of_80_columns(verb: str, monkeypatch: pytest.Monke
 
 def test_the_list_of_all_verbs_fits_a_terminal_of_80_columns() -> None:
     assert [line for line in overview().splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("group", sorted(GROUPS - VERBS.keys()))
+def test_help_of_a_group_lists_its_verbs(group: str, tenure: Tenure) -> None:
+    for flag in ("-h", "--help"):
+        said = tenure(group, flag)
+        assert said.code == 0
+        assert all(name in said.out for name in VERBS if name.startswith(f"{group} "))
+    assert tenure(group).code == 2
 
 
 def test_every_verb_has_two_examples_of_its_own() -> None:

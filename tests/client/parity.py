@@ -23,7 +23,7 @@ OWN = {"do", "query", "claim_or_wait"}  # under every other
 VERBS = {name for name in dir(Verbs) if not name.startswith("_")} - OWN - {"project", "agent", "session", "user"}
 
 _ID = re.compile(r"\b([a-z]+)_[0-9A-HJKMNP-TV-Z]{26}\b")
-_TOKEN = re.compile(r"@(\d+):[0-9A-Za-z]{32}")
+_TOKEN = re.compile(r"@(\d+):[0-9A-Za-z]{40}")
 _PRODUCT = re.compile(r"(-gen\d+)-[0-9a-f]{6}\b")
 _TICK = re.compile(r"\d{4}-\d\d-\d\d(T[0-9:.]+(Z|[+-]\d\d:\d\d))?")
 _SEQUENCE = re.compile(r"\bsequence \d+")

@@ -18,6 +18,9 @@ BOUND = re.compile(
 # Constants so named that are no limit of the product: name and value, and why they stay where they are.
 APART = {
     ("GRACE", 2.0): "from SIGTERM to SIGKILL of a test command, a detail of processes/bounded_run.py",
+    ("KEPT", 64): "names of ended workers that a page of metrics may meet twice",
+    ("LARGEST", 1 << 26): "a value between workers of one server, above every body that it accepts",
+    ("LONGEST_PATH", 90): "the address of a Unix socket, by the kernel",
     ("OLDEST", (2, 38)): "a version of git",
     ("_LARGEST", 2**63 - 1): "the largest value of a PostgreSQL bigint",
     ("SHORTEST", 0.05): "the shortest interval of polling",

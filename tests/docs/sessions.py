@@ -72,7 +72,7 @@ def run_raw(command: str, folder: Path, environ: dict[str, str]) -> str:
 def even(text: str, folder: Path) -> str:
     """What differs from run to run, made the same: receipts, ids, places, times of day."""
     text = text.replace(str(folder.resolve()), "/home/ann/shop").replace(str(folder), "/home/ann/shop")
-    text = re.sub(r"(@\d+):[0-9A-Za-z]{20,}", r"\1:K3F9…", text)
+    text = re.sub(r"(@\d+):[0-9a-f]{40}", r"\1:3fa9…", text)
     text = re.sub(r"\b(cmd|task|result|dag|msg)_[0-9A-HJKMNP-TV-Z]{26}", r"\1_01…", text)
     text = re.sub(r"\bwp-([\w-]+)-[0-9a-f]{6}\b", r"wp-\1-9c4e1d", text)
     text = re.sub(r"\b\d\d:\d\d:\d\d\b", "12:00:00", text)

@@ -157,6 +157,7 @@ async def test_without_a_store_the_tools_say_so_and_work_once_there_is_one(proce
         assert (await agent("show"))["tasks"] == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_server_started_elsewhere_finds_the_store_by_the_clients_roots(
     process: Connect, owner: Client, folder: Path, tmp_path: Path, mode: str
@@ -231,6 +232,7 @@ def test_the_end_of_the_input_ends_a_claim_that_waits_and_takes_nothing(raw: Raw
     assert (server.returncode, err) == (0, b"")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_although_input_is_open_and_a_claim_waits(
     raw: Raw, owner: Client, ending: signal.Signals

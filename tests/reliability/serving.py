@@ -2,8 +2,8 @@
 
 Worker processes share one project through two `tenure serve` on one store, one of them with three processes on its
 port, by the SDK, with its own patience. Servers and single processes of theirs are killed with kill -9 or asked to go,
-PostgreSQL is shut down at once and started again, its backends are ended, and workers are killed. At the end every answer that a worker wrote down is compared with the store, and what is left is
-worked off.
+PostgreSQL is shut down at once and started again, its backends are ended, and workers are killed. At the end every
+answer that a worker wrote down is compared with the store, and what is left is worked off.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tests.servers.tenure import TenureServer
 PROCESSES = (1, 3)  # of each server
 ADDRESSES = "servers"  # the file in the folder that has the servers' URLs
 SHARES = {
-    "serve killed": 25, "serve's process killed": 20, "serve sent home": 10, "server restarted": 10, "backend terminated": 20, "backend killed": 5,
-    "worker killed": 10,
+    "serve killed": 25, "serve's process killed": 20, "serve sent home": 10, "server restarted": 10,
+    "backend terminated": 20, "backend killed": 5, "worker killed": 10,
 }  # fmt: skip
 
 

@@ -108,6 +108,6 @@ def test_a_waiting_thread_hears_that_the_file_was_moved(path: Path, tmp_path: Pa
         condition.wait(seconds)
 
     store = Sqlite(str(path), pause=pause)
-    with pytest.raises(StoreUnavailable, match="moved|removed|replaced"):
+    with pytest.raises(StoreUnavailable, match=r"moved|removed|replaced"):
         store.wait({"local": 0}, PATIENCE)
     assert moved.is_set()

@@ -229,7 +229,7 @@ def test_a_process_that_only_had_the_lock_before_is_not_named(store: Sqlite, pat
         file.write(f"{os.getpid()} 1".rjust(39) + "\n")
         file.flush()
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(StoreUnavailable, match="write lock within 0.05 s") as refused:
+        with pytest.raises(StoreUnavailable, match=r"write lock within 0\.05 s") as refused:
             add(Sqlite(str(path), patience=0.05), row_of(Agent, project="p", id="bo"))
     assert "held by" not in str(refused.value)
 
@@ -450,6 +450,23 @@ def test_waiting_looks_again_and_again_until_its_time_is_over(path: Path) -> Non
     store = Sqlite(str(path), monotonic=lambda: now[0], pause=pause)
     assert store.wait({"local": 0}, 0.05) == frozenset()
     assert pauses == pytest.approx([0.02, 0.02, 0.01])
+
+
+def test_waiting_looks_less_often_once_nothing_was_written_for_a_while(path: Path) -> None:
+    now = [0.0]
+    pauses = []
+
+    def pause(condition: threading.Condition, seconds: float) -> None:
+        pauses.append(round(seconds, 3))
+        now[0] += seconds
+
+    store = Sqlite(str(path), monotonic=lambda: now[0], pause=pause)
+    assert store.wait({"local": 0}, 3) == frozenset()
+    assert pauses[0] == 0.02
+    assert pauses[-2] == 0.05
+    write(Sqlite(str(path)), events=[event_of()])
+    assert store.wait({"local": 1}, 0.2) == frozenset()
+    assert pauses[-2] == 0.02
 
 
 def test_waiting_notices_what_another_process_wrote(path: Path) -> None:

@@ -16,6 +16,7 @@ from tenure.core import commands as c
 from tenure.core import lifecycle
 from tenure.core.commands import AnyCommand, Principal
 from tenure.core.errors import SchemaMismatch
+from tenure.core.ids import parse_receipt
 from tenure.core.records import KINDS, Brief, Cycles, Sink, Task, Webhook
 from tenure.engine import Context, Engine
 from tenure.engine.duties.election import LeaderEngine, stand
@@ -138,7 +139,9 @@ def test_a_request_from_before_is_answered_as_it_was(old: OldStore, store: Store
         first = told["outcome"]
         assert answer.again
         again = msgspec.json.decode(msgspec.json.encode(answer))
-        for field in ("outcome", "command_id", "receipt", "generation", "work_product", "changed", "state"):
+        if "receipt" in first or "receipt" in again:  # the same one, however this version spells it
+            assert parse_receipt(again["receipt"]) == parse_receipt(first["receipt"]), command.request_id
+        for field in ("outcome", "command_id", "generation", "work_product", "changed", "state"):
             assert (command.request_id, field, again.get(field)) == (command.request_id, field, first.get(field))
         assert _keys(again) == _keys(first)
     assert engine.verify() == []

@@ -345,7 +345,7 @@ class Parser(argparse.ArgumentParser):
             from functools import partial
             from textwrap import fill
 
-            self.formatter_class = partial(_formatter, width=columns)  # type: ignore[assignment]  # argparse calls it
+            self.formatter_class = partial(_formatter, width=columns)
             self.description = "\n".join(fill(line, columns - 2) for line in (self.description or "").splitlines())
         return super().format_help()
 
@@ -384,6 +384,10 @@ def _run(words: list[str]) -> int:
         from tenure.cli.verbs import general
 
         return general(rest)
+    if rest[0] in GROUPS - VERBS.keys() and rest[1:2] in (["-h"], ["--help"]):
+        from tenure.cli.verbs import help_of_group
+
+        return help_of_group(rest[0])
     name, rest = _verb(rest)
     function = function_of(VERBS[name].where) if name in VERBS else plugged_in(name)
     parser = parser_of(name, function)
@@ -495,10 +499,10 @@ def _verb(words: list[str]) -> tuple[str, list[str]]:
 
     if first in GROUPS:
         under = [name.split()[1] for name in VERBS if name.startswith(first + " ")]
-        if len(words) > 1 and words[1] not in ("-h", "--help"):
+        if len(words) > 1:
             near = suggestion(words[1], under)
-            raise Usage(f"tenure {first}: there is no {words[1]!r}{near}", f"there are: {', '.join(under)}")
-        raise Usage(f"tenure {first} wants one of: {', '.join(under)}", f"as in `tenure {first} {under[0]}`")
+            raise Usage(f"{first}: there is no {words[1]!r}{near}", f"there are: {', '.join(under)}")
+        raise Usage(f"{first} wants one of: {', '.join(under)}", f"as in `tenure {first} {under[0]}`")
     if first in plug_ins():
         return first, words[1:]
     near = suggestion(first, [*VERBS, *ALIASES, *plug_ins()])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import typing
-from collections import namedtuple
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -16,13 +14,12 @@ from typing import Any
 _SELDOM = {"msgspec.inspect": (), "msgspec._json_schema": ("schema", "schema_components")}
 
 
-# Verbs that hash some words and no files: they do without OpenSSL, whose library alone takes 3 ms to load.
+# Verbs that hash some words and no files: they do without OpenSSL, whose library alone takes 2 ms to load.
 _HASH_LITTLE = frozenset({"claim", "progress", "checkpoint", "renew", "done", "fail", "release"})
 
 
 def prepare(verb: str) -> None:
-    """Import msgspec without what a command seldom needs; make `NamedTuple` cheap."""
-    typing.NamedTuple.__mro_entries__ = _bases  # type: ignore[attr-defined]
+    """Import msgspec without what a command seldom needs."""
     if verb in _HASH_LITTLE:
         sys.modules.setdefault("_hashlib", None)  # type: ignore[arg-type]  # hashlib and hmac then use Python's own
     if "msgspec" in sys.modules:
@@ -65,33 +62,3 @@ def _inspect(name: str) -> Any:
     if name == "inspect":
         return import_module("msgspec.inspect")
     raise AttributeError(f"module 'msgspec' has no attribute {name!r}")
-
-
-# --- named tuples -------------------------------------------------------------------------------------------
-#
-# typing compiles the annotation of each field, which is two thirds of the cost of the class; nobody reads them.
-
-_BASE = typing.NamedTuple.__mro_entries__((typing.NamedTuple,))[0]  # type: ignore[attr-defined]
-
-
-class _Made(type):
-    def __new__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> Any:
-        if len(bases) > 1 or not members["__module__"].startswith("tenure."):
-            return type(_BASE)(name, tuple(_BASE if base is _Base else base for base in bases), members)
-        types = members.get("__annotations__", {})
-        defaults = [members[field] for field in types if field in members]
-        make: Any = namedtuple  # typing's own, in short
-        made = make(name, types, defaults=defaults, module=members["__module__"])
-        made.__annotations__ = types
-        for key, value in members.items():
-            if key not in ("__module__", "__name__", "__annotations__", "__qualname__") and key not in types:
-                setattr(made, key, value)
-        made.__qualname__ = members["__qualname__"]
-        return made
-
-
-_Base = type.__new__(_Made, "NamedTuple", (), {})
-
-
-def _bases(bases: tuple[Any, ...]) -> tuple[type, ...]:
-    return (_Base,)

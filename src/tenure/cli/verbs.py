@@ -244,6 +244,15 @@ def everyday() -> str:
     return "\n".join(lines) + "\n"
 
 
+def help_of_group(first: str) -> int:
+    """Print the verbs that begin with this word."""
+    under = {name: verb for name, verb in VERBS.items() if name.split()[0] == first}
+    lines = [f"usage: tenure {first} VERB …", "", *(f"  {name:<17} {verb.text}" for name, verb in under.items())]
+    lines += ["", f"`tenure {next(iter(under))} -h` shows its options and examples."]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
 def overview() -> str:
     lines = ["usage: tenure [-C DIR] VERB …", "", "Fenced task claims for teams of AI agents."]
     for title, section in SECTIONS.items():

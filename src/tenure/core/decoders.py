@@ -10,12 +10,18 @@ import threading
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec._core import Factory as _Factory
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
 
 T = TypeVar("T")
+
+
+class _Sample(msgspec.Struct):
+    names: list[str] = []
+
+
+_Factory: Any = type(_Sample.__struct_defaults__[0])  # msgspec gives it no public name
 _LOCK = threading.Lock()
 _MADE: dict[Any, msgspec.json.Decoder[Any]] = {}
 

@@ -7,14 +7,17 @@ below it check what a type cannot express. Each error names the field, the value
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from tenure.core import graph, ids, limits, priority, reservations, retry, team, validation
 from tenure.core.commands import Command, NewTask
-from tenure.core.decoders import converted, decoder_of
+from tenure.core.decoders import converted, decoder_of, defaults_of
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.money import parse_usd
 from tenure.core.records import Brief, Project, RetryPolicy, Task, replace
@@ -88,7 +91,7 @@ class Checked(NamedTuple):
 
 def validated(command: Command) -> Checked:
     """The command with every type proven; raises InvalidInput that names the field."""
-    if not all(map(_is_harmless, msgspec.structs.astuple(command))):
+    if not all(map(_is_harmless, _given(command))):
         _check_values(command)
     try:
         encoded = msgspec.json.encode(command)
@@ -124,8 +127,9 @@ def _check_values(command: Command) -> None:
         if depth > DEEPEST:
             raise InvalidInput(f"{where}: nested deeper than {DEEPEST} levels", "put it into a file and pass its name")
         is_struct = isinstance(value, msgspec.Struct)
-        if is_struct:
-            items: Any = zip(value.__struct_fields__, msgspec.structs.astuple(value), strict=True)
+        if is_struct:  # a default is harmless, and most fields have theirs
+            names, values = value.__struct_fields__, msgspec.structs.astuple(value)
+            items: Any = compress(zip(names, values, strict=True), map(is_not, values, _defaults(value.__class__)))
         else:
             items = ((where, item) for item in (value.values() if isinstance(value, dict) else value))
         for name, item in items:
@@ -142,6 +146,18 @@ def _check_values(command: Command) -> None:
                     raise InvalidInput(f"{field} must be a finite number (got {item})")
             elif item and isinstance(item, _CONTAINERS):
                 todo.append((item, f"{verb}: {name}" if is_struct else where, depth + 1))
+
+
+def _given(command: Command) -> Iterator[Any]:
+    """The values of fields that have not their default: most have, and a default is harmless."""
+    values = msgspec.structs.astuple(command)
+    return compress(values, map(is_not, values, _defaults(command.__class__)))
+
+
+@cache
+def _defaults(kind: type[msgspec.Struct]) -> tuple[Any, ...]:
+    defaults = defaults_of(kind)
+    return tuple(defaults.get(name) for name in kind.__struct_fields__)
 
 
 def _is_harmless(value: Any) -> bool:
@@ -332,7 +348,7 @@ def check_deadline(deadline: Any, now: int) -> None:
 
 def check_new_task(new: NewTask) -> NewTask:
     """Everything about a new task that needs no query to the store."""
-    check_title(new.title)
+    check_own(new)
     check_brief(new.description, new.spec, new.metadata, new.output, new.constraints)
     check_list(new.tags, "tag")
     check_list((new.type,), "type")
@@ -358,6 +374,32 @@ def check_new_task(new: NewTask) -> NewTask:
     for dependency in new.depends_on:
         if not isinstance(dependency, str):
             check_choice(dependency.on_failure, graph.ON_FAILURE, "on_failure")
+    return new
+
+
+# What may differ between new tasks that are alike.
+_OWN = frozenset({"title", "name", "description", "idempotency_key"})
+_shape = attrgetter(*(name for name in NewTask.__struct_fields__ if name not in _OWN))
+
+
+def alike(new_tasks: Sequence[NewTask]) -> list[NewTask]:
+    """For each new task an earlier one that differs in its names and its description alone; itself where none does.
+
+    Of many tasks that are created together most are alike: the checks and derived values of one count for all.
+    """
+    models: list[NewTask] = []
+    shape: Any = None
+    for new in new_tasks:
+        own = _shape(new)
+        models.append(models[-1] if own == shape else new)
+        shape = own
+    return models
+
+
+def check_own(new: NewTask) -> NewTask:
+    """What `check_new_task` checks, for a task that is alike to a checked one."""
+    check_title(new.title)
+    check_text(new.description, "description", LARGEST_DESCRIPTION)
     for name, value in (("name", new.name), ("idempotency_key", new.idempotency_key)):
         if value is not None and not 1 <= len(value) <= 255:
             raise InvalidInput(f"{name} must have 1 to 255 characters")

@@ -452,6 +452,7 @@ BATCHER_WAITING = limit(10_000, "commands", "commands that wait for a batch", "`
 READS_WAITING = limit(1000, "requests", "reads or batches that wait for a thread", _FIXED, "refused with 503")
 REQUEST_RATE = limit(1000.0, "requests/s", "one key or token", "setting `serve.rate`", "refused with 429")
 WORKERS = limit(64, "processes", "workers of one server", "setting `serve.workers`, up to this", _INVALID)
+WORKERS_PATIENCE = limit(30.0, "s", "workers of a server that is stopped", _FIXED, "they are killed")
 CALLERS = limit(10_000, "callers", "callers whose rate is remembered", _FIXED, "the longest silent one is forgotten")
 HEADER_BYTES = limit(64 * _KIB, "bytes", "request line and headers", _FIXED, "refused with 431")
 HEADER_SECONDS = limit(15.0, "s", "sending the headers of a request", _FIXED, "the connection is closed")

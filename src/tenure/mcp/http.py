@@ -103,9 +103,11 @@ class McpApp:
             number = _taken_number(scope["headers"])
             if number not in (None, self._workers.number):
                 asked = PassedOn(
-                    principal, scope["method"], scope["path"], scope["query_string"], scope["headers"], body
+                    principal, scope["method"], scope["path"], scope["query_string"], scope["headers"], body or b""
                 )
-                if await self._workers.pass_on(number, msgspec.to_builtins(asked, builtin_types=(bytes,)), receive, send):
+                if await self._workers.pass_on(
+                    number, msgspec.to_builtins(asked, builtin_types=(bytes,)), receive, send
+                ):
                     return  # else it has ended, and its sessions with it: this one answers that there is none
             send = _numbered(send, self._workers.number)
         await self._handle(scope, principal, body, receive, send)
@@ -120,7 +122,9 @@ class McpApp:
         }  # fmt: skip
         await self._handle(scope, asked.principal, asked.body, receive, _numbered(send, self._workers.number))
 
-    async def _handle(self, scope: Scope, principal: Principal, body: bytes | None, receive: Receive, send: Send) -> None:
+    async def _handle(
+        self, scope: Scope, principal: Principal, body: bytes | None, receive: Receive, send: Send
+    ) -> None:
         gone = anyio.Event()
 
         async def heard() -> MutableMapping[str, Any]:
@@ -156,7 +160,7 @@ class PassedOn(msgspec.Struct, frozen=True):
     path: str
     query: bytes
     headers: list[tuple[bytes, bytes]]
-    body: bytes | None
+    body: bytes
 
 
 _NUMBERED = re.compile(rb"([0-9a-f]+)-w([0-9]{1,3})")

@@ -93,15 +93,16 @@ class Feed:
     # --- the thread ---
 
     def _read(self) -> None:
-        mark, end = self.position, 0  # `end`: of the log, as last asked
+        mark, end = self.position, -1  # `end`: of the log, as asked since the last page
         while not self._closing.is_set():
             try:
                 if mark < 0:
                     self.position = mark = self._settled()
                 # By the store's own mark: a wait for another one begins with a query.
-                end = max(end, self.engine.mark()) if end <= mark else end
+                end = self.engine.mark() if end < 0 else end
                 if end <= mark and not self.engine.wait(end, WAIT):
                     continue
+                end = -1
                 events, tasks = self._page(mark)
             except StoreError:
                 self._closing.wait(RETRY)

@@ -86,8 +86,7 @@ def status_of(outcome: Outcome) -> int:
 
 
 def with_cost(answer: Response, seconds: float) -> Response:
-    """The response with the processor time that it took, where it is worth telling: pages that are open then ask less
-    often."""
+    """The response with the processor time that it took, if that was long: open pages then ask less often."""
     if seconds < COSTLY:
         return answer
     return answer._replace(headers=(*answer.headers, (b"server-timing", b"cpu;dur=%.1f" % (1000 * seconds))))

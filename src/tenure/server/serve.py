@@ -164,7 +164,7 @@ def _started(settings: Settings, policy: Policy, announce: Announce, processes: 
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each waiting agent has an open connection
     token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
     host = policy.host
-    with ended_by_signals():  # until a server, or the parent of workers, has handlers of its own
+    with ended_by_signals():  # until a server, or the parent of workers, installs its handlers
         listening = listening_on(host, settings["serve.port"].value, "choose another port with --port", processes)
         address, port = listening[0].getsockname()[:2]
         url = f"{'https' if policy.has_tls else 'http'}://{in_url(host)}:{port}"

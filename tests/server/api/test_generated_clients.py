@@ -67,12 +67,14 @@ def generated(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             del sys.modules[name]
 
 
+@pytest.mark.nightly
 def test_a_generated_python_client_has_every_operation(generated: ModuleType) -> None:
     folder = Path(str(generated.__file__)).parent / "api"
     found = {file.stem.rstrip("_") for file in folder.glob("*/*.py") if file.stem != "__init__"}
     assert found == {re.sub(r"\W", "_", name) for name in OPERATIONS}
 
 
+@pytest.mark.nightly
 def test_a_generated_python_client_takes_a_task_to_its_result(generated: ModuleType, api: str) -> None:
     folder = Path(str(generated.__file__)).parent / "api"
     models = importlib.import_module("made.models")

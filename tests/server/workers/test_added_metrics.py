@@ -24,12 +24,16 @@ def value_of(families: list[Family], name: str) -> list[float]:
 
 
 def test_counters_are_added_by_their_labels_also_those_of_the_dead() -> None:
-    found = added([[counter(1, result="OK")], [counter(2, result="OK"), counter(5, result="NO")]], [[counter(10, result="OK")]])
+    found = added(
+        [[counter(1, result="OK")], [counter(2, result="OK"), counter(5, result="NO")]], [[counter(10, result="OK")]]
+    )
     assert {tuple(labels.values()): value for _, labels, value in found[0].samples} == {("OK",): 13, ("NO",): 5}
 
 
 def test_gauges_of_the_dead_do_not_count() -> None:
-    found = added([[gauge("tenure_held_requests", 1)], [gauge("tenure_held_requests", 2)]], [[gauge("tenure_held_requests", 9)]])
+    found = added(
+        [[gauge("tenure_held_requests", 1)], [gauge("tenure_held_requests", 2)]], [[gauge("tenure_held_requests", 9)]]
+    )
     assert value_of(found, "tenure_held_requests") == [3]
 
 

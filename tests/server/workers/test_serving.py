@@ -23,6 +23,7 @@ from tenure.client.local_token import find_token
 from tenure.core.commands import Add, CreateKey, NewTask
 from tests.server.workers.conftest import WORKERS, Server
 from tests.servers import processes
+from tests.servers.postgres import PostgresServer
 
 TASKS = "/api/v1/projects/p/tasks"
 CLAIMS = "/api/v1/projects/p/claims"
@@ -54,9 +55,7 @@ def test_an_agent_that_waits_gets_its_task_in_whichever_process_it_is(server: Se
     lines = server.lines()
     with ThreadPoolExecutor(WORKERS) as pool:
         waiting = [
-            pool.submit(
-                server.ask, "POST", f"{CLAIMS}?wait=50", {"agent": f"a{n}", "session": f"s{n}"}, line=line
-            )
+            pool.submit(server.ask, "POST", f"{CLAIMS}?wait=50", {"agent": f"a{n}", "session": f"s{n}"}, line=line)
             for n, line in lines.items()
         ]
         held = 'tenure_held_requests{kind="claims"}'
@@ -112,9 +111,7 @@ def test_a_key_has_one_rate_over_all_workers(make: Callable[..., Server], tmp_pa
     with Client(str(tmp_path / "store.db"), "p", create=True) as client:
         key = client.do(CreateKey(name="ci", role="member")).secret
     server = make(SERVE_RATE="2", SERVE_AUTH="required")
-    statuses = Counter(
-        server.ask("GET", TASKS, Authorization=f"Bearer {key}").status for _ in range(10 * WORKERS)
-    )
+    statuses = Counter(server.ask("GET", TASKS, Authorization=f"Bearer {key}").status for _ in range(10 * WORKERS))
     # 4 at once and 2 a second; a rate for each worker would allow 12 at once.
     assert set(statuses) == {200, 429}
     assert statuses[200] <= 10, statuses
@@ -172,7 +169,10 @@ def test_an_mcp_session_goes_on_whichever_worker_is_asked(server: Server) -> Non
         (told,) = [part for part in answer.body.split(b"data:") if b"jsonrpc" in part] or [answer.body]
         assert "result" in json.loads(told), told
         agents.add(server.ask("GET", "/api/v1/projects/p/agents", line=line).body)
-    assert server.ask("DELETE", "/mcp?project=p", **session).status == 200
+    lines = server.lines()
+    owner = int(session["Mcp-Session-Id"].rpartition("-w")[2])
+    other = lines[(owner + 1) % WORKERS]
+    assert server.ask("DELETE", "/mcp?project=p", line=other, **session).status == 200
     for line in server.lines().values():
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         assert server.ask("POST", "/mcp?project=p", call, line=line, **session).status == 404
@@ -210,13 +210,20 @@ def test_workers_end_with_a_parent_that_is_killed_and_the_next_server_takes_the_
     server.kill()
     server.start()
     assert server.process is not None
-    processes.wait_until(
-        lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), server.process, server.log
-    )
+    processes.wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), server.process, server.log)
     assert add(server)
 
 
+def test_on_postgresql_workers_share_a_store_too(make: Callable[..., Server], postgres: PostgresServer) -> None:
+    server = make(postgres.create("workers_share"))
+    worked_off_while_workers_die(server)
+
+
 def test_no_result_is_lost_or_counted_twice_while_workers_are_killed(server: Server) -> None:
+    worked_off_while_workers_die(server)
+
+
+def worked_off_while_workers_die(server: Server) -> None:
     """Four agents work a project off through the SDK; whichever worker has their connection, it may die."""
     count = 60
     with Client(server.url, "p", agent="boss", session="boss") as boss:

@@ -48,7 +48,9 @@ class Team:
             self._say("dies early")
             return 3
         ended = threading.Event()
-        signal.signal(signal.SIGTERM, (lambda *_: self._say("deaf")) if reaction == "deaf" else (lambda *_: ended.set()))
+        signal.signal(
+            signal.SIGTERM, (lambda *_: self._say("deaf")) if reaction == "deaf" else (lambda *_: ended.set())
+        )
         handles.tell_ready(f"worker {os.getpid()}")
         self._say(f"after {handles.predecessor}")
         self._say(f"ready {handles.number} {os.getpid()}")

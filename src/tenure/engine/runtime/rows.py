@@ -89,6 +89,8 @@ class Rows:
         limit: int | None = None,
     ) -> list[R]:
         """As the store's `find`, including what this unit of work has changed."""
+        if self._told and self._is_absent(kind, where) and not self._like(kind, where):
+            return []
         changed = self._changed.get(kind, {})
         asked = None if limit is None else limit + len(changed)
         found: dict[Key, Any] = {}  # ids repeat across projects
@@ -146,16 +148,26 @@ class Rows:
             if (type(row), row.project, row.id) not in self._rows:
                 self._keep(row)
 
+    def _is_absent(self, kind: type[Row], where: Where) -> bool:
+        """Whether no stored row has one of these values, as far as was learnt."""
+        project = where.get("project", "")
+        for field, wanted in where.items():
+            told = self._told.get((kind, project, field))
+            if told is not None and type(wanted) is str and told.get(wanted) == []:
+                return True
+        return False
+
     def _find_stored(
         self, kind: type[R], where: Where, order: str, after: tuple[Any, str] | None, limit: int | None
     ) -> list[R]:
-        if self._told:
-            project = where.get("project")
+        if self._told and self._is_absent(kind, where):
+            return []
+        if self._told and len(where) == 2 and after is None:
+            project = where.get("project", "")
             for field, wanted in where.items():
-                if type(wanted) is str and (told := self._told.get((kind, project, field))) is not None:  # type: ignore[arg-type]
-                    rows = told.get(wanted)
-                    if rows is not None and (not rows or (len(where) == 2 and after is None)):
-                        return rows[:limit]
+                told = self._told.get((kind, project, field))
+                if told is not None and type(wanted) is str and wanted in told:
+                    return told[wanted][:limit]
         return self.tx.find(kind, where, order=order, after=after, limit=limit)
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:

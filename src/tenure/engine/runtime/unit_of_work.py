@@ -20,7 +20,7 @@ from tenure.core.errors import Bug, TenureError
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
-from tenure.core.records import KINDS, Claim, Reservation, Row, Task, replace
+from tenure.core.records import KINDS, Brief, Claim, Reservation, Row, Task, replace
 from tenure.core.settle import stamp
 from tenure.engine.checks.evidence import Evidence, Question
 from tenure.engine.runtime.context import DEFAULT, Context, Random
@@ -215,6 +215,31 @@ class UnitOfWork(Rows):
             self.moved.append((before, task))
         return task
 
+    def repeat(self, like: Repeated, task: Task, brief: Brief) -> None:
+        """As `record` for a new task, alike to one that was just recorded in everything but its names."""
+        names = {name: getattr(task, name) for name in _NAMES}
+        row = replace(like.task, **names)
+        self._set((Task, row.project, row.id), row)
+        if row.due_at is not None and row.due_at <= self.now:
+            self.overdue.append((row.project, row.id))
+        self.put(brief)
+        said = {**(like.event.patch[0][2] or {}), **names}
+        if row.idempotency_key is None:
+            del said["idempotency_key"]
+        of_brief = {**(like.event.patch[1][2] or {}), "id": brief.id, "title": brief.title}
+        of_brief["description"] = brief.description
+        if not brief.description:
+            del of_brief["description"]
+        patch = ((KINDS[Task].table, row.id, said), (KINDS[Brief].table, row.id, of_brief))
+        details = {**like.event.details, "title": brief.title}
+        self.events.append(
+            replace(
+                like.event, id=self.new_id("evt"), task=row.id, key=row.key, message=brief.title, details=details,
+                patch=patch,
+            )
+        )  # fmt: skip
+        self.moved.append((None, row))
+
     def _append_event(
         self,
         kind: str,
@@ -383,6 +408,17 @@ class NeedsMoreLocks(Exception):
     def __init__(self, projects: tuple[str, ...], *, is_lasting: bool) -> None:
         super().__init__(", ".join(projects))
         self.projects, self.is_lasting = projects, is_lasting
+
+
+_NAMES = ("id", "key", "ref", "sequence", "dag", "idempotency_key")  # what differs between alike new tasks
+
+
+class Repeated(NamedTuple):
+    """A new task as it was recorded: others that are alike are made from it."""
+
+    task: Task
+    brief: Brief
+    event: Event
 
 
 class Deferred(NamedTuple):

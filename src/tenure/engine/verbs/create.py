@@ -16,11 +16,12 @@ from tenure.core.ids import has_number
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Dag, Edge, Project, Row, Task, Track, replace
 from tenure.core.task_defaults import filled
+from tenure.core.task_records import is_reference
 from tenure.engine.checks import evidence
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import cancel_task, cascade_of, spread
 from tenure.engine.runtime.rows import current, fields_of, find_task, task_by_ref, task_named, tasks_by_idempotency
-from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
+from tenure.engine.runtime.unit_of_work import Refused, Repeated, UnitOfWork
 
 KEYS_PER_QUERY = 500
 
@@ -31,6 +32,7 @@ class Made(NamedTuple):
     new: NewTask
     task: Task
     edges: list[Edge]
+    model: NewTask  # an earlier one, alike in everything but its names; else its own
 
 
 class Builder:
@@ -53,6 +55,7 @@ class Builder:
         self.work, self.project, self.created_by = work, project, created_by
         self.tracks: dict[str, Track] = {}
         self.made: dict[str, Made] = {}  # new task's id → task
+        self.started: dict[int, Task] = {}  # identity of a model's input → its task
         self.by_name: dict[str, str] = {}  # local names and keys → id
         self.specs: dict[str, dict[str, Any]] = {}  # new task's id → its spec, with keys for local names
         self.refs: set[str] = set()  # short keys that this build has named
@@ -72,9 +75,10 @@ class Builder:
         With `parent` they are subtasks of an existing task, which waits for them if `blocks_parent`.
         """
         new_tasks = [filled(new, self.project.id, self.work.context.task_defaults) for new in new_tasks]
-        self._check_names(new_tasks)
+        models = {id(new): model for new, model in zip(new_tasks, inputs.alike(new_tasks), strict=True)}
+        self._check_names(new_tasks, models)
         for new in self._keyed_first(new_tasks):
-            self._start(new, dag, parent)
+            self._start(new, models[id(new)], dag, parent)
         for made in self.made.values():
             self._resolve(made)
         if blocks_parent:
@@ -84,10 +88,13 @@ class Builder:
 
     # --- names, keys, ids ---
 
-    def _check_names(self, new_tasks: Sequence[NewTask]) -> None:
+    def _check_names(self, new_tasks: Sequence[NewTask], models: Mapping[int, NewTask]) -> None:
         names: set[str] = set()
         for new in new_tasks:
-            inputs.check_new_task(new)
+            check = inputs.check_new_task if models[id(new)] is new else inputs.check_own
+            check(new)
+            if new.name is None is new.key:
+                continue
             for name in {n for n in (new.name, new.key) if n is not None}:
                 if name in names:
                     raise InvalidInput(f"{name[:80]!r} is used twice; names and keys must be unique")
@@ -129,9 +136,17 @@ class Builder:
             raise InvalidInput(f"track {code!r} is not defined in project {self.project.id}")
         return track
 
-    def _start(self, new: NewTask, dag: Dag | None, parent: Task | None) -> None:
+    def _start(self, new: NewTask, model: NewTask, dag: Dag | None, parent: Task | None) -> None:
         work, now = self.work, self.work.now
         assert new.priority is not None  # `filled`
+        if parent is None is new.parent is new.key and (started := self.started.get(id(model))) is not None:
+            task_id = work.new_id("task")
+            _, sequence, key, ref = self._next_key(new)
+            own = {"id": task_id, "key": key, "ref": ref, "sequence": sequence, "idempotency_key": new.idempotency_key}
+            task = replace(started, **own, dag=dag.id if dag else ids.lone_dag(task_id))
+            self._name(new, task)
+            self.made[task_id] = Made(new, task, [], model)
+            return
         if new.parent is not None:
             parent = self._named(new.parent) or task_named(work, self.project.id, new.parent)
         task_id = work.new_id("task")
@@ -169,10 +184,14 @@ class Builder:
             created_at=now,
             updated_at=now,
         )
-        for name in (new.name, new.key, key):
+        self._name(new, task)
+        self.made[task_id] = Made(new, task, [], model)
+        self.started[id(model)] = task
+
+    def _name(self, new: NewTask, task: Task) -> None:
+        for name in (new.name, new.key, task.key):
             if name is not None:
-                self.by_name[name] = task_id
-        self.made[task_id] = Made(new, task, [])
+                self.by_name[name] = task.id
 
     def _named(self, name: str) -> Task | None:
         made = self.made.get(self.by_name.get(name, ""))
@@ -280,6 +299,8 @@ class Builder:
                 self.late_edges.append(edge)
 
     def _check_cycles(self) -> dict[str, int]:
+        if not any(made.edges for made in self.made.values()):
+            return dict.fromkeys(self.made, 0)
         needs = {m.task.id: [e.needs for e in m.edges] for m in self.made.values()}
         names = {m.task.id: m.task.key for m in self.made.values()}
         order = graph.check_acyclic(needs, names)
@@ -302,34 +323,22 @@ class Builder:
             raise_height(work, current(work, needs), below[needs.id])
         doomed: list[tuple[Task, Task]] = []
         tracks: list[Row] = list(self.tracks.values())
+        alone: dict[int, Repeated] = {}  # identity of a model's input → its rows and event
         for made in self.made.values():
             unmet = 0
+            is_alone = not made.edges and made.task.id not in pointed and made.task.parent is None
+            is_alone = is_alone and not made.task.children
+            if is_alone and (like := alone.get(id(made.model))) is not None:
+                work.repeat(like, made.task, self._own_brief(made, like.brief))
+                continue
             for edge in made.edges:
                 needs_state = outside[edge.needs].state if edge.needs in outside else lifecycle.PENDING
                 unmet += not graph.is_met(edge, needs_state)
                 if graph.cascades(edge, needs_state):
                     doomed.append((made.task, outside[edge.needs]))
-            brief = self._brief(made)
-            task = inputs.constrained(made.task, brief)
-            task = replace(
-                task,
-                length=priority.length_of(self.project.ordering, task.estimate),
-                order_turn=self.project.order_turn,
-                height=heights[made.task.id],
-                waits_on=len(made.edges),
-                unmet=unmet,
-                dependents=pointed.get(made.task.id, 0),
-            )
-            if not made.new.draft:
-                task = moves.waiting(task, work.now)
-            cap: list[Row] = []
-            if "max_cost_usd" in brief.constraints:
-                from tenure.engine.budgets.task_caps import new_cap  # few tasks have one; keeps startup fast
-
-                cap += new_cap(work, task, brief)
-            details = {"title": brief.title, "created_by": self.created_by}
-            rows = (brief, *made.edges, *tracks, *cap)
-            work.record("task.created", *rows, task=task, message=brief.title, details=details)
+            recorded = self._create(made, heights[made.task.id], unmet, pointed.get(made.task.id, 0), tracks)
+            if is_alone and recorded is not None:
+                alone[id(made.model)] = recorded
             tracks = []
         for root_id, grown in self.grown.items():
             root = work.require(Task, self.project.id, root_id)
@@ -343,6 +352,33 @@ class Builder:
         spread(work)
         return {id(m.new): current(work, m.task) for m in self.made.values()}
 
+    def _create(self, made: Made, height: int, unmet: int, dependents: int, tracks: list[Row]) -> Repeated | None:
+        """Record the task with its rows; returned where tasks that are alike need nothing else."""
+        work, brief = self.work, self._brief(made)
+        task = inputs.constrained(made.task, brief)
+        task = replace(
+            task,
+            length=priority.length_of(self.project.ordering, task.estimate),
+            order_turn=self.project.order_turn,
+            height=height,
+            waits_on=len(made.edges),
+            unmet=unmet,
+            dependents=dependents,
+        )
+        if not made.new.draft:
+            task = moves.waiting(task, work.now)
+        cap: list[Row] = []
+        if "max_cost_usd" in brief.constraints:
+            from tenure.engine.budgets.task_caps import new_cap  # few tasks have one; keeps startup fast
+
+            cap += new_cap(work, task, brief)
+        details = {"title": brief.title, "created_by": self.created_by}
+        rows = (brief, *made.edges, *tracks, *cap)
+        kept = work.record("task.created", *rows, task=task, message=brief.title, details=details)
+        if cap or is_reference(brief.spec):  # a body counts its uses
+            return None
+        return Repeated(kept, brief, work.events[-1])
+
     def _block_parents(self) -> None:
         for edge in self.late_edges:
             parent = self.work.get(Task, self.project.id, edge.task)
@@ -350,6 +386,12 @@ class Builder:
             assert parent is not None
             assert child is not None
             connect(self.work, parent, child, edge)
+
+    def _own_brief(self, made: Made, like: Brief) -> Brief:
+        """The brief of a task that is alike to one with this brief."""
+        new = made.new
+        description = task_view.packed(self.work, self.project.id, new.description)
+        return replace(like, id=made.task.id, title=new.title, description=description)
 
     def _brief(self, made: Made) -> Brief:
         new, pack = made.new, task_view.packed

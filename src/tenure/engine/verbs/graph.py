@@ -66,7 +66,9 @@ def add_many(work: UnitOfWork, cmd: commands.AddMany) -> Outcome:
     code = "CREATED" if new_tasks else "EXISTS"
     return Outcome(
         outcome=code, again=not new_tasks, command_id=work.command_id if new_tasks else None,
-        tasks=tuple(fields_of(t, "id key ref state") | {"title": brief_of(work, t).title} for t in tasks),
+        tasks=tuple(
+            {"id": t.id, "key": t.key, "ref": t.ref, "state": t.state, "title": brief_of(work, t).title} for t in tasks
+        ),
         message=f"{len(new_tasks)} tasks were created, {len(tasks) - len(new_tasks)} existed",
     )  # fmt: skip
 

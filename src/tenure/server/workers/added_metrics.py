@@ -1,7 +1,7 @@
 """The metrics of all workers as one page, whichever of them is asked.
 
 Counters must never fall, or Prometheus takes it for a restart and counts everything once more. So each worker also
-keeps in a file what it has last told; the counters of one that died stay in the sum, as they were then.
+keeps in a file its last answer; the counters of one that died stay in the sum, as they were then.
 """
 
 from __future__ import annotations

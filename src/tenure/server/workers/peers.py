@@ -10,7 +10,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -39,7 +38,8 @@ class Peers:
 
     async def listen(self) -> None:
         path = self._path(self.number)
-        Path(path).unlink(missing_ok=True)  # of a worker that died
+        with suppress(FileNotFoundError):
+            os.unlink(path)  # noqa: PTH108 - of a worker that died; a path is a text here
         self._server = await asyncio.start_unix_server(self._accept, path)
 
     def close(self) -> None:

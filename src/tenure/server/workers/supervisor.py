@@ -17,11 +17,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+from tenure.core import limits
 from tenure.core.errors import Bug, TenureError
 from tenure.server.store_wait import Report
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
-PATIENCE = 30.0  # seconds for the workers to end, before they are killed
+PATIENCE = limits.WORKERS_PATIENCE
 _READY = b"ready "
 
 
@@ -57,9 +58,9 @@ class Supervisor:
         ended: Callable[[int, int], None] = lambda number, pid: None,
         stopping: Callable[[], None] = lambda: None,
     ) -> None:
-        """`run` is called in each worker and returns its exit code; `ended` is told each one that has ended.
+        """`run` is called in each worker and returns its exit code; `ended` gets each one that has ended.
 
-        `stopping` is called once, before the workers are told to end.
+        `stopping` is called once, before the workers get SIGTERM.
         """
         self._run, self._warn, self._ended, self._stopping = run, warn, ended, stopping
         self._workers = [_Worker(number) for number in range(count)]
@@ -123,7 +124,7 @@ class Supervisor:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # from the terminal: the parent sends SIGTERM
-            signal.signal(signal.SIGTERM, _leave)  # before it serves; then it has a handler of its own
+            signal.signal(signal.SIGTERM, _leave)  # before it serves; then uvicorn handles it
             os.close(self._life[1])
             for end in (reads, *self._wake, *(w.told for w in self._workers if w.told is not None)):
                 os.close(end)
@@ -233,7 +234,7 @@ def _leave(*_: object) -> None:
 
 
 def _tell(writes: int, text: bytes) -> None:
-    with suppress(OSError):  # the parent is gone, or was told before
+    with suppress(OSError):  # the parent is gone, or has read it
         os.write(writes, text)
         os.close(writes)
 
@@ -241,8 +242,8 @@ def _tell(writes: int, text: bytes) -> None:
 def _pickled(error: TenureError) -> bytes:
     try:
         text = pickle.dumps(error)
-        pickle.loads(text)  # noqa: S301 - what was just written
-    except Exception:  # noqa: BLE001 - an error with arguments of its own
+        pickle.loads(text)  # noqa: S301 - written just now
+    except Exception:  # noqa: BLE001 - an error with other arguments
         text = pickle.dumps(TenureError(error.message, error.hint))
     return text
 

@@ -21,7 +21,7 @@ LONGEST_PATH = 90  # characters; the address of a Unix socket has at most 104, w
 
 
 class Worker:
-    """A part of the server: once it has started, other workers can call this one, and the parent knows that it serves."""
+    """A part of the server: after its start other workers can call this one, and the parent knows that it serves."""
 
     def __init__(self, handles: Handles, count: int, folder: str, memory: Memory) -> None:
         self.number, self.count, self.folder, self.memory = handles.number, count, folder, memory

@@ -75,8 +75,11 @@ class Codec(Generic[S]):
         """Values for all columns."""
         values = list(astuple(row))
         for n in self._json:
-            if values[n] is not None:
-                values[n] = to_json(values[n])
+            value = values[n]
+            if value:
+                values[n] = _write_json(value).decode()
+            elif value is not None:  # most are empty
+                values[n] = _EMPTY.get(type(value)) or to_json(value)
         return values
 
     def changes(self, before: S, after: S) -> tuple[tuple[int, ...], list[Any]]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tenure.stores.sqlite.connections import Connections, SqliteConnection
 
 POLL = 0.02  # seconds between polls
+SLOW_POLL = 0.05  # where nothing was written for a while: waking up is most of what a poll costs
+QUIET = 2.0  # seconds
 CHECK = 1.0  # seconds after which the waiters look for themselves: the files may have been moved
 
 
@@ -34,7 +36,7 @@ class CommitWatch:
         self.heard = 0  # how often something may have changed
         self._connections, self._changed, self._pause, self._monotonic = connections, changed, pause, monotonic
         self._is_polled = False
-        self._checked_at = monotonic()
+        self._checked_at = self._changed_at = monotonic()
         self._using = threading.Lock()
         self._pool: Connections | None = None
         self._connection: SqliteConnection | None = None
@@ -62,7 +64,8 @@ class CommitWatch:
                     continue
                 self._is_polled = True
                 try:
-                    self._pause(self._changed, min(left, POLL))
+                    is_quiet = self._monotonic() - self._changed_at >= QUIET
+                    self._pause(self._changed, min(left, SLOW_POLL if is_quiet else POLL))
                 except BaseException:
                     self._is_polled = False
                     self._changed.notify()
@@ -90,6 +93,8 @@ class CommitWatch:
             except (apsw.Error, StoreError):
                 self._drop()
                 return True  # who reads gets the error
+        if self._version != before:
+            self._changed_at = now
         return self._version != before
 
     def close(self) -> None:

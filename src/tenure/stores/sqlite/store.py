@@ -89,7 +89,7 @@ class Sqlite:
         return last or 0
 
     def wait(self, marks: Mapping[str, int], timeout: float) -> frozenset[str]:
-        """Commits of this process are noticed at once, those of others within 20 ms."""
+        """Commits of this process are noticed at once, those of others within 20 ms, or 50 after two quiet seconds."""
         _refuse_others(*marks)
         until = self.monotonic() + timeout
         for tenant, mark in marks.items():  # one at most

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
@@ -253,15 +255,24 @@ class SqliteTransaction:
     def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
         self._must_write()
         execute, changed = self._connection.execute, self._connection.raw.changes
-        what = "a row"
+        at: list[Row] = []  # the row that is being written
+
+        def noted(some: Iterable[tuple[str, list[Any], Row]]) -> Iterator[list[Any]]:
+            for _, values, row in some:
+                at[:] = (row,)
+                yield values
+
         try:
-            for text, values, row in writes(changes, self._tenant, DIALECT):
-                what = f"{KINDS[type(row)].table} {row.id}"
-                execute(text, values)
-                if changed() != 1:
-                    raise Conflict(f"{what} is not as it was loaded")
+            for text, some in groupby(writes(changes, self._tenant, DIALECT), itemgetter(0)):
+                if text.startswith("INSERT"):  # it adds its row or fails
+                    self._connection.executemany(text, noted(some))
+                    continue
+                for values in noted(some):
+                    execute(text, values)
+                    if changed() != 1:
+                        raise Conflict(f"{_name(at)} is not as it was loaded")
         except apsw.ConstraintError as error:
-            self._fail(Conflict(f"{what}: {error}"), error)
+            self._fail(Conflict(f"{_name(at)}: {error}"), error)
         except (*BAD_VALUES, apsw.Error, TenureError) as error:
             self._refuse(error)
 
@@ -360,6 +371,10 @@ class SqliteTransaction:
             connection.close()
         else:
             self._connections.give(connection)
+
+
+def _name(rows: Sequence[Row]) -> str:
+    return f"{KINDS[type(rows[0])].table} {rows[0].id}" if rows else "a row"
 
 
 def _grouped(kind: type[Row], by: str, pairs: Iterable[tuple[Any, ...]]) -> dict[Any, Any]:

@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, TooLarge
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Body, Brief, Budget, RetryWords, Task, replace
 from tenure.core.redaction import GONE
 from tenure.engine.reads.query_table import read_query
+from tenure.stores.port import Transaction
 from tenure.testing.engine.graphs import new
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
+
+# What tasks may be alike in.
+_SHAPES: tuple[dict[str, Any], ...] = (
+    {}, {"draft": True}, {"tags": ("a", "b")}, {"priority": 90, "type": "docs"}, {"deadline_in": 3600},
+    {"not_before_in": 60}, {"touches": ("src/a.py",)}, {"retry": RetryWords(strategy="fixed")}, {"on_lost": "hold"},
+    {"constraints": {"max_cost_usd": "1.50"}}, {"constraints": {"required_capabilities": ["go"], "region": "eu"}},
+    {"constraints": {"estimated_duration": 60}}, {"metadata": {"a": [1]}}, {"spec": {"text": "x" * 40_000}},
+    {"output": {"type": "json"}}, {"boost": 0.1, "max_attempts": 7},
+)  # fmt: skip
+
+
+def _kept(scene: Scene, project: str, id: str) -> str:
+    """The rows and events of a task, without its id, its project and the track's counter."""
+
+    def ask(tx: Transaction) -> list[object]:
+        rows: list[object] = []
+        for kind in (Task, Brief):
+            rows += tx.load(kind, ((project, id),))
+        rows += tx.load(Budget, ((project, f"task:{id}"),))
+        for event in tx.events({"project": project, "task": id}):
+            patch = tuple(part for part in event.patch if part[0] != "track")  # the first of a command counts for all
+            rows.append(replace(event, id="", sequence=0, causation_id="", patch=patch))
+        return rows
+
+    text = msgspec.json.encode(scene.engine.read(ask)).decode()
+    return text.replace(id.removeprefix("task_"), "ID").replace(f'"{project}"', '"PROJECT"')
 
 
 class Bulk(Stage):
@@ -21,6 +53,46 @@ class Bulk(Stage):
         assert [task["title"] for task in made.tasks] == [f"T{n}" for n in range(250)]
         assert len({scene.task(task["key"]).dag for task in made.tasks}) == 250
         assert (made.outcome, {task["state"] for task in made.tasks}) == ("CREATED", {"ready"})
+
+    def test_tasks_created_together_are_the_same_as_if_created_one_by_one(self, scene: Scene) -> None:
+        """In one batch, so at one instant: one command for all in one project, a command for each in another."""
+        scene.do(c.DefineProject, project="other")
+        titled = [c.NewTask(title=f"T{k} {n}", **fields) for k, fields in enumerate(_SHAPES) for n in range(3)]
+        keyed = [c.NewTask(title="keyed", idempotency_key=f"k{n}") for n in range(3)]
+        told = [c.NewTask(title="told", description="x" * size) for size in (0, 1, 40_000, 40_000, 0, 2)]
+        tasks = (*titled, *keyed, c.NewTask(title="without a key"), *told)
+        adds = [c.Add(project="other", task=task) for task in tasks]
+        together, *apart = scene.run(c.AddMany(project=PROJECT, tasks=tasks), *adds)
+        assert isinstance(together, Outcome)
+        assert together.tasks is not None
+        for one, other, task in zip(together.tasks, apart, tasks, strict=True):
+            assert isinstance(other, Outcome)
+            assert other.task is not None
+            assert _kept(scene, PROJECT, one["id"]) == _kept(scene, "other", other.task["id"]), task
+
+    def test_every_task_of_a_batch_is_checked(self, scene: Scene) -> None:
+        good = tuple(c.NewTask(title=f"T{n}") for n in range(3))
+        for fields in (
+            {"title": " "},
+            {"title": "x" * 2000},
+            {"description": "x" * 2_000_000},
+            {"name": "n" * 256},
+            {"idempotency_key": ""},
+            {"tags": ("a,b",)},
+            {"priority": 1000},
+            {"on_lost": "x"},
+        ):
+            bad = c.NewTask(**{"title": "bad", **fields})  # type: ignore[arg-type]  # its fields
+            with pytest.raises((InvalidInput, TooLarge)):
+                scene.do(c.AddMany, tasks=(*good, bad))
+        assert scene.next().outcome == "NO_TASK"
+
+    def test_a_large_text_that_many_tasks_share_is_counted_for_each(self, scene: Scene) -> None:
+        large = {"text": "x" * 40_000}
+        made = scene.do(c.AddMany, tasks=tuple(c.NewTask(title=f"T{n}", spec=large) for n in range(3)))
+        assert made.tasks is not None
+        (body,) = scene.engine.read(lambda tx: tx.find(Body, {"project": PROJECT}))
+        assert body.uses == 3
 
     def test_a_batch_with_one_bad_task_creates_none(self, scene: Scene) -> None:
         tasks = tuple(new(f"T{n}") for n in range(20))

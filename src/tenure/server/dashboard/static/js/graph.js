@@ -1,6 +1,7 @@
 // The layout of a dag. Large dags are drawn with groups instead of tasks.
 const MOST = 500; // tasks; more take too long to lay out and cannot be read
 const MANY = 150; // nodes
+const PASSED = 1000; // levels that all edges together pass by: the layout has a node for each
 const FEW = 3; // groups of up to this size are drawn as single tasks
 export const WIDTH = 168;
 export const HEIGHT = 42;
@@ -74,7 +75,7 @@ export async function laidOut({ nodes, edges }, direction) {
   graph.setGraph({ rankdir: direction, nodesep: 14, ranksep: 44, marginx: 16, marginy: 16, ranker });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of nodes) graph.setNode(node.id, { width: WIDTH, height: HEIGHT });
-  for (const edge of edges) graph.setEdge(edge.from, edge.to);
+  for (const edge of placed(nodes, edges)) graph.setEdge(edge.from, edge.to);
   dagre.layout(graph);
   return {
     nodes: nodes.map((node) => ({ ...node, x: graph.node(node.id).x, y: graph.node(node.id).y })),
@@ -85,10 +86,19 @@ export async function laidOut({ nodes, edges }, direction) {
   };
 }
 
+// The edges that take part in the layout: without the longest ones where they would pass by too many levels. Those
+// between neighbours are always there, so every node keeps its level; the others are drawn from end to end.
+function placed(nodes, edges) {
+  const level = levels(nodes.map(({ id }) => id), edges.map(({ from, to }) => ({ needs: from, task: to })));
+  const passes = ({ from, to }) => level.get(to) - level.get(from) - 1;
+  let sum = 0;
+  return [...edges].sort((one, other) => passes(one) - passes(other)).filter((edge) => (sum += passes(edge)) <= PASSED);
+}
+
 // An edge starts and ends at the middle of a side.
 function docked(graph, { from, to }, direction) {
   const [source, target] = [graph.node(from), graph.node(to)];
-  const inner = graph.edge(from, to).points.slice(1, -1);
+  const inner = (graph.edge(from, to)?.points ?? []).slice(1, -1);
   const between = inner.length > 1 ? inner : []; // a single point between neighbours would make a wave
   const [right, down] = direction === "LR" ? [WIDTH / 2, 0] : [0, HEIGHT / 2];
   return [{ x: source.x + right, y: source.y + down }, ...between, { x: target.x - right, y: target.y - down }];
