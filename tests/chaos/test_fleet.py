@@ -50,4 +50,4 @@ def test_a_plan_comes_to_its_end_though_agents_and_the_coordinator_are_killed_an
 ) -> None:
     ran = prove(tmp_path, "loop", "--tasks", "15", "--agents", "4", "--kills", "8", "--seed", "1")
     held(ran)
-    assert ran.numbers["raised"] == 1
+    assert ran.numbers["raised"] >= 1

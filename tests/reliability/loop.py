@@ -37,29 +37,34 @@ def loop(stage: Stage, options: argparse.Namespace) -> None:
     stage.add(options.tasks, dice)
     stage.serve()
     next_kill, give_up = 0.0, time.monotonic() + PATIENCE
+    term = 0
     with Watch(stage):
         while not (stage.is_drained() or stage.wrong):
             if time.monotonic() > give_up:
                 stage.wrong.append(f"not done after {PATIENCE:g} s: {stage.states()}")
-            elif stage.states().get("completed", 0) == money and stage.is_quiet():
-                money = options.tasks
+            elif stage.client.budget()["remaining"] == "0.00" and stage.is_quiet():
+                money += options.tasks * 2 // 5  # an agent that was killed may have spent without a result
                 stage.client.set_budget(usd=str(money), default_estimate="1")
                 stage.figures["raised"] += 1
             elif kills_of(stage) < options.kills and time.monotonic() > next_kill:
-                strike(stage, dice)
+                term = strike(stage, dice, term)
                 next_kill = time.monotonic() + EVERY * dice.uniform(0.5, 1.5)
             time.sleep(0.02)
         stage.until(stage.is_quiet, "every process ended", stage.offer + 3 * AFTER_OFFER)
     stage.wrong += [f"nothing was shown: {what} 0" for what in SHOWN if not stage.figures[what]]
 
 
-def strike(stage: Stage, dice: random.Random) -> None:
-    if dice.randrange(COORDINATOR) == 0 or not stage.figures["coordinator_kills"]:
+def strike(stage: Stage, dice: random.Random, killed: int) -> int:
+    """Kill one process; the last term whose leader was killed. One that never leads would show nothing."""
+    term = (stage.client.status()["coordinator"] or {}).get("term") or 0
+    if term > killed and (dice.randrange(COORDINATOR) == 0 or not killed):
         stage.kill_server()
         stage.serve()
         stage.figures["coordinator_kills"] += 1
-    elif len(stage.runners()) > 1 and stage.kill_one(dice):  # a last one would be killed for ever
+        return term
+    if len(stage.runners()) > 1 and stage.kill_one(dice):  # a last one would be killed for ever
         stage.figures["agent_kills"] += 1
+    return killed
 
 
 def kills_of(stage: Stage) -> int:
