@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from mcp import Client as McpClient
 from mcp import StdioServerParameters
+from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult, Implementation, TextContent
 
 from tenure.agents.identity import KNOWN
@@ -154,7 +155,8 @@ def process(environ: dict[str, str], bare: Path) -> Connect:
     ) -> AsyncIterator[Agent]:
         program, *rest = command(*words, "mcp")
         server = StdioServerParameters(command=program, args=rest, env=environ, cwd=cwd or bare)
-        async with McpClient(server, mode=mode, client_info=Implementation(name=name, version="1"), **more) as client:
+        link = stdio_client(server, errlog=sys.stderr)  # its default is the stderr of the process that imported it
+        async with McpClient(link, mode=mode, client_info=Implementation(name=name, version="1"), **more) as client:
             yield Agent(client)
 
     return connect

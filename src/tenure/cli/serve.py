@@ -49,6 +49,7 @@ def serve(run: Run, given: Namespace) -> int:
     names = ("host", "port", "tls_cert", "tls_key", "store_wait", "workers")
     flags = {f"serve.{name}": getattr(given, name) for name in names}
     settings = read_settings(run.folder, run.environ, {"project": given.project, **flags})
+    client = _client(run, settings)  # first: the project may be read from the store
     site = Site(
         settings,
         {"/mcp": lambda assembly: _mcp(assembly, settings)},
@@ -61,7 +62,8 @@ def serve(run: Run, given: Namespace) -> int:
         _announce(run, url, link, opens=given.open, workers=count)
 
     if count == 1:
-        return serve_(_client(run, settings).engine, site, announce)
+        return serve_(client.engine, site, announce)
+    client.close()
 
     def open_engine() -> Engine:
         vars(run).pop("client", None)  # each process has its own

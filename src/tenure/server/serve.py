@@ -172,9 +172,9 @@ def _started(settings: Settings, policy: Policy, announce: Announce, processes: 
         if token is not None:
             _write_token(token_at, token)
         try:
-            announce(url, None if token is None else f"{url}/#{token}")
             gc.collect()
             gc.freeze()  # these objects stay: no collection needs to visit them again
+            announce(url, None if token is None else f"{url}/#{token}")  # last: a signal may follow at once
             yield _Start(policy, token, listening, settings["serve.url"].value or _reached(policy, address, port))
         finally:
             if token is not None:
@@ -184,6 +184,8 @@ def _started(settings: Settings, policy: Policy, announce: Announce, processes: 
 def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, worker: Worker | None = None) -> None:
     """Serve until a signal, as the only process or as one of the workers."""
     settings, policy = site.settings, start.policy
+    early: list[int] = []  # a signal while the parts are made: their threads must be ended in order
+    _handle_signals(lambda number, _: early.append(number))
     # Behind a server agents have keys and roles: none leads by being first, unless the project says so.
     engine = Engine(
         engine.store, engine.random, msgspec.structs.replace(engine.context, elects=False, counts=TaskCounts())
@@ -230,9 +232,10 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
     # Neither asyncio nor uvicorn has another setting: by default a stalled TLS handshake is kept for a minute.
     vars(constants)["SSL_HANDSHAKE_TIMEOUT"] = HEAD_TIMEOUT
     server = Server(config, closing, is_worker=worker is not None)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Until uvicorn installs its handlers, and when it raises the signal again at its end, which is not a failure.
-        signal.signal(number, server.request_exit)
+    # Until uvicorn installs its handlers, and when it raises the signal again at its end, which is not a failure.
+    _handle_signals(server.request_exit)
+    if early:
+        server.request_exit()
     sys.setswitchinterval(SWITCH)
     gc.collect()
     gc.freeze()
@@ -240,6 +243,11 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
         server.run([listening])
     finally:
         log.close()
+
+
+def _handle_signals(handler: Callable[[int, FrameType | None], object]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)
 
 
 def _leading(
