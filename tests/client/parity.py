@@ -90,7 +90,7 @@ def told_by(client: Client | AsyncClient) -> list[tuple[str, Any]]:
 
 
 # A server's leader may have tried to start agents of the pool meanwhile.
-OF_THE_LEADER = frozenset({"failures", "wait_until", "error", "error_at", "status", "state", "spawned", "retry_in"})
+OF_THE_LEADER = frozenset({"failures", "wait_until", "error", "error_at", "state", "spawned"})
 
 
 def comparable(value: Any, names: dict[str, str], field: str = "") -> Any:
