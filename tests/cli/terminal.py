@@ -16,9 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 PATIENCE = 20.0
-# The terminal's keys, such as Ctrl-C, reach only the session whose controlling terminal it is.
+# The terminal's keys, such as Ctrl-C, reach only the session whose controlling terminal it is. A terminal's shell does
+# not ignore SIGHUP, even where the tests were started by nohup.
 _TAKE_TERMINAL = (
-    "import fcntl, os, sys, termios as t; fcntl.ioctl(0, t.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    "import fcntl, os, signal as s, sys, termios as t; fcntl.ioctl(0, t.TIOCSCTTY, 0); s.signal(s.SIGHUP, s.SIG_DFL); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
 )
 _TOKEN = re.compile(r"\x1b\[([0-9;?]*)([@-~])|\x1b[^\[]|[\r\n]|[^\x1b\r\n]+", re.DOTALL)
 
