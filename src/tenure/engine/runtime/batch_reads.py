@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from heapq import heapify, heappop, heapreplace, merge
-from typing import TYPE_CHECKING
 
 from tenure.core import commands, limits
-from tenure.core.claims import MOST_NAMED, claim_id
+from tenure.core.claims import claim_id
 from tenure.core.commands import Command
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import Receipt, parse_receipt
@@ -21,32 +20,21 @@ from tenure.engine.runtime.context import NO_RANDOM
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.stores.port import Head, Transaction
 
-if TYPE_CHECKING:
-    from tenure.stores.fast_path import Asking
-
 LARGEST_PAGE = limits.LANE_PAGE
-_FAST_PATH = (commands.Submit, commands.Renew)
 
 
 # --- rows ---------------------------------------------------------------------------------------------------
 
 
-def read_ahead(work: UnitOfWork, batch: Sequence[Command], *, uses_fast_path: bool = False) -> None:
-    """Everything below, for a batch of several; with `uses_fast_path` without what the fast path reads by itself."""
-    if uses_fast_path or len(batch) > 1:
-        read_claimers(
-            work, [command for command in batch if not (uses_fast_path and type(command) is commands.ClaimNext)]
-        )
+def read_ahead(work: UnitOfWork, batch: Sequence[Command], *, by_receipt: bool = False) -> None:
+    """Everything below, for a batch of several. `by_receipt`: the store finds holders by their receipts at once."""
+    if by_receipt or len(batch) > 1:
+        read_claimers(work, batch)
         read_makers(work, batch)
-    if uses_fast_path or len(batch) > 1:
-        read_holders(
-            work,
-            [command for command in batch if not (uses_fast_path and isinstance(command, _FAST_PATH))],
-            uses_fast_path=uses_fast_path,
-        )
+        read_holders(work, batch, by_receipt=by_receipt)
 
 
-def expected(tx: Transaction, batch: Sequence[Command], *, uses_fast_path: bool) -> None:
+def expected(tx: Transaction, batch: Sequence[Command], *, by_receipt: bool) -> None:
     """Announce the reads that the batch is sure to make: a rehearsal on a transaction that only records them."""
     work = UnitOfWork(tx, NO_RANDOM)
     claims: dict[str, int] = {}
@@ -58,23 +46,10 @@ def expected(tx: Transaction, batch: Sequence[Command], *, uses_fast_path: bool)
         work.get(Project, project, project)
         if n:
             queues(work, project, n, ahead=False)
-    if uses_fast_path:
-        first = [command for command in batch if type(command) is commands.ClaimNext]
-        for project, numbers in claimants_of(first).items():
-            tx.known(project, list(numbers.values()), MOST_NAMED)  # type: ignore[attr-defined]  # the store declares it
-        read_holders(work, [command for command in batch if not isinstance(command, _FAST_PATH)], uses_fast_path=True)
-    read_claimers(work, [command for command in batch if not (uses_fast_path and type(command) is commands.ClaimNext)])
+    read_claimers(work, batch)
     read_makers(work, batch)
-
-
-def claimants_of(run: Iterable[commands.ClaimNext]) -> dict[str, dict[int, Asking]]:
-    """The claimants, by project and by their number in the run."""
-    from tenure.stores.fast_path import Asking  # of stores with a fast path alone; keeps startup fast
-
-    found: dict[str, dict[int, Asking]] = {}
-    for n, command in enumerate(run):
-        found.setdefault(command.project, {})[n] = Asking(command.agent, command.session, command.request_id)
-    return found
+    if by_receipt:
+        read_holders(work, batch, by_receipt=True)
 
 
 def read_makers(work: UnitOfWork, batch: Iterable[Command]) -> None:
@@ -109,7 +84,7 @@ def read_claimers(work: UnitOfWork, batch: Iterable[Command]) -> None:
         work.learn_absent(Task, project, "session", names.keys())
 
 
-def read_holders(work: UnitOfWork, batch: Iterable[Command], *, uses_fast_path: bool) -> None:
+def read_holders(work: UnitOfWork, batch: Iterable[Command], *, by_receipt: bool) -> None:
     """The tasks, claims and holders of the presented receipts. Malformed receipts are skipped."""
     presented: dict[str, dict[Receipt, None]] = {}
     for command in batch:
@@ -119,7 +94,7 @@ def read_holders(work: UnitOfWork, batch: Iterable[Command], *, uses_fast_path: 
                 receipt = parse_receipt(text)
                 presented.setdefault(command.project, {})[receipt] = None
     for project, receipts in presented.items():
-        if uses_fast_path:
+        if by_receipt:
             work.learn_holders(project, receipts)
             continue
         tasks = {t.ref: t.id for t in work.learn_unique(Task, project, "ref", {r.name for r in receipts})}

@@ -143,6 +143,15 @@ class Connection:
             self._owed = coming
             self._flush()
 
+    def settle(self) -> None:
+        """Read what is left to read; raises Lost where the server has closed the connection meanwhile."""
+        self._take_owed()
+        with self._losing():
+            if self._poll.poll(0):
+                self._wire.consume_input()
+                if self._wire.status != pq.ConnStatus.OK:
+                    raise psycopg.OperationalError("the server has closed the connection")
+
     def _take_owed(self) -> None:
         if self._owed is not None:
             owed, self._owed = self._owed, None
@@ -274,6 +283,7 @@ class Connection:
                 self._prepared.pop(coming[step] or "", None)
                 if status == pq.ExecStatus.FATAL_ERROR and failed is None:
                     failed = _failed(result)
+                    failed.place = len(answers)
                     severity = result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED)
                     if severity in (b"FATAL", b"PANIC") or wire.status != pq.ConnStatus.OK:
                         raise psycopg.OperationalError(failed.message)

@@ -62,16 +62,37 @@ def statements() -> Iterator[str]:
         for part in parts_of(table, struct):
             yield f"ANALYZE {part}"
             yield f"TRUNCATE {part} RESTART IDENTITY"
-    yield made_up_blocks(ROWS, _PROJECTS)
-    yield "ANALYZE event_block"
-    yield "TRUNCATE event_block"
+    yield from made_up_places(ROWS, _PROJECTS)
+    for part in PLACES:
+        yield f"ANALYZE {part}"
+        yield f"TRUNCATE {part} RESTART IDENTITY"
 
 
-def made_up_blocks(rows: int, projects: int) -> str:
-    """A statement that fills the table of event blocks, each with one event."""
-    items = ", ".join(f"""ARRAY[{"n" if name in ("version", "generation") else "n::text"}]""" for name in ITEMS)
+# Tables that belong to no kind alone.
+PLACES = ("space", "event_block", "queue", "held", "standing", "due_block", "granted", "done")
+
+
+def made_up_places(rows: int, projects: int) -> Iterator[str]:
+    """Statements that fill the tables of `PLACES`, a block with one item each."""
+    counted = ("version", "generation", "numbers")
+    items = ", ".join(f"""ARRAY[{"n" if name in counted else "n::text"}]""" for name in ITEMS)
     names = ", ".join(f'"{name}"' for name in ITEMS)
-    return f"""
+    of = f"SELECT n % {projects} + 1, 'local'"
+    every = f"FROM generate_series(1, {rows}) AS n"
+    yield f"INSERT INTO space (tenant, project) SELECT 'local', (n - 1)::text FROM generate_series(1, {projects}) AS n"  # noqa: S608 - our own names
+    yield f"INSERT INTO queue {of}, (n % 20)::text, n % 2, n, n, n::text, n, true {every}"
+    yield f"INSERT INTO held {of}, (n % 70)::text, n, (n % 50)::text, NULL {every}"
+    yield f"INSERT INTO standing {of}, (n % 8)::text, n::text, n {every}"
+    yield f"INSERT INTO due_block {of}, n, ARRAY[n] {every}"
+    yield (
+        f"INSERT INTO granted {of}, (n % 70)::text, n, (n % 50)::text, n, n, 'e', ARRAY[n], NULL, n::text, NULL, NULL"
+        f" {every}"
+    )
+    yield (
+        f"INSERT INTO done {of}, n, (n % 70)::text, n, n, n, 1, 1, 1, 0, n, 1, '',"
+        f" n::text, '', '', '', NULL, NULL {every}"
+    )
+    yield f"""
         INSERT INTO event_block (first, last, tenant, project, time, kind, new_state, {names})
         SELECT n, n, 'local', (n % {projects})::text, n, 'task.claimed', 'claimed', {items}
         FROM generate_series(1, {rows}) AS n
@@ -81,10 +102,19 @@ def made_up_blocks(rows: int, projects: int) -> str:
 def made_up(table: str, struct: type[msgspec.Struct], rows: int, projects: int) -> Iterator[str]:
     """Statements that fill the tables of a kind."""
     spread = {"project": (projects, 1), "id": (_UNIQUE, 1), **_SPREAD.get(table, {})}
+    space = f"n % {projects} + 1"
     for part, all_columns in parts_of(table, struct).items():
         columns = [c for c in all_columns if c.name != "sequence" or table != "event"]
-        names = ", ".join(f'"{column.name}"' for column in columns)
-        values = ", ".join(_value(column, spread) for column in columns)
+        names = ", ".join(
+            [f'"{column.name}"' for column in columns]
+            + ["number", "space"] * (part == "task_hot")
+            + ["space"] * (part == "task_base")
+        )
+        values = ", ".join(
+            [_value(column, spread) for column in columns]
+            + ["n", space] * (part == "task_hot")
+            + [space] * (part == "task_base")
+        )
         yield f"INSERT INTO {part} (tenant, {names}) SELECT 'local', {values} FROM generate_series(1, {rows}) AS n"  # noqa: S608 - our own names
 
 

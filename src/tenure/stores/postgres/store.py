@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreUnavailable
 from tenure.core.events import Event
+from tenure.stores.fast_path import Call, Look
+from tenure.stores.fast_path import Rows as FastRows
 from tenure.stores.port import DURABLE, FAST_PATH, PROCESSES, SNAPSHOTS, TENANTS, WAKE_UPS, WRITERS, Clock
-from tenure.stores.postgres import address, event_blocks, schema, statement_texts
+from tenure.stores.postgres import address, event_blocks, hot_functions, schema, statement_texts
 from tenure.stores.postgres.connection import Connection, Rows, Statement
 from tenure.stores.postgres.connection_pool import ConnectionPool
 from tenure.stores.postgres.errors import Failed, Lost, lost, translated
-from tenure.stores.postgres.hot_statements import grant_reader
 from tenure.stores.postgres.notifications import Listener, Notifier, Seen
 from tenure.stores.postgres.transaction import PostgresTransaction
 from tenure.stores.postgres.values import reader
@@ -88,7 +89,7 @@ class Postgres:
 
     def _open(self, create: bool) -> schema.FoundSchema:
         lock, epoch = self.lock_key("migrate"), self._random(4).hex()
-        return self._use(
+        return self.use(
             lambda connection: schema.open_schema(connection, self._schema_name, lock, epoch, create=create)
         )
 
@@ -97,6 +98,14 @@ class Postgres:
             raise InvalidInput("a transaction needs the name of a tenant")
         self._refuse_fork()
         return PostgresTransaction(self, tenant, write)
+
+    def look(self, tenant: str, project: str, agents: Collection[str]) -> Look | None:
+        self._refuse_fork()
+        return hot_functions.look(self, tenant, project, agents)
+
+    def call(self, tenant: str, calls: Sequence[Call]) -> list[FastRows]:
+        self._refuse_fork()
+        return hot_functions.call(self, tenant, calls)
 
     def mark(self, tenant: str) -> int:
         heard = self.notifier.mark(tenant)
@@ -138,14 +147,14 @@ class Postgres:
         """Wake the tenant's waiters in this process."""
         self.notifier.post(tenant, sequence, transaction)
 
-    def call(self, tenant: str, sequence: int, transaction: int) -> Statement:
+    def notice(self, tenant: str, sequence: int, transaction: int) -> Statement:
         """The statement that wakes the tenant's waiters in other processes."""
         return statement_texts.NOTIFY, [self.channel, f"{sequence} {transaction} {tenant}"]
 
     def notify(self, connection: Connection, tenant: str, sequence: int, transaction: int) -> None:
         """Wake them after the commit. If this fails, their next poll finds it."""
         with suppress(Lost):
-            connection.post(self.call(tenant, sequence, transaction))
+            connection.post(self.notice(tenant, sequence, transaction))
 
     def settled_here(self) -> None:
         """Every tenant gets a new epoch, not only the one that has just begun one: the copy has receipts of all."""
@@ -156,7 +165,7 @@ class Postgres:
             (self.queries.settle_tenants, [self._random(16).hex(), self.place, self.place]),
             ("COMMIT", ()),
         ]
-        self._use(lambda connection: connection.run(settle))
+        self.use(lambda connection: connection.run(settle))
         self.is_copy = False
 
     def backup(self, target: str) -> None:
@@ -199,15 +208,11 @@ class Postgres:
     def block_reader(self) -> Callable[[Sequence[Any]], Event]:
         return event_blocks.reader()
 
-    @cached_property
-    def grant_reader(self) -> Callable[[Sequence[Any]], list[Any]]:
-        return grant_reader()
-
     def _read(self, text: str, values: Sequence[Any] = ()) -> Rows:
         self._refuse_fork()
-        return self._use(lambda connection: connection.all(text, values), again=True)
+        return self.use(lambda connection: connection.all(text, values), again=True)
 
-    def _use(self, ask: Callable[[Connection], T], *, again: bool = False) -> T:
+    def use(self, ask: Callable[[Connection], T], *, again: bool = False) -> T:
         """The result of `ask` on a connection; on a second one where the first was lost and it may run `again`."""
         connection = self.connections.take()
         try:
