@@ -107,8 +107,8 @@ POSTGRES = (
     Mutant(
         "fast path: the result of a claim that has ended",
         FUNCTIONS,
-        "AND c.tenant = p_tenant AND c.state = 'active'\n        RETURNING f.n",
-        "AND c.tenant = p_tenant\n        RETURNING f.n",
+        "AND c.tenant = p_tenant) IS TRUE AND c.state = 'active'\n        RETURNING f.n",
+        "AND c.tenant = p_tenant) IS TRUE\n        RETURNING f.n",
         f"{TEST_POSTGRES_GUARDS}::test_a_claim_with_a_row_of_its_own_is_asked_too",
     ),
     Mutant(
