@@ -78,9 +78,7 @@ class Stage:
     def own(self, turn: str) -> list[str]:
         """Receipts of claims with rows of their own."""
         keys = added(self.engine, SOME)
-        claims = [
-            c.ClaimTask(project=P, task=key, agent=f"ann{n}", session=f"s{n}") for n, key in enumerate(keys)
-        ]
+        claims = [c.ClaimTask(project=P, task=key, agent=f"ann{n}", session=f"s{n}") for n, key in enumerate(keys)]
         return [str(answer.receipt) for answer in self.engine.run(claims)]  # type: ignore[union-attr]
 
 
@@ -145,4 +143,4 @@ def test_every_statement_of_a_hot_verb_was_seen(reports: dict[str, list[Told]], 
         "renew": {"task_hot", "due_block", "event"},
         "submit": {"task_hot", "held", "standing", "done", "event_block", "claim_row", "result_row"},
     }
-    assert wanted[what.split()[0]] <= written
+    assert wanted[what.split(maxsplit=1)[0]] <= written

@@ -154,7 +154,8 @@ class PostgresTransaction(Pipeline):
         """A savepoint keeps what the transaction holds where the call is refused."""
         self._must_write()
         self._enter((call.project,))
-        assert self._connection is not None and not self._later, "it is the first that this transaction writes"
+        assert self._connection is not None
+        assert not self._later, "it is the first that this transaction writes"
         call_it = hot_functions.statement(self._store, self._tenant, call, self._now)
         try:
             answer = self._connection.run([("SAVEPOINT hot", ()), call_it])[1]

@@ -333,7 +333,9 @@ class BothWays(Stage):
                 lone = scene.add("lone")
                 scene.do(c.Release, receipt=scene.take(lone))
                 receipts = [scene.take(key, agent) for key, agent in ((keys[0], "ann"), (keys[1], "bo"), (lone, "cy"))]
-                batch = [c.Submit(project=PROJECT, receipt=receipt, data=turn) for receipt in [*receipts, "no", *receipts]]
+                batch = [
+                    c.Submit(project=PROJECT, receipt=receipt, data=turn) for receipt in [*receipts, "no", *receipts]
+                ]
                 said += [comparable(answer) for answer in scene.run(*batch)]
                 said += [scene.states(*keys, lone)]
                 assert said[-1] == ["completed", "completed", "ready", "pending", "completed"]
