@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant, on
 
 FUNCTIONS = "stores/postgres/migrations/0008_layout.sql"
 TEST_POSTGRES_GUARDS = "tests/stores/test_postgres_guards.py"
+_NONCE = "AND coalesce(t.nonce, f.own_nonce) = f.nonce"
 _ASKED = "test_a_holder_is_asked_for_all_that_its_receipt_says"
 TEST_POSTGRES_BLOCKS = "tests/stores/test_postgres_blocks.py"
 TEST_POSTGRES_SERVER = "tests/stores/test_postgres_server.py"
@@ -50,8 +51,8 @@ POSTGRES = (
     Mutant(
         "fast path: no nonce check",
         FUNCTIONS,
-        "\n            AND coalesce(t.nonce, f.own_nonce) = f.nonce AND t.claim_epoch = p_epoch\n            AND (f.only_of",
-        "\n            AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        "AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         (
             *(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-nonce]" for form in ("narrow", "own row")),
             *on("postgres", "test_one_byte_of_the_nonce_is_enough_to_be_refused[submit]"),
@@ -60,9 +61,8 @@ POSTGRES = (
     Mutant(
         "fast path: no generation check",
         FUNCTIONS,
-        "AND t.generation = f.generation\n            AND coalesce(t.nonce, f.own_nonce) = f.nonce AND t.claim_epoch = p_epoch\n"
-        "            AND (f.only_of",
-        "AND coalesce(t.nonce, f.own_nonce) = f.nonce AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        f"AND t.generation = f.generation\n            {_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         tuple(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-generation]" for form in ("narrow", "own row")),
     ),
     Mutant(
@@ -82,8 +82,8 @@ POSTGRES = (
     Mutant(
         "fast path: a renewal without nonce",
         FUNCTIONS,
-        "\n            AND coalesce(t.nonce, f.own_nonce) = f.nonce AND t.claim_epoch = p_epoch\n            AND (f.agent",
-        "\n            AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        "AND t.claim_epoch = p_epoch\n            AND (f.agent",
         (
             *(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-nonce]" for form in ("narrow", "own row")),
             *on("postgres", "test_one_byte_of_the_nonce_is_enough_to_be_refused[renew]"),
@@ -92,9 +92,8 @@ POSTGRES = (
     Mutant(
         "fast path: a renewal without generation",
         FUNCTIONS,
-        "AND t.generation = f.generation\n            AND coalesce(t.nonce, f.own_nonce) = f.nonce AND t.claim_epoch = p_epoch\n"
-        "            AND (f.agent",
-        "AND coalesce(t.nonce, f.own_nonce) = f.nonce AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        f"AND t.generation = f.generation\n            {_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
         tuple(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-generation]" for form in ("narrow", "own row")),
     ),
     Mutant(

@@ -328,7 +328,8 @@ class BothWays(Stage):
             for turn in range(3):
                 keys = scene.plan(
                     NewTask(title="a", name="a"), NewTask(title="b", name="b"),
-                    NewTask(title="c", name="c", depends_on=("a", "b")), NewTask(title="d", name="d", depends_on=("c",)),
+                    NewTask(title="c", name="c", depends_on=("a", "b")),
+                    NewTask(title="d", name="d", depends_on=("c",)),
                 )  # fmt: skip
                 lone = scene.add("lone")
                 scene.do(c.Release, receipt=scene.take(lone))
