@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant, on
 
 FUNCTIONS = "stores/postgres/migrations/0008_layout.sql"
 TEST_POSTGRES_GUARDS = "tests/stores/test_postgres_guards.py"
+_GENERATION = "AND t.generation = f.generation\n            "
 _NONCE = "AND coalesce(t.nonce, f.own_nonce) = f.nonce"
 _ASKED = "test_a_holder_is_asked_for_all_that_its_receipt_says"
 TEST_POSTGRES_BLOCKS = "tests/stores/test_postgres_blocks.py"
@@ -61,7 +62,7 @@ POSTGRES = (
     Mutant(
         "fast path: no generation check",
         FUNCTIONS,
-        f"AND t.generation = f.generation\n            {_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        f"{_GENERATION}{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         tuple(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-generation]" for form in ("narrow", "own row")),
     ),
@@ -92,7 +93,7 @@ POSTGRES = (
     Mutant(
         "fast path: a renewal without generation",
         FUNCTIONS,
-        f"AND t.generation = f.generation\n            {_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        f"{_GENERATION}{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
         f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
         tuple(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-generation]" for form in ("narrow", "own row")),
     ),
