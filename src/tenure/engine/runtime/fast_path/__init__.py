@@ -21,8 +21,13 @@ Why it is safe.
   write of the row. A task with a budget, a reservation, a contract, an artifact or a pause is not plain.
 - The call finds everything as usual, or it raises Unusual and nothing was done. It never refuses anything itself: the
   ordinary path decides what it leaves, in one transaction of its own.
-- The guard is in the statement that writes.
+- The guard is in the statement that writes, and nowhere else.
 - Calls of a project run beside each other, except claims; the ordinary path has the project to itself.
+
+What follows for others. A result of a task with dependents, children or a dag moves more than its own row. Such results
+are left by a call that shares the project. They are written by the same call inside of an ordinary transaction
+(`FastRunner.stamp`): all of them at once, before the first command is decided, and their effects (`effects.spread`) in
+the turn of each command. So a batch of them takes a few round trips, however many there are.
 
 Order. `Engine.run` keeps the order of its commands: where some of a run are unusual, those before them are called
 first, then they take the ordinary path, then the rest. Commands of different callers have no order.

@@ -481,11 +481,11 @@ $$;
 CREATE FUNCTION note_presence(p_tenant text, p_project text, p_now bigint, p_agents text[], p_sessions text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE agent SET last_seen = p_now WHERE tenant = p_tenant AND project = p_project AND id = ANY (ARRAY(
-        SELECT a.id FROM agent AS a WHERE a.tenant = p_tenant AND a.project = p_project AND a.id = ANY (p_agents)
+    UPDATE agent SET last_seen = p_now WHERE (tenant = p_tenant AND project = p_project) IS TRUE AND id = ANY (ARRAY(
+        SELECT a.id FROM agent AS a WHERE (a.tenant = p_tenant AND a.project = p_project) IS TRUE AND a.id = ANY (p_agents)
         FOR NO KEY UPDATE SKIP LOCKED));
-    UPDATE session SET last_activity = p_now WHERE tenant = p_tenant AND project = p_project AND id = ANY (ARRAY(
-        SELECT s.id FROM session AS s WHERE s.tenant = p_tenant AND s.project = p_project AND s.id = ANY (p_sessions)
+    UPDATE session SET last_activity = p_now WHERE (tenant = p_tenant AND project = p_project) IS TRUE AND id = ANY (ARRAY(
+        SELECT s.id FROM session AS s WHERE (s.tenant = p_tenant AND s.project = p_project) IS TRUE AND s.id = ANY (p_sessions)
         FOR NO KEY UPDATE SKIP LOCKED));
 END $$;
 
@@ -785,20 +785,9 @@ BEGIN
             CASE WHEN count(f.claim) > 0 THEN array_agg(f.generation ORDER BY f.n) END,
             CASE WHEN count(f.claim) > 0 THEN array_agg(f.state ORDER BY f.n) END FROM found AS f
         HAVING count(*) = v_total
-    ), agents AS (
-        SELECT a.id FROM agent AS a WHERE a.tenant = p_tenant AND a.project = p_project
-            AND a.id = ANY (ARRAY(SELECT DISTINCT f.agent FROM found AS f WHERE f.agent_is_old))
-        FOR NO KEY UPDATE SKIP LOCKED
-    ), sessions AS (
-        SELECT x.id FROM session AS x WHERE x.tenant = p_tenant AND x.project = p_project
-            AND x.id = ANY (ARRAY(SELECT DISTINCT f.session FROM found AS f WHERE f.session_is_old))
-        FOR NO KEY UPDATE SKIP LOCKED
-    ), seen_agents AS (
-        UPDATE agent AS a SET last_seen = v_now WHERE a.tenant = p_tenant AND a.project = p_project
-            AND a.id = ANY (ARRAY(SELECT s.id FROM agents AS s))
-    ), seen_sessions AS (
-        UPDATE session AS x SET last_activity = v_now WHERE x.tenant = p_tenant AND x.project = p_project
-            AND x.id = ANY (ARRAY(SELECT s.id FROM sessions AS s))
+    ), presence AS (
+        SELECT note_presence(p_tenant, p_project, v_now, array_agg(f.agent) FILTER (WHERE f.agent_is_old),
+            array_agg(f.session) FILTER (WHERE f.session_is_old)) FROM found AS f HAVING bool_or(f.agent_is_old OR f.session_is_old)
     )
     SELECT f.n, v_now, v_first + v_total - 1, pg_current_xact_id()::text, f.key, f.version + 1, f.product,
         CASE WHEN f.follows THEN f.id END, f.state
@@ -806,7 +795,7 @@ BEGIN
     WHERE CASE WHEN (SELECT count(*) FROM moved) < v_total THEN unusual('receipts', ARRAY(
             SELECT k FROM generate_series(1, v_total) AS k WHERE k NOT IN (SELECT m.n FROM moved AS m)))
         WHEN (SELECT count(*) FROM ended) < (SELECT count(o.claim) FROM found AS o) THEN unusual('changed', NULL)
-        ELSE true END;
+        ELSE (SELECT count(*) FROM presence) < 2 END;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     IF v_count <> v_total THEN
         PERFORM unusual('receipts', ARRAY(SELECT generate_series(1, v_total)));
@@ -881,27 +870,17 @@ BEGIN
             trace, 'cmd_' || v_time || command, by_session IS NULL OR by_session = session
         FROM found WHERE state = 'claimed' ORDER BY n
         RETURNING sequence
-    ), agents AS (
-        SELECT a.id FROM agent AS a WHERE a.tenant = p_tenant AND a.project = p_project
-            AND a.id = ANY (ARRAY(SELECT DISTINCT f.holder FROM found AS f WHERE f.agent_is_old))
-        FOR NO KEY UPDATE SKIP LOCKED
-    ), sessions AS (
-        SELECT x.id FROM session AS x WHERE x.tenant = p_tenant AND x.project = p_project
-            AND x.id = ANY (ARRAY(SELECT DISTINCT f.session FROM found AS f WHERE f.session_is_old))
-        FOR NO KEY UPDATE SKIP LOCKED
-    ), seen_agents AS (
-        UPDATE agent AS a SET last_seen = v_now WHERE a.tenant = p_tenant AND a.project = p_project
-            AND a.id = ANY (ARRAY(SELECT s.id FROM agents AS s))
-    ), seen_sessions AS (
-        UPDATE session AS x SET last_activity = v_now WHERE x.tenant = p_tenant AND x.project = p_project
-            AND x.id = ANY (ARRAY(SELECT s.id FROM sessions AS s))
+    ), presence AS (
+        SELECT note_presence(p_tenant, p_project, v_now, array_agg(f.holder) FILTER (WHERE f.agent_is_old),
+            array_agg(f.session) FILTER (WHERE f.session_is_old)) FROM found AS f HAVING bool_or(f.agent_is_old OR f.session_is_old)
     )
     SELECT f.n, v_now, (SELECT max(s.sequence) FROM started AS s), pg_current_xact_id()::text, f.until,
         (SELECT count(*) FROM (SELECT FROM message AS m WHERE m.tenant = p_tenant AND m.project = p_project
             AND m.recipient = f.holder AND m.read_at IS NULL LIMIT p_mail) AS unread)
     FROM found AS f
     WHERE CASE WHEN (SELECT count(*) FROM moved) < v_total THEN unusual('receipts', ARRAY(
-            SELECT k FROM generate_series(1, v_total) AS k WHERE k NOT IN (SELECT m.n FROM moved AS m))) ELSE true END;
+            SELECT k FROM generate_series(1, v_total) AS k WHERE k NOT IN (SELECT m.n FROM moved AS m)))
+        ELSE (SELECT count(*) FROM presence) < 2 END;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     IF v_count <> v_total THEN
         PERFORM unusual('receipts', ARRAY(SELECT generate_series(1, v_total)));
