@@ -32,7 +32,8 @@ BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _PLANS = """set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
     set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
     set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true),
-    set_config('jit', 'off', true)"""
+    set_config('jit', 'off', true), set_config('random_page_cost', '0', true), set_config('seq_page_cost', '0', true),
+    set_config('cpu_tuple_cost', '1', true), set_config('cpu_index_tuple_cost', '1', true)"""
 BY_KEYS = f"SELECT {_PLANS}"
 # For one that reads most rows, as a count of everything does: planned each time, by what the server knows of them.
 FREELY = "SELECT " + ", ".join(

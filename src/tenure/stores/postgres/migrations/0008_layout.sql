@@ -242,7 +242,7 @@ CREATE VIEW claim_narrow AS SELECT
     AS "model", 0::bigint AS "refused", 0::bigint AS "invalid", '{}'::text COLLATE "C" AS "metadata", j.process AS
     "process", NULL::text COLLATE "C" AS "funds", g.request AS "request_id", g.hash AS "request_hash", '[]'::text
     COLLATE "C" AS "requests", g.key AS "key", NULL::bigint AS "term", NULL::text COLLATE "C" AS "lease_why",
-    h.grant_event, NULL::bigint AS result_event, b.space
+    h.grant_event, NULL::bigint AS result_event, b.space, b.number
     FROM task_base AS b JOIN task_hot AS h ON h.space = b.space AND h.number = b.number
     JOIN granted AS g ON g.space = b.space AND g.session = h.session AND g.number = h.granted AND h.number = ANY (g.numbers)
     JOIN held AS j ON j.space = b.space AND j.session = g.session AND j.number = b.number
@@ -256,7 +256,7 @@ UNION ALL SELECT
     0::bigint AS "refused", 0::bigint AS "invalid", '{}'::text COLLATE "C" AS "metadata", NULL::text COLLATE "C" AS
     "process", NULL::text COLLATE "C" AS "funds", g.request AS "request_id", g.hash AS "request_hash", '[]'::text
     COLLATE "C" AS "requests", g.key AS "key", NULL::bigint AS "term", NULL::text COLLATE "C" AS "lease_why",
-    d.grant_event, d.result_event, b.space
+    d.grant_event, d.result_event, b.space, b.number
     FROM task_base AS b JOIN done AS d ON d.space = b.space AND d.number = b.number
     JOIN granted AS g ON g.space = b.space AND g.session = d.session AND g.number = d.granted AND d.number = ANY (g.numbers);
 CREATE VIEW claim AS SELECT
@@ -274,7 +274,7 @@ CREATE VIEW result_narrow AS SELECT
     g.session AS "session", g.agent AS "agent", g."user" AS "user", d.at AS "submitted_at", true AS "accepted",
     'ACCEPTED'::text COLLATE "C" AS "reason", d.data AS "data", d.summary AS "summary", d.size AS "size", d.digest AS
     "digest", d.at - g.at AS "processing", d.product AS "work_product", false AS "work_lost", false AS "late",
-    d.request AS "request_id", '[]'::text COLLATE "C" AS "artifacts", d.space
+    d.request AS "request_id", '[]'::text COLLATE "C" AS "artifacts", d.space, d.number
     FROM done AS d JOIN task_base AS b ON b.space = d.space AND b.number = d.number
     JOIN granted AS g ON g.space = d.space AND g.session = d.session AND g.number = d.granted;
 CREATE VIEW result AS SELECT
@@ -291,10 +291,14 @@ CREATE FUNCTION give_rows(p_tenant text, p_project text, p_tasks text[]) RETURNS
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     v_space integer := (SELECT number FROM space WHERE tenant = p_tenant AND project = p_project);
-    v_numbers bigint[] := ARRAY(SELECT h.number FROM task_base AS b JOIN task_hot AS h ON h.space = b.space
-        AND h.number = b.number LEFT JOIN done AS d ON d.space = b.space AND d.number = b.number
-        WHERE b.tenant || '' = p_tenant AND b.project || '' = p_project AND b.id = ANY (p_tasks)
-        AND (h.granted IS NOT NULL OR d.number IS NOT NULL));
+    v_numbers bigint[] := ARRAY(SELECT b.number FROM unnest(p_tasks) AS g (id)
+        CROSS JOIN LATERAL (SELECT k.number FROM task_base AS k
+            WHERE k.id = g.id AND (k.project = p_project AND k.tenant = p_tenant) IS TRUE OFFSET 0) AS b
+        CROSS JOIN LATERAL (SELECT k.granted FROM task_hot AS k
+            WHERE k.space = v_space AND k.number = b.number OFFSET 0) AS h
+        LEFT JOIN LATERAL (SELECT k.number FROM done AS k
+            WHERE k.space = v_space AND k.number = b.number OFFSET 0) AS d ON true
+        WHERE h.granted IS NOT NULL OR d.number IS NOT NULL);
     v_granted bigint[];
     v_sessions text[];
 BEGIN
@@ -302,9 +306,10 @@ BEGIN
         RETURN 0;
     END IF;
     SELECT array_agg(f.granted), array_agg(f.session) INTO v_granted, v_sessions FROM (
-        SELECT h.session, h.granted FROM task_hot AS h WHERE h.space = v_space AND h.number = ANY (v_numbers)
-            AND h.granted IS NOT NULL
-        UNION SELECT d.session, d.granted FROM done AS d WHERE d.space = v_space AND d.number = ANY (v_numbers)) AS f;
+        SELECT DISTINCT k.session, k.granted FROM unnest(v_numbers) AS n (number) CROSS JOIN LATERAL (
+            SELECT h.session, h.granted FROM task_hot AS h
+            WHERE h.space = v_space AND h.number = n.number AND h.granted IS NOT NULL
+            UNION ALL SELECT d.session, d.granted FROM done AS d WHERE d.space = v_space AND d.number = n.number) AS k) AS f;
     INSERT INTO claim_row (tenant, "project", "id", "task", "generation", "run", "attempt", "nonce", "epoch", "agent", "session", "user",
     "acquired_at", "lease", "state", "reason", "released_at", "renewals", "counted", "continues", "result_accepted",
     "work_product", "error_class", "error", "model", "refused", "invalid", "metadata", "process", "funds",
@@ -312,25 +317,26 @@ BEGIN
         SELECT tenant, "project", "id", "task", "generation", "run", "attempt", "nonce", "epoch", "agent", "session", "user",
     "acquired_at", "lease", "state", "reason", "released_at", "renewals", "counted", "continues", "result_accepted",
     "work_product", "error_class", "error", "model", "refused", "invalid", "metadata", "process", "funds",
-    "request_id", "request_hash", "requests", "key", "term", "lease_why", grant_event, result_event FROM claim_narrow AS c
-        WHERE c.tenant = p_tenant AND c.project = p_project AND c.task = ANY (p_tasks);
+    "request_id", "request_hash", "requests", "key", "term", "lease_why", grant_event, result_event FROM unnest(v_numbers) AS n (number)
+        CROSS JOIN LATERAL (SELECT * FROM claim_narrow AS k WHERE k.space = v_space AND k.number = n.number OFFSET 0) AS c;
     INSERT INTO result_row (tenant, "project", "id", "task", "run", "generation", "session", "agent", "user", "submitted_at", "accepted",
     "reason", "data", "summary", "size", "digest", "processing", "work_product", "work_lost", "late", "request_id",
     "artifacts")
         SELECT tenant, "project", "id", "task", "run", "generation", "session", "agent", "user", "submitted_at", "accepted",
     "reason", "data", "summary", "size", "digest", "processing", "work_product", "work_lost", "late", "request_id",
-    "artifacts" FROM result_narrow AS r
-        WHERE r.tenant = p_tenant AND r.project = p_project AND r.task = ANY (p_tasks);
+    "artifacts" FROM unnest(v_numbers) AS n (number)
+        CROSS JOIN LATERAL (SELECT * FROM result_narrow AS k WHERE k.space = v_space AND k.number = n.number OFFSET 0) AS r;
+    DELETE FROM granted AS g USING unnest(v_granted, v_sessions) AS f (number, session)
+        WHERE g.space = v_space AND g.session = f.session AND g.number = f.number AND (g.numbers <@ v_numbers) IS TRUE;
     UPDATE granted AS g SET numbers = ARRAY(SELECT n FROM unnest(g.numbers) AS n WHERE n <> ALL (v_numbers))
         FROM unnest(v_granted, v_sessions) AS f (number, session)
         WHERE g.space = v_space AND g.session = f.session AND g.number = f.number;
-    DELETE FROM granted AS g USING unnest(v_granted, v_sessions) AS f (number, session)
-        WHERE g.space = v_space AND g.session = f.session AND g.number = f.number AND g.numbers = '{}';
-    UPDATE held AS j SET process = NULL FROM task_hot AS h WHERE h.space = v_space AND h.number = ANY (v_numbers)
-        AND j.space = v_space AND j.session = h.session AND j.number = h.number AND j.process IS NOT NULL;
-    UPDATE task_hot SET nonce = NULL, claim_user = NULL, granted = NULL, grant_event = NULL
-        WHERE space = v_space AND number = ANY (v_numbers) AND granted IS NOT NULL;
-    DELETE FROM done WHERE space = v_space AND number = ANY (v_numbers);
+    UPDATE held AS j SET process = NULL FROM unnest(v_numbers) AS n (number) CROSS JOIN LATERAL (
+            SELECT k.session FROM task_hot AS k WHERE k.space = v_space AND k.number = n.number OFFSET 0) AS h
+        WHERE j.space = v_space AND j.session = h.session AND j.number = n.number AND j.process IS NOT NULL;
+    UPDATE task_hot AS h SET nonce = NULL, claim_user = NULL, granted = NULL, grant_event = NULL
+        FROM unnest(v_numbers) AS n (number) WHERE h.space = v_space AND h.number = n.number AND h.granted IS NOT NULL;
+    DELETE FROM done AS d USING unnest(v_numbers) AS n (number) WHERE d.space = v_space AND d.number = n.number;
     RETURN cardinality(v_numbers);
 END $$;
 
