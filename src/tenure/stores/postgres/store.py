@@ -17,7 +17,7 @@ from tenure.stores.fast_path import Call, Look
 from tenure.stores.fast_path import Rows as FastRows
 from tenure.stores.port import DURABLE, FAST_PATH, PROCESSES, SNAPSHOTS, TENANTS, WAKE_UPS, WRITERS, Clock
 from tenure.stores.postgres import address, event_blocks, hot_functions, schema, statement_texts
-from tenure.stores.postgres.connection import Connection, Rows, Statement
+from tenure.stores.postgres.connection import Answer, Connection, Rows, Statement
 from tenure.stores.postgres.connection_pool import ConnectionPool
 from tenure.stores.postgres.errors import ABOUT_TABLES, Failed, Lost, lost, translated
 from tenure.stores.postgres.notifications import Listener, Notifier, Seen
@@ -103,7 +103,11 @@ class Postgres:
 
     def look(self, tenant: str, project: str, agents: Collection[str]) -> Look | None:
         self._refuse_fork()
-        return hot_functions.look(self, tenant, project, agents)
+
+        def run(statements: list[Statement]) -> list[Answer]:
+            return self.use(lambda connection: connection.run(statements), again=True)
+
+        return hot_functions.look(self, tenant, project, agents, run)
 
     def call(self, tenant: str, calls: Sequence[Call]) -> list[FastRows]:
         self._refuse_fork()

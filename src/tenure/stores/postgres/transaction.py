@@ -9,10 +9,12 @@ from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.events import Event
 from tenure.core.filters import Where, matches
 from tenure.core.records import Agent, Claim, Result, Row, Session, Task
-from tenure.stores.fast_path import Holders
+from tenure.stores.fast_path import Call, Holders, Look
+from tenure.stores.fast_path import Rows as FastRows
 from tenure.stores.port import Change, Head
-from tenure.stores.postgres import event_blocks, log_statements, statement_texts
+from tenure.stores.postgres import event_blocks, hot_functions, log_statements, statement_texts
 from tenure.stores.postgres.connection import Rows, Statement
+from tenure.stores.postgres.errors import BAD_VALUES, Failed, Lost
 from tenure.stores.postgres.pipeline import Pipeline
 from tenure.stores.postgres.values import shown
 from tenure.stores.sql.statements import event_table, table_of, writes
@@ -137,6 +139,31 @@ class PostgresTransaction(Pipeline):
         claims = read(texts.claims_of, Claim)
         return Holders(tasks, claims, read(texts.agents_of, Agent), read(texts.sessions_of, Session))
 
+    # --- the fast path, within a transaction ---
+
+    def look(self, project: str) -> Look | None:
+        return hot_functions.look(self._store, self._tenant, project, (), self._run)
+
+    def call(self, call: Call) -> FastRows:
+        """A savepoint keeps what the transaction holds where the call is refused."""
+        self._must_write()
+        self._enter((call.project,))
+        assert self._connection is not None and not self._later, "it is the first that this transaction writes"
+        call_it = hot_functions.statement(self._store, self._tenant, call, self._now)
+        try:
+            answer = self._connection.run([("SAVEPOINT hot", ()), call_it])[1]
+        except Failed as error:
+            unusual = hot_functions.unusual(error, 1)
+            if unusual is None or not self._connection.in_transaction:
+                self._refuse(error)
+            self._run([("ROLLBACK TO SAVEPOINT hot", ())])
+            raise unusual from None
+        except (*BAD_VALUES, Lost) as error:
+            self._refuse(error)
+        self._wrote = self._has_floor = True
+        self._last = hot_functions.last_event(answer)
+        return answer.rows_apart
+
     # --- writing ---
 
     def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
@@ -162,7 +189,8 @@ class PostgresTransaction(Pipeline):
         for before, after in ((change.before, change.after) for change in changes):
             row: Any = before or after
             if isinstance(before, Task):
-                if not isinstance(after, Task) or _of_claim(before) != _of_claim(after):
+                # before its first claim a task has neither
+                if before.generation and (not isinstance(after, Task) or _of_claim(before) != _of_claim(after)):
                     tasks.setdefault(row.project, {})[row.id] = None
             elif isinstance(row, (Claim, Result)) and (before is not None or getattr(after, "accepted", False)):
                 tasks.setdefault(row.project, {})[row.task] = None
