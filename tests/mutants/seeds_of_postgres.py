@@ -56,6 +56,15 @@ POSTGRES = (
         f"{TEST_NEWER}::test_an_upgrade_waits_for_whoever_writes_and_gives_up_in_time",
     ),
     Mutant(
+        "an upgrade takes tables as it comes to them",
+        "stores/postgres/schema.py",
+        """        connection.run([(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE", ())])
+""",
+        """        connection.run([("LOCK TABLE task_base, event IN ACCESS EXCLUSIVE MODE", ())])
+""",
+        f"{TEST_NEWER}::test_whoever_reads_when_it_begins_reads_to_the_end",
+    ),
+    Mutant(
         "an upgrade of half a minute is lost",
         "stores/postgres/connection.py",
         "self.patience = usual if patience is None else patience",

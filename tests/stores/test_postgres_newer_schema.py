@@ -189,6 +189,40 @@ def test_a_reader_that_holds_the_tables_ends_the_upgrade_and_leaves_the_store(
     store.close()
 
 
+def test_whoever_reads_when_it_begins_reads_to_the_end(
+    url: str, postgres: PostgresServer, newer: Newer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a deadlock, which would end one of both: the upgrade has no second try here."""
+    store = Postgres(url)
+    engine = Engine(store, SystemRandom())
+    engine.do(c.DefineProject(project="p"))
+    engine.do(c.Add(project="p", task=NewTask(title="x")))
+    newer.begin("-- breaking: yes\n-- since: 9.8.7\n\nALTER TABLE task_base ADD COLUMN newer bigint;\n")
+    monkeypatch.setattr(schema, "_TRIES", 1)
+    found: list[Any] = []
+
+    def upgrade() -> None:
+        try:
+            found.append(Postgres(url, create=False))
+        except TenureError as error:
+            found.append(error)
+
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
+    thread = threading.Thread(target=upgrade, daemon=True)
+    with store.begin("local", write=False) as tx:
+        assert tx.now
+        thread.start()
+        while postgres.ask(waiting) == "0":
+            assert thread.is_alive(), found
+        assert [task.key for task in tx.find(Task, {"project": "p"})] == ["A-001-x"]
+        assert len(tx.find(Result, {"project": "p"})) == 0
+    thread.join(60)
+    (upgraded,) = found
+    assert isinstance(upgraded, Postgres), upgraded
+    upgraded.close()
+    store.close()
+
+
 def test_a_step_may_take_longer_than_any_statement(postgres: PostgresServer) -> None:
     link = connect(postgres.url, -4.9)  # the server must answer within a tenth of a second
     link.script("SELECT pg_sleep(0.3)", 5)

@@ -3,7 +3,8 @@
 A migration holds an advisory lock, so of many processes that start at once one migrates and the others find it done.
 Each step is one transaction with its record: all of it, or nothing. It waits for the transactions that write, and those
 that come later wait for it: each has read `meta` before its first write, and one that then finds a newer schema than
-its program's refuses. Readers may hold tables in another order than the step takes them; then it begins again.
+its program's refuses. Before it changes anything it has all tables to itself, taken in the order in which every
+transaction begins to read them; another program may read in another order, and then it begins again.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ WAIT = "30s"  # for another process that migrates
 PATIENCE = "10s"  # for those that write or read
 # Resolves unqualified names in migrations.
 ENTER = "SELECT set_config('search_path', ?, true)"
+_READ_FIRST = ("meta", "epoch", "event", "event_block")  # by every transaction
 _STEP = 3600.0  # seconds that one step may take
 _TRIES = 5  # of a step that met a deadlock
 
@@ -143,6 +145,9 @@ def _step(connection: Connection, schema: str, locks: Locks, epoch: str, place: 
     else:
         connection.run([(SETTINGS, [PATIENCE]), (LOCK, [locks.writers]), (ENTER, [schema])])
         had = connection.all(SHAPES, [schema])
+        tables = {name for name, *_ in had}
+        names = [*(name for name in _READ_FIRST if name in tables), *sorted(tables.difference(_READ_FIRST))]
+        connection.run([(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE", ())])
         _apply(connection, steps[0])
         connection.run([(SET_SCHEMA, [steps[0].number, steps[0].breaking, steps[0].number])])
         if len(steps) == 1:  # the statistics are for the tables of this program

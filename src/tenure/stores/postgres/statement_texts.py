@@ -238,7 +238,8 @@ def queries_of(schema: str) -> Queries:
     reading = reading.replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
     texts = (
         _BREAKING, f"SELECT {_DRAWN}", _FLOOR, head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE,
-        _DUE_PROJECTS, _NEXT_DUE, _IS_DUE, _HAS_DUE, _GIVE_ROWS, _SET_EPOCH, _SETTLE_META, _SETTLE_TENANTS, _MARK, _MARKS, _NEWS,
+        _DUE_PROJECTS, _NEXT_DUE, _IS_DUE, _HAS_DUE, _GIVE_ROWS, _SET_EPOCH, _SETTLE_META, _SETTLE_TENANTS, _MARK,
+        _MARKS, _NEWS,
     )  # fmt: skip
     dialect = Dialect(
         contains=CONTAINS, contains_values=("json", "json"), truths=("false", "true"), arrays=True, nulls_last=True,
