@@ -16,22 +16,37 @@ from tenure.artifacts.memory import MemoryArtifacts
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import NewTask
-from tenure.core.records import KINDS, Cursor, Project, Reservation, Spawn, Task, Trigger, Webhook
+from tenure.core.records import (
+    KINDS,
+    Cursor,
+    Cycles,
+    DataKey,
+    Project,
+    Reservation,
+    Sink,
+    Spawn,
+    Task,
+    Trigger,
+    Webhook,
+)
 from tenure.engine import Context, Engine, project_copy
 from tenure.engine.archive import mover
+from tenure.engine.duties.election import LeaderEngine, stand
 from tenure.engine.reads.query_table import read_query
+from tenure.engine.relay.relay import Relay, Settings
 from tenure.sealing.cipher import Cipher
 from tenure.sealing.master_key import KeySource
 from tenure.stores.port import Store
 from tenure.stores.postgres import Postgres
 from tenure.stores.sqlite import Sqlite
+from tenure.testing.memory_sink import MemorySink
 from tests.servers.postgres import PostgresServer
 from tests.upgrades.old_stores import OldPostgres, OldStore, old_store
 from tests.upgrades.world import MASTER_KEY, Dice
 
 RELEASE = "0007"  # the last one before the layout
-# What a copy rewrites: it begins anew there, or names places in a log whose sequences are others.
-_OWN = {Reservation, Project, Spawn, Cursor, Trigger, Webhook}
+# What a copy rewrites: it begins anew there, is sealed anew, or names places in a log whose sequences are others.
+_OWN = {Reservation, Project, Spawn, Cursor, Trigger, Webhook, DataKey}
 _OF_CLAIM = ("generation", "agent", "session", "state", "release_reason", "renewals", "work_product_ref")
 
 
@@ -156,6 +171,30 @@ def test_a_cursor_passes_every_event_once_whatever_form_its_block_has(upgraded: 
     for place, (sequence, *_) in list(enumerate(whole))[::3]:  # also from within a block
         page = read_query(engine, q.Log(project="fast", after=sequence, last=False, limit=4))
         assert [event["id"] for event in page] == [row[1] for row in whole[place + 1 : place + 5]]
+
+
+def test_a_sink_goes_on_from_its_place(upgraded: Any) -> None:
+    old, store = upgraded("postgres")
+    engine = engine_of(store, "sink")
+    work(engine, "fast")
+    assert forms(old, "local") == {1, 2}
+    with store.begin("local", write=False) as tx:
+        (place,) = [row.sequence for row in tx.find(Sink, {}) if row.id == "broker"]
+        wanted = [event.id for event in tx.events({"project": "fast"}, after=place, limit=1000)]
+        earlier = tx.events({"project": "fast", "kind": "task.claimed"}, after=place, limit=1)
+    assert (len(wanted) > 100, earlier[0].agent) == (True, "f0")  # some of before, in blocks of the first form
+    old.clock.advance(seconds=7200)  # the leader of then is gone
+    led = LeaderEngine(engine, "new", stand(engine, "new", 3600, None, Cycles()).term or 0, lambda: None)
+    sink = MemorySink()
+    settings = Settings("broker", "nats://broker:4222", projects=("fast",))
+    relay = Relay(engine, settings, lambda: sink, lambda: led, _zero)
+    while relay.step() == 0.0:
+        pass
+    assert [m.id for m in sink.sent if m.id in set(wanted)] == wanted
+
+
+def _zero() -> float:
+    return 0.0
 
 
 def test_tasks_of_before_and_of_now_are_archived_and_brought_back(upgraded: Any) -> None:
