@@ -136,9 +136,9 @@ class Engine:
         except Unusual as unusual:
             first = sum(map(len, groups[: unusual.call]))
             odd = [first + n for n in unusual.which]
-            # Results go on together: what follows for other tasks is done in the transaction that writes them.
+            # Several results go on together: what follows for other tasks is done in the transaction that writes them.
             is_of_results = isinstance(batch[0].item.command, commands.Submit) and len(groups) == 1
-            if not again or not odd or len(odd) > MOST_APART or is_of_results:
+            if not again or not odd or len(odd) > (1 if is_of_results else MOST_APART):
                 return self._run_part(batch, TRIES)
             replies: list[Reply] = []
             for n in odd:

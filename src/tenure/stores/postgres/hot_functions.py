@@ -114,7 +114,7 @@ def last_event(answer: Answer) -> tuple[int, int] | None:
 
 
 def statement(store: Postgres, tenant: str, one: Call, given: int | None, locked: Sequence[Call] = ()) -> Statement:
-    """`given`: the time, unless it is the server's. `locked`: all calls, for the first of them, which takes the locks."""
+    """`given`: the time, unless it is the server's. `locked`: all calls, for the first, which takes their locks."""
     keys, shared = _locks(store, tenant, locked) if locked else ([], [])
     common = [tenant, one.project, given, store.schema, one.seen, store.timeouts[1], keys, shared, store.floor_lock]
     own: tuple[Any, ...] = one[2:]

@@ -26,12 +26,22 @@ CONTAINS = (
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-# Generic plans, from key to key: the statistics of a table that was empty an hour ago must not decide. A statement is
-# planned once. JIT would be triggered by the cost that disabled scans are given.
+# Generic plans, from key to key: the statistics of a table that was empty an hour ago must not decide, nor may a page
+# of a list read all of it. A statement is planned once. JIT would be triggered by the cost that disabled scans are
+# given.
 _PLANS = """set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
     set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
     set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true),
     set_config('jit', 'off', true)"""
+BY_KEYS = f"SELECT {_PLANS}"
+# For one that reads most rows, as a count of everything does: planned each time, by what the server knows of them.
+FREELY = "SELECT " + ", ".join(
+    f"set_config('{name}', '{value}', true)"
+    for name, value in (
+        ("plan_cache_mode", "force_custom_plan"),
+        *((f"enable_{how}", "on") for how in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "memoize")),
+    )
+)
 
 # An answer promises durability. A database or role that is configured to lose commits, to answer before a synchronous
 # standby has them, or to suppress warnings (see `_commit`) must not break that. The locks come last, when the settings

@@ -90,7 +90,7 @@ class SplitTable(PostgresTable[Task]):
     def _counted(self, tenant: str, where: Where, *fields: str) -> Statement:
         """In the narrowest table or view that has all of these fields: most counts then need no join."""
         named, view = {*where, *fields}, self._view_for(where)
-        if named <= self._of_base or view == self.place and not named <= _BY_STATE:
+        if named <= self._of_base or (view == self.place and not named <= _BY_STATE):
             clauses, values = conditions(self.codec, where, self.dialect)
             place = self.base if named <= self._of_base else view
             return f"{place} WHERE {joined(clauses)}", [tenant, *values]

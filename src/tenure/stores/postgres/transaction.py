@@ -59,13 +59,19 @@ class PostgresTransaction(Pipeline):
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
         self._enter_asked(where)
-        rows = self._read(*table_of(kind, self._dialect).counting(self._tenant, where, by))
+        rows = self._added_up(table_of(kind, self._dialect).counting(self._tenant, where, by))
         return {_value(by): n for by, n in rows}
 
     def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
         self._enter_asked(where)
-        rows = self._read(*table_of(kind, self._dialect).summing(self._tenant, where, by, fields))
+        rows = self._added_up(table_of(kind, self._dialect).summing(self._tenant, where, by, fields))
         return {_value(row[0]): tuple(None if n is None else int(n) for n in row[1:]) for row in rows}
+
+    def _added_up(self, statement: Statement) -> Rows:
+        """Those who write only count what a few keys lead to."""
+        if self._write or self._noting is not None:
+            return self._read(*statement)
+        return self._run([(statement_texts.FREELY, ()), statement, (statement_texts.BY_KEYS, ())])[1].rows()
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         self._enter_asked(where)
@@ -148,7 +154,8 @@ class PostgresTransaction(Pipeline):
         """A savepoint keeps what the transaction holds where the call is refused."""
         self._must_write()
         self._enter((call.project,))
-        assert self._connection is not None and not self._later, "it is the first that this transaction writes"
+        assert self._connection is not None
+        assert not self._later, "it is the first that this transaction writes"
         call_it = hot_functions.statement(self._store, self._tenant, call, self._now)
         try:
             answer = self._connection.run([("SAVEPOINT hot", ()), call_it])[1]

@@ -350,6 +350,10 @@ ALTER TABLE event_block ALTER numbers SET STORAGE EXTERNAL, ALTER summary SET ST
 
 -- --- the fast path: see `stores/postgres/hot_functions.py` ----------------------------------------------------------
 -- Those that only other functions call have the search path of their callers: setting it costs as much as a lookup.
+--
+-- A session plans each statement once, perhaps on empty tables, and must not read whole tables for ever after. So the
+-- three verbs count rows and nothing else as cost, join by nested loops alone, row by row (`OFFSET 0`), and hide tenant
+-- and project (`IS TRUE`) where an id or a ref leads to the row: indexes that begin with them would look as good.
 
 -- Ends the call with nothing written: the ordinary path decides, of all commands or of those that it names.
 CREATE FUNCTION unusual(p_why text, p_which bigint[]) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -497,7 +501,8 @@ RETURNS TABLE (slot bigint, o_now bigint, o_last bigint, o_xid text, o_epoch tex
     priority bigint, tags text, not_before bigint, created_by text, created_at bigint, ready_at bigint, version bigint,
     title text, description text, spec text, metadata text, constraints text, output text, touches text)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_memoize = off SET jit = off AS $$
+    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_memoize = off SET jit = off
+    SET random_page_cost = 0 SET seq_page_cost = 0 SET cpu_tuple_cost = 1 SET cpu_index_tuple_cost = 1 AS $$
 #variable_conflict use_column
 DECLARE
     v_total integer := cardinality(p_of);
@@ -689,7 +694,8 @@ CREATE FUNCTION submit_results(p_tenant text, p_project text, p_given bigint, p_
 RETURNS TABLE (slot bigint, o_now bigint, o_last bigint, o_xid text, key text, version bigint, product text, task text,
     state_before text)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_memoize = off SET jit = off AS $$
+    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_memoize = off SET jit = off
+    SET random_page_cost = 0 SET seq_page_cost = 0 SET cpu_tuple_cost = 1 SET cpu_index_tuple_cost = 1 AS $$
 #variable_conflict use_column
 DECLARE
     v_total integer := cardinality(p_ref);
@@ -719,12 +725,16 @@ BEGIN
                 || left(encode(sha256(convert_to(v_time || g.result, 'UTF8')), 'hex'), 6) AS product
         FROM unnest(p_ref, p_generation, p_agent, p_result, p_data, p_summary, p_size, p_digest, p_request)
             WITH ORDINALITY AS g (ref, generation, agent, result, data, summary, size, digest, request, n)
-        JOIN task_base AS b ON b.ref = g.ref AND b.project = p_project AND b.tenant = p_tenant
-        JOIN task_hot AS t ON t.space = v_space AND t.number = b.number
-        LEFT JOIN claim_row AS c ON c.id = CASE WHEN t.granted IS NULL THEN b.id || '@' || t.generation END
-            AND c.project = p_project AND c.tenant = p_tenant
-        LEFT JOIN agent AS a ON a.id = t.agent AND a.project = p_project AND a.tenant = p_tenant
-        LEFT JOIN session AS x ON x.id = t.session AND x.project = p_project AND x.tenant = p_tenant
+        CROSS JOIN LATERAL (SELECT * FROM task_base AS b
+            WHERE b.ref = g.ref AND (b.project = p_project AND b.tenant = p_tenant) IS TRUE OFFSET 0) AS b
+        CROSS JOIN LATERAL (SELECT * FROM task_hot AS t WHERE t.space = v_space AND t.number = b.number OFFSET 0) AS t
+        LEFT JOIN LATERAL (SELECT * FROM claim_row AS c
+            WHERE c.id = CASE WHEN t.granted IS NULL THEN b.id || '@' || t.generation END
+                AND (c.project = p_project AND c.tenant = p_tenant) IS TRUE OFFSET 0) AS c ON true
+        LEFT JOIN LATERAL (SELECT * FROM agent AS a
+            WHERE a.id = t.agent AND (a.project = p_project AND a.tenant = p_tenant) IS TRUE OFFSET 0) AS a ON true
+        LEFT JOIN LATERAL (SELECT * FROM session AS x
+            WHERE x.id = t.session AND (x.project = p_project AND x.tenant = p_tenant) IS TRUE OFFSET 0) AS x ON true
         WHERE t.claim_epoch IS NOT NULL AND (t.granted IS NULL) = (c.id IS NOT NULL) AND t.percent IS DISTINCT FROM 100
             AND (p_follows OR b.dependents = 0 AND b.children = 0 AND b.dag = 'dag_' || substr(b.id, 6) AND b.id LIKE 'task\_%')
             AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR a.troubles > 0) IS NOT TRUE
@@ -744,7 +754,7 @@ BEGIN
             state = 'released', reason = 'COMPLETED', released_at = v_now, renewals = f.renewals, process = NULL,
             result_accepted = true, work_product = f.product, result_event = v_first + f.n - 1
         FROM found AS f
-        WHERE c.id = f.claim AND c.project = p_project AND c.tenant = p_tenant AND c.state = 'active'
+        WHERE c.id = f.claim AND (c.project = p_project AND c.tenant = p_tenant) IS TRUE AND c.state = 'active'
         RETURNING f.n
     ), freed AS (
         DELETE FROM held AS h USING found AS f
@@ -810,7 +820,8 @@ CREATE FUNCTION renew_claims(p_tenant text, p_project text, p_given bigint, p_sc
     p_by text[], p_address text[], p_trace text[], p_event text[], p_command text[])
 RETURNS TABLE (slot bigint, o_now bigint, o_last bigint, o_xid text, until bigint, mail bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_memoize = off SET jit = off AS $$
+    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_memoize = off SET jit = off
+    SET random_page_cost = 0 SET seq_page_cost = 0 SET cpu_tuple_cost = 1 SET cpu_index_tuple_cost = 1 AS $$
 #variable_conflict use_column
 DECLARE
     v_total integer := cardinality(p_ref);
@@ -833,12 +844,16 @@ BEGIN
         FROM unnest(p_ref, p_generation, p_agent, p_lease, p_by_agent, p_by_session, p_by, p_address, p_trace,
             p_event, p_command) WITH ORDINALITY AS g (ref, generation, agent, lease, by_agent, by_session, "by",
             address, trace, event, command, n)
-        JOIN task_base AS b ON b.ref = g.ref AND b.project = p_project AND b.tenant = p_tenant
-        JOIN task_hot AS t ON t.space = v_space AND t.number = b.number
-        LEFT JOIN claim_row AS c ON c.id = CASE WHEN t.granted IS NULL THEN b.id || '@' || t.generation END
-            AND c.project = p_project AND c.tenant = p_tenant
-        LEFT JOIN agent AS a ON a.id = t.agent AND a.project = p_project AND a.tenant = p_tenant
-        LEFT JOIN session AS x ON x.id = t.session AND x.project = p_project AND x.tenant = p_tenant
+        CROSS JOIN LATERAL (SELECT * FROM task_base AS b
+            WHERE b.ref = g.ref AND (b.project = p_project AND b.tenant = p_tenant) IS TRUE OFFSET 0) AS b
+        CROSS JOIN LATERAL (SELECT * FROM task_hot AS t WHERE t.space = v_space AND t.number = b.number OFFSET 0) AS t
+        LEFT JOIN LATERAL (SELECT * FROM claim_row AS c
+            WHERE c.id = CASE WHEN t.granted IS NULL THEN b.id || '@' || t.generation END
+                AND (c.project = p_project AND c.tenant = p_tenant) IS TRUE OFFSET 0) AS c ON true
+        LEFT JOIN LATERAL (SELECT * FROM agent AS a
+            WHERE a.id = t.agent AND (a.project = p_project AND a.tenant = p_tenant) IS TRUE OFFSET 0) AS a ON true
+        LEFT JOIN LATERAL (SELECT * FROM session AS x
+            WHERE x.id = t.session AND (x.project = p_project AND x.tenant = p_tenant) IS TRUE OFFSET 0) AS x ON true
         WHERE t.claim_epoch IS NOT NULL
             AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR a.troubles > 0) IS NOT TRUE
     ), moved AS (
