@@ -11,6 +11,11 @@ _NONCE = "AND coalesce(t.nonce, f.own_nonce) = f.nonce"
 _ASKED = "test_a_holder_is_asked_for_all_that_its_receipt_says"
 TEST_POSTGRES_BLOCKS = "tests/stores/test_postgres_blocks.py"
 TEST_POSTGRES_SERVER = "tests/stores/test_postgres_server.py"
+TEST_NEWER = "tests/stores/test_postgres_newer_schema.py"
+TEST_UPGRADED = (
+    "tests/upgrades/test_upgrade.py"
+    "::test_every_promise_holds_afterwards_and_the_log_gives_the_tables_back[0007-postgres]"
+)
 
 POSTGRES = (
     Mutant(
@@ -49,6 +54,43 @@ POSTGRES = (
         f"{TEST_POSTGRES_SERVER}::test_a_commit_whose_standby_was_not_waited_for_is_not_told_as_done",
     ),
     # The guard is the WHERE of the UPDATE alone, in each function.
+    Mutant(
+        "an upgrade that does not wait for whoever writes",
+        "stores/postgres/schema.py",
+        "(LOCK, [locks.writers]), ",
+        "",
+        f"{TEST_NEWER}::test_an_upgrade_waits_for_whoever_writes_and_gives_up_in_time",
+    ),
+    Mutant(
+        "an upgrade takes tables as it comes to them",
+        "stores/postgres/schema.py",
+        """        connection.run([(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE", ())])
+""",
+        """        connection.run([("LOCK TABLE task_base, event IN ACCESS EXCLUSIVE MODE", ())])
+""",
+        f"{TEST_NEWER}::test_whoever_reads_when_it_begins_reads_to_the_end",
+    ),
+    Mutant(
+        "an upgrade of half a minute is lost",
+        "stores/postgres/connection.py",
+        "self.patience = usual if patience is None else patience",
+        "self.patience = usual",
+        f"{TEST_NEWER}::test_a_step_may_take_longer_than_any_statement",
+    ),
+    Mutant(
+        "an upgrade leaves tasks out of the queue",
+        "stores/postgres/migrations/0008_layout.sql",
+        "FROM task WHERE lane IS NOT NULL;",
+        "FROM task WHERE lane IS NOT NULL AND plain;",
+        TEST_UPGRADED,
+    ),
+    Mutant(
+        "an upgrade forgets when leases end",
+        "stores/postgres/migrations/0008_layout.sql",
+        "WHERE due_at IS NOT NULL GROUP BY",
+        "WHERE due_at IS NOT NULL AND agent IS NULL GROUP BY",
+        TEST_UPGRADED,
+    ),
     Mutant(
         "fast path: no nonce check",
         FUNCTIONS,

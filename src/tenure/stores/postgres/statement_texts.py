@@ -151,6 +151,7 @@ _SET_EPOCH = """
 INSERT INTO {s}epoch (tenant, epoch, place) VALUES (?, ?, ?)
 ON CONFLICT (tenant) DO UPDATE SET epoch = excluded.epoch, place = excluded.place
 """
+_BREAKING = "SELECT breaking FROM {s}meta"
 _SETTLE_META = "UPDATE {s}meta SET epoch = ?, place = ? WHERE place <> ?"
 # A different epoch for each tenant: the receipts of one must not be valid for another.
 _SETTLE_TENANTS = "UPDATE {s}epoch SET epoch = substr(md5(tenant || ?), 1, 8), place = ? WHERE place <> ?"
@@ -209,6 +210,7 @@ class Queries(NamedTuple):
     """The texts of one schema."""
 
     dialect: Dialect
+    breaking: str
     drawn: str
     floor: str
     head: str
@@ -246,8 +248,9 @@ def queries_of(schema: str) -> Queries:
     reading = _HEAD.format(last=last, now=read, tenant="$1", due="NULL")
     reading = reading.replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
     texts = (
-        f"SELECT {_DRAWN}", _FLOOR, head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE, _DUE_PROJECTS,
-        _NEXT_DUE, _IS_DUE, _HAS_DUE, _GIVE_ROWS, _SET_EPOCH, _SETTLE_META, _SETTLE_TENANTS, _MARK, _MARKS, _NEWS,
+        _BREAKING, f"SELECT {_DRAWN}", _FLOOR, head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE,
+        _DUE_PROJECTS, _NEXT_DUE, _IS_DUE, _HAS_DUE, _GIVE_ROWS, _SET_EPOCH, _SETTLE_META, _SETTLE_TENANTS, _MARK,
+        _MARKS, _NEWS,
     )  # fmt: skip
     dialect = Dialect(
         contains=CONTAINS, contains_values=("json", "json"), truths=("false", "true"), arrays=True, nulls_last=True,

@@ -76,6 +76,7 @@ class Twice:
         assert len(short) == len(long)
         for scene in (self.short, self.long):
             assert scene.engine.verify() == []
+            assert scene.store.check() == []
 
     def close(self) -> None:
         self.short.store.close()
