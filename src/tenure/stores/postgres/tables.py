@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tenure.core import lifecycle
-from tenure.core.filters import Where
+from tenure.core.filters import Range, Where
 from tenure.core.records import Claim, Result, Task
 from tenure.stores.postgres.narrow_rows import NARROW, NarrowTable, PostgresTable, by_space
 from tenure.stores.sql.codec import Column, columns_of
@@ -103,7 +103,8 @@ class SplitTable(PostgresTable[Task]):
 
     def _view_for(self, where: Where) -> str:
         """The view that finds tasks by what the filter names."""
-        if where.keys().isdisjoint(_SELECTIVE):
+        is_range = isinstance(where.get("id"), Range)  # which every place is in the order of
+        if _SELECTIVE.isdisjoint(where.keys() - {"id"} if is_range else where):
             for field, view in (("session", "task_of_session"), ("agent", "task_of_agent"), ("state", "task_listed")):
                 if where.get(field) is not None and None not in _items(where[field]):
                     return f'{self.dialect.schema}"{view}"'

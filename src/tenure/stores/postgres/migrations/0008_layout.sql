@@ -723,7 +723,7 @@ BEGIN
         SELECT g.n, g.generation, substr(p_nonces, g.n::integer * 16 - 15, 16) AS nonce, g.agent AS only_of,
             v_time || g.result AS result, g.data, g.summary, g.size, g.digest, g.request, b.id, b.key, t.number, t.state,
             t.renewals, t.run, t.attempts, t.version, t.agent, t.session, coalesce(t.claim_user, c."user") AS claim_user,
-            coalesce(c.acquired_at, t.claimed_at) AS acquired_at, t.started_at, t.granted, t.grant_event, c.id AS claim,
+            coalesce(c.acquired_at, t.claimed_at) AS acquired_at, t.started_at, t.granted, t.grant_event, t.plain, c.id AS claim,
             c.nonce AS own_nonce, a.last_seen <= v_now - p_presence AS agent_is_old,
             x.last_activity <= v_now - p_presence AND x.ended_at IS NULL AS session_is_old,
             b.dependents > 0 OR b.children > 0 OR b.dag <> 'dag_' || substr(b.id, 6) OR b.id NOT LIKE 'task\_%' AS follows,
@@ -742,7 +742,6 @@ BEGIN
         LEFT JOIN LATERAL (SELECT * FROM session AS x
             WHERE x.id = t.session AND (x.project = p_project AND x.tenant = p_tenant) IS TRUE OFFSET 0) AS x ON true
         WHERE t.claim_epoch IS NOT NULL AND (t.granted IS NULL) = (c.id IS NOT NULL) AND t.percent IS DISTINCT FROM 100
-            AND (p_follows OR b.dependents = 0 AND b.children = 0 AND b.dag = 'dag_' || substr(b.id, 6) AND b.id LIKE 'task\_%')
             AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR a.troubles > 0) IS NOT TRUE
     ), moved AS (
         UPDATE task_hot AS t SET
@@ -754,6 +753,7 @@ BEGIN
         WHERE t.space = v_space AND t.number = f.number AND t.generation = f.generation
             AND coalesce(t.nonce, f.own_nonce) = f.nonce AND t.claim_epoch = p_epoch
             AND (f.only_of IS NULL OR t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals AND t.plain
+            AND (p_follows OR NOT f.follows)
         RETURNING f.n
     ), ended AS (
         UPDATE claim_row AS c SET
@@ -798,7 +798,8 @@ BEGIN
     SELECT f.n, v_now, v_first + v_total - 1, pg_current_xact_id()::text, f.key, f.version + 1, f.product,
         CASE WHEN f.follows THEN f.id END, f.state
     FROM found AS f
-    WHERE CASE WHEN (SELECT count(*) FROM moved) < v_total THEN unusual('receipts', ARRAY(
+    WHERE CASE WHEN (SELECT count(*) FROM moved) < v_total THEN unusual(
+            CASE WHEN (SELECT bool_or(o.follows AND o.plain) FROM found AS o) THEN 'follows' ELSE 'receipts' END, ARRAY(
             SELECT k FROM generate_series(1, v_total) AS k WHERE k NOT IN (SELECT m.n FROM moved AS m)))
         WHEN (SELECT count(*) FROM ended) < (SELECT count(o.claim) FROM found AS o) THEN unusual('changed', NULL)
         ELSE (SELECT count(*) FROM presence) < 2 END;
