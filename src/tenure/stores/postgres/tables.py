@@ -122,8 +122,12 @@ class SplitTable(PostgresTable[Task]):
             clause, more = beyond(by, after)
             clauses, values = [*clauses, clause], [*values, *more]
         rest, last = ("", []) if limit is None else (" LIMIT ?", [limit])
-        # Each place in its own order, and the best of them: the planner must not sort all of a state.
-        places = list(self._places_of(_items(where["state"]))) if view.endswith('"task_listed"') else [view]
+        places = [view]
+        if view.endswith('"task_listed"'):
+            # Each place in its own order, and the best of them: the planner must not sort all of a state.
+            places = list(self._places_of(_items(where["state"])))
+            bounds, of_bounds = self._bounds_of_ids(where, order, after)
+            clauses, values = [*clauses, *bounds], [*values, *of_bounds]
         parts = [
             f"({self.select.replace(self.place, place)} WHERE {' AND '.join(clauses)} ORDER BY {order_by(by)}{rest})"
             for place in places
@@ -132,6 +136,15 @@ class SplitTable(PostgresTable[Task]):
             return parts[0], [*values, *last]
         text = f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS page ORDER BY {order_by(by)}{rest}"
         return text, [*[*values, *last] * len(parts), *last]
+
+    def _bounds_of_ids(self, where: Where, order: str, after: tuple[Any, str] | None) -> tuple[list[str], list[Any]]:
+        """The same bounds for a place: the planner does not conclude them, and would read all of a state."""
+        ranges = {"id": where["id"]} if isinstance(where.get("id"), Range) else {}
+        clauses, values = conditions(self.codec, ranges, self.dialect)
+        if after is not None and order in ("id", "-id"):
+            clause, more = beyond(order_of(self.codec, order, self.dialect), after)
+            clauses, values = [*clauses, clause], [*values, *more]
+        return [clause.replace('"id"', '"place_id"') for clause in clauses], values
 
     def _places_of(self, states: Sequence[Any]) -> Iterator[str]:
         s = self.dialect.schema

@@ -118,7 +118,7 @@ class FastRunner:
         return replies
 
     def leading(self, batch: Sequence[CheckedCommand]) -> int:
-        """How many results the batch begins with that `stamp` is to try: in projects where something followed before."""
+        """How many results the batch begins with that `stamp` is to try: where something has followed before."""
         project = batch[0].item.command.project
         same = takewhile(lambda one: kind_of(one.item.command) == (project, commands.Submit), batch)
         many = sum(1 for _ in same)

@@ -148,17 +148,17 @@ CREATE VIEW task AS SELECT
     h."ready_at", h."started_at", h."completed_at", b."failed_at", b."dead_lettered_at", b."archived_at", h."version",
     h."lane", b."band", b."rank", h."due_at", h."plain", h.number, h.space
     FROM task_base AS b JOIN task_hot AS h ON h.space = b.space AND h.number = b.number;
--- The same rows by their state, and by their holder. `OFFSET 0`: from the place to the row, whatever the planner expects.
+-- The same rows by their state, and by their holder; `place_id` is for bounds of ids. `OFFSET 0`: from the place to the row, whatever the planner expects.
 CREATE VIEW task_of_session AS SELECT t.* FROM held AS s CROSS JOIN LATERAL (SELECT * FROM task AS k
     WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS t WHERE t.session = s.session AND t.space = s.space;
 CREATE VIEW task_of_agent AS SELECT t.* FROM held AS s CROSS JOIN LATERAL (SELECT * FROM task AS k
     WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS t WHERE t.agent = s.agent AND t.space = s.space;
-CREATE VIEW task_in_queue AS SELECT t.* FROM queue AS s JOIN task AS t
+CREATE VIEW task_in_queue AS SELECT t.*, s.id AS place_id FROM queue AS s JOIN task AS t
     ON t.space = s.space AND t.number = s.number AND t.id = s.id WHERE t.state = 'ready';
-CREATE VIEW task_holding AS SELECT t.* FROM held AS s CROSS JOIN LATERAL (SELECT * FROM task AS k
+CREATE VIEW task_holding AS SELECT t.*, t.id AS place_id FROM held AS s CROSS JOIN LATERAL (SELECT * FROM task AS k
     WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS t
     WHERE t.state IN ('claimed', 'running') AND t.space = s.space;
-CREATE VIEW task_standing AS SELECT t.* FROM standing AS s JOIN task AS t
+CREATE VIEW task_standing AS SELECT t.*, s.id AS place_id FROM standing AS s JOIN task AS t
     ON t.space = s.space AND t.number = s.number AND t.id = s.id AND t.state = s.state;
 CREATE VIEW task_listed AS SELECT * FROM task_in_queue UNION ALL SELECT * FROM task_standing
     UNION ALL SELECT * FROM task_holding;
