@@ -90,9 +90,9 @@ class Postgres:
             raise
 
     def _open(self, create: bool) -> schema.FoundSchema:
-        locks, epoch = schema.Locks(self.lock_key("migrate"), self.epoch_lock), self._random(4).hex()
+        lock, epoch = self.lock_key("migrate"), self._random(4).hex()
         return self.use(
-            lambda connection: schema.open_schema(connection, self._schema_name, locks, epoch, create=create)
+            lambda connection: schema.open_schema(connection, self._schema_name, lock, epoch, create=create)
         )
 
     def begin(self, tenant: str, *, write: bool) -> PostgresTransaction:
