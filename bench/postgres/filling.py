@@ -80,6 +80,10 @@ def copy_agents(url: str, schema: str, project: str, model: str, count: int) -> 
             link.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(schema, table)))
 
 
+# Rows that name their task by its number: copied after `task_base`, which gives the numbers.
+_BY_NUMBER = ("task_hot", "queue", "standing")
+
+
 class Copier:
     """The rows of a model are read once, while the tables are small; `copy` may then be called again and again."""
 
@@ -127,6 +131,9 @@ class Copier:
     def _prepared(self, model: Model) -> list[sql.Composed]:
         own = model.id.removeprefix("task_")
         rows: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        # A claim and a result with separate rows: those name their task by its id.
+        give = sql.SQL("SELECT {}('local', %s, ARRAY[%s])").format(sql.Identifier(self._schema, "give_rows"))
+        self._link.execute(give, (model.project, model.id))
         for table, columns in self._tables.items():
             if "project" not in columns:
                 continue
@@ -136,6 +143,15 @@ class Copier:
             )
             with self._link.cursor(row_factory=dict_row) as cursor:
                 rows += [(table, columns, row) for row in cursor.execute(query, (model.project, f"%{own}%"))]
+        (number,) = self._link.execute(
+            sql.SQL("SELECT number FROM {} WHERE id = %s").format(sql.Identifier(self._schema, "task_base")),
+            (model.id,),
+        ).fetchone() or (0,)
+        for table in _BY_NUMBER:
+            query = sql.SQL("SELECT * FROM {} WHERE number = %s").format(sql.Identifier(self._schema, table))
+            with self._link.cursor(row_factory=dict_row) as cursor:
+                rows += [(table, self._tables[table], row) for row in cursor.execute(query, (number,))]
+        rows.sort(key=lambda row: row[0] != "task_base")  # which gives the numbers
         self._filled |= {table for table, _, _ in rows}
         ids = {u for _, columns, row in rows for name in columns for u in _ULID.findall(str(row[name] or ""))}
         own_ids = {}
@@ -155,6 +171,11 @@ class Copier:
             "sequence": sequence, "grant_event": sql.SQL("NULL"), "result_event": sql.SQL("NULL"),
             "first": drawn.format(sql.SQL("nextval"), source), "last": drawn.format(sql.SQL("currval"), source),
         }  # fmt: skip
+        columns = {name: kind for name, kind in columns.items() if (table, name) != ("task_base", "number")}
+        if table in _BY_NUMBER:
+            id = self._value(model, ids, sequence, model.id, "text")
+            of_task = sql.SQL("(SELECT b.number FROM {} AS b WHERE b.id = {})")
+            given["number"] = of_task.format(sql.Identifier(self._schema, "task_base"), id)
         values = [
             given.get(name) or self._value(model, ids, sequence, row[name], kind) for name, kind in columns.items()
         ]

@@ -14,7 +14,7 @@ import tenure
 from tenure.core import moves, settle
 from tenure.core.lifecycle import HELD, STATES, Cancelled, PauseCause
 from tenure.core.records import LastError, Task, replace
-from tenure.stores.postgres import hot_statements
+from tenure.stores.postgres.schema import migrations
 from tenure.testing.samples import row_of
 
 NOW = 1000
@@ -164,9 +164,15 @@ _STAMPED = {"updated_at", "version", "lane", "due_at", "plain", "rank", "band"}
 
 
 def written(statement: str) -> set[str]:
-    """The columns that a statement sets on a task."""
-    (assignments,) = re.findall(r"UPDATE \{s\}task_hot AS t SET(.*?)\n    FROM", statement, re.DOTALL)
-    return set(re.findall(r"(?:^|,)\s*(\w+) = ", assignments)) - _STAMPED
+    """The columns that a function of the PostgreSQL store sets on a task, besides those of the claim."""
+    bodies = [
+        text
+        for step in migrations()
+        for text in re.findall(rf"FUNCTION {statement}\(.*?\nEND \$\$", step.text, re.DOTALL)
+    ]
+    (assignments,) = re.findall(r"UPDATE task_hot AS t SET(.*?)\n        FROM", bodies[-1], re.DOTALL)
+    own = {"nonce", "claim_user", "granted", "grant_event"}
+    return set(re.findall(r"(?:^|,)\s*(\w+) = ", assignments)) - _STAMPED - own
 
 
 def plain_task(data: st.DataObject, state: str) -> Task:
@@ -200,7 +206,7 @@ def test_the_fused_claim_writes_what_the_constructor_does(data: st.DataObject) -
     if not settle.is_plain(before) or {before.offer_to, before.set_aside_for, before.price} != {None}:
         return  # not in a lane
     after = CALLS["granted"][1](before)
-    assert changed(before, after) <= written(hot_statements._GRANT) <= moves.FIELDS["granted"]
+    assert changed(before, after) <= written("claim_tasks") <= moves.FIELDS["granted"]
 
 
 @given(data=st.data())
@@ -211,12 +217,12 @@ def test_the_fused_result_writes_what_the_constructors_do(data: st.DataObject) -
     )  # fmt: skip
     after = moves.completed(free, NOW, "wp")
     # a held row has no late submit open: a claim closes it
-    assert changed(before, after) - {"late_submit_open"} <= written(hot_statements._COMPLETE)
-    assert written(hot_statements._COMPLETE) <= moves.FIELDS["freed"] | moves.FIELDS["completed"]
+    assert changed(before, after) - {"late_submit_open"} <= written("submit_results")
+    assert written("submit_results") <= moves.FIELDS["freed"] | moves.FIELDS["completed"]
 
 
 def test_the_fused_renewal_writes_what_the_constructor_does() -> None:
-    assert written(hot_statements._RENEW) == moves.FIELDS["started"] | {
+    assert written("renew_claims") == moves.FIELDS["started"] | {
         "lease",
         "lease_until",
         "renewals",

@@ -90,10 +90,10 @@ ASSIGNMENT = (
     ),
     Mutant(
         "router: the fast path takes a routed project",
-        FAST_PATH,
-        "project is None or project.router or is_led_by_agents(self._work, project)",
-        "project is None or is_led_by_agents(self._work, project)",
-        BOTH_WAYS,
+        "engine/runtime/fast_path/command_run.py",
+        "not self.project.router and not leads_agents(context, self.project)",
+        "not leads_agents(context, self.project)",
+        on("postgres", "test_a_claim_of_a_plain_task_assigns_its_track[eager]"),
     ),
     # --- order ---
     Mutant(
@@ -240,9 +240,9 @@ ASSIGNMENT = (
     ),
     Mutant(
         "leader: the fast path renews nothing",
-        FAST_PATH,
-        "project.router or is_led_by_agents(self._work, project)",
-        "project.router",
+        "engine/runtime/fast_path/command_run.py",
+        "not self.project.router and not leads_agents(context, self.project)",
+        "not self.project.router",
         on("postgres", "test_its_commands_renew_and_the_lease_is_thirty_seconds"),
     ),
     Mutant(

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant, on
 
+FUNCTIONS = "stores/postgres/migrations/0008_layout.sql"
+TEST_POSTGRES_GUARDS = "tests/stores/test_postgres_guards.py"
+_GENERATION = "AND t.generation = f.generation\n            "
+_NONCE = "AND coalesce(t.nonce, f.own_nonce) = f.nonce"
+_ASKED = "test_a_holder_is_asked_for_all_that_its_receipt_says"
 TEST_POSTGRES_BLOCKS = "tests/stores/test_postgres_blocks.py"
 TEST_POSTGRES_SERVER = "tests/stores/test_postgres_server.py"
+TEST_NEWER = "tests/stores/test_postgres_newer_schema.py"
+TEST_UPGRADED = (
+    "tests/upgrades/test_upgrade.py"
+    "::test_every_promise_holds_afterwards_and_the_log_gives_the_tables_back[0007-postgres]"
+)
 
 POSTGRES = (
     Mutant(
@@ -43,60 +53,175 @@ POSTGRES = (
         "raise lost(error, url) from error",
         f"{TEST_POSTGRES_SERVER}::test_a_commit_whose_standby_was_not_waited_for_is_not_told_as_done",
     ),
+    # The guard is the WHERE of the UPDATE alone, in each function.
+    Mutant(
+        "an upgrade that does not wait for whoever writes",
+        "stores/postgres/schema.py",
+        """        connection.run([(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE", ())])
+""",
+        "",
+        f"{TEST_NEWER}::test_an_upgrade_waits_for_whoever_writes_and_gives_up_in_time",
+    ),
+    Mutant(
+        "an upgrade takes tables as it comes to them",
+        "stores/postgres/schema.py",
+        """        connection.run([(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE", ())])
+""",
+        """        connection.run([("LOCK TABLE task_base, event IN ACCESS EXCLUSIVE MODE", ())])
+""",
+        f"{TEST_NEWER}::test_whoever_reads_when_it_begins_reads_to_the_end",
+    ),
+    Mutant(
+        "an upgrade of half a minute is lost",
+        "stores/postgres/connection.py",
+        "self.patience = usual if patience is None else patience",
+        "self.patience = usual",
+        f"{TEST_NEWER}::test_a_step_may_take_longer_than_any_statement",
+    ),
+    Mutant(
+        "an upgrade leaves tasks out of the queue",
+        "stores/postgres/migrations/0008_layout.sql",
+        "FROM task WHERE lane IS NOT NULL;",
+        "FROM task WHERE lane IS NOT NULL AND plain;",
+        TEST_UPGRADED,
+    ),
+    Mutant(
+        "an upgrade forgets when leases end",
+        "stores/postgres/migrations/0008_layout.sql",
+        "WHERE due_at IS NOT NULL GROUP BY",
+        "WHERE due_at IS NOT NULL AND agent IS NULL GROUP BY",
+        TEST_UPGRADED,
+    ),
     Mutant(
         "fast path: no nonce check",
-        "stores/postgres/hot_statements.py",
-        "AND c.nonce = g.nonce",
-        "",
-        on("postgres", "test_one_byte_of_the_nonce_is_enough_to_be_refused[submit]"),
+        FUNCTIONS,
+        f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        "AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        (
+            *(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-nonce]" for form in ("narrow", "own row")),
+            *on("postgres", "test_one_byte_of_the_nonce_is_enough_to_be_refused[submit]"),
+        ),
     ),
     Mutant(
         "fast path: no generation check",
-        "stores/postgres/hot_statements.py",
-        "AND t.generation = g.generation",
+        FUNCTIONS,
+        f"{_GENERATION}{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        tuple(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-generation]" for form in ("narrow", "own row")),
+    ),
+    Mutant(
+        "fast path: no epoch check in the task",
+        FUNCTIONS,
+        "f.nonce AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        "f.nonce\n            AND (f.only_of",
+        f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[fields0]",
+    ),
+    Mutant(
+        "fast path: a result of any task",
+        FUNCTIONS,
+        "AND (f.only_of IS NULL OR t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals AND t.plain",
+        "AND (f.only_of IS NULL OR t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals",
+        f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[fields1]",
+    ),
+    Mutant(
+        "fast path: a renewal without nonce",
+        FUNCTIONS,
+        f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        "AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        (
+            *(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-nonce]" for form in ("narrow", "own row")),
+            *on("postgres", "test_one_byte_of_the_nonce_is_enough_to_be_refused[renew]"),
+        ),
+    ),
+    Mutant(
+        "fast path: a renewal without generation",
+        FUNCTIONS,
+        f"{_GENERATION}{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        tuple(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-generation]" for form in ("narrow", "own row")),
+    ),
+    Mutant(
+        "fast path: a renewal without the task's epoch",
+        FUNCTIONS,
+        "f.nonce AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        "f.nonce\n            AND (f.agent",
+        f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[fields0]",
+    ),
+    Mutant(
+        "fast path: the result of a claim that has ended",
+        FUNCTIONS,
+        "AND c.tenant = p_tenant) IS TRUE AND c.state = 'active'\n        RETURNING f.n",
+        "AND c.tenant = p_tenant) IS TRUE\n        RETURNING f.n",
+        f"{TEST_POSTGRES_GUARDS}::test_a_claim_with_a_row_of_its_own_is_asked_too",
+    ),
+    Mutant(
+        "fast path: a claim that has ended is not counted",
+        FUNCTIONS,
+        "WHEN (SELECT count(*) FROM ended) < (SELECT count(o.claim) FROM found AS o) THEN unusual('changed', NULL)",
+        "WHEN false THEN unusual('changed', NULL)",
+        f"{TEST_POSTGRES_GUARDS}::test_a_claim_with_a_row_of_its_own_is_asked_too",
+    ),
+    Mutant(
+        "fast path: a refused call ends its transaction",
+        "stores/postgres/transaction.py",
+        '            self._run([("ROLLBACK TO SAVEPOINT hot", ())])\n',
         "",
-        on("postgres", "test_an_older_generation_is_stale_whoever_presents_it[renew]"),
+        f"{TEST_POSTGRES_GUARDS}::test_a_call_that_is_refused_leaves_its_transaction_as_it_was",
+    ),
+    Mutant(
+        "fast path: effects on others are left out",
+        "engine/runtime/fast_path/held_claims.py",
+        "        spread(work)\n    except OUR_FAULTS",
+        "        work.moved.clear()\n    except OUR_FAULTS",
+        on("postgres", "test_results_that_others_wait_for_are_written_together[eager]"),
+    ),
+    Mutant(
+        "fast path: a result in a transaction that has settled others",
+        "engine/runtime/engine.py",
+        "if self._fast is not None and stamps and work.is_untouched:",
+        "if self._fast is not None and stamps:",
+        on("postgres", "test_results_after_something_fell_due_are_the_same[eager]"),
     ),
     Mutant(
         "fast path: a request granted twice in one batch",
         "engine/runtime/fast_path/next_claims.py",
-        " or sent.id in self._requests",
-        "",
+        "            if one.sent.id in seen:\n",
+        "            if False:\n",
         on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-804]"),
     ),
     Mutant(
         "fast path: a request that has come before",
-        "stores/postgres/hot_statements.py",
-        "AND request_id = g.request LIMIT 1) IS NULL",
-        "AND request_id = g.request LIMIT 0) IS NULL",
+        "stores/postgres/migrations/0008_layout.sql",
+        "AND g.request = s.request LIMIT 1)",
+        "AND g.request = s.request LIMIT 0)",
         on("postgres", "test_the_request_id_of_a_claim_is_not_taken_for_another"),
     ),
     Mutant(
         "fast path: an agent that was offered something",
-        "stores/postgres/hot_statements.py",
-        "AND offer_to = g.agent LIMIT 1) IS NULL",
-        "AND offer_to = g.agent LIMIT 0) IS NULL",
+        "stores/postgres/migrations/0008_layout.sql",
+        "AND b.offer_to = s.agent LIMIT 1)",
+        "AND b.offer_to = s.agent LIMIT 0)",
         on("postgres", "test_an_asker_who_is_not_like_others_gets_the_same[learning]"),
     ),
     Mutant(
         "fast path: an agent that takes nothing more",
-        "stores/postgres/hot_statements.py",
-        " OR a.draining",
-        "",
+        "stores/postgres/migrations/0008_layout.sql",
+        " OR a.draining\n",
+        "\n",
         on("postgres", "test_an_asker_who_is_not_like_others_gets_the_same[learning]"),
     ),
     Mutant(
         "fast path: signs of life forgotten",
-        "engine/runtime/fast_path/next_claims.py",
-        "if not self._is_fresh(number):",
-        "if False:",
+        "stores/postgres/migrations/0008_layout.sql",
+        "a.last_seen <= v_now - p_presence AS agent_is_old, t.last_activity",
+        "false AS agent_is_old, t.last_activity",
         on("postgres", "test_a_history_leaves_the_same_by_the_short_way_and_the_long[learning-702]"),
     ),
     Mutant(
         "fast path: an answer without what other rows hold",
-        "stores/postgres/transaction.py",
-        'is_usual=last or all(answer.first()[-3] == b"f" for answer in answers)',
-        "is_usual=True",
+        "stores/postgres/migrations/0008_layout.sql",
+        "strpos(w.spec, 'context_refs') + strpos(w.spec, '$body') > 0",
+        "false",
         on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-800]"),
     ),
     Mutant(
@@ -108,21 +233,21 @@ POSTGRES = (
     ),
     Mutant(
         "events of a batch in no order",
-        "stores/postgres/hot_statements.py",
-        " ORDER BY n) AS ordered",
-        " ORDER BY -n) AS told",
+        "stores/postgres/migrations/0008_layout.sql",
+        "array_agg(f.number ORDER BY f.n), array_agg",
+        "array_agg(f.number ORDER BY -f.n), array_agg",
         f"{TEST_POSTGRES_BLOCKS}::test_what_only_some_of_a_batch_may_do_is_told_of_those",
     ),
     Mutant(
         "several rows are loaded from every tenant",
-        "stores/postgres/tables.py",
-        r""""tenant" || \'\' = ?""",
-        r""""tenant" || \'\' >= ?""",
+        "stores/postgres/narrow_rows.py",
+        "text = f'{self.select} WHERE \"tenant\" || \\'\\' = ?",
+        "text = f'{self.select} WHERE \"tenant\" || \\'\\' >= ?",
         "tests/stores/test_postgres_server.py::test_tenants_with_the_same_names_share_nothing",
     ),
     Mutant(
         "a change that touches no row",
-        "stores/postgres/tables.py",
+        "stores/postgres/narrow_rows.py",
         "1 / count(*)",
         "count(*)",
         "tests/stores/test_postgres.py::TestPostgres::test_changing_a_row_that_is_gone_is_a_conflict",
@@ -139,13 +264,6 @@ POSTGRES = (
         "stores/postgres/pipeline.py",
         "        self._ahead.clear()\n",
         "",
-        on("postgres", "test_a_history_leaves_the_same_by_the_short_way_and_the_long[learning-701]"),
-    ),
-    Mutant(
-        "fast path: effects on others forgotten",
-        "engine/runtime/fast_path/held_claims.py",
-        "if d.dependents or d.children or d.dag != ids.lone_dag(d.task):",
-        "if False:",
         on("postgres", "test_a_history_leaves_the_same_by_the_short_way_and_the_long[learning-701]"),
     ),
     Mutant(

@@ -23,37 +23,18 @@ REPEATS = (
         "test_an_unknown_project_is_not_found_by_any_query",
     ),
     Mutant(
-        "a waiting write of a holder does not ask the newer row for its epoch and state",
-        "stores/postgres/hot_statements.py",
-        """t.generation = f.generation AND t.claim_epoch = $3
-        AND t.state = f.was AND t.renewals = f.renewals AND t.plain\"\"\"""",
-        """t.generation = f.generation\"\"\"""",
-        f"{TEST_POSTGRES_SHARING}::test_every_write_of_a_holder_asks_its_own_row_for_all_that_makes_it_the_holders",
+        "a waiting write of a holder does not ask the newer row for its state",
+        "stores/postgres/migrations/0008_layout.sql",
+        "t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals AND t.plain",
+        "t.agent = f.only_of) AND t.plain",
+        f"{TEST_POSTGRES_SHARING}::test_who_comes_second_to_a_row_does_nothing",
     ),
     Mutant(
-        "a waiting submission goes by the address alone",
-        "stores/postgres/hot_statements.py",
-        """plain = false
-    FROM found AS f WHERE {still_held}""",
-        """plain = false
-    FROM found AS f WHERE t.ctid = f.held_at AND t.id = f.id""",
-        f"{TEST_POSTGRES_SHARING}::test_who_comes_second_to_a_row_begins_anew",
-    ),
-    Mutant(
-        "a waiting renewal goes by the address alone",
-        "stores/postgres/hot_statements.py",
-        """ELSE t.version END
-    FROM found AS f WHERE {still_held}""",
-        """ELSE t.version END
-    FROM found AS f WHERE t.ctid = f.held_at AND t.id = f.id""",
-        f"{TEST_POSTGRES_SHARING}::test_who_comes_second_to_a_row_begins_anew",
-    ),
-    Mutant(
-        "a waiting submission ends a claim by its address alone",
-        "stores/postgres/hot_statements.py",
-        "FROM found AS f WHERE {still_claimed}",
-        "FROM found AS f WHERE c.ctid = f.claimed_at AND c.id = f.id || '@' || f.generation",
-        f"{TEST_POSTGRES_SHARING}::test_every_write_of_a_holder_asks_its_own_row_for_all_that_makes_it_the_holders",
+        "a waiting renewal does not ask the newer row for its state",
+        "stores/postgres/migrations/0008_layout.sql",
+        "t.agent = f.agent) AND t.state = f.state AND t.renewals = f.renewals AND t.plain",
+        "t.agent = f.agent) AND t.plain",
+        f"{TEST_POSTGRES_SHARING}::test_who_comes_second_to_a_row_does_nothing",
     ),
     Mutant(
         "a reservation keeps its mode",
@@ -190,10 +171,10 @@ REPEATS = (
     ),
     Mutant(
         "the fast path knows no terminated agents",
-        "stores/postgres/hot_statements.py",
-        "OR a.terminated_at IS NOT NULL ",
-        "",
-        on("postgres", "test_graceful_lets_the_current_task_finish_and_then_it_is_offline"),
+        "stores/postgres/migrations/0008_layout.sql",
+        "OR a.terminated_at IS NOT NULL OR a.troubles > 0 OR a.draining",
+        "OR a.troubles > 0 OR a.draining",
+        on("postgres", "test_a_terminated_agent_claims_nothing_until_it_is_resumed[True]"),
     ),
     Mutant(
         "an agent's own word lifts what an operator said",
@@ -232,9 +213,9 @@ REPEATS = (
     ),
     Mutant(
         "fast path: a renewal does not say that the agent was terminated",
-        "stores/postgres/hot_statements.py",
-        "        AND a.terminated_at IS NULL\n",
-        "",
+        "stores/postgres/migrations/0008_layout.sql",
+        "WHERE t.claim_epoch IS NOT NULL\n            AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at",
+        "WHERE t.claim_epoch IS NOT NULL\n            AND (a.stale OR a.left_at IS NOT NULL OR a.left_at",
         on("postgres", "test_the_renewals_of_a_terminated_agent_say_so_alone_and_in_a_batch"),
     ),
     Mutant(

@@ -138,10 +138,10 @@ SIGNING_IN = (
     ),
     Mutant(
         "reach: the fast path goes by the receipt alone",
-        "engine/runtime/fast_path/held_claims.py",
-        "    _check_holders(asking, done)\n",
-        "",
-        on("postgres", "test_a_thief_in_a_batch_is_refused_alone"),
+        "stores/postgres/migrations/0008_layout.sql",
+        "AND (f.only_of IS NULL OR t.agent = f.only_of) AND",
+        "AND",
+        "tests/stores/test_postgres_guards.py::test_a_holder_is_asked_for_all_that_its_receipt_says[narrow-agent]",
     ),
     Mutant(
         "reach: one principal's leave is another's",

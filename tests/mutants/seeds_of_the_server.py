@@ -88,8 +88,8 @@ THE_SERVER = (
     Mutant(
         "verdict: the fast path forgets the key",
         "engine/runtime/fast_path/next_claims.py",
-        "            principal.key,\n",
-        "            None,\n",
+        "column([p.key for p in principals])",
+        "None",
         on("postgres", "test_a_claim_by_key_is_stored_with_the_key[eager]"),
     ),
     # --- repeats

@@ -55,8 +55,8 @@ WORKERS = (
     Mutant(
         "workers: the fast path takes every agent for one of no type",
         "engine/runtime/fast_path/next_claims.py",
-        "                agent_type,\n",
-        '                "",\n',
+        "        agent_type,\n    )",
+        '        "",\n    )',
         on("postgres", "test_many_claims_at_once_keep_to_the_agent_type"),
     ),
     Mutant(
@@ -175,8 +175,8 @@ WORKERS = (
     Mutant(
         "workers: the fast path does not know what a claim excludes",
         "engine/runtime/fast_path/next_claims.py",
-        "    if command.without or command.like or",
-        "    if command.like or",
+        " or command.without or command.like:",
+        " or command.like:",
         on("postgres", "test_a_claim_gets_no_task_that_it_excludes"),
     ),
     Mutant(

@@ -31,14 +31,23 @@ POSTGRES_TYPES = {
 
 # Rows that are written many times leave room on their pages for their next versions.
 FILL = {
-    "task_hot": 50, "claim": 50, "agent": 70, "session": 70, "dag": 70, "track": 70, "leader": 70, "usage": 85,
+    "task_hot": 50, "claim_row": 50, "agent": 70, "session": 70, "dag": 70, "track": 70, "leader": 70, "usage": 85,
     "budget": 50, "health_minute": 70,
 }  # fmt: skip
 
 # Columns that no struct has: see the migration, `log_cursor` and `event_blocks`.
 OWN = {
     "event": {"of_claim": "boolean NOT NULL DEFAULT false", "xid": "xid8 NOT NULL DEFAULT pg_current_xact_id()"},
-    "claim": {"grant_event": "bigint", "result_event": "bigint"},
+    "claim_row": {"grant_event": "bigint", "result_event": "bigint"},
+    "task_base": {"space": "integer NOT NULL", "number": "bigint GENERATED ALWAYS AS IDENTITY"},
+    "task_hot": {
+        "space": "integer NOT NULL",
+        "number": "bigint NOT NULL",
+        "nonce": "bytea",
+        "claim_user": 'text COLLATE "C"',
+        "granted": "bigint",
+        "grant_event": "bigint",
+    },
 }
 
 
@@ -77,10 +86,11 @@ def _postgres_part(name: str, columns: list[Column], *, is_event: bool) -> str:
     # The id comes first: it differs at the first comparison, while tenant and project are mostly equal.
     lines = ['tenant text COLLATE "C" NOT NULL']
     if is_event:
-        lines = ["sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", *lines]
+        lines = ["sequence bigint GENERATED ALWAYS AS IDENTITY", *lines]
     lines += [postgres_definition(c) for c in columns if not (is_event and c.name == "sequence")]
     lines += [f"{own} {kind}" for own, kind in OWN.get(name, {}).items()]
-    lines += [] if is_event else ["PRIMARY KEY (id, project, tenant)"]
+    key = "tenant, sequence" if is_event else "space, number" if name == "task_hot" else "id, project, tenant"
+    lines.append(f"PRIMARY KEY ({key})")
     return _table(name, lines, f") WITH (fillfactor = {FILL[name]});" if name in FILL else ");")
 
 
@@ -88,8 +98,8 @@ def _view(table: str, parts: list[list[Column]], columns: tuple[Column, ...]) ->
     hot = {column.name for column in parts[0]}
     names = ", ".join(f'{"h" if column.name in hot else "b"}."{column.name}"' for column in columns)
     text = (
-        f"CREATE VIEW {table} AS SELECT h.tenant, {names} FROM {table}_hot AS h JOIN {table}_base AS b"
-        " ON b.tenant = h.tenant AND b.project = h.project AND b.id = h.id;"
+        f"CREATE VIEW {table} AS SELECT b.tenant, {names}, h.number, h.space FROM {table}_base AS b"
+        f" JOIN {table}_hot AS h ON h.space = b.space AND h.number = b.number;"
     )
     return "\n".join(wrap(text, 118, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
 

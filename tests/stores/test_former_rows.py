@@ -14,8 +14,6 @@ from tenure.core.records import Task, replace
 from tenure.stores.postgres import Postgres
 from tenure.stores.postgres import schema as postgres_schema
 from tenure.stores.postgres.connection import connect
-from tenure.stores.postgres.hot_statements import literal
-from tenure.stores.postgres.tables import parts_of
 from tenure.stores.sql.codec import Codec
 from tenure.stores.sqlite import schema as sqlite_schema
 from tenure.stores.sqlite.store import Sqlite
@@ -104,6 +102,15 @@ def test_on_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store.close()
 
 
+COLUMNS = "SELECT column_name::text FROM information_schema.columns WHERE table_schema = $1 AND table_name = $2"
+
+
+def literal(value: object) -> str:
+    if isinstance(value, (bool, int)):
+        return str(value).lower()
+    return "'" + str(value).replace("'", "''") + "'"
+
+
 def test_on_postgres(postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = "s_" + re.sub(r"\W", "_", tmp_path.name.lower())[-50:]
     url = f"{postgres.url}?schema={place}"
@@ -112,14 +119,12 @@ def test_on_postgres(postgres: PostgresServer, tmp_path: Path, monkeypatch: pyte
         older.setattr(postgres_schema, "migrations", lambda: known[:1])
         older.setattr(postgres_schema.planner_statistics, "statements", lambda: ())  # they name later columns
         Postgres(url).close()
-    hot = {FORMER_NAMES.get(column.name, column.name) for column in parts_of("task", Task)["task_hot"]} | {"tenant"}
     link = connect(postgres.url, 30)
     try:
         for row in old_rows():
-            for table, names in (
-                ("task_hot", [name for name in row if name in hot]),
-                ("task_base", [name for name in row if name not in hot or name in ("tenant", "project", "id")]),
-            ):
+            for table in ("task_hot", "task_base"):
+                (answer,) = link.run([(COLUMNS, [place, table])])
+                names = [name for (name,) in answer.rows() if name in row]
                 values = ", ".join("NULL" if row[name] is None else literal(row[name]) for name in names)
                 columns = ", ".join(f'"{name}"' for name in names)
                 link.script(f"INSERT INTO {place}.{table} ({columns}) VALUES ({values})")

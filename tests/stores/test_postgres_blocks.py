@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tenure.client.caller import SystemRandom
@@ -17,7 +19,7 @@ from tenure.core.events import Event
 from tenure.core.filters import Range
 from tenure.core.records import Task
 from tenure.engine import Engine
-from tenure.stores.postgres import Postgres
+from tenure.stores.postgres import Postgres, event_blocks
 from tests.servers.postgres import PostgresServer, url_of
 
 P = "shop"
@@ -52,6 +54,47 @@ def events(engine: Engine, _where: dict[str, Any] | None = None, **how: Any) -> 
 def blocks(engine: Engine) -> list[tuple[Any, ...]]:
     store: Any = engine.store
     return list(store._read(f"SELECT first, last, project, kind FROM {store.queries.dialect.schema}event_block"))
+
+
+# What the server gives of one event in a block, by the form of the block; form 2 has no ids and no state of before.
+_OF_ALL = {
+    "time": 1700000000000000, "project": "shop", "task": "task_01HF7YAT00TTTTTTTTTTTTTTTT", "key": "A-001-one",
+    "version": 2, "track": "A", "generation": 1, "agent": "ann", "session": "s", "user": "al", "address": "10.0.0.1",
+    "level": "info", "message": "", "trace_id": "t", "sequence": 2048,
+}  # fmt: skip
+_CLAIMED = {"kind": "task.claimed", "new_state": "claimed", "epoch": "0a0b0c0d", "claimer": "al"}
+_COMPLETED = {"kind": "task.completed", "new_state": "completed", "claimer": None}
+_IDS = {"id": "evt_01HF7YAT00EEEEEEEEEEEEEEEE", "causation_id": "cmd_01HF7YAT00CCCCCCCCCCCCCCCC"}
+_BY_SEED = {"form": 2, "seed": b"0123456789", "place": 2, "size": 3}
+_RESULT = (
+    '{"id":"result_01HF7YAT00RRRRRRRRRRRRRRRR","project":"shop","size":4,"digest":"74234e98afe7498fb5daf1f36ac2d78a"}'
+)
+FORMS: dict[str, dict[str, Any]] = {
+    "1 claimed": {**_CLAIMED, **_IDS, "previous_state": "ready", "request_id": "r", "request_hash": "2:h",
+                  "facts": "1,1,900000000", "form": 1},
+    "1 completed": {**_COMPLETED, **_IDS, "previous_state": "running", "said": _RESULT,
+                    "facts": "1,1699999999000000,2,0,abcdef", "form": 1},
+    "1 completed, before 0.2": {**_COMPLETED, **_IDS, "previous_state": "claimed", "said": _RESULT,
+                                "facts": "1,1699999999000000,0,1", "form": 1},
+    "2 claimed": {**_CLAIMED, **_BY_SEED, "request_id": "r", "request_hash": "2:h", "facts": "1,1,900000000,1"},
+    "2 completed": {**_COMPLETED, **_BY_SEED, "said": '{"ok":true}', "summary": "done", "request_id": "w",
+                    "facts": "1,1699999999000000,2,0,abcdef"},
+    "2 completed, nothing said": {**_COMPLETED, **_BY_SEED, "facts": "1,1699999999000000,0,1,abcdef"},
+    "2 completed, of a later claim": {**_COMPLETED, **_BY_SEED, "generation": 3, "previous_state": "claimed",
+                                      "facts": "1,1699999999000000,0,0,abcdef"},
+}  # fmt: skip
+GOLDEN = Path(__file__).with_name("blocks.json")
+
+
+def test_every_form_reads_as_it_did_when_it_was_new() -> None:
+    """A block is never written again: what was read from it once is read from it for ever."""
+    read = event_blocks.reader()
+    names = (*event_blocks._FIELDS, *event_blocks._BESIDE)
+    told = {
+        form: json.loads(msgspec.json.encode(read([({**_OF_ALL, **values}).get(name) for name in names])))
+        for form, values in FORMS.items()
+    }
+    assert told == json.loads(GOLDEN.read_text("utf-8"))
 
 
 def test_a_batch_is_one_row_and_reads_as_many_events(engine: Engine) -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
 from tenure.core.errors import StoreUnavailable
+from tenure.core.ids import Receipt, parse_receipt
 from tenure.core.records import Claim, Row, Task, replace
 from tenure.engine import Engine
-from tenure.stores.fast_path import NeedsSlowPath
+from tenure.stores.fast_path import Unusual
 from tenure.stores.port import Change, Transaction
 from tenure.stores.postgres import Postgres
+from tenure.testing.samples import event_of
 from tests.servers.postgres import PostgresServer, url_of
-from tests.stores.test_postgres_sharing import P, added, completes, grants, renewal
+from tests.stores.test_postgres_sharing import P, added, asked_for, handed_in, renewal
 
 OTHER_EPOCH = "00000000"
 
@@ -24,6 +27,7 @@ OTHER_EPOCH = "00000000"
 @pytest.fixture
 def store(postgres: PostgresServer, tmp_path: Path) -> Iterator[Postgres]:
     store = Postgres(url_of(tmp_path))
+    _URLS[id(store)] = url_of(tmp_path)
     yield store
     store.close()
 
@@ -58,38 +62,147 @@ def rewritten(store: Postgres, row: Row, **fields: object) -> None:
         tx.save([Change(row, replace(row, **fields))])
 
 
+_URLS: dict[int, str] = {}
+
+
+def store_url(store: Postgres) -> str:
+    return _URLS[id(store)]
+
+
 def read_epoch(tx: Transaction) -> None:
     tx.lock("write", [P])
     assert tx.epoch  # the first question takes the locks
 
 
-def renews(store: Postgres, receipt: str) -> int:
+def granted(store: Postgres) -> str:
+    """A receipt of the one task, by a call of the store."""
+    call = asked_for(store, 1)
+    ((*_, epoch, _held),) = ((row[0], row[4], row[5]) for row in store.call("local", [call])[0]())
+    return str(Receipt(only(store, Task).ref, 1, epoch, call.nonces))
+
+
+def refuses(store: Postgres, *calls: Any) -> None:
+    before = only(store, Task)
+    for call in calls:
+        with pytest.raises(Unusual):
+            store.call("local", [call])
+    assert only(store, Task) == before
+
+
+def named(store: Postgres) -> str:
+    """A receipt of the one task, of a claim with a row of its own."""
+    claim = c.ClaimTask(project=P, task=only(store, Task).key, agent="ann0", session="s0")
+    return str(Engine(store, SystemRandom()).do(claim).receipt)
+
+
+FORMS = {"narrow": granted, "own row": named}
+OTHERS: dict[str, dict[str, Any]] = {
+    "generation": {"generation": [2]},
+    "nonce": {"nonces": b"x" * 16},
+    "epoch": {"epoch": OTHER_EPOCH},
+    "task": {"ref": ["Z-999"]},
+    "agent": {"agent": ["bo"]},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_holder_is_asked_for_all_that_its_receipt_says(store: Postgres, task: Task, form: str, other: str) -> None:
+    receipt, changed = FORMS[form](store), OTHERS[other]
+    assert parse_receipt(receipt).epoch != OTHER_EPOCH
+    calls = handed_in(store, [receipt], **changed), renewal(store, [receipt], **changed)
+    refuses(store, *calls, calls[0]._replace(follows=True))
+    assert len(store.call("local", [renewal(store, [receipt])])[0]()) == 1
+    assert len(store.call("local", [handed_in(store, [receipt])])[0]()) == 1
+
+
+def test_a_claim_with_a_row_of_its_own_is_asked_too(store: Postgres, task: Task) -> None:
+    receipt = named(store)
+    rewritten(store, only(store, Claim), state="released")
+    refuses(store, handed_in(store, [receipt]))
+
+
+def test_a_call_that_is_refused_leaves_its_transaction_as_it_was(store: Postgres, task: Task) -> None:
+    receipt = granted(store)
     with store.begin("local", write=True) as tx:
-        tx.lock("share", [P])
-        renewed = tx.renew([renewal(receipt, "evt_renewed")], 1, 0, last=False)
-    return len(renewed())
+        tx.lock("write", [P])
+        with pytest.raises(Unusual):
+            tx.call(handed_in(store, [receipt], nonces=b"x" * 16))
+        assert len(tx.call(handed_in(store, [receipt]))()) == 1
+    assert only(store, Task).state == "completed"
 
 
-@pytest.mark.parametrize("kind", [Task, Claim])
-def test_the_fast_path_checks_the_epoch_in_the_task_and_in_the_claim(
-    store: Postgres, task: Task, kind: type[Task] | type[Claim]
-) -> None:
-    (receipt,) = grants(store, [task.id])
-    assert renews(store, receipt) == 1
-    row = only(store, kind)
-    rewritten(store, row, **{"claim_epoch" if kind is Task else "epoch": OTHER_EPOCH})
-    assert renews(store, receipt) == 0
-    with pytest.raises(NeedsSlowPath):
-        completes(store, [receipt])
-    assert only(store, Task).state != "completed"
+@pytest.mark.parametrize("fields", [{"claim_epoch": OTHER_EPOCH}, {"plain": False}, {"generation": 2}])
+def test_a_holders_row_is_asked_too(store: Postgres, task: Task, fields: dict[str, Any]) -> None:
+    receipt = granted(store)
+    rewritten(store, only(store, Task), **fields)
+    refuses(store, handed_in(store, [receipt]), renewal(store, [receipt]))
 
 
-def test_the_fast_path_grants_nothing_that_stands_in_no_lane(store: Postgres, task: Task) -> None:
-    """It may have been set aside, or offered to another, since its lane was read."""
-    rewritten(store, task, lane=None)
-    with pytest.raises(NeedsSlowPath):
-        grants(store, [task.id])
-    assert only(store, Task).generation == 0
+def test_a_receipt_of_an_ended_epoch_is_refused_though_its_row_is_left(store: Postgres, task: Task) -> None:
+    """Every live claim is ended with its epoch, in as many transactions as that takes."""
+    receipt = granted(store)
+    with store.begin("local", write=True) as tx:
+        tx.set_epoch(OTHER_EPOCH)
+    refuses(store, handed_in(store, [receipt]), renewal(store, [receipt]))
+
+
+@pytest.mark.parametrize("fields", [{"lane": None}, {"state": "pending"}, {"plain": False}, {"generation": 1}])
+def test_a_claim_takes_nothing_that_is_not_ready_and_plain(store: Postgres, task: Task, fields: dict[str, Any]) -> None:
+    """The queue is asked first, and the row again: here they do not say the same."""
+    names = ", ".join(f"{name} = ?" for name in fields)
+    schema = store.queries.dialect.schema
+    store.use(lambda link: link.run([(f"UPDATE {schema}task_hot SET {names}", list(fields.values()))]))
+    refuses(store, asked_for(store, 1))
+
+
+def test_a_call_is_refused_where_what_it_relies_on_has_changed(store: Postgres, task: Task) -> None:
+    call = asked_for(store, 1)
+    others = ({"seen": "other"}, {"skills": ["other"]}, {"lanes": ["A|code|other|10|"]}, {"session": ["s9"]})
+    refuses(store, *(call._replace(**other) for other in others))
+    assert len(store.call("local", [call])[0]()) == 1
+
+
+def test_a_call_is_refused_while_a_task_is_due(store: Postgres, task: Task) -> None:
+    """Also a call that concerns another task: every answer is one of settled rows."""
+    call = asked_for(store, 1)
+    rewritten(store, task, due_at=1)
+    refuses(store, call)
+
+
+def test_the_server_that_goes_back_in_time_does_not_take_the_log_with_it(store: Postgres, task: Task) -> None:
+    with store.begin("local", write=False) as tx:
+        (last,) = tx.events({"project": P}, limit=1, last=True)
+    call = asked_for(store, 1)
+    behind = Postgres(store_url(store), clock=lambda: last.time - 600_000_000)
+    ((_, now, *_),) = behind.call("local", [call])[0]()
+    assert now == last.time
+    behind.close()
+
+
+def test_what_is_not_due_any_more_holds_up_nobody(store: Postgres, task: Task) -> None:
+    """A block of due times outlives its tasks, and whoever meets it drops it."""
+    receipt = granted(store)
+    store.call("local", [renewal(store, [receipt])])
+    store.call("local", [handed_in(store, [receipt])])
+    schema = store.queries.dialect.schema
+    blocks = f"SELECT count(*) FROM {schema}due_block"
+    assert store._read(blocks) == [(2,)]
+    with store.begin("local", write=False) as tx:
+        assert tx.next_due(P) is None
+    engine = Engine(store, SystemRandom())
+    added(engine, 1)
+    later = Postgres(store_url(store), clock=lambda: 1 << 60)
+    assert not _is_due(later)
+    assert store._read(blocks) == [(0,)]
+    later.close()
+
+
+def _is_due(store: Postgres) -> bool:
+    with store.begin("local", write=True) as tx:
+        found: bool = tx.is_due(P)
+        tx.append([event_of(id="e", project="q")])
+    return found
 
 
 def test_a_new_epoch_waits_for_every_writer_that_has_read_the_old_one(store: Postgres, impatient: Postgres) -> None:

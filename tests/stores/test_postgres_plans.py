@@ -2,20 +2,21 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tenure.core.filters import Contains, Prefix, Present, Range
 from tenure.core.records import Claim, Edge, Landing, Message, Reservation, Result, Row, Session, Task, Usage
-from tenure.stores.postgres import Postgres, event_blocks, hot_statements, log_statements, statement_texts
-from tenure.stores.postgres.connection import Connection, numbered
-from tenure.stores.postgres.planner_statistics import made_up, made_up_blocks
+from tenure.stores.postgres import Postgres, event_blocks, log_statements, statement_texts
+from tenure.stores.postgres.connection import Connection, Statement, numbered
+from tenure.stores.postgres.planner_statistics import PLACES, made_up, made_up_places
 from tenure.stores.postgres.statement_texts import queries_of
 from tenure.stores.postgres.tables import parts_of
 from tenure.stores.sql.codec import tables
 from tenure.stores.sql.statements import table_of
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer, url_of
 
 P = {"project": "1"}
 SCHEMA = "plans"
@@ -39,27 +40,29 @@ def packed(where: dict[str, Any], *, last: bool = False) -> Any:
 
 TASK = table_of(Task, DIALECT)
 HOT: dict[str, tuple[Any, str]] = {
-    "lanes": ((TEXTS.lanes, ["local", "1", 4]), "task_ready"),
-    "ready": ((TEXTS.ready, ["local", "1", "3", 1]), "task_ready"),
-    "ready after": ((TEXTS.ready_after, ["local", "1", "3", 1, 1, 1, "t", 1]), "task_ready"),
-    "due": ((f"{TASK.select} {statement_texts.DUE}", ["local", "1", 1, 1]), "task_due"),
-    "due projects": ((TEXTS.due_projects, ["local"]), "task_due"),
-    "next due": ((TEXTS.next_due, ["local", "1"]), "task_due"),
-    "is due": ((TEXTS.is_due, ["local", "1", 1]), "task_due"),
+    "lanes": ((TEXTS.lanes, ["local", "1", 4]), "queue_pkey"),
+    "ready": ((TEXTS.ready, ["local", "1", "3", 1]), "queue_pkey"),
+    "ready after": ((TEXTS.ready_after, ["local", "1", "3", 1, 1, 1, "t", 1]), "queue_pkey"),
+    "due projects": ((TEXTS.due_projects, ["local"]), "due_block_at"),
+    "is due": ((TEXTS.is_due, ["local", "1", 1]), "due_block_at"),
     "load one": (next(TASK.loading("local", [("1", "a")])), "task_hot_pkey"),
-    "load a claim": (next(table_of(Claim, DIALECT).loading("local", [("1", "a")])), "claim_pkey"),
+    "load a claim": (next(table_of(Claim, DIALECT).loading("local", [("1", "a@1")])), "claim_pkey"),
+    "load a narrow claim": (next(table_of(Claim, DIALECT).loading("local", [("1", "a@1")])), "done_pkey"),
+    "load a narrow result": (next(table_of(Result, DIALECT).loading("local", [("1", "a")])), "done_result"),
     "ref": (found(Task, {"ref": "A-001"}, limit=1), "task_ref"),
     "beginning of a key": (found(Task, {"key": Prefix("A-0")}, "key", limit=4), "task_key"),
     "idempotency key": (found(Task, {"idempotency_key": "x"}, limit=1), "task_idempotency"),
-    "held by an agent": (found(Task, {"agent": "bo"}), "task_agent"),
-    "held by a session": (found(Task, {"session": "s", "state": ("claimed", "running")}), "task_session"),
-    "held by a session, the first": (found(Task, {"session": "s"}, limit=3), "task_session"),
     "set aside": (found(Task, {"set_aside_for": "t"}), "task_set_aside"),
     "set aside for a budget": (
         found(Task, {"set_aside_for": "$p", "price": Range(0, 5), "band": 1, "boost": 10}, "rank", limit=64),
         "task_unaffordable",
     ),
-    "a page of a state": (found(Task, {"state": "1"}, "id", ("t", "t"), 50), "task_state"),
+    "a page of a state": (found(Task, {"state": "1"}, "id", ("t", "t"), 50), "standing_pkey"),
+    "a page of the completed": (
+        found(Task, {"state": "completed", "id": Range(high="x")}, "id", ("t", "t"), 9),
+        "standing_pkey",
+    ),
+    "a page of ready ones": (found(Task, {"state": "ready"}, "id", ("t", "t"), 50), "queue_id"),
     "a page of the newest": (found(Task, {}, "-created_at", (5, "t"), 50), "task_created"),
     "events of a project": (logged(P), "event_project"),
     "latest events of a project": (logged(P, last=True), "event_project"),
@@ -73,12 +76,19 @@ HOT: dict[str, tuple[Any, str]] = {
 }
 # A few rows of one thing: sorting them is cheaper than an index more.
 SORTED: dict[str, tuple[Any, str]] = {
+    "held by an agent": (found(Task, {"agent": "bo"}), "held_agent"),
+    "held by a session": (found(Task, {"session": "s", "state": ("claimed", "running")}), "held_pkey"),
+    "held by a session, the first": (found(Task, {"session": "s"}, limit=3), "held_pkey"),
     "load some": (next(TASK.loading("local", [("1", "a"), ("1", "b")])), "task_hot_pkey"),
     "load some claims": (next(table_of(Claim, DIALECT).loading("local", [("1", "a"), ("1", "b")])), "claim_pkey"),
     "dependents": (found(Edge, {"needs": "t"}), "edge_needs"),
     "results": (found(Result, {"task": "t", "generation": 1, "digest": "d"}, limit=1), "result_task"),
     "dependencies": (found(Edge, {"task": "t"}), "edge_task"),
     "children": (found(Task, {"parent": "t", "parent_run": 1}), "task_parent"),
+    "narrow claims of a session": (found(Claim, {"session": "s"}), "granted_pkey"),
+    "narrow claims of a request": (found(Claim, {"request_id": "r"}), "granted_request"),
+    "a page of claims": (found(Claim, {}, "id", ("t@1", "t@1"), 50), "done_pkey"),
+    "a page of results": (found(Result, {}, "id", ("r", "r"), 50), "done_result"),
     "claims of a session": (found(Claim, {"session": "s"}), "claim_session"),
     "offers": (found(Task, {"offer_to": "bo", "state": "ready"}), "task_offer"),
     "tasks of a dag in a state": (found(Task, {"dag": "d", "state": "created"}), "task_dag"),
@@ -111,22 +121,14 @@ SORTED: dict[str, tuple[Any, str]] = {
 }
 
 
-# What the store does by itself: from the arrays that it is given, row by row.
-STATEMENTS = hot_statements.hot_of(DIALECT)
-FUSED: dict[str, tuple[Any, set[str]]] = {
-    "claims of receipts": ((STATEMENTS.claims, [None] * 4), {"task_ref", "claim_pkey"}),
-    "agents of receipts": ((STATEMENTS.agents, [None] * 4), {"task_ref", "claim_pkey", "agent_pkey"}),
-    "sessions of receipts": ((STATEMENTS.sessions, [None] * 4), {"task_ref", "claim_pkey", "session_pkey"}),
-    "known": (
-        (STATEMENTS.known, [None] * 6),
-        {"agent_pkey", "session_pkey", "claim_request", "task_offer", "task_session", "task_base_pkey"},
-    ),
-    "grant": ((STATEMENTS.grant, [None] * 20), {"task_hot_pkey", "task_base_pkey", "brief_pkey"}),
-    "grant of a few": ((STATEMENTS.grant_each, [None] * 20), {"task_hot_pkey", "task_base_pkey", "brief_pkey"}),
-    "complete": ((STATEMENTS.complete, [None] * 21), {"task_ref", "task_hot_pkey", "claim_pkey"}),
-    "complete a few": ((STATEMENTS.complete_each, [None] * 21), {"task_ref", "task_hot_pkey", "claim_pkey"}),
-    "renew": ((STATEMENTS.renew, [None] * 18), {"task_ref", "task_hot_pkey", "claim_pkey", "message_recipient"}),
-}
+WRITES: list[Statement] = [(statement_texts.BEGIN_WRITE, ()), (statement_texts.SETTINGS, ["0", "0", "0", [], 0])]
+READS: list[Statement] = [(statement_texts.BEGIN_READ, ()), (TEXTS.head_for_reading, ["local"])]
+
+
+@pytest.fixture(params=[WRITES, READS], ids=["writes", "reads"])
+def settings(request: pytest.FixtureRequest) -> Any:
+    """How a transaction begins."""
+    return request.param
 
 
 @pytest.fixture(scope="module", params=["grown", "analysed"])
@@ -135,10 +137,10 @@ def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[C
     link = store.connections.take()
     link.run([("BEGIN", ()), (f"SELECT set_config('search_path', '{SCHEMA}', true)", ())])
     link.run([(text, ()) for table, struct in tables() for text in made_up(table, struct, 3000, 3)])
-    link.run([(made_up_blocks(3000, 3), ())])
+    link.run([(text, ()) for text in made_up_places(3000, 3)])
     if request.param == "analysed":
         link.run([(f"ANALYZE {part}", ()) for table, struct in tables() for part in parts_of(table, struct)])
-        link.run([("ANALYZE event_block", ())])
+        link.run([(f"ANALYZE {part}", ()) for part in PLACES])
     link.run([("COMMIT", ())])
     yield link
     link.script(f"DROP SCHEMA {SCHEMA} CASCADE")
@@ -146,13 +148,14 @@ def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[C
     store.close()
 
 
-def plan(link: Connection, statement: tuple[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """The nodes of the plan that every later run of the prepared statement gets."""
+def plan(link: Connection, statement: tuple[str, Sequence[Any]], settings: Any = WRITES) -> list[dict[str, Any]]:
+    """The nodes of the plan that every later run of the prepared statement gets; a free one is for these texts."""
     text, values = statement
-    link.run([(statement_texts.BEGIN_WRITE, ()), (statement_texts.SETTINGS, ["0", "0", "0", [], [], 0])])
+    link.run(settings)
     try:
         link.script("PREPARE hot AS " + numbered(text).decode())
-        given = ", ".join("NULL" for _ in values)
+        is_free = settings not in (WRITES, READS)
+        given = ", ".join(f"'{value}'" if is_free else "NULL" for value in values)
         given = f"({given})" if values else ""
         try:
             ((told,),) = link.all(f"EXPLAIN (FORMAT JSON) EXECUTE hot{given}")
@@ -170,32 +173,17 @@ def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("what", [*HOT, *SORTED])
-def test_a_hot_query_goes_by_its_index(link: Connection, what: str) -> None:
+def test_a_hot_query_goes_by_its_index(link: Connection, settings: Any, what: str) -> None:
     statement, index = {**HOT, **SORTED}[what]
-    steps = plan(link, statement)
+    steps = plan(link, statement, settings)
     used = {step["Index Name"] for step in steps if "Index Name" in step}
     kinds = {step["Node Type"] for step in steps}
     assert any(name.startswith(index) for name in used), (used, kinds)
     assert "Seq Scan" not in kinds, steps
+    if what.startswith("a page of") and index in ("standing_pkey", "queue_id"):
+        assert any("(id >" in step.get("Index Cond", "") for step in steps), steps  # not from the beginning
     if what in HOT:
         assert not kinds & {"Sort", "Incremental Sort", "Bitmap Heap Scan"}, steps
-
-
-@pytest.mark.parametrize("what", FUSED)
-def test_a_fused_verb_goes_from_row_to_row_by_key(link: Connection, what: str) -> None:
-    statement, indexes = FUSED[what]
-    steps = plan(link, statement)
-    used = {step["Index Name"] for step in steps if "Index Name" in step}
-    assert indexes <= used <= indexes | {"agent_pkey", "session_pkey"}
-    # What was found is told in the order in which it was given.
-    kinds = {step["Node Type"] for step in steps if not str(step.get("Sort Key", "")).endswith(".n']")}
-    assert not kinds & {"Seq Scan", "Hash Join", "Merge Join", "Sort"}, steps
-
-
-@pytest.mark.parametrize("what", ["lanes", "ready", "ready after"])
-def test_ready_work_is_read_from_the_index_alone(link: Connection, what: str) -> None:
-    steps = plan(link, HOT[what][0])
-    assert {step["Node Type"] for step in steps if "Index Name" in step} == {"Index Only Scan"}
 
 
 LOG = {
@@ -232,3 +220,40 @@ def test_the_last_event_of_a_project_is_found_by_its_index(link: Connection) -> 
     """What a beginning asks is answered by indexes too, however long the log is."""
     steps = plan(link, (TEXTS.head_of_projects, [["1"], "local"]))
     assert {"event_project", "event_block_project"} <= {step.get("Index Name") for step in steps}
+
+
+# What each session holds, what was asked before, and what a claim counts: by keys, also in a transaction that writes.
+COUNTS: dict[str, tuple[Any, str]] = {
+    "held by sessions": (TASK.counting("local", {**P, "session": ("s", "t")}, "session"), "held_pkey"),
+    "held by agents": (TASK.counting("local", {**P, "agent": ("a", "b")}, "agent"), "held_agent"),
+    "held by an agent, at most": (TASK.tallying("local", {**P, "agent": "a", "state": "claimed"}, 5), "held_agent"),
+    "offers to agents": (TASK.counting("local", {**P, "offer_to": ("a", "b")}, "offer_to"), "task_offer"),
+    "requests": (
+        table_of(Claim, DIALECT).counting("local", {**P, "request_id": ("r", "s")}, "request_id"),
+        "granted_request",
+    ),
+    "states": (TASK.counting("local", P, "state"), "standing_pkey"),
+}
+
+
+@pytest.mark.parametrize("what", COUNTS)
+def test_a_count_begins_with_its_project(link: Connection, what: str) -> None:
+    statement, index = COUNTS[what]
+    steps = [step for step in plan(link, statement) if "Relation Name" in step]
+    assert index in {step.get("Index Name") for step in steps}
+    for step in steps:
+        bounds = step.get("Index Cond", "")
+        assert any(name in bounds for name in ("space", "tenant", "number")), step
+
+
+def test_a_count_of_everything_is_planned_freely(link: Connection, tmp_path: Path) -> None:
+    statement = TASK.counting("local", {**P, "state": "1"}, "type")
+    joins = {"Hash Join", "Merge Join"}
+    assert not joins & {step["Node Type"] for step in plan(link, statement, READS)}
+    free = [*READS, (statement_texts.FREELY, ())]
+    assert joins & {step["Node Type"] for step in plan(link, statement, free)}
+    store = Postgres(url_of(tmp_path))
+    with store.begin("local", write=False) as tx:
+        tx.count(Task, P, "type")
+        assert tx._read("SELECT current_setting('enable_hashjoin')", ()) == [("off",)]  # as pages of lists need it
+    store.close()

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tenure.client.caller import SystemRandom
+from tenure.core import commands as c
 from tenure.core.errors import SchemaMismatch, StoreUnavailable
 from tenure.core.records import Agent
+from tenure.engine import Engine
 from tenure.stores.port import EVENT_UNIQUE, UNIQUE
 from tenure.stores.postgres import Postgres, schema
 from tenure.stores.postgres.connection import Rows, connect
@@ -32,7 +35,7 @@ CREATE INDEX agent_extra ON agent (extra);
 """
 COLUMNS = """
 SELECT table_name::text, column_name::text, data_type::text, is_nullable::text, collation_name::text,
-    column_default::text, is_identity::text
+    replace(column_default::text, table_schema || '.', ''), is_identity::text
 FROM information_schema.columns WHERE table_schema = ? ORDER BY 1, ordinal_position
 """
 INDEXES = "SELECT replace(indexdef, schemaname || '.', '') FROM pg_indexes WHERE schemaname = ? ORDER BY 1"
@@ -85,8 +88,16 @@ def test_every_field_has_its_column_and_every_column_its_field(postgres: Postgre
         assert {column.name for column in columns_of(struct)} | {"tenant"} <= found[table].keys(), table
         for part, columns in parts_of(table, struct).items():
             wanted = {c.name: (kinds.get(c.type, "text"), c.nullable) for c in columns}
-            ours = {"tenant", *OWN.get(table, ())}
+            ours = {"tenant", *OWN.get(part, ())}
             assert {name: what for name, what in found[part].items() if name not in ours} == wanted, part
+
+
+def test_every_table_has_a_tenant(postgres: PostgresServer, place: str) -> None:
+    """For policies: one that has none must be a fact of the whole store."""
+    Postgres(url(postgres, place)).close()
+    tables_ = "SELECT relname::text FROM pg_class WHERE relnamespace = to_regnamespace(?) AND relkind = 'r'"
+    having = {table for table, column, *_ in ask(postgres, COLUMNS, place) if column == "tenant"}
+    assert {name for (name,) in ask(postgres, tables_, place)} - having == {"meta", "migration"}
 
 
 def test_published_migrations_are_never_edited() -> None:
@@ -116,6 +127,30 @@ def test_a_fresh_schema_equals_a_migrated_one(
     Postgres(url(postgres, old)).close()
     for question in (COLUMNS, INDEXES, OPTIONS, CHECKS):
         assert ask(postgres, question, old) == ask(postgres, question, place)
+
+
+def test_who_meets_tables_of_a_newer_program_is_told_to_start_again(postgres: PostgresServer, place: str) -> None:
+    """Whatever its statements fail with: they may name what is not there any more."""
+    store = Postgres(url(postgres, place))
+    engine = Engine(store, SystemRandom())
+    engine.do(c.DefineProject(project="p"))
+    link = store.connections.take()
+    link.script(f'ALTER TABLE "{place}".task_hot RENAME TO task_warm; UPDATE "{place}".meta SET breaking = 99')
+    link.script(
+        f'DROP VIEW "{place}".task CASCADE; DROP FUNCTION "{place}".has_due; DROP TABLE "{place}".queue CASCADE'
+    )
+    link.script(f'ALTER TABLE "{place}".event RENAME TO happening; DROP TABLE "{place}".epoch')
+    store.connections.give(link)
+    add, claim = c.Add(project="p", task=c.NewTask(title="x")), c.ClaimNext(project="p", agent="a", session="s")
+    for ask in (
+        lambda: engine.do(add), lambda: engine.do(claim), engine.verify, store.check,
+        lambda: store.mark("local"), lambda: store.look("local", "p", ("a",)),
+    ):  # fmt: skip
+        with pytest.raises(SchemaMismatch) as refusal:
+            ask()
+        assert "brought to schema 99" in refusal.value.message
+        assert "newer version" in (refusal.value.hint or "")
+    store.close()
 
 
 def test_an_upgrade_keeps_what_was_there_and_the_older_program_is_told(

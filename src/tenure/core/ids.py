@@ -46,8 +46,19 @@ class IdMaker:
         self._count = number & 0x1FFF_FFFF
 
     def next(self, prefix: str) -> str:
-        self._count = n = self._count + 1
-        return f"{prefix}_{self._head}{_PAIRS[n >> 20]}{_PAIRS[n >> 10 & 1023]}{_PAIRS[n & 1023]}"
+        self._count += 1
+        return f"{prefix}_{self._head}{_six(self._count)}"
+
+    def nth(self, prefix: str, number: int) -> str:
+        """The id that `next` gives as its first, second, … one, if it gives no other."""
+        return f"{prefix}_{self._head}{_six(self._count + number)}"
+
+    def tail(self, number: int) -> str:
+        """What `nth` has behind its prefix and its time: the store adds these where it knows the time."""
+        return self._head[_OF_TIME:] + _six(self._count + number)
+
+
+_OF_TIME = 10  # digits
 
 
 def time_of(id: str) -> int | None:
@@ -77,6 +88,10 @@ def decode_base32(text: str, size: int) -> bytes | None:
     if number & ((1 << spare) - 1):
         return None  # a token has one spelling
     return (number >> spare).to_bytes(size, "big")
+
+
+def _six(n: int) -> str:
+    return f"{_PAIRS[n >> 20]}{_PAIRS[n >> 10 & 1023]}{_PAIRS[n & 1023]}"
 
 
 _PAIRS = [a + b for a in CROCKFORD for b in CROCKFORD]

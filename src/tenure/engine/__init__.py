@@ -6,9 +6,9 @@ commands, `reads/` the queries, `duties/` what the leader does; then the themes:
 `checks`, `models`, `sources`, `verify`. May import core and the store port, never a store.
 
 Inside, each command gets one of three kinds of reply (`runtime/unit_of_work.py`): an `Answer`, which is what the caller
-gets, an outcome or an error; a `Deferred`, an answer that is built after the commit or in its turn; and `RunAgain`, no
-answer yet. What ends a transaction early is an exception named for its need: NeedsEvidence, NeedsMoreLocks,
-NeedsExclusiveLock, NeedsSlowPath. A `Context` has what an engine works with; it is fixed when the engine is made.
+gets, an outcome or an error; a `Deferred`, an answer that is built after the commit; and `RunAgain`, no answer yet.
+What ends a transaction early is an exception named for its need: NeedsEvidence, NeedsMoreLocks. A `Context` has what
+an engine works with; it is fixed when the engine is made.
 
 To add a command: a struct with its declaration (theme, role, route) in core/commands/, a function in the module of its
 theme and its line in that module's HANDLERS, a method of the client, a verb of the command line.

@@ -1,144 +1,126 @@
-"""The fast path: arguments and answers of claim, renew and complete in one statement, for a store with FAST_PATH.
+"""The fast path: claim next, submit and renew as one call each, for a store with FAST_PATH.
 
-Guard and stamp only, and only for rows that core has marked `plain`: the statement checks what `claims.judge` would
-check, writes what `claims.granted`, `claims.renewed` and `claims.ended` would write, and appends the engine's events.
-Rows that do not pass the guard are missing in the answer and take the slow path. The shipped suite runs every history
-both ways.
+A call is of one project and has one item per task or receipt in each of its columns; None instead of a column means
+that all its items are None. The store does all of it, or nothing: it checks that everything is usual, writes what
+`claims.granted`, `claims.ended` and `claims.renewed` would write, and appends the engine's events. Otherwise it raises
+Unusual, and the ordinary path decides. The shipped suite runs every history both ways.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from tenure.core.records import Agent, Claim, Session, Task
+from tenure.core.records import Agent, Claim, Project, Session, Task
 
-
-class Asking(NamedTuple):
-    """A claimant: an agent in a session, and the id of a request that may be a repetition."""
-
-    agent: str
-    session: str
-    request_id: str | None
-
-
-class Known(NamedTuple):
-    """A claimant without anything to decide: agent and session are active, it has no offer, its request is new.
-
-    `skills` are the columns' texts: equal texts mean equal skills.
-    """
-
-    agent_seen: int
-    session_seen: int
-    skills: tuple[str, str, str | None, str, str]  # capabilities, tracks, region, type, models
-    held: list[tuple[str, str]]  # ids and keys of the first tasks that the session holds
-
-
-class Grant(NamedTuple):
-    """A claim of a task that is in its lane; `task` is its id."""
-
-    project: str
-    task: str
-    agent: str
-    session: str
-    user: str | None
-    lease: int
-    nonce: bytes
-    process: str | None
-    request_id: str | None
-    request_hash: str | None
-    event: str  # ids of the event, and of the command that caused it
-    command: str
-    trace_id: str | None
-    by_user: str | None  # the user of the command, for the log
-    address: str | None
-    key: str | None  # the API key of the command
-
+Texts = list[str] | None
+Optional = list[str | None] | None
 
 # The fields of its task (`TOLD`) and its brief (`TOLD_OF_BRIEF`) that a new holder gets, besides the grant's own. A
-# plain task has no others before its first claim; where one has, `is_usual` is False.
+# plain task has no others before its first claim.
 TOLD = (
     "id", "key", "ref", "track", "type", "dag", "parent", "run", "max_attempts", "priority", "tags", "not_before",
     "created_by", "created_at", "ready_at", "version",
 )  # fmt: skip
 TOLD_OF_BRIEF = ("title", "description", "spec", "metadata", "constraints", "output", "touches")
+MOST = 1024  # items of one call
+FOLLOWS = "follows"  # why a call is refused: results of it concern other tasks
+APART = "\x1e"  # between an agent's skills: capabilities, tracks, type, models, and its region if it has one
 
 
-class Granted(NamedTuple):
-    """The values of `TOLD` and `TOLD_OF_BRIEF` for each grant, readable at any time."""
+class Look(NamedTuple):
+    """What a caller must know before a call, which is refused where it is out of date."""
 
-    rows: Callable[[], list[list[Any]]]
-    is_usual: bool  # no task has other fields to show, and no row refers to another
-
-
-class Completion(NamedTuple):
-    """An accepted result for the task with this `ref`; `data` is JSON, small enough for a row."""
-
-    project: str
-    ref: str
-    generation: int
-    nonce: bytes
-    result: str
-    data: str | None
-    summary: str
-    size: int
-    digest: str
-    request_id: str | None
-    event: str
-    command: str
-    trace_id: str | None
-    by_user: str | None
-    address: str | None
-    said: str  # JSON: the fields of the result's row besides the claim's facts
+    project: Project
+    seen: str  # a mark of that row, which changes with it
+    lanes: list[str]  # with claimable tasks
+    skills: dict[str, str]  # of the agents that are known: equal texts mean equal skills
 
 
-class Completed(NamedTuple):
-    """The values that the engine needs for the answer and for the effects of the move; for the holder see Renewed."""
+class Claims(NamedTuple):
+    """Claims of the next best tasks. `of` has the place of the command's first task, `n` at that place how many."""
 
     project: str
-    ref: str
-    task: str
-    key: str
-    version: int
-    state_before: str
-    work_product: str
-    agent: str
-    session: str
-    agent_seen: int | None
-    agent_is_odd: bool | None
-    session_seen: int | None
-    dag: str
-    children: int
-    dependents: int
+    seen: str
+    lanes: list[str]
+    boosts: list[int]
+    sets: list[str]  # which lanes fit, a digit 0 or 1 for each
+    set: list[int]  # the one of these that counts for a task, from 1
+    n: list[int | None]
+    of: list[int]
+    agent: list[str]
+    session: list[str]
+    skills: list[str]
+    user: Optional
+    lease: list[int]
+    process: Optional
+    request: Optional
+    hash: Optional
+    key: Optional
+    by: Optional  # the user of the command, for the log
+    address: Optional
+    trace: Optional
+    nonces: bytes
+    seed: bytes  # of the ids
 
 
-class Renewal(NamedTuple):
-    """A renewal; without `lease` the lease stays as long as before. Ids are for the event, where work starts."""
+class Submits(NamedTuple):
+    """Accepted results; `data` is JSON, small enough for a row. `agent`: the only one whose claim it may be."""
 
     project: str
-    ref: str
-    generation: int
-    nonce: bytes
-    lease: int | None
-    event: str
-    command: str
-    trace_id: str | None
-    by_agent: str | None
-    by_session: str | None
-    by_user: str | None
-    address: str | None
+    seen: str
+    epoch: str
+    ref: list[str]
+    generation: list[int]
+    nonces: bytes
+    agent: Optional
+    result: list[str]  # ids without prefix and time: see `IdMaker.tail`
+    data: Optional
+    summary: list[str]
+    size: list[int]
+    digest: list[str]
+    request: Optional
+    by: Optional
+    address: Optional
+    trace: Optional
+    seed: bytes
+    follows: bool = False  # also of tasks that others depend on: the caller does what follows, in the same transaction
 
 
-class Renewed(NamedTuple):
+class Renewals(NamedTuple):
+    """Renewals; without `lease` the lease stays as long as before. Ids are for the event, where work starts."""
+
     project: str
-    ref: str
-    lease_until: int
-    agent: str
-    session: str
-    agent_seen: int | None  # when the agent was last active, if it is registered
-    agent_is_odd: bool | None  # stale, gone or in trouble: more than a new `last_seen` may be due
-    session_seen: int | None
-    mail: int  # unread messages of the agent, counted up to a limit
+    seen: str
+    epoch: str
+    ref: list[str]
+    generation: list[int]
+    nonces: bytes
+    agent: Optional
+    lease: list[int | None] | None
+    by_agent: Optional
+    by_session: Optional
+    by: Optional
+    address: Optional
+    trace: Optional
+    event: list[str]
+    command: list[str]
+
+
+Call = Claims | Submits | Renewals
+# One row an item, its place from 1 on first, then `now` and two values of the store. Behind them, for claims the epoch,
+# ids and keys of what the session holds, and the values of `TOLD` and `TOLD_OF_BRIEF`; for submits key, version, work
+# product, the task's id where something follows for others, and its state before; for renewals the end of the lease and
+# the number of unread messages.
+Rows = Callable[[], list[tuple[Any, ...]]]
+
+
+class Unusual(Exception):
+    """Nothing was done. `which` of a call need the ordinary path, from 0 on; empty: all of them."""
+
+    def __init__(self, call: int, why: str, which: Sequence[int] = ()) -> None:
+        super().__init__(why)
+        self.call, self.why, self.which = call, why, tuple(which)
 
 
 class Holders(NamedTuple):
@@ -150,40 +132,24 @@ class Holders(NamedTuple):
     sessions: list[Session]
 
 
-class NeedsSlowPath(Exception):
-    """Ends a transaction that needs a decision after all: nothing of it was done."""
-
-
-class FastPath(Protocol):
-    """The verbs of such a store's transaction besides the port. They see everything that was saved before.
-
-    With `last` no query follows, and the answer is read after the transaction has ended: the store may run the verb
-    with the commit. It does so only where all of it is as usual, and raises NeedsSlowPath otherwise.
-    """
+class FastTransaction(Protocol):
+    """What its transactions have besides the port, for commands that take the ordinary path."""
 
     def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
         """By ref and generation, in one round trip."""
 
-    def known(self, project: str, asking: Sequence[Asking], most: int) -> dict[int, Known]:
-        """The claimants without anything to decide, by their number, each with the first `most` tasks that it holds."""
+    def look(self, project: str) -> Look | None:
+        """As the store's."""
 
-    def grant(self, grants: Sequence[Grant], *, last: bool) -> Granted:
-        """Raises Conflict where a task is no longer claimable. The answer can also be read after the commit.
+    def call(self, call: Call) -> Rows:
+        """As the store's, in a transaction that has written nothing yet; after Unusual it goes on as before."""
 
-        Usual: see `Granted.is_usual`.
-        """
 
-    def complete(self, completions: Sequence[Completion], heard: int, *, last: bool) -> Callable[[], list[Completed]]:
-        """Those whose receipt was the current one of a plain task, in any order; no ref may occur twice.
+class FastPath(Protocol):
+    """The verbs of such a store besides the port."""
 
-        Usual: all of them are, no other task is affected, and every holder was active after `heard` and has no
-        troubles.
-        """
+    def look(self, tenant: str, project: str, agents: Collection[str]) -> Look | None:
+        """None where there is no such project."""
 
-    def renew(
-        self, renewals: Sequence[Renewal], most_mail: int, heard: int, *, last: bool
-    ) -> Callable[[], list[Renewed]]:
-        """Those whose receipt was the current one of a plain task, in any order; no ref may occur twice.
-
-        Usual: all of them are, and every holder was active after `heard` and has no troubles.
-        """
+    def call(self, tenant: str, calls: Sequence[Call]) -> list[Rows]:
+        """Do all of them in one transaction, in this order, or raise Unusual; answers may be read at any time."""

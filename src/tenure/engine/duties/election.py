@@ -128,6 +128,7 @@ class LeaderEngine(Engine):
         super().__init__(engine.store, engine.random, engine.context)
         self.holder, self.term = holder, term
         self._keep_up = keep_up
+        self._fast = None  # its calls know of no term
 
     def transact(self, projects: Sequence[str], decide: Callable[[UnitOfWork], T], **how: Any) -> T:
         self._keep_up()

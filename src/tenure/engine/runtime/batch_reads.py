@@ -8,45 +8,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from heapq import heapify, heappop, heapreplace, merge
-from typing import TYPE_CHECKING
 
 from tenure.core import commands, limits
-from tenure.core.claims import MOST_NAMED, claim_id
+from tenure.core.claims import claim_id
 from tenure.core.commands import Command
 from tenure.core.errors import InvalidInput
-from tenure.core.ids import Receipt, parse_receipt
+from tenure.core.ids import Receipt, parse_key, parse_receipt
 from tenure.core.priority import Lane, LanePosition, parse_lane, place
 from tenure.core.records import Agent, Archived, Brief, Claim, Project, Session, Task
 from tenure.engine.runtime.context import NO_RANDOM
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.stores.port import Head, Transaction
 
-if TYPE_CHECKING:
-    from tenure.stores.fast_path import Asking
-
 LARGEST_PAGE = limits.LANE_PAGE
-_FAST_PATH = (commands.Submit, commands.Renew)
 
 
 # --- rows ---------------------------------------------------------------------------------------------------
 
 
-def read_ahead(work: UnitOfWork, batch: Sequence[Command], *, uses_fast_path: bool = False) -> None:
-    """Everything below, for a batch of several; with `uses_fast_path` without what the fast path reads by itself."""
-    if uses_fast_path or len(batch) > 1:
-        read_claimers(
-            work, [command for command in batch if not (uses_fast_path and type(command) is commands.ClaimNext)]
-        )
+def read_ahead(work: UnitOfWork, batch: Sequence[Command], *, by_receipt: bool = False) -> None:
+    """Everything below, for a batch of several. `by_receipt`: the store finds holders by their receipts at once."""
+    if by_receipt or len(batch) > 1:
+        read_claimers(work, batch)
         read_makers(work, batch)
-    if uses_fast_path or len(batch) > 1:
-        read_holders(
-            work,
-            [command for command in batch if not (uses_fast_path and isinstance(command, _FAST_PATH))],
-            uses_fast_path=uses_fast_path,
-        )
+        read_holders(work, batch, by_receipt=by_receipt)
 
 
-def expected(tx: Transaction, batch: Sequence[Command], *, uses_fast_path: bool) -> None:
+def expected(tx: Transaction, batch: Sequence[Command], *, by_receipt: bool) -> None:
     """Announce the reads that the batch is sure to make: a rehearsal on a transaction that only records them."""
     work = UnitOfWork(tx, NO_RANDOM)
     claims: dict[str, int] = {}
@@ -58,23 +46,10 @@ def expected(tx: Transaction, batch: Sequence[Command], *, uses_fast_path: bool)
         work.get(Project, project, project)
         if n:
             queues(work, project, n, ahead=False)
-    if uses_fast_path:
-        first = [command for command in batch if type(command) is commands.ClaimNext]
-        for project, numbers in claimants_of(first).items():
-            tx.known(project, list(numbers.values()), MOST_NAMED)  # type: ignore[attr-defined]  # the store declares it
-        read_holders(work, [command for command in batch if not isinstance(command, _FAST_PATH)], uses_fast_path=True)
-    read_claimers(work, [command for command in batch if not (uses_fast_path and type(command) is commands.ClaimNext)])
+    read_claimers(work, batch)
     read_makers(work, batch)
-
-
-def claimants_of(run: Iterable[commands.ClaimNext]) -> dict[str, dict[int, Asking]]:
-    """The claimants, by project and by their number in the run."""
-    from tenure.stores.fast_path import Asking  # of stores with a fast path alone; keeps startup fast
-
-    found: dict[str, dict[int, Asking]] = {}
-    for n, command in enumerate(run):
-        found.setdefault(command.project, {})[n] = Asking(command.agent, command.session, command.request_id)
-    return found
+    if by_receipt:
+        read_holders(work, batch, by_receipt=True)
 
 
 def read_makers(work: UnitOfWork, batch: Iterable[Command]) -> None:
@@ -84,16 +59,19 @@ def read_makers(work: UnitOfWork, batch: Iterable[Command]) -> None:
         if isinstance(command, commands.Add) and command.task.idempotency_key is not None:
             keys.setdefault(command.project, []).append(command.task.idempotency_key)
     for project, wanted in keys.items():
-        work.learn_unique(Task, project, "idempotency_key", wanted)
+        work.learn(Task, project, "idempotency_key", wanted)
         work.learn_absent(Archived, project, "idempotency_key", wanted)
 
 
 def read_claimers(work: UnitOfWork, batch: Iterable[Command]) -> None:
-    """The agents and sessions that want to claim, and which of them hold nothing and have no offers."""
+    """The agents and sessions that want to claim, which of them hold nothing and have no offers, and named tasks."""
     agents: dict[str, dict[str, None]] = {}
     sessions: dict[str, dict[str, None]] = {}
     requests: dict[str, list[str]] = {}
+    named: dict[str, dict[str, None]] = {}
     for command in batch:
+        if isinstance(command, commands.ClaimTask) and (key := parse_key(command.task)) is not None:
+            named.setdefault(command.project, {})[key.ref] = None
         if isinstance(command, (commands.ClaimTask, commands.ClaimNext)):
             agents.setdefault(command.project, {})[command.agent] = None
             sessions.setdefault(command.project, {})[command.session] = None
@@ -107,9 +85,12 @@ def read_claimers(work: UnitOfWork, batch: Iterable[Command]) -> None:
     for project, names in sessions.items():
         work.get_many(Session, project, names)
         work.learn_absent(Task, project, "session", names.keys())
+    for project, refs in named.items():
+        tasks = work.learn(Task, project, "ref", refs)
+        work.get_many(Brief, project, [task.id for task in tasks])
 
 
-def read_holders(work: UnitOfWork, batch: Iterable[Command], *, uses_fast_path: bool) -> None:
+def read_holders(work: UnitOfWork, batch: Iterable[Command], *, by_receipt: bool) -> None:
     """The tasks, claims and holders of the presented receipts. Malformed receipts are skipped."""
     presented: dict[str, dict[Receipt, None]] = {}
     for command in batch:
@@ -119,10 +100,10 @@ def read_holders(work: UnitOfWork, batch: Iterable[Command], *, uses_fast_path: 
                 receipt = parse_receipt(text)
                 presented.setdefault(command.project, {})[receipt] = None
     for project, receipts in presented.items():
-        if uses_fast_path:
+        if by_receipt:
             work.learn_holders(project, receipts)
             continue
-        tasks = {t.ref: t.id for t in work.learn_unique(Task, project, "ref", {r.name for r in receipts})}
+        tasks = {t.ref: t.id for t in work.learn(Task, project, "ref", {r.name for r in receipts})}
         ids = [claim_id(tasks[r.name], r.generation) for r in receipts if r.name in tasks]
         held = work.get_many(Claim, project, ids).values()
         work.get_many(Agent, project, [claim.agent for claim in held])

@@ -25,6 +25,7 @@ from tenure.core.inputs import Checked
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Answered, Claim, Project, Request, replace
 from tenure.engine.checks.evidence import NeedsEvidence
+from tenure.engine.runtime.context import Context
 from tenure.engine.runtime.rows import no_project, task_by_ref
 from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Handlers, Refused, Reply, RunAgain, UnitOfWork
 
@@ -43,7 +44,6 @@ def is_known(kind: type[c.Command]) -> bool:
 
 def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
     """The reply to one command on the slow path; unless it was carried out, it leaves no trace."""
-    work.need_exclusive_lock()
     command = item.command
     work.begin_command(principal, command.trace_id)
     bookmark = work.bookmark()
@@ -84,7 +84,11 @@ def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
 
 
 def is_led_by_agents(work: UnitOfWork, project: Project) -> bool:
-    return project.lead == "auto" or (work.context.elects and project.lead == "default")
+    return leads_agents(work.context, project)
+
+
+def leads_agents(context: Context, project: Project) -> bool:
+    return project.lead == "auto" or (context.elects and project.lead == "default")
 
 
 # --- handlers -----------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import ClockJump, Conflict, InvalidInput, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, NeedsEvidence, collect
-from tenure.engine.runtime.batch_reads import expected, read_ahead, read_holders
-from tenure.engine.runtime.context import DEFAULT, NO_RANDOM, Context, Random
+from tenure.engine.runtime.batch_reads import expected, read_ahead
+from tenure.engine.runtime.context import DEFAULT, Context, Random
 from tenure.engine.runtime.decision import decided, is_known
 from tenure.engine.runtime.effects import PAGE, Report, settle_due, settle_overdue
 from tenure.engine.runtime.unit_of_work import Answer, Deferred, NeedsMoreLocks, Reply, RunAgain, UnitOfWork
@@ -21,12 +21,15 @@ from tenure.stores.port import FAST_PATH, SNAPSHOTS, Store, Transaction
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.clock_repair import Accepted
-    from tenure.engine.runtime.optimistic import Attempt, Optimism
+    from tenure.engine.runtime.fast_path import FastRunner
 
 T = TypeVar("T")
 TRIES = 10  # attempts of a transaction whose rows changed meanwhile
 TRIES_OF_A_PART = 2  # for each part, after the whole batch has failed
 MOST_TURNS = limits.RESTARTS
+MOST_RUNS = 4  # of like commands in a batch that keeps its order: each is a call
+MOST_APART = 8  # odd commands of a batch that others do not wait for
+ROUNDS_APART = 3  # attempts without those that were odd in the one before
 ROUNDS = 5  # of collecting evidence: each round may need something else
 
 
@@ -51,8 +54,8 @@ class Engine:
     def __init__(self, store: Store, random: Random, context: Context = DEFAULT) -> None:
         self.store, self.random, self.context = store, random, context
         self.tenant = context.tenant
-        self._has_fast_path = context.fast_path and FAST_PATH in store.features
-        self._optimism = (context.optimism or _optimism()) if self._has_fast_path else None
+        self._by_receipt = FAST_PATH in store.features
+        self._fast = _fast_runner(self) if context.fast_path and FAST_PATH in store.features else None
         self._with_store_lock: set[str] = set()  # projects whose transactions also write rows of the store
         self._of_copies = threading.Lock()  # held while beginning a copy's epoch
         self._enter_copy()
@@ -67,7 +70,7 @@ class Engine:
         return answer
 
     def run(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Answer]:
-        """One outcome or error for each command, as if run one by one at one `now`, in one transaction.
+        """One outcome or error for each command, as if run one by one, in one transaction or a few.
 
         An error of one command leaves no trace of it and does not touch the others.
         """
@@ -80,7 +83,7 @@ class Engine:
     def run_checked(self, batch: Sequence[CheckedCommand]) -> list[Answer]:
         """As `run`, for commands that were checked before, each with its own principal."""
         _check_bounds(batch)
-        return final_answers(self._run_part(batch, TRIES)) if batch else []
+        return final_answers(self._run_in_order(batch)) if batch else []
 
     def commit_checked(self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]) -> list[Reply]:
         """As `run_checked`, but some answers are built later: the store is free for the next batch meanwhile.
@@ -89,9 +92,19 @@ class Engine:
         its caller, and RunAgain takes the place of its answer. `callers` has one entry for each command.
         """
         _check_bounds(batch)
-        if not batch:
-            return []
+        replies: dict[int, Reply] = {}
+        if self._fast is not None and not self.store.is_copy:
+            replies = self._run_apart(batch, callers)
+        rest = [n for n in range(len(batch)) if n not in replies]
+        if rest:
+            # Callers have no order among each other. Those who only send results go first: these are written together.
+            mixed = {callers[n] for n in rest if not isinstance(batch[n].item.command, commands.Submit)}
+            rest.sort(key=lambda n: callers[n] in mixed)
+            others = self._commit_ordinary([batch[n] for n in rest], [callers[n] for n in rest])
+            replies |= zip(rest, others, strict=True)
+        return [replies[n] for n in range(len(batch))]
 
+    def _commit_ordinary(self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]) -> list[Reply]:
         def check(replies: Sequence[Reply]) -> None:
             lacking = {n: r for n, r in enumerate(replies) if isinstance(r, RunAgain) and r.questions}
             first = {callers[n]: n for n in reversed(lacking)}
@@ -103,8 +116,78 @@ class Engine:
         except _OutOfOrder as error:  # nothing was written
             first, lacking = error.first, error.lacking
         kept = [n for n, caller in enumerate(callers) if n < first.get(caller, len(batch))]
-        done = iter(self.commit_checked([batch[n] for n in kept], [callers[n] for n in kept]))
+        done = iter(self._commit_ordinary([batch[n] for n in kept], [callers[n] for n in kept]) if kept else ())
         return [next(done) if n in kept else lacking.get(n, RunAgain()) for n in range(len(batch))]
+
+    # --- the fast path ---
+
+    def _run_in_order(self, batch: Sequence[CheckedCommand], *, again: bool = True) -> list[Reply]:
+        """By the fast path as far as it goes, in the order of the commands; `again`: also around odd ones."""
+        groups = None if self._fast is None or self.store.is_copy else _runs(batch)
+        if self._fast is None or groups is None:
+            return self._run_part(batch, TRIES)
+        from tenure.engine.runtime.fast_path import kind_of
+        from tenure.stores.fast_path import Unusual  # as below
+
+        if not all(self._fast.tries(kind_of(group[0].item.command)) for group in groups):
+            return self._run_part(batch, TRIES)
+        try:
+            done = self._fast.run(groups)
+        except Unusual as unusual:
+            first = sum(map(len, groups[: unusual.call]))
+            odd = [first + n for n in unusual.which]
+            # Several results go on together: what follows for other tasks is done in the transaction that writes them.
+            is_of_results = isinstance(batch[0].item.command, commands.Submit) and len(groups) == 1
+            if not again or not odd or len(odd) > (1 if is_of_results else MOST_APART):
+                return self._run_part(batch, TRIES)
+            replies: list[Reply] = []
+            for n in odd:
+                if len(replies) < n:
+                    replies += self._run_in_order(batch[len(replies) : n], again=False)
+                if unusual.why == "few":
+                    break
+                replies += self._run_part(batch[n : n + 1], TRIES)
+            rest = batch[len(replies) :]
+            if rest and unusual.why == "few":
+                return replies + self._run_part(rest, TRIES)
+            return replies + (self._run_in_order(rest, again=False) if rest else [])
+        except TenureError as error:
+            return [error] * len(batch)
+        return [reply for group in done for reply in group]
+
+    def _run_apart(self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]) -> dict[int, Reply]:
+        """By the fast path, what may take it: commands of callers who sent no others with them have no order."""
+        from tenure.engine.runtime.fast_path import kind_of
+        from tenure.stores.fast_path import Unusual
+
+        assert self._fast is not None
+        kinds = [kind_of(asked.item.command) for asked in batch]
+        of_caller: dict[Hashable, set[Any]] = {}
+        for kind, caller in zip(kinds, callers, strict=True):
+            of_caller.setdefault(caller, set()).add(kind)
+        tried = {kind for kind in {*kinds} if kind is not None and self._fast.tries(kind)}
+        odd = {caller for caller, sent in of_caller.items() if len(sent) > 1 or not sent <= tried}
+        for _ in range(ROUNDS_APART):
+            groups: dict[Any, list[int]] = {}
+            for n, kind in enumerate(kinds):
+                if callers[n] not in odd:
+                    groups.setdefault(kind, []).append(n)
+            if not groups:
+                break
+            numbers = list(groups.values())
+            try:
+                done = self._fast.run([[batch[n] for n in group] for group in numbers])
+            except Unusual as unusual:
+                group = numbers[unusual.call]
+                which = range(unusual.which[0], len(group)) if unusual.why == "few" else unusual.which
+                odd |= {callers[group[n]] for n in which or range(len(group))}
+                continue
+            except TenureError as error:
+                return dict.fromkeys((n for group in numbers for n in group), error)
+            return {n: r for group, said in zip(numbers, done, strict=True) for n, r in zip(group, said, strict=True)}
+        return {}
+
+    # --- the ordinary path ---
 
     def _run_part(
         self, batch: Sequence[CheckedCommand], tries: int, check: Callable[[Sequence[Reply]], None] | None = None
@@ -116,19 +199,16 @@ class Engine:
         def decide(work: UnitOfWork) -> list[Reply]:
             nonlocal has_begun
             has_begun = True
-            replies = self._decide(work, batch, ready, uses_fast_path=self._has_fast_path)
+            replies = self._decide(work, batch, stamps)
             (check or _raise_needs)(replies)
             return replies
 
-        ready = self._ready(batch)
-        given = [a.item.command for a in batch]
+        stamps = 0 if self._fast is None else self._fast.leading(batch)
+        given = [a.item.command for a in batch[stamps:]]
         known = {key: found for a in batch for key, found in a.evidence.items()}
-        ahead = partial(expected, batch=given, uses_fast_path=self._has_fast_path)
-        attempt = partial(
-            self.transact, projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead, evidence=known
-        )
+        ahead = partial(expected, batch=given, by_receipt=self._by_receipt)
         try:
-            replies = self._optimism.run(given, lambda trial: attempt(trial=trial)) if self._optimism else attempt()
+            replies = self.transact(projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead, evidence=known)
         except TenureError as error:
             # A failure before the first command was examined concerns none of them.
             if len(batch) == 1 or not error.definite or not has_begun or isinstance(error, ClockJump):
@@ -155,53 +235,21 @@ class Engine:
             return error
         return answer
 
-    def _ready(self, batch: Sequence[CheckedCommand]) -> list[Any]:
-        """What the fast path can know about each command before the transaction."""
-        if not self._has_fast_path:
-            return []
-        from tenure.engine.runtime import fast_path
-
-        return [fast_path.ready(asked.item.command, asked.principal) for asked in batch]
-
-    def _decide(
-        self,
-        work: UnitOfWork,
-        batch: Sequence[CheckedCommand],
-        ready: Sequence[Any] = (),
-        *,
-        uses_fast_path: bool = False,
-    ) -> list[Reply]:
+    def _decide(self, work: UnitOfWork, batch: Sequence[CheckedCommand], stamps: int = 0) -> list[Reply]:
+        """`stamps`: how many of the first are results that the store may write by one call."""
         work.expected_claims = sum(isinstance(a.item.command, commands.ClaimNext) for a in batch)
-        read_ahead(work, [a.item.command for a in batch], uses_fast_path=uses_fast_path)
+        stamped = {}
+        if self._fast is not None and stamps and work.is_untouched:
+            stamped = self._fast.stamp(work, batch[:stamps])
+        left = [a.item.command for n, a in enumerate(batch) if n not in stamped]
+        if stamps and left:  # their reads were not announced
+            work.tx.expect(partial(expected, batch=left, by_receipt=self._by_receipt))
+        read_ahead(work, left, by_receipt=self._by_receipt)
         replies: list[Reply] = []
-        while len(replies) < len(batch):
+        for n, asked in enumerate(batch):
             settle_overdue(work)
-            rest, known = batch[len(replies) :], ready[len(replies) :]
-            replies += (uses_fast_path and self._decide_together(work, rest, known)) or [
-                decided(work, rest[0].item, rest[0].principal)
-            ]
-        return replies
-
-    def _decide_together(self, work: UnitOfWork, batch: Sequence[CheckedCommand], ready: Sequence[Any]) -> list[Reply]:
-        """Replies to the first commands, as far as the store's fast path can do them."""
-        from tenure.engine.runtime import fast_path
-
-        run = [(asked.item.command, asked.principal, known) for asked, known in zip(batch, ready, strict=True)]
-        done = fast_path.answers(work, run)
-        left = [asked.item.command for asked, reply in zip(batch, done, strict=False) if isinstance(reply, RunAgain)]
-        if left:
-            work.tx.expect(lambda tx: read_holders(UnitOfWork(tx, NO_RANDOM), left, uses_fast_path=True))
-            read_holders(work, left, uses_fast_path=True)
-        replies: list[Reply] = []
-        for asked, reply in zip(batch, done, strict=False):
-            if isinstance(reply, RunAgain):
-                settle_overdue(work)
-                replies.append(decided(work, asked.item, asked.principal))
-            elif isinstance(reply, Deferred) and reply.in_turn:
-                settle_overdue(work)
-                replies.append(reply.tell())
-            else:
-                replies.append(reply)
+            turn = stamped.get(n)
+            replies.append(decided(work, asked.item, asked.principal) if turn is None else turn())
         return replies
 
     def preview(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Answer]:
@@ -239,7 +287,6 @@ class Engine:
         tries: int = TRIES,
         ahead: Callable[[Transaction], object] | None = None,
         evidence: Evidence | None = None,
-        trial: Attempt | None = None,
         begins_epoch: bool = False,
     ) -> T:
         """Run `decide` in one write transaction, after settling due rows; run it again where rows changed.
@@ -249,7 +296,6 @@ class Engine:
         copy without its own epoch: a store may prove to be a copy whenever it is opened again.
         """
         tried = rounds = 0
-        shares, is_optimistic = trial or (False, False)
         known = dict(evidence or ())
         locked = list(projects) if self._with_store_lock.isdisjoint(projects) else sorted({"", *projects})
         while True:
@@ -257,13 +303,12 @@ class Engine:
                 with self.store.begin(self.tenant, write=True) as tx:
                     if self.store.is_copy and not begins_epoch:
                         raise _Copied
-                    tx.lock("share" if shares else "write", locked)  # before `now` is read, so that times follow locks
+                    tx.lock("write", locked)  # before `now` is read, so that times follow locks
                     tx.lock("claim", claiming)
                     if ahead is not None:
                         tx.expect(ahead)
                     work = self._begin(tx)
                     work.evidence, work.locked = known, frozenset(locked)
-                    work.shares, work.is_optimistic = shares, is_optimistic
                     report = Report()
                     if settled:
                         settle_due(work, projects, report, limit=PAGE)
@@ -379,10 +424,27 @@ class _OutOfOrder(Exception):
         self.first, self.lacking = first, lacking
 
 
-def _optimism() -> Optimism:
-    from tenure.engine.runtime.optimistic import Optimism  # only a store with a fast path needs it
+def _fast_runner(engine: Engine) -> FastRunner:
+    from tenure.engine.runtime.fast_path import FastRunner  # only a store with a fast path needs it
 
-    return Optimism()
+    return FastRunner(engine.store, engine.random, engine.context)
+
+
+def _runs(batch: Sequence[CheckedCommand]) -> list[list[CheckedCommand]] | None:
+    """Runs of like commands in their order; None where they are too many, or one is not hot."""
+    from tenure.engine.runtime.fast_path import kind_of
+
+    runs: list[list[CheckedCommand]] = []
+    last: Any = None
+    for asked in batch:
+        kind = kind_of(asked.item.command)
+        if kind is None:
+            return None
+        if kind != last:
+            runs.append([])
+            last = kind
+        runs[-1].append(asked)
+    return runs if len(runs) <= MOST_RUNS else None
 
 
 def _check_bounds(batch: Sequence[CheckedCommand]) -> None:

@@ -1,72 +1,30 @@
-"""Optimistic execution of hot batches, with back-off per project: see `share` in the port, `last` in the fast path."""
+"""When the fast path is tried first: it learns per project and kind of command, and backs off where it fails."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any
 
-from tenure.core.commands import Command
-from tenure.engine.runtime import fast_path
-from tenure.engine.runtime.unit_of_work import NeedsExclusiveLock, Tries
-from tenure.stores.fast_path import NeedsSlowPath
-
-T = TypeVar("T")
-FROM = 8  # fewest tasks of a batch that shares: below, a second run costs more than sharing gains
-
-
-class Attempt(NamedTuple):
-    """`shares`: beside others in its projects. `is_optimistic`: a transaction's only verb goes with the commit."""
-
-    shares: bool = False
-    is_optimistic: bool = False
-
-
-PLAIN = Attempt()
+from tenure.core import limits
 
 
 class Optimism:
-    """Learns where optimism pays: in a project with graphs, say, every batch has something that needs the slow path."""
+    """How the fast path has fared, per kind of thing: in a project with graphs, say, every submit is unusual.
 
-    def __init__(self, least: int = FROM, first: int = 1) -> None:
-        """`least`: tasks from which a batch shares. `first`: batches of a kind that run before one is optimistic.
+    Where one could not take it, the next of its kind often cannot either, and each attempt costs a round trip: after
+    each failure in a row, twice as many are skipped.
+    """
 
-        It is never the first batch: a process that runs one command and exits learns nothing.
-        """
-        self._least = least
-        self._shared = Tries()  # by project
-        self._optimistic = Tries(first)  # by project and kind of command
+    MOST = limits.FAST_PATH_SKIPS
 
-    def run(self, batch: Sequence[Command], attempt: Callable[[Attempt], T]) -> T:
-        """Run the attempt; where something needs the slow path after all, run it again without optimism."""
-        trial = self._of(batch)
-        if trial == PLAIN:
-            return attempt(PLAIN)
-        try:
-            answer = attempt(trial)
-        except (NeedsExclusiveLock, NeedsSlowPath):
-            self._note(trial, batch, went=False)
-            return attempt(PLAIN)
-        self._note(trial, batch, went=True)
-        return answer
+    def __init__(self) -> None:
+        self._misses: dict[Any, int] = {}
+        self._waits: dict[Any, int] = {}
 
-    def _of(self, batch: Sequence[Command]) -> Attempt:
-        if not all(fast_path.is_hot(command) for command in batch):
-            return PLAIN
-        is_large = sum(getattr(command, "n", 1) for command in batch) >= self._least
-        waits = [self._shared.is_to_wait(project) for project in _projects(batch)] if is_large else [True]
-        kinds = _kinds(batch)
-        return Attempt(not any(waits), len(kinds) == 1 and not self._optimistic.is_to_wait(*kinds))
+    def tries(self, kind: Any) -> bool:
+        left = self._waits.get(kind, 0)
+        self._waits[kind] = left - 1
+        return left <= 0
 
-    def _note(self, trial: Attempt, batch: Sequence[Command], *, went: bool) -> None:
-        for project in _projects(batch) if trial.shares else ():
-            self._shared.note(project, went)
-        for kind in _kinds(batch) if trial.is_optimistic else ():
-            self._optimistic.note(kind, went)
-
-
-def _projects(batch: Sequence[Command]) -> set[str]:
-    return {command.project for command in batch}
-
-
-def _kinds(batch: Sequence[Command]) -> set[tuple[str, type[Command]]]:
-    return {(command.project, type(command)) for command in batch}
+    def note(self, kind: Any, went: bool) -> None:
+        self._misses[kind] = 0 if went else min(self.MOST, 2 * self._misses.get(kind, 0) or 1)
+        self._waits[kind] = self._misses[kind]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from msgspec.structs import astuple
 
-from tenure.core import ids, inputs, lifecycle, limits
+from tenure.core import ids, lifecycle
 from tenure.core.commands import Command, Principal
 from tenure.core.decoders import defaults_of
 from tenure.core.errors import Bug, TenureError
@@ -34,40 +34,6 @@ R = TypeVar("R", bound=Row)
 Patch = tuple[tuple[str, str, dict[str, Any] | None], ...]  # as in Event
 
 
-class Tries:
-    """How an optimistic path has fared, per kind of thing.
-
-    Where one could not take it, the next of its kind often cannot either, and each attempt costs a round trip: after
-    each failure in a row, twice as many are skipped.
-    """
-
-    MOST = limits.FAST_PATH_SKIPS
-
-    def __init__(self, first: int = 0) -> None:
-        """`first`: how many of a kind are skipped before the first attempt."""
-        self._first = first
-        self._misses: dict[Any, int] = {}
-        self._waits: dict[Any, int] = {}
-
-    def is_to_wait(self, kind: Any) -> bool:
-        left = self._waits.get(kind, self._first)
-        self._waits[kind] = left - 1
-        return left > 0
-
-    def note(self, kind: Any, went: bool) -> None:
-        self._misses[kind] = 0 if went else min(self.MOST, 2 * self._misses.get(kind, 0) or 1)
-        self._waits[kind] = self._misses[kind]
-
-
-class FastPathTries(Tries):
-    """Back-off of the fast path in one transaction, by kind of command."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.claims_at_once = inputs.MOST_COMMANDS  # attempted together
-        self.knows_claimants = False
-
-
 class UnitOfWork(Rows):
     def __init__(self, tx: Transaction, random: Random, context: Context = DEFAULT) -> None:
         super().__init__(tx)
@@ -86,13 +52,9 @@ class UnitOfWork(Rows):
         self._ids: ids.IdMaker | None = None
         self.lanes: dict[str, Any] = {}  # project → its Lanes, once read
         self.expected_claims = 1  # claims that the batch may make: the size of a first page
-        self.fast_path_tries = FastPathTries()
         self.lane_entries: dict[tuple[str, str], dict[str, Task]] = {}  # changed tasks that are claimable now
         self.dropped: list[tuple[str, Collection[str]]] = []  # project and tasks whose events are dropped at the end
         self.locked: frozenset[str] | None = None  # projects that it may write to; None: not limited
-        self.shares = False  # shares its projects with other transactions: only the fast path may write
-        self.is_optimistic = False  # a fast-path statement that is the only write may go with the commit
-        self.wrote = False  # something was already written to the store
         self.is_unfinished = False  # the command has more to do than fits one transaction
 
     # --- principal ---
@@ -148,13 +110,7 @@ class UnitOfWork(Rows):
     def remove(self, row: Row) -> None:
         self._set((type(row), row.project, row.id), None)
 
-    def need_exclusive_lock(self) -> None:
-        """What follows needs rows that nobody else writes; raises NeedsExclusiveLock where the transaction shares."""
-        if self.shares:
-            raise NeedsExclusiveLock
-
     def _set(self, key: Key, row: Row | None) -> None:
-        self.need_exclusive_lock()
         before = self._rows.get(key, UNREAD)
         if before is UNREAD:
             before = self._loaded[key] = self._rows[key] = None  # created here: the store has none
@@ -302,6 +258,11 @@ class UnitOfWork(Rows):
 
     # --- undo, save ---
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether it has changed nothing so far."""
+        return not self.events and not self._changed
+
     def bookmark(self) -> tuple[int, int]:
         return len(self._journal), len(self.events)
 
@@ -315,36 +276,6 @@ class UnitOfWork(Rows):
             self._rows[key] = before
         del self.events[events:]
         self.moved.clear()
-
-    def flush(self) -> None:
-        """Write the changes so far and continue: from here on they cannot be undone separately."""
-        if not self.events and not self._changed:
-            return
-        self.save()
-        self.wrote = True
-        for keys in self._changed.values():
-            for key in keys:
-                self._loaded[key] = self._rows[key]
-        for told in [told for told in self._told if told[0] in self._changed]:
-            del self._told[told]
-        for kept in (self._changed, self._changed_by, self._journal, self.events, self.lane_entries, self.lanes):
-            kept.clear()
-        self.fast_path_tries.knows_claimants = False
-
-    def forget(self, *kinds: type[Row]) -> None:
-        """A fast-path statement has written rows of these kinds: rows read before are out of date."""
-        self.wrote = True
-        for rows in (self._rows, self._loaded):
-            for key in [key for key in rows if key[0] in kinds]:
-                del rows[key]
-        for told in [told for told in self._told if told[0] in kinds]:
-            del self._told[told]
-        self.lanes.clear()
-
-    def learn(self, *rows: Row) -> None:
-        """These rows are now in the store."""
-        for row in rows:
-            self._keep(row)
 
     def save(self, *, last: bool = False) -> None:
         """`last`: the transaction ends here."""
@@ -395,10 +326,6 @@ class Refused(Exception):
         self.outcome = outcome
 
 
-class NeedsExclusiveLock(Exception):
-    """Ends a transaction that shares its projects and must not: nothing of it is kept, and it runs again alone."""
-
-
 class NeedsMoreLocks(Exception):
     """Ends a transaction that must write to more projects than it has locked: it is run again with all of them locked.
 
@@ -422,20 +349,15 @@ class Repeated(NamedTuple):
 
 
 class Deferred(NamedTuple):
-    """An answer that is built later: after the transaction has ended, so that no other waits for it.
-
-    With `in_turn`: inside of the transaction, when the commands before it are done. A query's is its view.
-    """
+    """An answer that is built after the transaction has ended, so that no other waits for it. A query's is its view."""
 
     tell: Callable[[], Any]
-    in_turn: bool = False
 
 
 class RunAgain(NamedTuple):
     """No answer yet, the command must run again: with answers to `questions`, or to go on after `so_far`.
 
-    What it did is kept with `so_far` alone. From the fast path, and for a command that waits for an earlier one of its
-    caller, it has neither.
+    What it did is kept with `so_far` alone. For a command that waits for an earlier one of its caller it has neither.
     """
 
     questions: Sequence[Question] = ()

@@ -143,19 +143,33 @@ class Connection:
             self._owed = coming
             self._flush()
 
+    def settle(self) -> None:
+        """Read the answers that are still to come; raises Lost where the server has closed the connection meanwhile."""
+        self._take_owed()
+        with self._losing():
+            if self._poll.poll(0):
+                self._wire.consume_input()
+                if self._wire.status != pq.ConnStatus.OK:
+                    raise psycopg.OperationalError("the server has closed the connection")
+
     def _take_owed(self) -> None:
         if self._owed is not None:
             owed, self._owed = self._owed, None
             with self._losing():
                 self._receive(owed, syncs=0)
 
-    def script(self, text: str) -> None:
-        """Run several statements without parameters, such as a migration."""
+    def script(self, text: str, patience: float | None = None) -> None:
+        """Run several statements without parameters. The server may be silent until the last, so long as `patience`."""
         self._take_owed()
-        with self._losing():
-            self._wire.send_query(text.encode())
-            self._flush()
-            _, failed = self._receive([""], syncs=0)
+        usual = self.patience
+        self.patience = usual if patience is None else patience
+        try:
+            with self._losing():
+                self._wire.send_query(text.encode())
+                self._flush()
+                _, failed = self._receive([""], syncs=0)
+        finally:
+            self.patience = usual
         if failed is not None:
             raise failed
 
@@ -274,6 +288,7 @@ class Connection:
                 self._prepared.pop(coming[step] or "", None)
                 if status == pq.ExecStatus.FATAL_ERROR and failed is None:
                     failed = _failed(result)
+                    failed.place = len(answers)
                     severity = result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED)
                     if severity in (b"FATAL", b"PANIC") or wire.status != pq.ConnStatus.OK:
                         raise psycopg.OperationalError(failed.message)

@@ -26,6 +26,10 @@ LOST_STATEMENTS = frozenset({"26000", "42P05", "0A000"})
 AGAIN = frozenset({"40001", "40P01", *LOST_STATEMENTS})  # serialisation, deadlock: retry the whole transaction
 
 
+ABOUT_TABLES = ("42", "3F")  # classes of states: names, columns, types
+NO_SUCH = frozenset({"42P01", "42703", "42883", "3F000"})  # table, column, function, schema
+
+
 class Failed(Exception):
     """A statement failed on the server, which has rolled the transaction back."""
 
@@ -33,6 +37,7 @@ class Failed(Exception):
         super().__init__(message)
         self.state = state
         self.message = message
+        self.place = 0  # of the statement among those that were sent together
 
 
 class Lost(Exception):
@@ -59,7 +64,7 @@ def translated(error: Failed, url: str) -> TenureError:
         return StoreCorrupt(
             text, "It was left as it is. Restore a backup, or take a copy before any attempt at repair."
         )
-    if state in ("42P01", "42703", "3F000"):
+    if state in NO_SUCH:
         return SchemaMismatch(text, "Another program changed its tables. Restore a backup.")
     if state == "25006":
         return StoreUnavailable(f"{url}: the server only reads now (a standby, or a primary that was demoted)")

@@ -1,56 +1,65 @@
-"""Event blocks: the events of one fast-path statement, kept as one row.
+"""Event blocks: the events of one call of the fast path, kept as one row.
 
 Why. As a separate row, with its indexes and the JSON of its patch, an event costs ten times as much as an entry in a
-few arrays. A batch of the fast path (`hot_statements.py`) appends up to hundreds of events of one kind in one project
-at one time. So it writes one row of `event_block`: an array per column (`ITEMS`), and once the values equal for all of
-them (`OF_ALL`, the epoch). Events of the slow path are rows of `event`, as on every store.
+few arrays. A call of the fast path (`hot_functions.py`) appends up to 1,024 events of one kind in one project at one
+time. So it writes one row of `event_block`: an array per column (`ITEMS`), and once the values equal for all of them
+(`OF_ALL`, the epoch). Events of the ordinary path are rows of `event`, as on every store.
 
-Restated rules. A block stores facts, not text: `said` is the JSON that the caller gave, `facts` are the numbers of
-the row that was written. Details and patch of each event are built when it is read, by `_claimed` and `_completed`
-below. They restate what the engine's `UnitOfWork.record` would have written for the same move. No other kind of event
-is ever in a block.
+Sequences. A block has all sequences from `first` to `last`, and no other event has one in between. So blocks and single
+events are two sorted lists, and a reader merges them. A call draws its sequences at once, and again where another
+writer drew in between; after 100 attempts it is left to the ordinary path. They are dense on purpose: readers see by
+them how many events they are behind.
+
+Forms. A block names the form it was written in, and a form is read the same for ever: `tests/stores/blocks.json`
+has what each of them gives.
+- Form 1 has every value in its arrays. No block is written in it any more.
+- Form 2 names tasks by their number: id, key and track, which never change, are those of the task. Where it has no
+  generations, its events are of first claims: of generation 1, and with work that began with the claim. Ids are not
+  kept but made: `seed` is what the caller's maker of ids began with, and with the block's time it gives the ids of the
+  events, then of their commands, then of their results.
+
+Restated rules. A block stores facts, not text: `said` is the result's data, `facts` are numbers of the row that was
+written. Details and patch of each event are built when it is read, by `_claimed` and `_completed` below. They restate
+what the engine's `UnitOfWork.record` would have written for the same move. No other kind of event is ever in a block.
 
 Invariants.
-- A block has all sequences from `first` to `last`, and no other event has a sequence in between. So blocks and single
-  events are two sorted lists, and a reader merges them. The statement draws its sequences at once, and again where
-  another writer drew in between; after 100 attempts it gives up and the slow path is taken.
 - The entries of a block are in the order of the commands.
 - A claim keeps the sequences of its grant and of its result (`grant_event`, `result_event`). By these the events of one
   task or session are found without reading blocks one by one (`_OF_CLAIMS`).
-- An event that is dropped with its archived task leaves an empty entry: its `id` is NULL. A block with only empty
+- An event that is dropped with its archived task leaves an empty entry: it names no task. A block with only empty
   entries is deleted. Sequences of the other entries do not move.
 - The writer that drops events holds the project's write lock, so two of them never rewrite one block.
 
-Why it is safe. Rows and block are written by one statement, so there is no event without its change and no change
-without its event. The block has no separate state: if a function here built other values than the engine, replay
-would not give the tables back, and `engine/verify` would report it.
+Why it is safe. Rows and block are written by one call, so there is no event without its change and no change without
+its event. The block has no separate state: if a function here built other values than the engine, replay would not
+give the tables back, and `engine/verify` would report it.
 
 Which tests prove it.
 - `testing/engine/both_ways.py`: the events of every history are equal with and without the fast path, patches included.
 - `tests/stores/test_postgres_blocks.py`: a page may begin and end inside of a block; events are found by every filter;
-  dropped events leave their neighbours; the sequences of a block belong to no other event.
-- `tests/core/test_moves.py`: the statements change what the constructors change.
+  dropped events leave their neighbours; each form gives what it gave when it was new.
 
 What a new field must do.
 - A field of Event becomes a column: an item in `ITEMS` if it differs per event, else in `OF_ALL`; both need a
   migration, and NULL must mean the default, since older blocks do not have it.
-- A field that a grant or a completion changes goes into the patch in `_claimed` or `_completed`. Take its value from
-  the block's columns, or add a number at the end of `facts` and accept the shorter text of older blocks, as
-  `_completed` does.
+- A field that a grant or a completion changes goes into the patch in `_claimed` or `_completed`, with a new form.
 - Defaults are left out of patches (`_said`), as the engine does.
 """
 # ruff: noqa: S608 - constants alone
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from tenure.core.events import Event
 from tenure.core.filters import Where
+from tenure.core.ids import IdMaker
 from tenure.core.records import Claim
+from tenure.stores.postgres.narrow_rows import space_of
 from tenure.stores.postgres.values import shown
 from tenure.stores.sql.codec import Codec, columns_of
 from tenure.stores.sql.statements import Dialect, Statement, conditions, joined
@@ -59,18 +68,34 @@ CLAIMED, COMPLETED = "task.claimed", "task.completed"
 # One item per event. `said` is the caller's JSON, `facts` are numbers of the row that was written.
 ITEMS = (
     "id", "task", "key", "version", "track", "generation", "agent", "session", "user", "address", "previous_state",
-    "trace_id", "causation_id", "claimer", "request_id", "request_hash", "said", "facts",
+    "trace_id", "causation_id", "claimer", "request_id", "request_hash", "said", "facts", "numbers", "summary",
 )  # fmt: skip
 OF_ALL = ("time", "kind", "project", "new_state")  # equal for all events of a block, as its epoch is
-_BESIDE = ("claimer", "request_id", "request_hash", "said", "facts", "epoch")  # for details and patch
+# for details and patch, and for the ids of a block that has but a seed
+_BESIDE = (
+    "claimer",
+    "request_id",
+    "request_hash",
+    "said",
+    "facts",
+    "epoch",
+    "summary",
+    "form",
+    "seed",
+    "place",
+    "size",
+)
 _FIELDS = tuple(column.name for column in columns_of(Event) if column.name not in ("details", "patch"))
 _SAID = {"level": "'info'", "message": "''"}
+_OF_TASK = {"task": "t.id", "key": "t.key", "track": "t.track", "generation": "CASE WHEN b.form = 2 THEN 1 END"}
 
 
 def _columns(item: str, sequence: str) -> str:
     """The fields of one event and the values beside them; `item` is the text of an array's item."""
-    spelt = {name: item.format(name) for name in ITEMS} | {name: f'b."{name}"' for name in (*OF_ALL, "epoch")} | _SAID
-    spelt["sequence"] = sequence
+    spelt = {name: item.format(name) for name in ITEMS}
+    spelt |= {name: f"coalesce({spelt[name]}, {of_task})" for name, of_task in _OF_TASK.items()}
+    spelt |= {name: f'b."{name}"' for name in (*OF_ALL, "epoch", "form", "seed")} | _SAID
+    spelt |= {"sequence": sequence, "place": f"{sequence} - b.first + 1", "size": "b.last - b.first + 1"}
     return ", ".join(f'{spelt[name]} AS "{name}"' for name in (*_FIELDS, *_BESIDE))
 
 
@@ -82,7 +107,10 @@ _ALL = f"""
 SELECT {_NAMES} FROM (
     SELECT fields.* FROM (SELECT * FROM {{s}}event_block WHERE {{blocks}} ORDER BY {{order}}{{most}}) AS b, LATERAL (
         SELECT {_columns('e."{}"', "b.first + e.n - 1")}
-        FROM unnest({_ARRAYS}) WITH ORDINALITY AS e ({_ITEMS}, n) WHERE e.id IS NOT NULL ORDER BY e.n {{way}}
+        FROM unnest({_ARRAYS}) WITH ORDINALITY AS e ({_ITEMS}, n)
+            LEFT JOIN {{s}}space AS p ON p.tenant = b.tenant AND p.project = b.project
+            LEFT JOIN {{s}}task_base AS t ON t.space = p.number AND t.number = e.numbers
+        WHERE e.version IS NOT NULL ORDER BY e.n {{way}}
     ) AS fields
 ) AS event WHERE {{events}} LIMIT ?
 """
@@ -90,10 +118,15 @@ SELECT {_NAMES} FROM (
 _OF_CLAIMS = f"""
 SELECT {_NAMES} FROM (
     SELECT {_columns('b."{}"[c.at - b.first + 1]', "c.at")}
-    FROM (SELECT unnest(ARRAY[grant_event, result_event]) AS at FROM {{s}}claim WHERE {{claims}}) AS c, LATERAL (
+    FROM (
+        SELECT unnest(ARRAY[grant_event, result_event]) AS at FROM {{s}}claim_row WHERE {{claims}}
+        UNION ALL SELECT unnest(ARRAY[grant_event, result_event]) FROM {{s}}claim_narrow WHERE {{claims}} AND {{space}}
+    ) AS c CROSS JOIN LATERAL (
         SELECT * FROM {{s}}event_block WHERE (tenant, last) >= (?, c.at) ORDER BY tenant, last LIMIT 1
-    ) AS b WHERE b.first <= c.at AND b.tenant = ?
-) AS event WHERE "id" IS NOT NULL AND {{events}} ORDER BY "sequence" {{way}} LIMIT ?
+    ) AS b LEFT JOIN {{s}}space AS p ON p.tenant = b.tenant AND p.project = b.project
+    LEFT JOIN {{s}}task_base AS t ON t.space = p.number AND t.number = b.numbers[c.at - b.first + 1]
+    WHERE b.first <= c.at AND b.tenant = ?
+) AS event WHERE "version" IS NOT NULL AND {{events}} ORDER BY "sequence" {{way}} LIMIT ?
 """
 OF_TASKS = """
 SELECT task, at FROM (
@@ -115,8 +148,11 @@ FROM (
         LEFT JOIN unnest($1::bigint[]) AS gone (at) ON gone.at = b.first + e.n - 1
     GROUP BY b.last
 ) AS kept WHERE b.last = kept.last AND b.tenant = $2
-RETURNING b.last, NOT EXISTS (SELECT FROM unnest(b.id) AS kept (id) WHERE kept.id IS NOT NULL)
+RETURNING b.last, NOT EXISTS (SELECT FROM unnest(b.version) AS kept (version) WHERE kept.version IS NOT NULL)
 """
+# Filters by ids: those of form 2 are made when they are read, so the caller compares.
+MADE = frozenset({"id", "causation_id"})
+EVERY = 1 << 40
 DELETE = "DELETE FROM {s}event_block WHERE last = ANY($1) AND tenant = $2"
 
 _CODEC: Codec[Event] = Codec(Event)
@@ -125,14 +161,21 @@ _CLAIMS: Codec[Claim] = Codec(Claim)
 
 def finding(tenant: str, where: Where, after: int, limit: int, last: bool, dialect: Dialect) -> Statement:
     """As `log_statements.finding`, for events in blocks."""
-    clauses, values = conditions(_CODEC, where, dialect)
+    stored = {name: wanted for name, wanted in where.items() if name not in MADE}
+    clauses, values = conditions(_CODEC, stored, dialect)
     events = " AND ".join(['"sequence" > ?', *clauses])
+    if stored != where:
+        limit = EVERY
     project, way = where.get("project"), "DESC" if last else ""
     by_claims = _claims_of(where)
     if by_claims:
         claims, of_claims = conditions(_CLAIMS, by_claims, dialect)
-        text = _OF_CLAIMS.format(s=dialect.schema, claims=joined(claims), events=events, way=way)
-        return text, [tenant, *of_claims, tenant, tenant, after, *values, limit]
+        text = _OF_CLAIMS.format(
+            s=dialect.schema, claims=joined(claims), space=f"space = {space_of(dialect.schema, '?', '?')}",
+            events=events, way=way,
+        )  # fmt: skip
+        asked = [tenant, *of_claims]
+        return text, [*asked, *asked, tenant, project, tenant, tenant, after, *values, limit]
     if isinstance(project, str):
         place = "(project, tenant, last)"
         blocks, order = f"{place} > (?, ?, ?) AND {place} <= (?, ?, ?)", [f"project {way}", f"tenant {way}"]
@@ -166,60 +209,74 @@ def reader() -> Callable[[Sequence[Any]], Event]:
     texts = {"str", "json"}
     plain = [name for name in _FIELDS if _CODEC.by_name[name].type not in texts]
     place = {name: n for n, name in enumerate((*_FIELDS, *_BESIDE))}
-    numbers = {place[name] for name in plain}
+    numbers = {place[name] for name in (*plain, "form", "seed", "place", "size")}
     beside = len(_FIELDS)
 
     def read(row: Sequence[Any]) -> Event:
         if any("\x01" in value for value in row if type(value) is str):
             row = [shown(v) if n not in numbers and v is not None else v for n, v in enumerate(row)]
         fields = dict(zip(_FIELDS, row, strict=False))
-        details, patch = _BUILD[fields["kind"]](fields, *row[beside:])
+        details, patch = _BUILD[fields["kind"]](fields, _Beside(*row[beside:]))
         return Event(**fields, details=details, patch=patch)
 
     return read
 
 
+class _Beside(NamedTuple):
+    """The values of `_BESIDE`."""
+
+    user: str | None
+    request_id: str | None
+    request_hash: str | None
+    said: str | None
+    facts: str
+    epoch: str | None
+    summary: str | None
+    form: int
+    seed: bytes | None
+    place: int
+    size: int
+
+    def made(self, time: int, turn: int, prefix: str) -> str:
+        """An id that the caller made: all of the first turn for events, then for commands, then for results."""
+        assert self.seed is not None
+        return IdMaker(time, self.seed).nth(prefix, turn * self.size + self.place)
+
+
 _Built = tuple[dict[str, Any], tuple[tuple[str, str, dict[str, Any]], ...]]
 
 
-def _claimed(
-    fields: dict[str, Any],
-    user: str | None,
-    request_id: str | None,
-    request_hash: str | None,
-    _: str | None,
-    facts: str,
-    epoch: str,
-) -> _Built:
+def _claimed(fields: dict[str, Any], beside: _Beside) -> _Built:
     now, task, generation = fields["time"], fields["task"], fields["generation"]
-    attempt, run, lease = map(int, facts.split(","))
+    attempt, run, lease, *first = map(int, beside.facts.split(","))
+    if beside.form > 1:
+        command = beside._replace(place=first[0])  # one that was granted several tasks
+        fields |= {"id": beside.made(now, 0, "evt"), "causation_id": command.made(now, 1, "cmd")}
+        fields["previous_state"] = "ready"
     who = {"agent": fields["agent"], "session": fields["session"]}
     moved = {
         "state": "claimed", "generation": generation, "attempts": attempt, **who, "claimed_at": now,
-        "claim_epoch": epoch, "updated_at": now, "version": fields["version"],
+        "claim_epoch": beside.epoch, "updated_at": now, "version": fields["version"],
     }  # fmt: skip
     claim = {
         "id": f"{task}@{generation}", "task": task, "generation": generation, "run": run, "attempt": attempt,
-        "epoch": epoch, **who, "acquired_at": now, "project": fields["project"], "lease": lease, "user": user,
-        "request_id": request_id, "request_hash": request_hash,
+        "epoch": beside.epoch, **who, "acquired_at": now, "project": fields["project"], "lease": lease,
+        "user": beside.user, "request_id": beside.request_id, "request_hash": beside.request_hash,
     }  # fmt: skip
     details = {"lease_until": now + lease, "attempt": attempt, "previous_generation": generation - 1}
     return details, (("task", task, moved), ("claim", str(claim["id"]), _said(claim)))
 
 
-def _completed(
-    fields: dict[str, Any],
-    user: str | None,
-    _: str | None,
-    __: str | None,
-    said: str,
-    facts: str,
-    ___: str | None,
-) -> _Built:
-    now, task, generation = fields["time"], fields["task"], fields["generation"]
+def _completed(fields: dict[str, Any], beside: _Beside) -> _Built:
+    now, task, generation, facts = fields["time"], fields["task"], fields["generation"], beside.facts
     *counted, product_tail = facts.split(",") if facts.count(",") > 3 else [*facts.split(","), ""]
     run, acquired_at, renewals, starts = map(int, counted)
-    given: dict[str, Any] = msgspec.json.decode(said)
+    if beside.form > 1:
+        fields |= {"id": beside.made(now, 0, "evt"), "causation_id": beside.made(now, 1, "cmd")}
+        fields["previous_state"] = fields["previous_state"] or ("claimed" if starts else "running")
+        given = _result(beside, fields["project"], beside.made(now, 2, "result"))
+    else:
+        given = msgspec.json.decode(beside.said or "")
     # Older results have six digits of the submitted data's digest, not of their id.
     product = f"wp-{fields['key']}-gen{generation}-{product_tail or given['digest'][:6]}"
     moved = {
@@ -231,7 +288,7 @@ def _completed(
     result = {
         "task": task, "run": run, "generation": generation, "submitted_at": now, "processing": now - acquired_at,
         "accepted": True, "reason": "ACCEPTED", "work_product": product, "session": fields["session"],
-        "agent": fields["agent"], "user": user,
+        "agent": fields["agent"], "user": beside.user,
     }  # fmt: skip
     claim = {"state": "released", "reason": "COMPLETED", "released_at": now, "renewals": renewals or None,
              "result_accepted": True, "work_product": product}  # fmt: skip
@@ -245,9 +302,18 @@ def _completed(
     )
 
 
+def _result(beside: _Beside, project: str, id: str) -> dict[str, Any]:
+    """The fields of a result that its submit has given."""
+    encoded = b"null" if beside.said is None else beside.said.encode()
+    given = {"id": id, "project": project, "size": len(encoded), "digest": hashlib.sha256(encoded).hexdigest()[:32]}
+    if beside.said is not None:
+        given["data"] = msgspec.json.decode(encoded)
+    return given | _said({"summary": beside.summary or None, "request_id": beside.request_id})
+
+
 def _said(row: dict[str, Any]) -> dict[str, Any]:
     """Without None: a patch leaves defaults out."""
     return {name: value for name, value in row.items() if value is not None}
 
 
-_BUILD: dict[str, Callable[..., _Built]] = {CLAIMED: _claimed, COMPLETED: _completed}
+_BUILD: dict[str, Callable[[dict[str, Any], _Beside], _Built]] = {CLAIMED: _claimed, COMPLETED: _completed}

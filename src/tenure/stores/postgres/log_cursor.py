@@ -33,9 +33,9 @@ Which tests prove it. `tests/stores/test_postgres_sharing.py`:
 - of two writers that share a project, the later one hides no event of the earlier;
 - the end of the log is the lowest floor of all writers (`settled`, also around the wrap of 2^31).
 
-What a new writer must do. Every statement that draws from the event sequence goes through `_floor()` of `pipeline.py`
-first, in the same transaction and in an earlier statement. A statement that draws without a floor is a lost event
-waiting to happen, and no test with a single writer will show it.
+What a new writer must do. Every statement that draws a sequence goes through `_floor()` of `pipeline.py` first, in the
+same transaction and in an earlier statement; the functions of the fast path do the same in `begin_hot`. A
+statement that draws without a floor is a lost event waiting to happen, and no test with a single writer will show it.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 
 from tenure.core.filters import Range, Where
 from tenure.core.ids import time_of
+from tenure.stores.postgres.narrow_rows import space_of
 from tenure.stores.sql.statements import Dialect, Statement, conditions, event_table, joined, marks
 
 LAST = (1 << 63) - 1
@@ -67,11 +68,14 @@ def _of_session(tenant: str, where: Where, after: int, limit: int, last: bool, d
     text = (
         f'{table.select} WHERE {both} AND "sequence" > ? AND NOT of_claim'
         f' UNION ALL {table.select} WHERE {both} AND "sequence" + 0 > ? AND of_claim AND task = ANY('
-        f"ARRAY(SELECT task FROM {dialect.schema}claim WHERE tenant = ? AND project = ? AND session = ?))"
+        f"ARRAY(SELECT task FROM {dialect.schema}claim_row WHERE tenant = ? AND project = ? AND session = ?"
+        f" UNION ALL SELECT task FROM {dialect.schema}claim_narrow WHERE session = ?"
+        f" AND space = {space_of(dialect.schema, '?', '?')}))"
         f' ORDER BY "sequence"{" DESC" if last else ""} LIMIT ?'
     )
     mine = [tenant, *values, after]
-    return text, [*mine, *mine, tenant, where["project"], where["session"], limit]
+    project, session = where["project"], where["session"]
+    return text, [*mine, *mine, tenant, project, session, session, tenant, project, limit]
 
 
 def dropping(tenant: str, project: str, tasks: Collection[str], last: int, dialect: Dialect) -> Statement:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 import msgspec
 
 from tenure.core.errors import Bug, SchemaMismatch, StoreCorrupt, TenureError
-from tenure.stores.fast_path import NeedsSlowPath
 from tenure.stores.postgres import statement_texts
 from tenure.stores.postgres.connection import Answer, Connection, Rows, Statement
-from tenure.stores.postgres.errors import BAD_VALUES, UNTOUCHED, Failed, Lost, bad_value, lost, translated, unknown
+from tenure.stores.postgres.errors import BAD_VALUES, Failed, Lost, bad_value, lost, unknown
 from tenure.stores.postgres.log_cursor import settled
 from tenure.stores.postgres.values import shown
 
@@ -30,8 +29,8 @@ _Asked = tuple[str, tuple[Any, ...]]
 class Pipeline:
     """A transaction without its verbs. After a failure it cannot commit, whatever the caller catches.
 
-    A write transaction holds the lock of each project from its first access on, exclusively unless it shares: its reads
-    stay true until the commit, including those of absent rows.
+    A write transaction holds the lock of each project from its first access on: its reads stay true until the commit,
+    including those of absent rows.
     """
 
     def __init__(self, store: Postgres, tenant: str, write: bool) -> None:
@@ -44,8 +43,6 @@ class Pipeline:
         self._began = False
         self._held: set[str] = set()  # projects
         self._to_hold: dict[str, None] = {}  # from the beginning on
-        self._to_claim: dict[str, None] = {}  # those of them in which it claims
-        self._shares = False  # other transactions that share may write there too, unless both claim
         self._has_floor = False
         self._follows = False  # it continues in the log from a cursor: see `log_cursor`
         self._settled: int | None = None  # the last sequence that it may see then
@@ -53,8 +50,6 @@ class Pipeline:
         self._wrote = False
         self._later: list[Statement] = []  # sent with the commit, or before the next query
         self._appends = 0  # the number of the statement among these that appends the last event; 0: none
-        self._count = 0  # the number of rows that it returns, where it is one statement of the fast path
-        self._along: list[Answer] = []  # the answer to that, once it is committed
         self._last: tuple[int, int] | None = None  # sequence and transaction of the last event
         self._now = 0
         self._behind = 0  # how far the server's clock is behind
@@ -143,14 +138,6 @@ class Pipeline:
     def _locks(self, what: str, projects: Iterable[str]) -> list[int]:
         return [self._store.lock_key(what, self._tenant, project) for project in projects]
 
-    def _locks_to_hold(self) -> tuple[list[int], list[bool]]:
-        """The locks to hold from the beginning on, and whether each is shared."""
-        locks = dict.fromkeys(self._locks("project", self._to_hold), self._shares)
-        if self._shares:
-            locks |= dict.fromkeys(self._locks("claim", self._to_claim), False)
-        keys = sorted(locks)
-        return keys, [locks[key] for key in keys]
-
     def _begin(self, along: Sequence[Statement] = ()) -> list[Answer]:
         """Begin unless it has begun; returns the answers to the statements `along`."""
         if self._began:
@@ -164,7 +151,10 @@ class Pipeline:
         else:
             start = [
                 (statement_texts.BEGIN_WRITE, ()),
-                (statement_texts.SETTINGS, [*store.timeouts, *self._locks_to_hold(), store.epoch_lock]),
+                (
+                    statement_texts.SETTINGS,
+                    [*store.timeouts, sorted(self._locks("project", projects)), store.epoch_lock],
+                ),
                 (texts.head_of_projects, [projects, self._tenant]) if projects else (texts.head, [self._tenant]),
             ]
         if self._follows:
@@ -176,12 +166,7 @@ class Pipeline:
             self._fail(SchemaMismatch(f"{store.url}: another program emptied its table meta", "Restore a backup."))
         breaking, self._epoch, last, now, due = rows[0][-5:]
         if breaking > store.schema:
-            self._fail(
-                SchemaMismatch(
-                    f"{store.url} was upgraded to schema {breaking} while this process ran with {store.schema}",
-                    "Restart it with the newer version.",
-                )
-            )
+            self._fail(store.upgraded(breaking))
         if store.clock is None:
             self._is_due = dict.fromkeys(projects, False) | dict.fromkeys(map(shown, due or ()), True)
         else:
@@ -212,15 +197,13 @@ class Pipeline:
         """
         connection.notices.clear()
         url = self._store.url
-        call = None if self._appends or self._last is None else self._store.call(self._tenant, *self._last)
+        call = None if self._appends or self._last is None else self._store.notice(self._tenant, *self._last)
         try:
             answers = connection.run([*self._later, ("COMMIT", ())], aside=call)
         except Failed as error:
-            self._failed = translated(error, url)
+            self._failed = self._store.explained(error, connection)
             if connection.is_open and connection.in_transaction:
                 connection.run([("ROLLBACK", ())])
-            if self._count and error.state == UNTOUCHED:
-                raise NeedsSlowPath from error
             raise self._failed from error
         except Lost as error:
             raise unknown(f"the connection was lost at the commit ({error})", url) from error
@@ -235,7 +218,6 @@ class Pipeline:
         warnings = [notice.message for notice in connection.notices if notice.severity == "WARNING"]
         if warnings:
             raise unknown(f"committed on this server alone: {warnings[0]}", url)
-        self._take_along(answers)
         self._note_last(answers)
         if call is None and self._last is not None:
             self._store.notify(connection, self._tenant, *self._last)
@@ -244,29 +226,6 @@ class Pipeline:
         """To be sent before the first sequence is drawn: see `log_cursor`."""
         is_first, self._has_floor = not self._has_floor, True
         return [(self._queries.floor, [self._store.floor_lock])] if is_first else []
-
-    def _leave_to_commit(self, statements: Sequence[Statement], count: int) -> list[Answer]:
-        """The only statement of the transaction: it returns `count` rows, or aborts itself."""
-        if self._wrote or self._later or len(statements) > 1:
-            raise Bug("a statement that is left to the commit must be the only one")
-        self._later += [*self._floor(), *statements]
-        self._count = count
-        return self._along
-
-    def _take_along(self, answers: Sequence[Answer]) -> None:
-        """The answer that came with the commit. A statement that found no row at all does not abort itself."""
-        if self._count:
-            self._along += answers[-2:-1]
-            if self._along[0].count != self._count:
-                raise NeedsSlowPath
-            self._note_events(self._along)
-
-    def _note_events(self, answers: Sequence[Answer]) -> None:
-        for answer in answers:
-            if answer.count:
-                *_, sequence, transaction = answer.first()
-                if sequence is not None and transaction is not None:
-                    self._last = (int(sequence), int(transaction))
 
     def _note_last(self, answers: Sequence[Answer]) -> None:
         if self._appends:
@@ -318,7 +277,7 @@ class Pipeline:
         if isinstance(error, Lost):
             self._fail(lost(error, url), error)
         if isinstance(error, Failed):
-            self._fail(translated(error, url), error)
+            self._fail(self._store.explained(error, self._connection), error)
         self._fail(bad_value(error), error)
 
     def _fail(self, error: TenureError, cause: BaseException | None = None) -> NoReturn:

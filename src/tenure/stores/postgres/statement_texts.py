@@ -9,8 +9,10 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from tenure.core.records import Agent, Claim, Session
+from tenure.stores.postgres.narrow_rows import space_of
 from tenure.stores.postgres.tables import table_for
-from tenure.stores.sql.statements import Dialect
+from tenure.stores.sql.statements import Dialect, table_of
 
 # The text search excludes nearly all rows before any JSON is parsed; the items are compared as JSON, since decoding
 # them to text would fail on an escaped NUL.
@@ -24,10 +26,29 @@ CONTAINS = (
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-# Generic plans, and no sequential scans: the statistics of a table that was empty an hour ago must not decide. A
+# Generic plans, from key to key: the statistics of a table that was empty an hour ago must not decide, nor may a page
+# of a list read all of it. Nothing but rows counts as cost, since few pages of a small table cost less than a lookup. A
 # statement is planned once. JIT would be triggered by the cost that disabled scans are given.
 _PLANS = """set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
-    set_config('jit', 'off', true)"""
+    set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+    set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true),
+    set_config('jit', 'off', true), set_config('random_page_cost', '0', true), set_config('seq_page_cost', '0', true),
+    set_config('cpu_tuple_cost', '1', true), set_config('cpu_index_tuple_cost', '1', true)"""
+BY_KEYS = f"SELECT {_PLANS}"
+# For one that reads most rows, as a count of everything does: planned each time, by what the server knows of them.
+FREELY = "SELECT " + ", ".join(
+    f"set_config('{name}', '{value}', true)"
+    for name, value in (
+        ("plan_cache_mode", "force_custom_plan"),
+        *((f"enable_{how}", "on") for how in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "memoize")),
+        *(
+            ("random_page_cost", "4"),
+            ("seq_page_cost", "1"),
+            ("cpu_tuple_cost", "0.01"),
+            ("cpu_index_tuple_cost", "0.005"),
+        ),
+    )
+)
 
 # An answer promises durability. A database or role that is configured to lose commits, to answer before a synchronous
 # standby has them, or to suppress warnings (see `_commit`) must not break that. The locks come last, when the settings
@@ -39,8 +60,7 @@ SELECT set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, t
     set_config('client_min_messages', 'warning', true),
     set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'
                ELSE 'on' END, true),
-    (SELECT count(CASE WHEN is_shared THEN pg_advisory_xact_lock_shared(key) ELSE pg_advisory_xact_lock(key) END)
-     FROM unnest(?::bigint[], ?::boolean[]) AS given (key, is_shared)),
+    (SELECT count(pg_advisory_xact_lock(key)) FROM unnest(?::bigint[]) AS given (key)),
     pg_advisory_xact_lock_shared(?)
 """  # noqa: S608 - constants alone
 
@@ -54,12 +74,17 @@ _HEAD = """
 SELECT m.breaking, coalesce(e.epoch, m.epoch), t.last, t.now, {due}
 FROM {{s}}meta AS m LEFT JOIN {{s}}epoch AS e ON e.tenant = {tenant}, LATERAL (SELECT {last} AS last, {now} AS now) AS t
 """
-# The projects with due tasks. The index has many dead entries behind `now`, which this does not read.
-_IS_DUE = "(SELECT true FROM {{s}}task_hot WHERE tenant = {tenant} AND project = {project} AND due_at <= {now} LIMIT 1)"
-_DUE_IN = f"""
-ARRAY(SELECT p.name FROM unnest($1::text[]) AS p (name)
-      WHERE {_IS_DUE.format(tenant="$2", project="p.name", now="greatest(t.last, t.now)")})
-"""  # noqa: S608 - constants alone
+# The projects with due tasks. A writer also drops blocks that are not due any more: see `narrow_rows.py`.
+_DUE_IN = """
+ARRAY(SELECT p.name FROM unnest($1::text[]) AS p (name) WHERE {s}has_due($2, p.name, greatest(t.last, t.now)))
+"""
+# The number of the project that a statement is about.
+_HERE = space_of("{s}", "$1", "$2")
+# A due time counts while the row says so too.
+_LIVE = """{s}due_block AS d, unnest(d.numbers) AS n (number), LATERAL (
+        SELECT h.number, h.due_at FROM {s}task_hot AS h WHERE h.space = d.space AND h.number = n.number LIMIT 1) AS t"""
+_IS_DUE = f"SELECT EXISTS (SELECT FROM {_LIVE} WHERE d.space = {{here}} AND d.at <= $3 AND t.due_at <= $3)"  # noqa: S608 - constants alone
+_HAS_DUE = "SELECT {s}has_due($1, $2, $3)"
 # As in log_statements.py: only event_project and event_block_project have these bounds and this order.
 _LAST_IN = """
     SELECT e.tenant, e.project, e.time FROM {{s}}{table} AS e
@@ -87,51 +112,52 @@ def _last_of(tenant: str, *, of_time: bool = False) -> str:
     )
 
 
-# A loose index scan: one step in task_ready from lane to lane, however long a lane is; then the first of each. With a
+# A loose index scan: one step in the queue from lane to lane, however long a lane is; then the first of each. With a
 # depth of 32 or more the caller wants four times as many from all lanes together: with few lanes, more of each.
 _LANES = """
 WITH RECURSIVE found AS (
-    (SELECT lane FROM {s}task_hot WHERE tenant = $1 AND project = $2 AND lane IS NOT NULL
+    (SELECT lane FROM {s}queue WHERE space = {here}
      ORDER BY lane, band, rank, sequence, id LIMIT 1)
     UNION ALL
     SELECT following.lane FROM found, LATERAL (
-        SELECT lane FROM {s}task_hot
-        WHERE tenant = $1 AND project = $2 AND lane > found.lane
+        SELECT lane FROM {s}queue
+        WHERE space = {here} AND lane > found.lane
         ORDER BY lane, band, rank, sequence, id LIMIT 1) AS following
 )
 SELECT first.lane, following.* FROM found AS first, LATERAL (
-    SELECT band, rank, sequence, id, plain FROM {s}task_hot
-    WHERE tenant = $1 AND project = $2 AND lane = first.lane ORDER BY band, rank, sequence, id
+    SELECT band, rank, sequence, id, plain FROM {s}queue
+    WHERE space = {here} AND lane = first.lane ORDER BY band, rank, sequence, id
     LIMIT CASE WHEN $3 < 32 THEN $3 ELSE greatest($3, $3 * 4 / (SELECT count(*) FROM found)) END) AS following
 """
-# Both read the index task_ready alone.
+# Both walk the key of the queue.
 _READY = """
-SELECT band, rank, sequence, id, plain FROM {s}task_hot
-WHERE tenant = ? AND project = ? AND lane = ? ORDER BY band, rank, sequence, id LIMIT ?
+SELECT band, rank, sequence, id, plain FROM {s}queue
+WHERE space = {here} AND lane = $3 ORDER BY band, rank, sequence, id LIMIT $4
 """
 _READY_AFTER = """
-SELECT band, rank, sequence, id, plain FROM {s}task_hot
-WHERE tenant = ? AND project = ? AND lane = ? AND (band, rank, sequence, id) > (?, ?, ?, ?)
-ORDER BY band, rank, sequence, id LIMIT ?
+SELECT band, rank, sequence, id, plain FROM {s}queue
+WHERE space = {here} AND lane = $3 AND (band, rank, sequence, id) > ($4, $5, $6, $7)
+ORDER BY band, rank, sequence, id LIMIT $8
 """
-DUE = "WHERE tenant = ? AND project = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?"
+# Whole moments, as many as have so many tasks: a number may be twice in one.
+_DUE = f"""
+WHERE space = {{here}} AND number = ANY(ARRAY(
+    SELECT t.number FROM {_LIVE} WHERE d.space = {{here}} AND d.at <= least($3, (
+        SELECT d.at FROM {_LIVE} WHERE d.space = {{here}} AND d.at <= $3 AND t.due_at = d.at
+        ORDER BY d.at OFFSET 2 * $4 + 15 LIMIT 1)) AND t.due_at = d.at))
+ORDER BY due_at, id LIMIT $4
+"""  # noqa: S608 - constants alone
 _DUE_PROJECTS = """
-WITH RECURSIVE found AS (
-    (SELECT project FROM {s}task_hot WHERE tenant = $1 AND due_at IS NOT NULL ORDER BY project LIMIT 1)
-    UNION ALL
-    SELECT following.project FROM found, LATERAL (
-        SELECT project FROM {s}task_hot WHERE tenant = $1 AND project > found.project AND due_at IS NOT NULL
-        ORDER BY project LIMIT 1) AS following
-)
-SELECT project FROM found
+SELECT p.project FROM {s}space AS p
+WHERE p.tenant = $1 AND (SELECT true FROM {s}due_block AS d WHERE d.space = p.number LIMIT 1) ORDER BY p.project
 """
-_NEXT_DUE = """
-SELECT due_at FROM {s}task_hot WHERE tenant = ? AND project = ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1
-"""
+_NEXT_DUE = "SELECT {s}first_due($1, $2, $3)"
+_GIVE_ROWS = "SELECT {s}give_rows($1, $2, $3)"
 _SET_EPOCH = """
 INSERT INTO {s}epoch (tenant, epoch, place) VALUES (?, ?, ?)
 ON CONFLICT (tenant) DO UPDATE SET epoch = excluded.epoch, place = excluded.place
 """
+_BREAKING = "SELECT breaking FROM {s}meta"
 _SETTLE_META = "UPDATE {s}meta SET epoch = ?, place = ? WHERE place <> ?"
 # A different epoch for each tenant: the receipts of one must not be valid for another.
 _SETTLE_TENANTS = "UPDATE {s}epoch SET epoch = substr(md5(tenant || ?), 1, 8), place = ? WHERE place <> ?"
@@ -162,10 +188,35 @@ SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 
 """
 
 
+# From receipts to their holders, each the key of the next: as one array each, so that every step is a lookup by key.
+_REFS = """ARRAY(SELECT b.id{more} FROM unnest($3::text[], $4::bigint[]) AS g (ref, generation)
+    JOIN {s}task_base AS b ON b.ref = g.ref AND b.project = $2 AND b.tenant = $1)"""
+_TASKS, _CLAIMS = (_REFS.replace("{more}", more) for more in ("", " || '@' || g.generation"))
+_CLAIMS_OF = f"""
+SELECT {{what}} FROM {{s}}claim_row WHERE tenant || '' = $1 AND project || '' = $2 AND id = ANY({_CLAIMS})
+UNION ALL SELECT {{what}} FROM {{s}}claim_narrow WHERE space = {{here}} AND task = ANY({_TASKS}) AND id = ANY({_CLAIMS})
+"""  # noqa: S608 - constants alone
+_HOLDERS_OF = "{select} WHERE tenant || '' = $1 AND project || '' = $2 AND id = ANY(ARRAY({claims}))"
+
+
+def _of_receipts(dialect: Dialect) -> tuple[str, str, str]:
+    """The claims that receipts name, and their agents and sessions."""
+    claims = table_of(Claim, dialect)
+    names = claims.select.partition("SELECT ")[2].partition(" FROM ")[0]
+    return (
+        _CLAIMS_OF.replace("{what}", names),
+        *(
+            _HOLDERS_OF.format(select=table_of(kind, dialect).select, claims=_CLAIMS_OF.replace("{what}", what))
+            for kind, what in ((Agent, "agent"), (Session, "session"))
+        ),
+    )  # type: ignore[return-value]  # three
+
+
 class Queries(NamedTuple):
     """The texts of one schema."""
 
     dialect: Dialect
+    breaking: str
     drawn: str
     floor: str
     head: str
@@ -174,15 +225,21 @@ class Queries(NamedTuple):
     lanes: str
     ready: str
     ready_after: str
+    due: str
     due_projects: str
     next_due: str
     is_due: str
+    has_due: str
+    give_rows: str
     set_epoch: str
     settle_meta: str
     settle_tenants: str
     mark: str
     marks: str
     news: str
+    claims_of: str
+    agents_of: str
+    sessions_of: str
 
 
 @cache
@@ -197,12 +254,13 @@ def queries_of(schema: str) -> Queries:
     reading = _HEAD.format(last=last, now=read, tenant="$1", due="NULL")
     reading = reading.replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
     texts = (
-        f"SELECT {_DRAWN}", _FLOOR, head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE_PROJECTS, _NEXT_DUE,
-        f"SELECT {_IS_DUE}".format(tenant="$1", project="$2", now="$3"), _SET_EPOCH, _SETTLE_META,
-        _SETTLE_TENANTS, _MARK, _MARKS, _NEWS,
+        _BREAKING, f"SELECT {_DRAWN}", _FLOOR, head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE,
+        _DUE_PROJECTS, _NEXT_DUE, _IS_DUE, _HAS_DUE, _GIVE_ROWS, _SET_EPOCH, _SETTLE_META, _SETTLE_TENANTS, _MARK,
+        _MARKS, _NEWS,
     )  # fmt: skip
     dialect = Dialect(
         contains=CONTAINS, contains_values=("json", "json"), truths=("false", "true"), arrays=True, nulls_last=True,
         schema=here, tables=table_for,
     )  # fmt: skip
-    return Queries(dialect, *(text.replace("{s}", here) for text in texts))
+    all_texts = (*texts, *_of_receipts(dialect))
+    return Queries(dialect, *(text.replace("{here}", _HERE).replace("{s}", here) for text in all_texts))

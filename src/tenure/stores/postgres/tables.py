@@ -1,122 +1,262 @@
-"""The tables of a PostgreSQL store: a kind may be kept as two, and a change that touches no row aborts itself."""
+"""The tables of a PostgreSQL store: a kind may be kept in several, and a change that touches no row aborts itself.
+
+`narrow_rows.py` says which tables there are, and why.
+"""
 # ruff: noqa: S608 - texts consist of names that were checked against the structs, never of values
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
-from tenure.core.records import KINDS, Row
+from tenure.core import lifecycle
+from tenure.core.filters import Range, Where
+from tenure.core.records import Claim, Result, Task
+from tenure.stores.postgres.narrow_rows import NARROW, NarrowTable, PostgresTable, by_space
 from tenure.stores.sql.codec import Column, columns_of
-from tenure.stores.sql.statements import KEY, Dialect, Statement, Table, marks
-
-R = TypeVar("R", bound=Row)
+from tenure.stores.sql.statements import (
+    KEY,
+    Dialect,
+    Statement,
+    Table,
+    beyond,
+    conditions,
+    joined,
+    marks,
+    order_by,
+    order_of,
+)
 
 # The columns that claims, renewals and results write. They are a separate table, since PostgreSQL writes a whole new
 # row, and a new entry in each index of its table, whatever has changed.
 HOT = {
     "task": (
-        "sequence", "state", "run", "generation", "attempts", "agent", "session", "claimed_at", "lease", "lease_until",
-        "renewals", "presented_at", "claim_epoch", "late_submit_open", "percent", "work_product", "updated_at",
-        "ready_at", "started_at", "completed_at", "version", "lane", "band", "rank", "due_at", "plain",
-        "set_aside_for", "price",
+        "state", "run", "generation", "attempts", "agent", "session", "claimed_at", "lease", "lease_until", "renewals",
+        "presented_at", "claim_epoch", "late_submit_open", "percent", "work_product", "updated_at", "ready_at",
+        "started_at", "completed_at", "version", "lane", "due_at", "plain",
     )
 }  # fmt: skip
-_KEY = ("project", "id")
-_WITH_HOT = "EXISTS (SELECT 1 FROM hot)"
+# Filters that find a few tasks by a separate index.
+_SELECTIVE = frozenset(
+    {"id", "key", "ref", "idempotency_key", "parent", "dag", "offer_to", "set_aside_for", "created_at"}
+)
+_BY_STATE = frozenset({"project", "state"})
+_BY_HOLDER = frozenset({"project", "session", "agent"})
 
 
 def parts_of(table: str, struct: type[msgspec.Struct]) -> dict[str, list[Column]]:
     """The tables that keep a kind, each with its columns."""
     columns, hot = list(columns_of(struct)), HOT.get(table)
     if hot is None:
-        return {table: columns}
+        return {NARROW.get(table, table): columns}
     return {
-        f"{table}_hot": [column for column in columns if column.name in _KEY or column.name in hot],
+        f"{table}_hot": [column for column in columns if column.name in hot],
         f"{table}_base": [column for column in columns if column.name not in hot],
     }
 
 
-class PostgresTable(Table[R]):
-    """Changes are sent together with the commit, so nobody can check in between how many rows they touched."""
+class _Step(NamedTuple):
+    """Part of a statement, and its values."""
 
-    def _checked(self, change: str, hot: str = "") -> str:
-        """The change, or an error unless it touches one row; `hot` runs before it, on the other table of the two."""
-        steps = [f"hot AS ({hot})"] if hot else []
-        steps.append(f"touched AS ({change} RETURNING 1)")
-        return f"WITH {', '.join(steps)} SELECT 1 / count(*) FROM touched"
-
-    def _loading_many(self, tenant: str, project: str, ids: list[str]) -> Iterator[Statement]:
-        """By the primary key, which begins with the id.
-
-        `||` hides tenant and project from the planner. PostgreSQL 17 would otherwise take an index that begins with
-        them and has the id at its end, and so read all of the project's entries.
-        """
-        text = f'{self.select} WHERE "tenant" || \'\' = ? AND "project" || \'\' = ? AND "id" = ANY(?)'
-        yield text, [tenant, project, ids]
+    text: str
+    values: list[Any]
 
 
-class SplitTable(PostgresTable[R]):
-    """A kind that is kept as two tables, `NAME_hot` and `NAME_base`; `NAME` is a view of both, for reading.
+class SplitTable(PostgresTable[Task]):
+    """Tasks: `task_base` has the columns that are written rarely, `task_hot` the fence, and side tables their places.
 
-    A new version of a narrow row costs less than one of a wide row, and touches only the indexes of its table.
+    A place is what a task is found by: in the queue, held, standing in a state, due. All of them change with the row.
     """
 
-    def __init__(self, kind: type[R], dialect: Dialect) -> None:
+    def __init__(self, kind: type[Task], dialect: Dialect) -> None:
         super().__init__(kind, dialect)
         self.hot, self.base = (f'{dialect.schema}"{self.name}_{part}"' for part in ("hot", "base"))
         parts = parts_of(self.name, kind).values()
         self._hot, self._base = ([self.codec.position[column.name] for column in columns] for columns in parts)
-        into_hot, into_base = (
-            f'INSERT INTO {place} ("tenant", {", ".join(_quoted(column.name) for column in columns)})'
-            f" VALUES ({marks(len(columns) + 1)})"
-            for place, columns in zip((self.hot, self.base), parts, strict=True)
+        self._of_base = {column.name for column in list(parts)[1]}
+        hot, base = (", ".join(_quoted(column.name) for column in columns) for columns in parts)
+        s = dialect.schema
+        self.insert = (
+            f'WITH base AS (INSERT INTO {self.base} (space, "tenant", {base}) VALUES ({s}space_of(?, ?),'
+            f" {marks(len(self._base) + 1)}) RETURNING space, number), hot AS (INSERT INTO {self.hot} (space, number,"
+            f' "tenant", {hot}) SELECT base.space, base.number, {marks(len(self._hot) + 1)} FROM base'
+            " RETURNING space, number)"
         )
-        self.insert = f"WITH hot AS ({into_hot}) {into_base}"
-        from_hot = f"DELETE FROM {self.hot} WHERE {self._this_row} RETURNING 1"
-        self.delete = self._checked(f"DELETE FROM {self.base} WHERE {KEY} AND {_WITH_HOT}", from_hot)
+        this = f'{s}"task_base" AS b WHERE b.tenant = ? AND b.project = ? AND b.id = ?'
+        self._this = f"{this} AND h.space = b.space AND h.number = b.number AND h.version = ? AND h.generation = ?"
 
-    def _place_of(self, *fields: str) -> str:
-        """The one table that has all of them, if there is one: a count then needs no join."""
-        positions = {self.codec.position[field] for field in fields}
-        if positions <= set(self._hot):
-            return self.hot
-        return self.base if positions <= set(self._base) else self.place
+    def _counted(self, tenant: str, where: Where, *fields: str) -> Statement:
+        """In the narrowest table or view that has all of these fields: most counts then need no join."""
+        named, view = {*where, *fields}, self._view_for(where)
+        if named <= self._of_base or (view == self.place and not named <= _BY_STATE):
+            clauses, values = conditions(self.codec, where, self.dialect)
+            place = self.base if named <= self._of_base else view
+            return f"{place} WHERE {joined(clauses)}", [tenant, *values]
+        if named <= _BY_STATE:
+            view = f'{self.dialect.schema}"task_counted"'
+        elif named <= _BY_HOLDER:
+            view = f'{self.dialect.schema}"held"'
+        clauses, values = by_space(self.codec, tenant, where, self.dialect)
+        return f"{view} WHERE {' AND '.join(clauses)}", values
 
-    def inserting(self, tenant: str, row: R) -> Statement:
+    def _view_for(self, where: Where) -> str:
+        """The view that finds tasks by what the filter names."""
+        is_range = isinstance(where.get("id"), Range)  # which every place is in the order of
+        if _SELECTIVE.isdisjoint(where.keys() - {"id"} if is_range else where):
+            for field, view in (("session", "task_of_session"), ("agent", "task_of_agent"), ("state", "task_listed")):
+                if where.get(field) is not None and None not in _items(where[field]):
+                    return f'{self.dialect.schema}"{view}"'
+        return self.place
+
+    def finding(
+        self, tenant: str, where: Where, order: str, after: tuple[Any, str] | None, limit: int | None
+    ) -> Statement:
+        view = self._view_for(where)
+        if view == self.place:
+            return super().finding(tenant, where, order, after, limit)
+        by = order_of(self.codec, order, self.dialect)
+        clauses, values = by_space(self.codec, tenant, where, self.dialect)
+        if after is not None:
+            clause, more = beyond(by, after)
+            clauses, values = [*clauses, clause], [*values, *more]
+        rest, last = ("", []) if limit is None else (" LIMIT ?", [limit])
+        places = [view]
+        if view.endswith('"task_listed"'):
+            # Each place in its own order, and the best of them: the planner must not sort all of a state.
+            places = list(self._places_of(_items(where["state"])))
+            bounds, of_bounds = self._bounds_of_ids(where, order, after)
+            clauses, values = [*clauses, *bounds], [*values, *of_bounds]
+        parts = [
+            f"({self.select.replace(self.place, place)} WHERE {' AND '.join(clauses)} ORDER BY {order_by(by)}{rest})"
+            for place in places
+        ]
+        if len(parts) == 1:
+            return parts[0], [*values, *last]
+        text = f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS page ORDER BY {order_by(by)}{rest}"
+        return text, [*[*values, *last] * len(parts), *last]
+
+    def _bounds_of_ids(self, where: Where, order: str, after: tuple[Any, str] | None) -> tuple[list[str], list[Any]]:
+        """The same bounds for a place: the planner does not conclude them, and would read all of a state."""
+        ranges = {"id": where["id"]} if isinstance(where.get("id"), Range) else {}
+        clauses, values = conditions(self.codec, ranges, self.dialect)
+        if after is not None and order in ("id", "-id"):
+            clause, more = beyond(order_of(self.codec, order, self.dialect), after)
+            clauses, values = [*clauses, clause], [*values, *more]
+        return [clause.replace('"id"', '"place_id"') for clause in clauses], values
+
+    def _places_of(self, states: Sequence[Any]) -> Iterator[str]:
+        s = self.dialect.schema
+        yield f'{s}"task_standing"'
+        if any(not isinstance(state, str) or state == lifecycle.READY for state in states):
+            yield f'{s}"task_in_queue"'
+        if any(not isinstance(state, str) or state in lifecycle.HELD for state in states):
+            yield f'{s}"task_holding"'
+
+    def inserting(self, tenant: str, row: Task) -> Statement:
         values = self.codec.encode(row)
-        return self.insert, [tenant, *(values[n] for n in self._hot), tenant, *(values[n] for n in self._base)]
+        base, hot = ([tenant, *(values[n] for n in part)] for part in (self._base, self._hot))
+        text, more = self._with_places(tenant, None, row)
+        return f"{self.insert}{text} SELECT 1 FROM hot", [tenant, row.project, *base, *hot, *more]
 
-    def updating(self, tenant: str, before: R, after: R) -> Statement | None:
+    def updating(self, tenant: str, before: Task, after: Task) -> Statement | None:
+        """The hot row decides whether the whole is as it was loaded, also where nothing in it changes."""
         positions, values = self.codec.changes(before, after)
         if not positions:
             return None
         hot = [n for n in positions if n in self._hot]
-        base = [n for n in positions if n not in hot]
+        base = [n for n in positions if n not in self._hot]
         text = self._updates.get(positions)
         if text is None:
             text = self._updates[positions] = self._update(hot, base)
         new = dict(zip(positions, values, strict=True))
         key = self._key_of(tenant, before)
-        return text, [*(new[n] for n in hot), *key, *([*(new[n] for n in base), *key[:3]] if base else [])]
+        steps, more = self._with_places(tenant, before, after)
+        given = [*(new[n] for n in hot), *key, *([*(new[n] for n in base), *key[:3]] if base else [])]
+        return f"{text}{steps} SELECT 1 / count(*) FROM hot", [*given, *more]
 
     def _update(self, hot: Sequence[int], base: Sequence[int]) -> str:
-        """The hot row decides whether the whole is as it was loaded, also where nothing in it changes."""
-        first = f"UPDATE {self.hot} SET {self._sets(hot)} WHERE {self._this_row}" if hot else ""
-        if not base:
-            return self._checked(first)
-        first = f"{first} RETURNING 1" if hot else f"SELECT 1 FROM {self.hot} WHERE {self._this_row}"
-        return self._checked(f"UPDATE {self.base} SET {self._sets(base)} WHERE {KEY} AND {_WITH_HOT}", first)
+        if hot:
+            first = f"UPDATE {self.hot} AS h SET {self._sets(hot)} FROM {self._this} RETURNING h.space, h.number"
+        else:
+            first = f"SELECT h.space, h.number FROM {self.hot} AS h, {self._this}"
+        then = f", base AS (UPDATE {self.base} SET {self._sets(base)} WHERE {KEY} AND EXISTS (SELECT FROM hot))"
+        return f"WITH hot AS ({first}){then if base else ''}"
 
-    def deleting(self, tenant: str, row: R) -> Statement:
-        text, values = super().deleting(tenant, row)
-        return text, [*values, *values[:3]]
+    def deleting(self, tenant: str, row: Task) -> Statement:
+        key = self._key_of(tenant, row)
+        steps, more = self._with_places(tenant, row, None)
+        text = (
+            f"WITH hot AS (DELETE FROM {self.hot} AS h USING {self._this} RETURNING h.space, h.number),"
+            f" base AS (DELETE FROM {self.base} WHERE {KEY} AND EXISTS (SELECT FROM hot)){steps}"
+            " SELECT 1 / count(*) FROM hot"
+        )
+        return text, [*key, *key[:3], *more]
+
+    def _with_places(self, tenant: str, before: Task | None, after: Task | None) -> _Step:
+        """Steps that bring the places of a task in line with its row; `hot` has its number."""
+        old, new = (_places(task) if task is not None else {} for task in (before, after))
+        steps: list[_Step] = []
+        for name, (columns, others) in _PLACES.items():
+            was, is_ = old.get(name), new.get(name)
+            if was == is_:
+                continue
+            table, keyed = f'{self.dialect.schema}"{name}"', len(columns)
+            of_task = (
+                "numbers = ARRAY(SELECT number FROM hot)"
+                if name == "due_block"
+                else "number = (SELECT number FROM hot)"
+            )
+            this = " AND ".join(["space = (SELECT space FROM hot)", *(f"{column} = ?" for column in columns), of_task])
+            if was is not None and is_ is not None and was[:keyed] == is_[:keyed]:
+                sets = ", ".join(f"{column} = ?" for column in others)
+                steps.append(_Step(f"UPDATE {table} SET {sets} WHERE {this}", [*is_[keyed:], *was[:keyed]]))
+                continue
+            if was is not None:
+                steps.append(_Step(f"DELETE FROM {table} WHERE {this}", list(was[:keyed])))
+            if is_ is not None:
+                number, last = ("ARRAY[number]", "numbers") if name == "due_block" else ("number", "number")
+                names = ", ".join(("space", "tenant", *columns, *others, last))
+                text = f"INSERT INTO {table} ({names}) SELECT space, {marks(len(is_) + 1)}, {number} FROM hot"
+                steps.append(_Step(text, [tenant, *is_]))
+        text = "".join(f", place{n} AS ({step.text})" for n, step in enumerate(steps))
+        return _Step(text, [value for step in steps for value in step.values])
 
 
-def table_for(kind: type[R], dialect: Dialect) -> Table[R]:
-    return (SplitTable if KINDS[kind].table in HOT else PostgresTable)(kind, dialect)
+# Side table → the columns of its key besides the project's number, and its others besides the task's.
+_PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "queue": (("lane", "band", "rank", "sequence", "id"), ("plain",)),
+    "held": (("session",), ("agent",)),
+    "standing": (("state", "id"), ()),
+    "due_block": (("at",), ()),
+}
+
+
+def _places(task: Task) -> dict[str, tuple[Any, ...]]:
+    """Where a task is found: the values of `_PLACES`."""
+    found: dict[str, tuple[Any, ...]] = {}
+    is_held = task.agent is not None or task.session is not None
+    if task.lane is not None:
+        found["queue"] = (task.lane, task.band, task.rank, task.sequence, task.id, task.plain)
+    if is_held:
+        found["held"] = (task.session or "", task.agent or "")
+    listed = task.lane is not None if task.state == lifecycle.READY else is_held and task.state in lifecycle.HELD
+    if not listed:
+        found["standing"] = (task.state, task.id)
+    if task.due_at is not None:
+        found["due_block"] = (task.due_at,)
+    return found
+
+
+def _items(wanted: Any) -> Sequence[Any]:
+    return wanted if isinstance(wanted, tuple) else (wanted,)
+
+
+def table_for(kind: type[Any], dialect: Dialect) -> Table[Any]:
+    if kind is Task:
+        return SplitTable(Task, dialect)
+    return (NarrowTable if kind in (Claim, Result) else PostgresTable)(kind, dialect)
 
 
 def _quoted(name: str) -> str:

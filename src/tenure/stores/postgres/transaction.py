@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tenure.core.errors import Conflict, InvalidInput, TenureError
+from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.events import Event
-from tenure.core.filters import Where
-from tenure.core.records import Agent, Claim, Row, Session, Task
-from tenure.stores.fast_path import Asking, Completed, Completion, Grant, Granted, Holders, Known, Renewal, Renewed
+from tenure.core.filters import Where, matches
+from tenure.core.records import Agent, Claim, Result, Row, Session, Task
+from tenure.stores.fast_path import Call, Holders, Look
+from tenure.stores.fast_path import Rows as FastRows
 from tenure.stores.port import Change, Head
-from tenure.stores.postgres import event_blocks, hot_statements, log_statements, statement_texts
-from tenure.stores.postgres.connection import Answer, Rows
+from tenure.stores.postgres import event_blocks, hot_functions, log_statements, statement_texts
+from tenure.stores.postgres.connection import Rows, Statement
+from tenure.stores.postgres.errors import BAD_VALUES, Failed, Lost
 from tenure.stores.postgres.pipeline import Pipeline
 from tenure.stores.postgres.values import shown
 from tenure.stores.sql.statements import event_table, table_of, writes
@@ -24,11 +26,10 @@ R = TypeVar("R", bound=Row)
 
 
 class PostgresTransaction(Pipeline):
-    """Implements the port and the fast path."""
+    """Implements the port."""
 
     def __init__(self, store: Postgres, tenant: str, write: bool) -> None:
         super().__init__(store, tenant, write)
-        self._hot = hot_statements.hot_of(self._dialect)
         self._deleted: dict[tuple[str, str], set[int]] = {}  # project and task → events of claims that were deleted
 
     # --- reading ---
@@ -58,13 +59,19 @@ class PostgresTransaction(Pipeline):
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
         self._enter_asked(where)
-        rows = self._read(*table_of(kind, self._dialect).counting(self._tenant, where, by))
+        rows = self._added_up(table_of(kind, self._dialect).counting(self._tenant, where, by))
         return {_value(by): n for by, n in rows}
 
     def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
         self._enter_asked(where)
-        rows = self._read(*table_of(kind, self._dialect).summing(self._tenant, where, by, fields))
+        rows = self._added_up(table_of(kind, self._dialect).summing(self._tenant, where, by, fields))
         return {_value(row[0]): tuple(None if n is None else int(n) for n in row[1:]) for row in rows}
+
+    def _added_up(self, statement: Statement) -> Rows:
+        """Those who write only count what a few keys lead to."""
+        if self._write or self._noting is not None:
+            return self._read(*statement)
+        return self._run([(statement_texts.FREELY, ()), statement, (statement_texts.BY_KEYS, ())])[1].rows()
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         self._enter_asked(where)
@@ -95,7 +102,7 @@ class PostgresTransaction(Pipeline):
             projects = [shown(name) for (name,) in self._read(self._queries.due_projects, [self._tenant])]
         found: list[Task] = []
         for name in projects:
-            statement = (f"{tasks.select} {statement_texts.DUE}", [self._tenant, name, until, limit])
+            statement = (f"{tasks.select} {self._queries.due}", [self._tenant, name, until, limit])
             found += self._rows(statement, self._store.reader(Task))
         if len(projects) > 1:
             found.sort(key=lambda task: (task.due_at, task.id))
@@ -103,26 +110,66 @@ class PostgresTransaction(Pipeline):
 
     def next_due(self, project: str) -> int | None:
         self._enter((project,))
-        rows = self._read(self._queries.next_due, [self._tenant, project])
+        rows = self._read(self._queries.next_due, [self._tenant, project, self._write])
         return rows[0][0] if rows else None
 
     def is_due(self, project: str) -> bool:
         self._enter((project,))
         known = self._is_due.get(project)
         if known is None or self._wrote or self._later:
-            rows = self._read(self._queries.is_due, [self._tenant, project, self._now])
+            text = self._queries.has_due if self._write else self._queries.is_due
+            rows = self._read(text, [self._tenant, project, self._now])
             return bool(rows and rows[0][0])
         return known
 
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
         self._enter_asked(where)
+        made = {name: where[name] for name in event_blocks.MADE & where.keys()}
         single = log_statements.finding(self._tenant, where, after, limit, last, self._dialect)
         packed = event_blocks.finding(self._tenant, where, after, limit, last, self._dialect)
-        found = self._rows(single, self._store.reader(Event)) + self._rows(packed, self._store.block_reader)
+        found = self._rows(single, self._store.reader(Event))
+        found += [event for event in self._rows(packed, self._store.block_reader) if matches(event, made)]
         found.sort(key=lambda event: event.sequence)
         if self._settled is not None and not last:
             found = [event for event in found if event.sequence <= self._settled]
         return found[-limit:] if last and limit else found[:limit]
+
+    def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
+        tasks = self.find(Task, {"project": project, "ref": tuple(ref for ref, _ in receipts)})
+        given = [self._tenant, project, [ref for ref, _ in receipts], [generation for _, generation in receipts]]
+
+        def read(text: str, kind: type[R]) -> list[R]:
+            return self._rows((text, given), self._store.reader(kind))
+
+        texts = self._queries
+        claims = read(texts.claims_of, Claim)
+        return Holders(tasks, claims, read(texts.agents_of, Agent), read(texts.sessions_of, Session))
+
+    # --- the fast path, within a transaction ---
+
+    def look(self, project: str) -> Look | None:
+        return hot_functions.look(self._store, self._tenant, project, (), self._run)
+
+    def call(self, call: Call) -> FastRows:
+        """A savepoint keeps what the transaction holds where the call is refused."""
+        self._must_write()
+        self._enter((call.project,))
+        assert self._connection is not None
+        assert not self._later, "it is the first that this transaction writes"
+        call_it = hot_functions.statement(self._store, self._tenant, call, self._now)
+        try:
+            answer = self._connection.run([("SAVEPOINT hot", ()), call_it])[1]
+        except Failed as error:
+            unusual = hot_functions.unusual(error, 1)
+            if unusual is None or not self._connection.in_transaction:
+                self._refuse(error)
+            self._run([("ROLLBACK TO SAVEPOINT hot", ())])
+            raise unusual from None
+        except (*BAD_VALUES, Lost) as error:
+            self._refuse(error)
+        self._wrote = self._has_floor = True
+        self._last = hot_functions.last_event(answer)
+        return answer.rows_apart
 
     # --- writing ---
 
@@ -135,13 +182,26 @@ class PostgresTransaction(Pipeline):
         if not planned:
             return
         self._enter({row.project for *_, row in planned})
+        statements = [*self._giving_rows(changes), *((text, values) for text, values, _ in planned)]
         self._note_events_of(change.before for change in changes if change.after is None)
-        statements = [(text, values) for text, values, _ in planned]
         if last:
             self._later += statements
         else:
             self._run(statements)
             self._wrote = True
+
+    def _giving_rows(self, changes: Sequence[Change]) -> list[Statement]:
+        """Claims and results that are about to change get separate rows: see `narrow_rows.py`."""
+        tasks: dict[str, dict[str, None]] = {}
+        for before, after in ((change.before, change.after) for change in changes):
+            row: Any = before or after
+            if isinstance(before, Task):
+                # before its first claim a task has neither
+                if before.generation and (not isinstance(after, Task) or _of_claim(before) != _of_claim(after)):
+                    tasks.setdefault(row.project, {})[row.id] = None
+            elif isinstance(row, (Claim, Result)) and (before is not None or getattr(after, "accepted", False)):
+                tasks.setdefault(row.project, {})[row.task] = None
+        return [(self._queries.give_rows, [self._tenant, project, list(ids)]) for project, ids in tasks.items()]
 
     def append(self, events: Sequence[Event]) -> None:
         self._must_write()
@@ -192,101 +252,11 @@ class PostgresTransaction(Pipeline):
         if emptied:
             self._run([(delete, [emptied, self._tenant])])
 
-    # --- the fast path: see stores/fast_path.py ---
-
-    def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
-        tasks = self.find(Task, {"project": project, "ref": tuple(ref for ref, _ in receipts)})
-        given = [self._tenant, project, *hot_statements.columns(receipts)]
-
-        def read(text: str, kind: type[R]) -> list[R]:
-            return self._rows((text, given), self._store.reader(kind))
-
-        texts = self._hot
-        return Holders(tasks, read(texts.claims, Claim), read(texts.agents, Agent), read(texts.sessions, Session))
-
-    def known(self, project: str, asking: Sequence[Asking], most: int) -> dict[int, Known]:
-        self._enter((project,))
-        rows = self._read(self._hot.known, [self._tenant, project, *hot_statements.columns(asking), most])
-        return {
-            n - 1: Known(agent_seen, session_seen, (*skills,), [_named(task) for task in held or ()])
-            for n, agent_seen, session_seen, *skills, held in rows
-        }
-
-    def grant(self, grants: Sequence[Grant], *, last: bool) -> Granted:
-        answers = self._write_fast((self._hot.grant_each, self._hot.grant), grants, last)
-        read = self._store.grant_reader
-        if not last:
-            missing = len(grants) - sum(answer.count for answer in answers)
-            if missing:
-                self._fail(Conflict(f"{missing} of {len(grants)} tasks were claimed by others"))
-
-        def rows() -> list[list[Any]]:
-            found = {row[0]: row for answer in answers for row in answer.rows_apart()}
-            return [read(found[g.task][:-4]) for g in grants]
-
-        return Granted(rows, is_usual=last or all(answer.first()[-3] == b"f" for answer in answers))
-
-    def complete(self, completions: Sequence[Completion], heard: int, *, last: bool) -> Callable[[], list[Completed]]:
-        texts = (self._hot.complete_each, self._hot.complete)
-        answers = self._checked(self._write_fast(texts, completions, last, behind=(heard,)), last)
-        return lambda: [Completed(*row[:-4]) for answer in answers for row in answer.rows_apart()]
-
-    def renew(
-        self, renewals: Sequence[Renewal], most_mail: int, heard: int, *, last: bool
-    ) -> Callable[[], list[Renewed]]:
-        found = self._write_fast((self._hot.renew,) * 2, renewals, last, before=(most_mail,), behind=(heard,))
-        answers = self._checked(found, last)
-        return lambda: [Renewed(*row[:-4]) for answer in answers for row in answer.rows_apart()]
-
-    def _checked(self, answers: list[Answer], last: bool) -> list[Answer]:
-        """Another transaction that shares the project may have written the same row first."""
-        for answer in answers if not last else ():
-            if answer.count and int(answer.first()[-3] or 0) != answer.count:
-                self._fail(Conflict("another transaction changed the same row first"))
-        return answers
-
-    def _write_fast(
-        self,
-        texts: tuple[str, str],
-        given: Sequence[Any],
-        last: bool,
-        *,
-        before: Sequence[int] = (),
-        behind: Sequence[int] = (),
-    ) -> list[Answer]:
-        """Rows whose last two columns are the last event's sequence, if any, and the transaction.
-
-        One statement per project, all in one round trip; with `last` in that of the commit, which brings the answers.
-        The first text is for a few rows, the second for many. `before` and `behind` are the values that all rows share,
-        around the parameter `last`.
-        """
-        self._must_write()
-        by_project: dict[str, list[Any]] = {}
-        for row in given:
-            by_project.setdefault(row.project, []).append(row)
-        self._enter(by_project)
-        shared = [self._tenant, self._now, self._epoch]
-        statements = []
-        for project, rows in by_project.items():
-            values = [*shared, project, *hot_statements.columns(rows)[1:], *before, last, *behind]
-            statements.append((texts[len(rows) > hot_statements.FEW], values))
-        if last:
-            return self._leave_to_commit(statements, len(given))
-        answers = self._run([*self._floor(), *statements])[-len(statements) :]
-        self._wrote |= any(answer.count for answer in answers)
-        self._note_events(answers)
-        return answers
-
     def lock(self, name: str, projects: Collection[str]) -> None:
-        """One lock per project, whatever `name` is, unless it is shared: see the package.
-
-        Before the first query they are only noted.
-        """
+        """One lock per project, whatever `name` is. Before the first query they are only noted."""
         self._follows |= name == "log" and not self._write
-        self._shares |= name == "share"
         if self._write and not self._began:
             self._to_hold.update(dict.fromkeys(projects))
-            self._to_claim.update(dict.fromkeys(projects if name == "claim" else ()))
         elif self._write:
             self._enter(projects)
 
@@ -310,15 +280,14 @@ class PostgresTransaction(Pipeline):
         self._enter((project,) if isinstance(project, str) else ())
 
 
+def _of_claim(task: Task) -> tuple[Any, ...]:
+    """What a claim without a separate row has from its task's."""
+    return task.generation, task.run, task.attempts, task.agent, task.session
+
+
 def _head(row: Sequence[Any]) -> Head:
     band, rank, sequence, id, plain = row
     return Head(band, rank, sequence, shown(id), plain)
-
-
-def _named(task: str) -> tuple[str, str]:
-    """Id and key of a task, which contain no space."""
-    id, _, key = task.partition(" ")
-    return id, key
 
 
 def _value(by: Any) -> Any:

@@ -201,15 +201,20 @@ class Table(Generic[R]):
         self.codec: Codec[R] = Codec(kind)
         names = ", ".join(f'"{column.name}"' for column in self.codec.columns)
         self.place = f'{dialect.schema}"{self.name}"'
+        self.written = f'{dialect.schema}"{self._written_to()}"'
         self.select = f"SELECT {names} FROM {self.place}"
         self._load_one = f"{self.select} WHERE {KEY}"
-        self.insert = f'INSERT INTO {self.place} ("tenant", {names}) VALUES ({marks(len(self.codec.columns) + 1)})'
+        self.insert = f'INSERT INTO {self.written} ("tenant", {names}) VALUES ({marks(len(self.codec.columns) + 1)})'
         self._uniques = [unique for unique in UNIQUE.get(kind, ()) if unique.only_if is None]
         self._guards = ("version", "generation") if issubclass(kind, Task) else ()
         self._this_row = " AND ".join((KEY, *(f'"{name}" = ?' for name in self._guards)))
-        self.delete = self._checked(f"DELETE FROM {self.place} WHERE {self._this_row}")
+        self.delete = self._checked(f"DELETE FROM {self.written} WHERE {self._this_row}")
         self._updates: dict[tuple[int, ...], str] = {}
         self._finds: dict[tuple[Any, ...], str] = {}
+
+    def _written_to(self) -> str:
+        """The table that changes go to, where `place` is a view."""
+        return self.name
 
     def _checked(self, change: str) -> str:
         """The statement of a change that must touch one row. Here the caller checks how many it touched."""
@@ -225,7 +230,7 @@ class Table(Generic[R]):
             return None
         text = self._updates.get(positions)
         if text is None:
-            change = f"UPDATE {self.place} SET {self._sets(positions)} WHERE {self._this_row}"
+            change = f"UPDATE {self.written} SET {self._sets(positions)} WHERE {self._this_row}"
             text = self._updates[positions] = self._checked(change)
         return text, [*values, *self._key_of(tenant, before)]
 
@@ -289,9 +294,10 @@ class Table(Generic[R]):
         """At most one row has these values. With an ORDER BY a planner may walk all rows in that order to find it."""
         return "project" in where and any(where.keys() >= set(unique.fields) for unique in self._uniques)
 
-    def _place_of(self, *fields: str) -> str:
-        """The table that has these fields."""
-        return self.place
+    def _counted(self, tenant: str, where: Where, *fields: str) -> Statement:
+        """The text behind FROM of a count: the rows that match, with at least these fields."""
+        clauses, values = conditions(self.codec, where, self.dialect)
+        return f"{self.place} WHERE {joined(clauses)}", [tenant, *values]
 
     def counting(self, tenant: str, where: Where, by: str) -> Statement:
         """Returns pairs (value of `by`, number)."""
@@ -306,14 +312,12 @@ class Table(Generic[R]):
 
     def _grouping(self, tenant: str, where: Where, by: str, what: str, *fields: str) -> Statement:
         order_of(self.codec, by, self.dialect)  # checks it
-        clauses, values = conditions(self.codec, where, self.dialect)
-        place = self._place_of(by, *where, *fields)
-        return f'SELECT "{by}", {what} FROM {place} WHERE {joined(clauses)} GROUP BY "{by}"', [tenant, *values]
+        text, values = self._counted(tenant, where, by, *fields)
+        return f'SELECT "{by}", {what} FROM {text} GROUP BY "{by}"', values
 
     def tallying(self, tenant: str, where: Where, most: int) -> Statement:
-        clauses, values = conditions(self.codec, where, self.dialect)
-        inner = f"SELECT 1 FROM {self._place_of(*where)} WHERE {joined(clauses)} LIMIT ?"
-        return f"SELECT count(*) FROM ({inner}) AS matching", [tenant, *values, most]
+        text, values = self._counted(tenant, where)
+        return f"SELECT count(*) FROM (SELECT 1 FROM {text} LIMIT ?) AS matching", [*values, most]
 
 
 class EventTable:

@@ -1,306 +1,226 @@
-"""Results and renewals as runs; the effects of a result are applied as on the slow path."""
+"""Results and renewals, as one call each."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
-from tenure.core import commands, ids, inputs, lifecycle, retry, roles, team
+from tenure.core import commands, inputs, lifecycle
 from tenure.core.commands import Principal
 from tenure.core.errors import Bug, TenureError
-from tenure.core.ids import Receipt, parse_receipt
+from tenure.core.ids import IdMaker, Receipt, has_dag_row, parse_receipt
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Claim, Project, Result, Session, Task, replace
+from tenure.core.records import Dag, Edge, Task, replace
 from tenure.core.task_records import is_reference
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.effects import end_agent, spread
-from tenure.engine.runtime.fast_path.command_run import Allowed, Run, may_be_last, members
-from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Deferred, Reply, RunAgain, UnitOfWork
-from tenure.engine.verbs.agents import MOST_MAIL, active, seen
-from tenure.stores.fast_path import Completed, Completion, FastPath, Renewal, Renewed
+from tenure.engine.runtime.context import Random
+from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.fast_path.command_run import Built, Known, NotFast, Run, column
+from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Deferred, Reply, UnitOfWork
+from tenure.stores.fast_path import Renewals, Rows, Submits
 
-H = TypeVar("H", Completed, Renewed)
 _json = msgspec.json.encode
-TaskRef = tuple[str, str]  # project and ref
-Sender = tuple[Principal, str | None, str]  # principal, trace id, command id
-Given = tuple[TaskRef, Sender]
 
 
-class Handed(NamedTuple):
-    """A result as stored, computed before the transaction."""
+def _receipts(known: Known, run: Run) -> list[Receipt]:
+    """The receipts of a run, all of one epoch and each of another task; raises NotFast for those of others."""
+    found: list[Receipt] = []
+    odd: list[int] = []
+    seen: set[str] = set()
+    for n, (command, principal) in enumerate(run):
+        try:
+            receipt = parse_receipt(command.receipt)
+        except TenureError:
+            odd.append(n)
+            continue
+        if receipt.name in seen or not known.allows(command, principal) or (found and receipt.epoch != found[0].epoch):
+            odd.append(n)
+        seen.add(receipt.name)
+        found.append(receipt)
+    if odd:
+        raise NotFast(*odd)
+    return found
 
-    receipt: Receipt
-    encoded: bytes
+
+def _proven(run: Run) -> list[str | None] | None:
+    """A key that proves its agent may use the claims of this agent alone."""
+    agents: list[str | None] | None = column([p.agent if p.is_proven else None for _, p in run])
+    return agents
+
+
+class _Result(NamedTuple):
+    data: str | None
+    size: int
     digest: str
-    said: str  # JSON members of the Completion, without its id
 
 
-def prepared(command: commands.Submit) -> Handed | None:
-    """None where the slow path must decide it."""
-    encoded = _json(command.data)
+def submits(known: Known, run: Run, random: Random) -> Built:
+    project = known.project
+    if project.limited or "tokens_per_line" in project.limits:
+        raise NotFast
+    receipts = _receipts(known, run)
+    results = [_result(n, command, project.limits.get("max_result_size")) for n, (command, _) in enumerate(run)]
+    seed = random.token(IdMaker.RANDOM_BYTES)
+    maker, size = IdMaker(0, seed), len(run)
+    sent: list[commands.Submit] = [command for command, _ in run]
+    senders: list[Principal] = [principal for _, principal in run]
+    call = Submits(
+        project.id, known.look.seen, receipts[0].epoch, [r.name for r in receipts], [r.generation for r in receipts],
+        b"".join([r.nonce for r in receipts]), _proven(run), [maker.tail(2 * size + n) for n in range(1, size + 1)],
+        column([r.data for r in results]), [command.summary for command in sent], [r.size for r in results],
+        [r.digest for r in results], column([command.request_id for command in sent]),
+        column([p.user for p in senders]), column([p.address for p in senders]),
+        column([command.trace_id for command in sent]), seed,
+    )  # fmt: skip
+    return Built(call, partial(_accepted, seed, [r.generation for r in receipts]))
+
+
+def _result(number: int, command: commands.Submit, most: int | None) -> _Result:
+    """As it is stored; raises NotFast where the ordinary path must decide it."""
     if command.seen is not None or command.usage or command.artifacts is not None:
-        return None
-    if len(encoded) > task_view.INLINE or is_reference(command.data):
-        return None
-    receipt = presented(command)
-    if receipt is None or len(command.summary) > inputs.LARGEST_TEXT // 4:
-        return None
-    digest = hashlib.sha256(encoded).hexdigest()[:32]
-    row: dict[str, Any] = {"project": command.project, "size": len(encoded), "digest": digest}
-    if command.data is not None:
-        row["data"] = msgspec.Raw(encoded)
-    if command.summary:
-        row["summary"] = command.summary
-    if command.request_id is not None:
-        row["request_id"] = command.request_id
-    return Handed(receipt, encoded, digest, members(row))
+        raise NotFast(number)
+    encoded = _json(command.data)
+    if len(encoded) > task_view.INLINE or is_reference(command.data) or (most is not None and len(encoded) > most):
+        raise NotFast(number)
+    if len(command.summary) > inputs.LARGEST_TEXT // 4:
+        raise NotFast(number)
+    data = None if command.data is None else encoded.decode()
+    return _Result(data, len(encoded), hashlib.sha256(encoded).hexdigest()[:32])
 
 
-def presented(command: Any) -> Receipt | None:
-    try:
-        return parse_receipt(command.receipt)
-    except TenureError:
-        return None
+class _Rows:
+    """The rows of a call, by their place from 0 on; read on first use, which is after the commit."""
 
-
-class _Holders:
-    """The commands of a run that can take the fast path: those of callers who may, each task once."""
-
-    def __init__(self, work: UnitOfWork) -> None:
-        self._epoch = work.epoch
-        self._allowed = Allowed(work)
-        self._seen: set[TaskRef] = set()
-
-    def project(self, command: Any, principal: Principal, receipt: Receipt) -> Project | None:
-        place = (command.project, receipt.name)
-        if receipt.epoch != self._epoch or place in self._seen:
-            return None
-        self._seen.add(place)
-        return self._allowed.project(command, principal)
-
-
-class _Held(Generic[H]):
-    """The statement's rows, by their subject; read on first use, which may be after the commit."""
-
-    def __init__(self, read: Callable[[], list[H]]) -> None:
-        self._read: Callable[[], list[H]] = read
+    def __init__(self, read: Rows) -> None:
+        self._read = read
 
     @cached_property
-    def by_place(self) -> dict[TaskRef, H]:
-        return {(held.project, held.ref): held for held in self._read()}
+    def by_place(self) -> dict[int, tuple[Any, ...]]:
+        return {row[0] - 1: row for row in self._read()}
 
 
-def _may_be_last(work: UnitOfWork, asking: Iterable[Given], given: Sequence[Any]) -> bool:
-    """As `may_be_last`, where in addition no caller has to prove whose claim it was."""
-    return not any(principal.is_proven for _, (principal, _, _) in asking) and may_be_last(work, given)
+def _accepted(seed: bytes, generations: list[int], rows: Rows) -> list[Reply]:
+    done = _Rows(rows)
+    return [Deferred(partial(_accepted_as, done, n, seed, generations)) for n in range(len(generations))]
 
 
-def _check_holders(asking: Iterable[Given], held: dict[TaskRef, Completed] | dict[TaskRef, Renewed]) -> None:
-    """The statement checks the receipt alone; here its owner is known. Raising rolls the whole batch back.
-
-    The batch then runs in parts, so that only the offending command is refused. Reading the holders first would cost
-    every batch a round trip, to catch only a stolen receipt.
-    """
-    for place, (principal, _, _) in asking:
-        row = held.get(place)
-        if row is not None:
-            roles.check_mine(principal, row.agent, f"the claim of {row.ref}")
-
-
-def complete(work: UnitOfWork, run: Run, is_rest: bool) -> list[Reply]:
-    """`is_rest`: the batch has nothing after this run."""
-    given: list[Completion] = []
-    holders = _Holders(work)
-    for command, principal, ready in run:
-        project = None if ready is None else holders.project(command, principal, ready.receipt)
-        if project is None or (completion := _completion(work, command, principal, ready, project)) is None:
-            break
-        given.append(completion)
-    if not given:
-        return []
-    tx: FastPath = work.tx  # type: ignore[assignment]  # the store declares it
-    asking = _senders(run, given)
-    last = is_rest and len(given) == len(run) and _may_be_last(work, asking, given)
-    completed = _Held(tx.complete(given, work.now - team.PRESENCE, last=last))
-    work.forget(Task, Claim, Result)
-    if last:
-        return [
-            Deferred(partial(_accepted_later, completed, place, one))
-            for (place, _), one in zip(asking, given, strict=True)
-        ]
-    done = completed.by_place
-    _check_holders(asking, done)
-    _signs_of_life(work, asking, done)
-    outcomes: list[Reply] = []
-    for (place, asked), completion in zip(asking, given, strict=True):
-        d = done.get(place)
-        if d is None:
-            outcomes.append(RunAgain())
-            continue
-        if d.dependents or d.children or d.dag != ids.lone_dag(d.task):
-            outcomes.append(Deferred(partial(_followed, work, d, completion, asked), in_turn=True))
-        else:
-            outcomes.append(Deferred(partial(_accepted, d, completion)))
-    return outcomes
-
-
-def _accepted_later(completed: _Held[Completed], place: TaskRef, completion: Completion) -> Outcome:
-    return _accepted(completed.by_place[place], completion)
-
-
-def _accepted(done: Completed, completion: Completion) -> Outcome:
+def _accepted_as(done: _Rows, number: int, seed: bytes, generations: list[int]) -> Outcome:
+    _, now, _, _, key, version, product, *_ = done.by_place[number]
     return Outcome(
         outcome="ACCEPTED",
-        message=f"{done.key}: accepted as {done.work_product}",
-        work_product=done.work_product,
-        result=completion.result,
-        generation=completion.generation,
-        current_generation=completion.generation,
+        message=f"{key}: accepted as {product}",
+        work_product=product,
+        result=IdMaker(now, seed).nth("result", 2 * len(generations) + number + 1),
+        generation=generations[number],
+        current_generation=generations[number],
         work_lost=False,
         state=lifecycle.COMPLETED,
-        version=done.version,
+        version=version,
     )
 
 
-def _completion(
-    work: UnitOfWork, command: commands.Submit, principal: Principal, ready: Handed, project: Project
-) -> Completion | None:
-    receipt, encoded, digest, row = ready
-    most = project.limits.get("max_result_size")
-    if project.limited or "tokens_per_line" in project.limits or (most is not None and len(encoded) > most):
-        return None
-    work.begin_command(principal, command.trace_id)
-    result, event = work.new_id("result"), work.new_id("evt")
-    return Completion(
-        command.project,
-        receipt.name,
-        receipt.generation,
-        receipt.nonce,
-        result,
-        None if command.data is None else encoded.decode(),
-        command.summary,
-        len(encoded),
-        digest,
-        command.request_id,
-        event,
-        work.command_id,
-        command.trace_id,
-        principal.user,
-        principal.address,
-        f'{{"id":"{result}"{row}}}',
-    )
+# --- what follows for other tasks ---
+
+Turn = Callable[[], Reply]
 
 
-def _senders(run: Run, given: Sequence[Completion | Renewal]) -> list[Given]:
-    return [
-        ((g.project, g.ref), (principal, g.trace_id, g.command))
-        for (_, principal, _), g in zip(run, given, strict=False)
-    ]
+def in_turn(work: UnitOfWork, run: Run, built: Built, rows: list[tuple[Any, ...]]) -> list[Turn]:
+    """For each accepted result what answers it, when the commands before it are done.
+
+    The effects of a move on others are those of the ordinary path; here their rows are only read together.
+    """
+    call = built.call
+    assert isinstance(call, Submits)
+    replies = built.replies(lambda: rows)
+    following = {row[0] - 1: row[7:] for row in rows if row[7] is not None}
+    _read_others(work, call.project, [task for task, _ in following.values()])
+    ids = IdMaker(work.now, call.seed)
+    turns: list[Turn] = []
+    for n, (command, principal) in enumerate(run):
+        if n in following:
+            who = (principal, command.trace_id, ids.nth("cmd", len(run) + n + 1))
+            turns.append(partial(_followed, work, who, (command.project, *following[n]), replies[n]))
+        else:
+            turns.append(partial(_told, replies[n]))
+    return turns
 
 
-def _followed(work: UnitOfWork, done: Completed, completion: Completion, asked: Sender) -> Outcome:
-    """The outcome, once the effects of the move on others are applied in its turn."""
-    work.begin_command(*asked)
+def _told(reply: Reply) -> Reply:
+    return reply
+
+
+def _read_others(work: UnitOfWork, project: str, ids: list[str]) -> None:
+    if len(ids) < 2:
+        return
+    tasks = work.get_many(Task, project, ids).values()
+    work.get_many(Dag, project, [task.dag for task in tasks if has_dag_row(task)])
+    needed = [task.id for task in tasks if task.dependents]
+    if needed:
+        work.get_many(Task, project, [edge.task for edge in work.learn(Edge, project, "needs", needed)])
+
+
+def _followed(
+    work: UnitOfWork, who: tuple[Principal, str | None, str], moved: tuple[str, str, str], reply: Reply
+) -> Reply:
+    work.begin_command(*who)
+    project, task, state_before = moved
     try:
-        after = work.require(Task, done.project, done.task)
-        work.moved.append((replace(after, state=done.state_before), after))
+        after = work.require(Task, project, task)
+        work.moved.append((replace(after, state=state_before), after))
         spread(work)
     except OUR_FAULTS as error:  # the result is already written: the whole batch must roll back
         raise Bug(f"submit: {type(error).__name__}: {error}", "nothing was done; please report this") from error
-    return _accepted(done, completion)
+    return reply
 
 
-def _signs_of_life(
-    work: UnitOfWork, given: Iterable[Given], held: dict[TaskRef, Completed] | dict[TaskRef, Renewed]
-) -> None:
-    """Record the holders' signs of life; a success clears an agent's failures. Most were heard from a moment ago."""
-    agents: dict[tuple[str, str], tuple[bool, Sender]] = {}
-    sessions: dict[tuple[str, str], None] = {}
-    before = work.now - team.PRESENCE
-    for place, asking in given:
-        row = held.get(place)
-        if row is None:
-            continue
-        if row.agent_seen is not None and (row.agent_is_odd or row.agent_seen <= before):
-            agents.setdefault((row.project, row.agent), (isinstance(row, Completed), asking))
-        if row.session_seen is not None and row.session_seen <= before:
-            sessions[row.project, row.session] = None
-    for (project, name), (succeeded, asking) in agents.items():
-        work.begin_command(*asking)  # the event carries the principal that acted for the agent
-        agent = work.get(Agent, project, name)
-        if agent is not None:
-            known = seen(work, agent)
-            if succeeded and known.troubles:
-                known = work.put(retry.agent_succeeded(known))
-            if succeeded:
-                end_agent(work, known)
-    for project, name in sessions:
-        session = work.get(Session, project, name)
-        if session is not None:
-            active(work, session, held=True)
+# --- renewals ---
 
 
-def renew(work: UnitOfWork, run: Run, is_rest: bool) -> list[Reply]:
-    """`is_rest`: the batch has nothing after this run."""
-    given: list[Renewal] = []
-    holders = _Holders(work)
-    for command, principal, receipt in run:
-        if command.background or command.seen is not None or receipt is None:
-            break
-        project = holders.project(command, principal, receipt)
-        if project is None or project.funded:  # a budget may add a directive for the holder
-            break
-        try:
-            lease = None if command.lease is None else inputs.lease_of(command.lease, project)
-        except TenureError:
-            break
-        work.begin_command(principal, command.trace_id)
-        given.append(
-            Renewal(
-                command.project,
-                receipt.name,
-                receipt.generation,
-                receipt.nonce,
-                lease,
-                work.new_id("evt"),
-                work.command_id,
-                command.trace_id,
-                principal.agent,
-                principal.session,
-                principal.user,
-                principal.address,
-            )
-        )
-    if not given:
-        return []
-    tx: FastPath = work.tx  # type: ignore[assignment]  # the store declares it
-    asking = _senders(run, given)
-    last = is_rest and len(given) == len(run) and _may_be_last(work, asking, given)
-    renewed = _Held(tx.renew(given, MOST_MAIL, work.now - team.PRESENCE, last=last))
-    work.forget(Task)
-    if not last:
-        _check_holders(asking, renewed.by_place)
-        _signs_of_life(work, asking, renewed.by_place)
-    return [
-        Deferred(partial(_renewed, renewed, place, renewal, work.now))
-        if last or place in renewed.by_place
-        else RunAgain()
-        for (place, _), renewal in zip(asking, given, strict=True)
-    ]
+def renewals(known: Known, run: Run, random: Random) -> Built:
+    project = known.project
+    if project.funded:  # a budget may add a directive for the holder
+        raise NotFast
+    odd = [n for n, (command, _) in enumerate(run) if command.background or command.seen is not None]
+    if odd:
+        raise NotFast(*odd)
+    receipts = _receipts(known, run)
+    leases = [_lease(known, n, command) for n, (command, _) in enumerate(run)]
+    maker, size = IdMaker(0, random.token(IdMaker.RANDOM_BYTES)), len(run)
+    senders: list[Principal] = [principal for _, principal in run]
+    call = Renewals(
+        project.id, known.look.seen, receipts[0].epoch, [r.name for r in receipts], [r.generation for r in receipts],
+        b"".join([r.nonce for r in receipts]), _proven(run), column(leases), column([p.agent for p in senders]),
+        column([p.session for p in senders]), column([p.user for p in senders]), column([p.address for p in senders]),
+        column([command.trace_id for command, _ in run]), [maker.tail(n) for n in range(1, size + 1)],
+        [maker.tail(size + n) for n in range(1, size + 1)],
+    )  # fmt: skip
+    return Built(call, partial(_renewed, [r.generation for r in receipts]))
 
 
-def _renewed(held: _Held[Renewed], place: TaskRef, renewal: Renewal, now: int) -> Outcome:
-    r = held.by_place[place]
+def _lease(known: Known, number: int, command: commands.Renew) -> int | None:
+    try:
+        return None if command.lease is None else inputs.lease_of(command.lease, known.project)
+    except TenureError:
+        raise NotFast(number) from None
+
+
+def _renewed(generations: list[int], rows: Rows) -> list[Reply]:
+    held = _Rows(rows)
+    return [Deferred(partial(_renewed_as, held, n, generation)) for n, generation in enumerate(generations)]
+
+
+def _renewed_as(held: _Rows, number: int, generation: int) -> Outcome:
+    _, now, _, _, until, mail = held.by_place[number]
     return Outcome(
         outcome="RENEWED",
-        lease_until=r.lease_until,
-        lease=(r.lease_until - now) / inputs.SECOND,
-        generation=renewal.generation,
+        lease_until=until,
+        lease=(until - now) / inputs.SECOND,
+        generation=generation,
         state=lifecycle.RUNNING,
         directive="continue",
-        mail=r.mail,
+        mail=mail,
     )
