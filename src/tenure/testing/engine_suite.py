@@ -31,6 +31,7 @@ from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.lengths import Lengths
+from tenure.testing.engine.members import Members
 from tenure.testing.engine.models import Models
 from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
@@ -102,6 +103,7 @@ class EngineSuite(
     OwnClaims,
     Operators,
     Keys,
+    Members,
     Reach,
     Undo,
     Upkeep,

@@ -11,13 +11,14 @@ from tenure.core import commands, inputs, limits
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import ClockJump, Conflict, InvalidInput, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
+from tenure.core.records import replace
 from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, NeedsEvidence, collect
 from tenure.engine.runtime.batch_reads import expected, read_ahead
 from tenure.engine.runtime.context import DEFAULT, Context, Random
 from tenure.engine.runtime.decision import decided, is_known
 from tenure.engine.runtime.effects import PAGE, Report, settle_due, settle_overdue
 from tenure.engine.runtime.unit_of_work import Answer, Deferred, NeedsMoreLocks, Reply, RunAgain, UnitOfWork
-from tenure.stores.port import FAST_PATH, SNAPSHOTS, Store, Transaction
+from tenure.stores.port import FAST_PATH, SNAPSHOTS, TENANTS, Store, Transaction
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.clock_repair import Accepted
@@ -52,7 +53,8 @@ class Engine:
     """Runs commands on a store. Synchronous, safe to share between threads."""
 
     def __init__(self, store: Store, random: Random, context: Context = DEFAULT) -> None:
-        self.store, self.random, self.context = store, random, context
+        self.store, self.random = store, random
+        self.context = replace(context, keeps_tenants=TENANTS in store.features)
         self.tenant = context.tenant
         self._by_receipt = FAST_PATH in store.features
         self._fast = _fast_runner(self) if context.fast_path and FAST_PATH in store.features else None
