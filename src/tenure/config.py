@@ -130,6 +130,12 @@ SETTINGS: dict[str, Setting] = {
     "serve.jwt_prefix": Setting(
         str, "", "the prefix of the claims `role`, `agent`, `projects` and `capabilities`, as in `https://example.org/`"
     ),
+    "serve.jwt_tenant": Setting(
+        str,
+        None,
+        "the claim that names the tenant or tenants of a JWT, without that prefix; a JWT that does not name the tenant "
+        "is good for its members alone",
+    ),
     "serve.store_wait": Setting(
         float,
         limits.STORE_START_WAIT,

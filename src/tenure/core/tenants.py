@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotAllowed, NotFound
 from tenure.core.keys import check_project, is_within
 from tenure.core.records import Member, Tenant
-from tenure.core.roles import level_of
+from tenure.core.roles import level_of, lower_of
 from tenure.core.tenant_records import HOME
 
 MEMBER_ROLES = ("viewer", "member", "admin", "owner")  # people are no agents
@@ -65,3 +67,38 @@ def check_key_of(member: Member | None, role: str, projects: tuple[str, ...]) ->
         raise NotAllowed(f"{member.id} is no longer a member", "invite them again, or name another user")
     where = f" in {', '.join(member.projects)[:200]}" if member.projects else ""
     raise NotAllowed(f"{member.id} is {member.role}{where}: a key of theirs cannot reach further")
+
+
+class Reach(NamedTuple):
+    """What a token allows in a tenant."""
+
+    role: str | None  # None: nothing gives the caller a role
+    projects: tuple[str, ...]
+    is_by_membership: bool
+
+
+def reach_of_token(
+    tenant: str,
+    named: tuple[str, ...] | None,
+    role: str | None,
+    projects: tuple[str, ...],
+    member: Member | None,
+) -> Reach:
+    """What a verified token allows in this tenant; NotFound where the tenant is not its bearer's.
+
+    `named`: the tenants that the token names, None where its issuer knows none: then it is good in the home tenant. In
+    any other the bearer must be a member. A membership also bounds what a token allows, and its end ends that.
+    """
+    is_named = tenant == HOME if named is None else tenant in named
+    if member is None:
+        if not is_named:
+            raise unknown(tenant)
+        return Reach(role, projects, is_by_membership=False)
+    if not is_in(member):
+        raise unknown(tenant)
+    where = projects or member.projects
+    if projects and member.projects:
+        where = tuple(name for name in projects if name in member.projects)
+        if not where:
+            raise unknown(tenant)
+    return Reach(lower_of(role or member.role, member.role), where, is_by_membership=not is_named)

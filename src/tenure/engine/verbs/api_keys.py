@@ -151,7 +151,7 @@ def _with_secret(work: UnitOfWork, kind: str, key: ApiKey, outcome: str) -> Outc
     key = replace(key, digest=keys.digest_of(secret))
     _record(work, kind, key)
     message, hint = f"key {key.id} ({key.name})", "save it now: it is not shown again"
-    spelled = keys.spelled(key.id, secret)
+    spelled = keys.spelled(work.context.tenant, key.id, secret)
     return Outcome(outcome=outcome, key=key_view(work, key), secret=spelled, message=message, hint=hint)
 
 
