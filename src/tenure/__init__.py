@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         AssignTrack,
         Cancel,
         ChangeMember,
+        ChangeTenant,
         ClaimNext,
         ClaimTask,
         CloseTenant,
@@ -209,6 +210,7 @@ __all__ = [
     "Cancel",
     "Cancelled",
     "ChangeMember",
+    "ChangeTenant",
     "Changed",
     "ClaimNext",
     "ClaimTask",
@@ -364,17 +366,18 @@ _NAMES = {
     ),
     "tenure.core.commands": (
         "Abort Add AddMany AddTenant Adopt Answer Approve Archive Ask Assign AssignTrack Cancel "
-        "ChangeMember ClaimNext ClaimTask CloseTenant CreateKey DefineProject DefineTrack Deliver "
-        "Dependency Drain Edit Emit Fail FilesChanged Gone Heartbeat InviteMember Judge Land Lead "
-        "Leave Link MoveBudget NewTask NewTrack Note Pause PausePool PauseRelay PauseSchedule "
-        "PauseTrigger PauseWebhook Plan Process Progress Publish PutArtifact Read Reassign Recover "
-        "Register Reject Release ReleaseTrack RemoveBudget RemoveMember RemovePool RemoveRelay "
-        "RemoveSchedule RemoveTrigger RemoveWebhook Renew RenewReservation RenewValidation "
-        "ReopenTenant Reorder ReplayWebhook ReportUsage Reserve Reset Resume ResumeAgent ResumePool "
-        "ResumeRelay ResumeSchedule ResumeTrigger ResumeWebhook Retry RevokeKey RewindRelay RotateKey "
-        "RotateSecret RotateWebhook RunSchedule SaveCheckpoint Send SetBudget SetPool SetSchedule "
-        "SetTrigger SetWatch SetWebhook Spawn Start StartLine StepDown StopLine Submit TakeValidation "
-        "Template Terminate TestWebhook Totals TryTrigger Undecide Undo Unlink Unreserve Wait"
+        "ChangeMember ChangeTenant ClaimNext ClaimTask CloseTenant CreateKey DefineProject "
+        "DefineTrack Deliver Dependency Drain Edit Emit Fail FilesChanged Gone Heartbeat InviteMember "
+        "Judge Land Lead Leave Link MoveBudget NewTask NewTrack Note Pause PausePool PauseRelay "
+        "PauseSchedule PauseTrigger PauseWebhook Plan Process Progress Publish PutArtifact Read "
+        "Reassign Recover Register Reject Release ReleaseTrack RemoveBudget RemoveMember RemovePool "
+        "RemoveRelay RemoveSchedule RemoveTrigger RemoveWebhook Renew RenewReservation "
+        "RenewValidation ReopenTenant Reorder ReplayWebhook ReportUsage Reserve Reset Resume "
+        "ResumeAgent ResumePool ResumeRelay ResumeSchedule ResumeTrigger ResumeWebhook Retry "
+        "RevokeKey RewindRelay RotateKey RotateSecret RotateWebhook RunSchedule SaveCheckpoint Send "
+        "SetBudget SetPool SetSchedule SetTrigger SetWatch SetWebhook Spawn Start StartLine StepDown "
+        "StopLine Submit TakeValidation Template Terminate TestWebhook Totals TryTrigger Undecide "
+        "Undo Unlink Unreserve Wait"
     ),
     "tenure.core.errors": "InvalidInput NotFound TenureError",
     "tenure.core.outcomes": "Outcome",

@@ -120,7 +120,7 @@ def test_the_roles_are_the_specs() -> None:
     needed = {str(kind.__struct_config__.tag): role for kind, role in roles.NEEDS.items()}
     assert {tag for tag, role in needed.items() if role == "member"} == member
     assert {tag for tag, role in needed.items() if role == "admin"} == set(admin)
-    owner = {"add_tenant", "close_tenant", "reopen_tenant"}
+    owner = {"add_tenant", "change_tenant", "close_tenant", "reopen_tenant"}
     assert {tag for tag, role in needed.items() if role == "owner"} == owner
     assert set(needed.values()) == {"agent", "member", "admin", "owner"}
 

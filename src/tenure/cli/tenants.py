@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tenure.cli.main import Answer, Run, answered, arg, options, shown
-from tenure.cli.text_format import Columns, ago, columns, plain
+from tenure.cli.option_kinds import pair
+from tenure.cli.projects import limit_changes
+from tenure.cli.text_format import Columns, ago, columns, plain, table
 from tenure.core.outcomes import Outcome
 
 TENANT = arg("name", help="the tenant")
@@ -18,13 +20,41 @@ ONLY = {"action": "append", "metavar": "PROJECT", "help": "in this project alone
 # --- tenants --------------------------------------------------------------------------------------------------
 
 
-@options(arg("name", help="its name: a-z, 0-9 and hyphens, as in acme"))
+@options(
+    arg("name", help="its name: a-z, 0-9 and hyphens, as in acme"),
+    arg("--tier", default="default", metavar="TIER", help="of its limits: default or enterprise (default)"),
+)
 def add_tenant(run: Run, given: Namespace) -> Answer:
     """Create a tenant. `--tenant NAME` works in it; nothing of it is visible elsewhere.
 
     PostgreSQL keeps several tenants, an SQLite file only `local`.
     """
-    return _of_tenant(run.client.add_tenant(given.name))
+    return _of_tenant(run.client.add_tenant(given.name, tier=given.tier))
+
+
+@options(
+    TENANT,
+    arg("limits", nargs="*", type=pair, metavar="NAME=VALUE",
+        help="as in max_concurrent_claims=500; NAME=default goes back to the tier's"),
+    arg("--tier", metavar="TIER", help="default or enterprise"),
+)  # fmt: skip
+def tenant_limits(run: Run, given: Namespace) -> Answer:
+    """Show the limits of a tenant, which count over all its projects; or change its tier, or single limits.
+
+    A project may lower them with `tenure limits set`. Servers apply a change within two seconds.
+    """
+    if given.tier is None and not given.limits:
+        return shown(run.client.tenant(given.name), _limits_text)
+    outcome = run.client.change_tenant(given.name, tier=given.tier, limits=limit_changes(run.verb, given.limits))
+    return answered(outcome, lambda: _limits_text(outcome.tenant or {})) if outcome.ok else answered(outcome)
+
+
+def _limits_text(row: Mapping[str, Any]) -> str:
+    if not row["limits"]:
+        return f"{row['name']} has no limits"
+    own = set(row["changed_limits"])
+    lines = [(name, str(value), "tenant" if name in own else row["tier"]) for name, value in row["limits"].items()]
+    return table(lines, ("limit", "value", "from"))
 
 
 @options(TENANT, arg("-m", "--message", default="", metavar="TEXT", help="why"))
@@ -55,6 +85,7 @@ def list_tenants(run: Run, given: Namespace) -> Answer:
         wanted: Columns = {
             "tenant": "name",
             "": "status",
+            "tier": "tier",
             "created": lambda row: row["created_at"] and ago(row["created_at"], now),
             "by": lambda row: row["created_by"] and plain(row["created_by"]),
             "closed": lambda row: row["closed_at"] and ago(row["closed_at"], now),
@@ -71,7 +102,7 @@ def show_tenant(run: Run, given: Namespace) -> Answer:
 
     def text(row: Mapping[str, Any]) -> str:
         now = run.client.now()
-        lines = [f"{row['name']}  {row['status']}"]
+        lines = [f"{row['name']}  {row['status']}" + (f", tier {row['tier']}" if row["tier"] else "")]
         if row["created_at"]:
             lines.append(f"  created {ago(row['created_at'], now)} by {plain(row['created_by'])}")
         if row["closed_at"]:

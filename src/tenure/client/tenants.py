@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from tenure.client.pools import Pools
@@ -17,9 +17,16 @@ if TYPE_CHECKING:
 class Tenants(Pools):
     # --- tenants, for the deployment's owner ---
 
-    def add_tenant(self, name: str) -> Changed:
+    def add_tenant(self, name: str, *, tier: str = "default") -> Changed:
         """Create a tenant of a store that keeps several; its projects, keys and members are visible to it alone."""
-        return self._as(Changed, self.do(c.AddTenant(tenant=name)))
+        return self._as(Changed, self.do(c.AddTenant(tenant=name, tier=tier)))
+
+    def change_tenant(
+        self, name: str, *, tier: str | None = None, limits: Mapping[str, int | None] | None = None
+    ) -> Changed:
+        """Change the tier of a tenant, or the limits that are named; None goes back to the tier's value."""
+        given = None if limits is None else dict(limits)
+        return self._as(Changed, self.do(c.ChangeTenant(tenant=name, tier=tier, limits=given)))
 
     def close_tenant(self, name: str, reason: str = "") -> Changed:
         """Close a tenant: nobody can use it. Its rows stay."""

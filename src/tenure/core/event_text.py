@@ -147,6 +147,7 @@ TEXTS: dict[str, str] = {
     "key.rotated": "{by} rotates API key {key}",
     "key.revoked": "{by} revokes API key {key}",
     "tenant.added": "{by} creates tenant {tenant}",
+    "tenant.changed": "{by} changes the limits of tenant {tenant}",
     "tenant.closed": "{by} closes tenant {tenant}",
     "tenant.reopened": "{by} opens tenant {tenant} again",
     "member.invited": "{by} invites {member}",

@@ -128,6 +128,7 @@ KINDS: dict[str, str] = {
     "key.rotated": "an API key got a new secret; the previous one is valid for its grace period, if any",
     "key.revoked": "an API key was revoked",
     "tenant.added": "a tenant was created",
+    "tenant.changed": "the tier or limits of a tenant changed",
     "tenant.closed": "a tenant was closed: nobody can use it",
     "tenant.reopened": "a closed tenant was opened again",
     "member.invited": "a person was made a member of the tenant",

@@ -36,7 +36,7 @@ from tenure.core.task_records import (
     Usage,
     Validation,
 )
-from tenure.core.tenant_records import Member, Tenant
+from tenure.core.tenant_records import ClaimShare, Member, Tenant
 
 
 class Track(Row, frozen=True, kw_only=True):
@@ -465,4 +465,5 @@ KINDS: dict[type[Row], Kind] = {
     Spawn: Kind("spawn", logged=False),
     Tenant: Kind("tenant"),
     Member: Kind("member"),
+    ClaimShare: Kind("claim_share", logged=False),
 }

@@ -21,6 +21,13 @@ class Tenant(Row, frozen=True, kw_only=True):
     closed_for: str | None = None  # why
 
 
+class ClaimShare(Row, frozen=True, kw_only=True):
+    """How many claims of its tenant's limit a project may have live; its id is the limit. It has no events."""
+
+    granted: int
+    whole: int  # the limit when it was granted: a share of another limit is void
+
+
 class Member(Row, frozen=True, kw_only=True):
     """A person in a tenant, with project ""; its id is the user's name. Kept in the tenant itself."""
 

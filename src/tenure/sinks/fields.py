@@ -146,6 +146,7 @@ EVENTS: dict[str, str] = {
     "key.rotated": "key_id text, name text, role text, by text",
     "key.revoked": "key_id text, name text, role text, by text",
     "tenant.added": "tenant text, by text",
+    "tenant.changed": "tenant text, by text, changed texts",
     "tenant.closed": "tenant text, by text",
     "tenant.reopened": "tenant text, by text",
     "member.invited": "member text, role text, projects texts, by text",

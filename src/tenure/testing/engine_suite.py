@@ -54,6 +54,7 @@ from tenure.testing.engine.spawn_endings import SpawnEndings
 from tenure.testing.engine.spending import Spending
 from tenure.testing.engine.task_counts import KeptCounts
 from tenure.testing.engine.team import Team
+from tenure.testing.engine.tenant_limits import LimitsOfTenants
 from tenure.testing.engine.terminating import Terminating
 from tenure.testing.engine.timelines import Timelines
 from tenure.testing.engine.tracks import Tracks
@@ -104,6 +105,7 @@ class EngineSuite(
     Operators,
     Keys,
     Members,
+    LimitsOfTenants,
     Reach,
     Undo,
     Upkeep,

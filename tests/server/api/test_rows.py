@@ -98,7 +98,7 @@ EXPECT: dict[str, Rule] = {
     ),
     **dict.fromkeys(("members", "invite_member", "change_member", "remove_member"), Rule("admin", store=True)),
     **dict.fromkeys(
-        ("tenants", "tenant", "add_tenant", "close_tenant", "reopen_tenant"), Rule("owner", store=True)
+        ("tenants", "tenant", "add_tenant", "change_tenant", "close_tenant", "reopen_tenant"), Rule("owner", store=True)
     ),
     **dict.fromkeys(
         ("take_delivery", "health", "readiness", "coordinator_health", "login", "logout", "openapi"), Rule(None)
@@ -122,6 +122,7 @@ ALL_PROJECTS = {
     "tenants",
     "tenant",
     "add_tenant",
+    "change_tenant",
     "close_tenant",
     "reopen_tenant",
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.core.records import replace
 from tenure.core.task_defaults import SHIPPED, TaskDefaults
 from tenure.core.tenant_records import HOME
 from tenure.engine import Context, Engine, Random
@@ -52,6 +53,7 @@ class LocalTransport:
         """
         self.store = open_store(url, clock=clock, create=create)
         self.url = self.store.url
+        self._monotonic = monotonic
         self._artifacts = ProjectArtifacts(artifacts, url, tenant or HOME)
         sealer: Any = LazySealer(url)
         context = Context(
@@ -60,7 +62,6 @@ class LocalTransport:
             elects=elects and FAST_PATH not in self.store.features, tenant=tenant or HOME,
         )  # fmt: skip
         self.engine = Engine(self.store, random, context) if tenant in (None, HOME) else self._of(context, random)
-        self._monotonic = monotonic
         self.gatherer: Batcher | None = None
         if gather:
             from tenure.engine.runtime.batcher import Batcher
@@ -69,11 +70,12 @@ class LocalTransport:
 
     def _of(self, context: Context, random: Random) -> Engine:
         """The engine of a tenant beside the home tenant; NotFound where there is none of that name."""
-        from tenure.engine.runtime.tenancy import check_open
+        from tenure.engine.runtime.tenancy import TenantLimits, check_open
 
         try:
-            check_open(self.store, context.tenant)
-            return Engine(self.store, random, context)
+            row = check_open(self.store, context.tenant)
+            limits = TenantLimits(self.store, row, self._monotonic)
+            return Engine(self.store, random, replace(context, limits=limits))
         except BaseException:
             self.store.close()
             raise

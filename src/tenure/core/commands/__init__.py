@@ -103,6 +103,7 @@ from tenure.core.commands.team_commands import (
 from tenure.core.commands.tenant_commands import (
     AddTenant,
     ChangeMember,
+    ChangeTenant,
     CloseTenant,
     InviteMember,
     RemoveMember,

@@ -14,6 +14,18 @@ class AddTenant(Command, frozen=True, kw_only=True, tag="add_tenant"):
 
     project: str = ""
     tenant: str
+    tier: str = "default"  # of its limits: default, enterprise
+
+
+class ChangeTenant(Command, frozen=True, kw_only=True, tag="change_tenant"):
+    """Change the tier or single limits of a tenant. Servers apply them within two seconds."""
+
+    declaration: ClassVar = Declaration("tenants", "owner", "POST", "/tenants/{tenant}")
+
+    project: str = ""
+    tenant: str
+    tier: str | None = None
+    limits: dict[str, int | None] | None = None  # those to change; None goes back to the tier's
 
 
 class CloseTenant(Command, frozen=True, kw_only=True, tag="close_tenant"):

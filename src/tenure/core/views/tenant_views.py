@@ -8,6 +8,7 @@ from typing import Annotated, TypedDict
 from msgspec import Meta
 
 from tenure.core import tenants
+from tenure.core.tenant_limits import TIERS
 from tenure.core.views.task_views import Instant
 
 
@@ -16,6 +17,9 @@ class TenantView(TypedDict):
 
     name: str
     status: Annotated[str, Meta(extra_json_schema={"enum": ["open", "closed"]})]
+    tier: Annotated[str | None, Meta(extra_json_schema={"enum": [*TIERS, None]})]
+    limits: Annotated[dict[str, int], Meta(description="all that apply, by the tier and its own; empty: none")]
+    changed_limits: Annotated[Sequence[str], Meta(description="those that are not the tier's")]
     created_at: Instant | None
     created_by: str | None
     closed_at: Instant | None

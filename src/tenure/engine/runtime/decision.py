@@ -34,7 +34,7 @@ _KNOWN = frozenset(c.ALL)
 _WITHOUT_PROJECT = frozenset(
     {c.DefineProject, c.Deliver, c.CreateKey, c.RotateKey, c.RevokeKey, c.Lead, c.StepDown}
     | {c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay}
-    | {c.AddTenant, c.CloseTenant, c.ReopenTenant, c.InviteMember, c.ChangeMember, c.RemoveMember}
+    | {c.AddTenant, c.ChangeTenant, c.CloseTenant, c.ReopenTenant, c.InviteMember, c.ChangeMember, c.RemoveMember}
 )
 _LOADED: Handlers = {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenure.core import commands, ids, inputs, limits, tenants
+from tenure.core import commands, ids, inputs, limits, tenant_limits, tenants
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, LimitReached
 from tenure.core.filters import Present
@@ -37,9 +37,21 @@ def add_tenant(work: UnitOfWork, cmd: commands.AddTenant) -> Outcome:
     if work.tally(Tenant, {"project": ""}, limits.TENANTS) >= limits.TENANTS:
         raise LimitReached(f"the deployment has {limits.TENANTS} tenants, the maximum")
     row = Tenant(
-        project="", id=name, created_by=work.principal.name, created_at=work.now, changed_at=work.now
+        project="", id=name, tier=tenant_limits.check_tier(cmd.tier), created_by=work.principal.name,
+        created_at=work.now, changed_at=work.now,
     )  # fmt: skip
     return _changed(work, "tenant.added", row, "CREATED")
+
+
+def change_tenant(work: UnitOfWork, cmd: commands.ChangeTenant) -> Outcome:
+    before = _to_change(work, cmd, "change_tenant")
+    row = before if cmd.tier is None else replace(before, tier=tenant_limits.check_tier(cmd.tier))
+    row = replace(row, limits=tenant_limits.changed(row, cmd.limits or {}))
+    if row == before:
+        return Outcome(outcome="UNCHANGED", tenant=_view(row))
+    old, new = tenant_limits.of_tenant(before), tenant_limits.of_tenant(row)
+    changed = [name for name in new if new[name] != old[name]]
+    return _changed(work, "tenant.changed", replace(row, changed_at=work.now), "UPDATED", changed=changed)
 
 
 def close_tenant(work: UnitOfWork, cmd: commands.CloseTenant) -> Outcome:
@@ -60,10 +72,12 @@ def reopen_tenant(work: UnitOfWork, cmd: commands.ReopenTenant) -> Outcome:
     )
 
 
-def _to_change(work: UnitOfWork, cmd: commands.CloseTenant | commands.ReopenTenant, verb: str) -> Tenant:
+def _to_change(
+    work: UnitOfWork, cmd: commands.ChangeTenant | commands.CloseTenant | commands.ReopenTenant, verb: str
+) -> Tenant:
     check_without_project(work, cmd.project, "tenants")
     if cmd.tenant == HOME:
-        raise InvalidInput(f"{verb}: the tenant {HOME} is the home of the deployment and stays open")
+        raise InvalidInput(f"{verb}: the tenant {HOME} is the home of the deployment: it stays open, without limits")
     return _named(work, cmd.tenant, verb)
 
 
@@ -75,8 +89,9 @@ def _named(work: UnitOfWork, name: str, verb: str) -> Tenant:
     return row
 
 
-def _changed(work: UnitOfWork, kind: str, row: Tenant, outcome: str, message: str = "") -> Outcome:
-    work.record(kind, row, project="", message=message, details={"tenant": row.id, "by": work.principal.name})
+def _changed(work: UnitOfWork, kind: str, row: Tenant, outcome: str, message: str = "", **more: object) -> Outcome:
+    details = {"tenant": row.id, "by": work.principal.name, **more}
+    work.record(kind, row, project="", message=message, details=details)
     return Outcome(outcome=outcome, command_id=work.command_id, tenant=_view(row))
 
 
@@ -97,15 +112,24 @@ def read_tenant(work: UnitOfWork, project: str, name: str) -> TenantView:
 
 def _view(row: Tenant | None) -> TenantView:
     """None: the home tenant, which has no row."""
-    fields = "created_at created_by closed_at closed_for"
-    known = dict.fromkeys(fields.split()) if row is None else fields_of(row, fields)
-    is_open = row is None or tenants.is_open(row)
-    said: TenantView = {"name": row.id if row else HOME, "status": "open" if is_open else "closed", **known}  # type: ignore[typeddict-item]  # fields of a row
+    if row is None:
+        home: TenantView = {
+            "name": HOME, "status": "open", "tier": None, "limits": {}, "changed_limits": (), "created_at": None,
+            "created_by": None, "closed_at": None, "closed_for": None,
+        }  # fmt: skip
+        return home
+    said: TenantView = fields_of(row, "tier created_at created_by closed_at closed_for") | {
+        "name": row.id,
+        "status": "open" if tenants.is_open(row) else "closed",
+        "limits": tenant_limits.of_tenant(row),
+        "changed_limits": tuple(row.limits),
+    }
     return said
 
 
 HANDLERS: Handlers = {
     commands.AddTenant: add_tenant,
+    commands.ChangeTenant: change_tenant,
     commands.CloseTenant: close_tenant,
     commands.ReopenTenant: reopen_tenant,
 }

@@ -28,3 +28,12 @@ CREATE TABLE member (
     "left_at" bigint,
     PRIMARY KEY (id, project, tenant)
 );
+
+CREATE TABLE claim_share (
+    tenant text COLLATE "C" NOT NULL,
+    "project" text COLLATE "C" NOT NULL,
+    "id" text COLLATE "C" NOT NULL,
+    "granted" bigint NOT NULL,
+    "whole" bigint NOT NULL,
+    PRIMARY KEY (id, project, tenant)
+);

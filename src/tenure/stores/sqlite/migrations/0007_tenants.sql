@@ -28,3 +28,12 @@ CREATE TABLE member (
     left_at INTEGER,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
+
+CREATE TABLE claim_share (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    granted INTEGER NOT NULL,
+    whole INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
