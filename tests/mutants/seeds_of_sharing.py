@@ -56,8 +56,8 @@ SHARING = (
     Mutant(
         "fast path: what follows for dependents",
         "stores/postgres/migrations/0008_layout.sql",
-        "AND b.dependents = 0 AND",
-        "AND",
+        "(p_follows OR b.dependents = 0 AND",
+        "(p_follows OR",
         on("postgres", "test_a_lone_task_releases_the_task_that_was_linked_to_it[eager]"),
     ),
     Mutant(
@@ -77,15 +77,15 @@ SHARING = (
     Mutant(
         "fast path: signs of life",
         FUNCTIONS,
-        "grant_event,\n            a.last_seen <= v_now - p_presence AS agent_is_old",
-        "grant_event,\n            false AS agent_is_old",
+        "c.nonce AS own_nonce, a.last_seen <= v_now - p_presence AS agent_is_old",
+        "c.nonce AS own_nonce, false AS agent_is_old",
         on("postgres", "test_a_result_clears_its_agents_troubles_and_is_a_sign_of_life[eager-signs]"),
     ),
     Mutant(
         "fast path: troubles that are over",
         FUNCTIONS,
-        "'task\\_%'\n            AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR a.troubles",
-        "'task\\_%'\n            AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR 0",
+        "'task\\_%')\n            AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR a.troubles",
+        "'task\\_%')\n            AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR 0",
         on("postgres", "test_a_result_clears_its_agents_troubles_and_is_a_sign_of_life[eager-troubles]"),
     ),
     Mutant(
@@ -175,13 +175,6 @@ SHARING = (
         f"{TEST_POSTGRES_SHARING}::test_a_transaction_that_began_first_may_be_given_its_sequences_last",
     ),
     # --- guards that a second one hides
-    Mutant(
-        "fast path: no epoch check in the task",
-        "stores/postgres/migrations/0008_layout.sql",
-        "            AND t.claim_epoch = p_epoch AND t.nonce = substr",
-        "            AND t.nonce = substr",
-        f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[fields0]",
-    ),
     Mutant(
         "fast path: no epoch check in the claim",
         "stores/postgres/migrations/0008_layout.sql",

@@ -22,6 +22,8 @@ from tenure.stores.sql.statements import (
     Statement,
     Table,
     beyond,
+    conditions,
+    joined,
     marks,
     order_by,
     order_of,
@@ -40,7 +42,8 @@ HOT = {
 _SELECTIVE = frozenset(
     {"id", "key", "ref", "idempotency_key", "parent", "dag", "offer_to", "set_aside_for", "created_at"}
 )
-_COUNTED = frozenset({"project", "state"})
+_BY_STATE = frozenset({"project", "state"})
+_BY_HOLDER = frozenset({"project", "session", "agent"})
 
 
 def parts_of(table: str, struct: type[msgspec.Struct]) -> dict[str, list[Column]]:
@@ -84,12 +87,19 @@ class SplitTable(PostgresTable[Task]):
         this = f'{s}"task_base" AS b WHERE b.tenant = ? AND b.project = ? AND b.id = ?'
         self._this = f"{this} AND h.space = b.space AND h.number = b.number AND h.version = ? AND h.generation = ?"
 
-    def _place_for(self, where: Where, *fields: str) -> str:
-        """The narrowest table or view that has all of these fields: a count then needs no join."""
-        named = {*where, *fields}
-        if named <= self._of_base:
-            return self.base
-        return f'{self.dialect.schema}"task_counted"' if named <= _COUNTED else self._view_for(where)
+    def _counted(self, tenant: str, where: Where, *fields: str) -> Statement:
+        """In the narrowest table or view that has all of these fields: most counts then need no join."""
+        named, view = {*where, *fields}, self._view_for(where)
+        if named <= self._of_base or (view == self.place and not named <= _BY_STATE):
+            clauses, values = conditions(self.codec, where, self.dialect)
+            place = self.base if named <= self._of_base else view
+            return f"{place} WHERE {joined(clauses)}", [tenant, *values]
+        if named <= _BY_STATE:
+            view = f'{self.dialect.schema}"task_counted"'
+        elif named <= _BY_HOLDER:
+            view = f'{self.dialect.schema}"held"'
+        clauses, values = by_space(self.codec, tenant, where, self.dialect)
+        return f"{view} WHERE {' AND '.join(clauses)}", values
 
     def _view_for(self, where: Where) -> str:
         """The view that finds tasks by what the filter names."""
