@@ -189,7 +189,7 @@ TENANTS = (
     Mutant(
         "limit: a tenant's claims are counted in one project",
         SHARES,
-        "    free = most - sum(taken.values()) - max(room, held)\n",
+        "    free = most - taken - max(room, held)\n",
         "    free = most - max(room, held)\n",
         on("memory", "test_the_101st_claim_of_a_default_tenant_is_refused_over_two_projects"),
     ),
@@ -198,6 +198,13 @@ TENANTS = (
         SHARES,
         "    work.need_locks(STORE, lasting=False)\n    others",
         "    others",
+        on("postgres", "test_projects_that_claim_at_once_share_the_limit_exactly"),
+    ),
+    Mutant(
+        "limit: a share is taken from a project without its lock",
+        SHARES,
+        "        work.need_locks(STORE, share.project, lasting=False)",
+        "        work.need_locks(STORE, lasting=False)",
         on("postgres", "test_projects_that_claim_at_once_share_the_limit_exactly"),
     ),
     Mutant(
@@ -231,8 +238,8 @@ TENANTS = (
     Mutant(
         "limit: sessions are counted in one project",
         "engine/verbs/agents.py",
-        "    if active_sessions(work) >= most:\n",
-        "    if active_sessions(work, project=project.id) >= most:\n",
+        "    if sessions_of_all(work) >= most:\n",
+        "    if active_sessions(work, project.id) >= most:\n",
         on("memory", "test_sessions_count_over_all_projects"),
     ),
     Mutant(
