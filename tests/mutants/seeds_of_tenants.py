@@ -224,8 +224,8 @@ TENANTS = (
     Mutant(
         "limit: a batch of claims goes past the tenant's limit",
         "engine/verbs/claim.py",
-        "    return denied_by_tenant(work, agent.project)\n",
-        "    return denied_by_tenant(work, agent.project) if claimant.sent.id is None and not work.events else None\n",
+        "        if (denial := denied_by_limit(work, claimant)) is not None:\n            break\n",
+        "",
         on("memory", "test_a_batch_of_claims_ends_at_the_limit"),
     ),
     Mutant(
