@@ -56,7 +56,7 @@ class Watcher(threading.Thread):
         with psycopg.connect(self.url, autocommit=True) as link:
             while not self.ended.wait(0.005):
                 began = time.monotonic()
-                link.execute(f"SELECT FROM {PLACE}.task LIMIT 1".encode())
+                link.execute(f"SELECT FROM {PLACE}.task_base LIMIT 1".encode())
                 self.longest = max(self.longest, time.monotonic() - began)
 
 

@@ -7,14 +7,16 @@ what each statement read: with a batch of a few, no more than a few rows of any 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.stores.fast_path import Call
 from tenure.stores.postgres import Postgres, hot_functions
 from tenure.stores.postgres.connection import Connection
@@ -144,3 +146,57 @@ def test_every_statement_of_a_hot_verb_was_seen(reports: dict[str, list[Told]], 
         "submit": {"task_hot", "held", "standing", "done", "event_block", "claim_row", "result_row"},
     }
     assert wanted[what.split(maxsplit=1)[0]] <= written
+
+
+# --- the ordinary path -----------------------------------------------------------------------------------------
+
+QUIETLY = REPORT.replace("log_level = warning", "log_level = log")  # in the server's log: a warning ends a commit
+LINE = re.compile(r"^\d{4}-\d\d-\d\d .*? (?:LOG|STATEMENT|CONTEXT|WARNING|ERROR):  ", re.MULTILINE)
+
+
+def commands(stage: Stage, turn: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """What meets claims without rows of their own, by the rules alone, and what named claims do."""
+    slow = Engine(stage.store, SystemRandom(), Context(fast_path=False))
+    keys = added(stage.engine, MANY)
+    receipts = claimed(stage.engine, f"ordinary-{turn}")
+    wanted = c.ClaimTask(project=P, task=keys[-1], agent="ann0", session="s0")
+    yield "release", lambda: slow.do(c.Release(project=P, receipt=receipts[0]))
+    yield "fail", lambda: slow.do(c.Fail(project=P, receipt=receipts[1], message="no"))
+    yield "progress", lambda: slow.do(c.Progress(project=P, receipt=receipts[2], percent=10))
+    yield "renew", lambda: slow.do(c.Renew(project=P, receipt=receipts[3]))
+    yield "submit", lambda: slow.do(c.Submit(project=P, receipt=receipts[4], data="done"))
+    yield "submit again", lambda: slow.do(c.Submit(project=P, receipt=receipts[4], data="done"))
+    yield "claim next", lambda: slow.do(c.ClaimNext(project=P, agent="ann1", session="s1", request_id=turn))
+    yield "claim by name", lambda: slow.do(wanted)
+
+
+@pytest.mark.parametrize("when", ["planned on empty tables", "planned on full ones"])
+def test_no_statement_of_the_ordinary_path_reads_whole_tables(
+    postgres: PostgresServer, tmp_path: Path, when: str
+) -> None:
+    store = Postgres(url_of(tmp_path))
+    stage = Stage(store)
+    store.connections.give(stage.link)
+    if when == "planned on empty tables":
+        for _, do in commands(stage, "first"):
+            do()
+    stage.fill(FULL)
+    if when == "planned on full ones":
+        store.use(lambda link: link.run([("ANALYZE", ())]))
+    store.use(lambda link: link.script(QUIETLY))
+    for what, do in commands(stage, "then"):
+        at = postgres.log.stat().st_size
+        do()
+        seen = 0
+        for entry in LINE.split(postgres.log.read_text("utf-8")[at:]):
+            if not entry.startswith("duration: "):
+                continue
+            report, _ = json.JSONDecoder().raw_decode(entry.partition("plan:\n")[2].lstrip())
+            for step in nodes(report["Plan"]):
+                if step.get("Relation Name", "meta") not in ONE_ROW:
+                    read = step["Actual Loops"] * (step["Actual Rows"] + step.get("Rows Removed by Filter", 0))
+                    assert read <= FULL // 10, (what, report["Query Text"], step)
+                    seen += 1
+        assert seen > 5, what
+    store.use(lambda link: link.script("RESET ALL"))
+    store.close()

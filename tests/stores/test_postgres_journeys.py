@@ -109,7 +109,7 @@ def test_what_is_not_usual_is_tried_less_and_less(run: Counted) -> None:
         assert (granted.task["key"], done.outcome) == (last.task["key"], "ACCEPTED")
         twice.append(run.journeys)
         last = after
-    assert 1 <= sum(n > min(twice) for n in twice) <= 5, twice
+    assert 1 <= sum(n > min(twice) for n in twice[1:]) <= 5, twice  # the first waits for nothing, the others do
 
 
 def test_named_claims_and_results_that_others_wait_for_share_their_journeys(run: Counted) -> None:

@@ -58,6 +58,10 @@ HOT: dict[str, tuple[Any, str]] = {
         "task_unaffordable",
     ),
     "a page of a state": (found(Task, {"state": "1"}, "id", ("t", "t"), 50), "standing_pkey"),
+    "a page of the completed": (
+        found(Task, {"state": "completed", "id": Range(high="x")}, "id", ("t", "t"), 9),
+        "standing_pkey",
+    ),
     "a page of ready ones": (found(Task, {"state": "ready"}, "id", ("t", "t"), 50), "queue_id"),
     "a page of the newest": (found(Task, {}, "-created_at", (5, "t"), 50), "task_created"),
     "events of a project": (logged(P), "event_project"),
@@ -176,6 +180,8 @@ def test_a_hot_query_goes_by_its_index(link: Connection, settings: Any, what: st
     kinds = {step["Node Type"] for step in steps}
     assert any(name.startswith(index) for name in used), (used, kinds)
     assert "Seq Scan" not in kinds, steps
+    if what.startswith("a page of") and index in ("standing_pkey", "queue_id"):
+        assert any("(id >" in step.get("Index Cond", "") for step in steps), steps  # not from the beginning
     if what in HOT:
         assert not kinds & {"Sort", "Incremental Sort", "Bitmap Heap Scan"}, steps
 

@@ -24,6 +24,7 @@ TOLD = (
 )  # fmt: skip
 TOLD_OF_BRIEF = ("title", "description", "spec", "metadata", "constraints", "output", "touches")
 MOST = 1024  # items of one call
+FOLLOWS = "follows"  # why a call is refused: results of it concern other tasks
 APART = "\x1e"  # between an agent's skills: capabilities, tracks, type, models, and its region if it has one
 
 

@@ -245,7 +245,10 @@ class Engine:
         stamped = {}
         if self._fast is not None and stamps and work.is_untouched:
             stamped = self._fast.stamp(work, batch[:stamps])
-        read_ahead(work, [a.item.command for n, a in enumerate(batch) if n not in stamped], by_receipt=self._by_receipt)
+        left = [a.item.command for n, a in enumerate(batch) if n not in stamped]
+        if stamps and left:  # their reads were not announced
+            work.tx.expect(partial(expected, batch=left, by_receipt=self._by_receipt))
+        read_ahead(work, left, by_receipt=self._by_receipt)
         replies: list[Reply] = []
         for n, asked in enumerate(batch):
             settle_overdue(work)

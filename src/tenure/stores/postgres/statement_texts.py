@@ -27,8 +27,8 @@ BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 # Generic plans, from key to key: the statistics of a table that was empty an hour ago must not decide, nor may a page
-# of a list read all of it. A statement is planned once. JIT would be triggered by the cost that disabled scans are
-# given.
+# of a list read all of it. Nothing but rows counts as cost, since few pages of a small table cost less than a lookup. A
+# statement is planned once. JIT would be triggered by the cost that disabled scans are given.
 _PLANS = """set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
     set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
     set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true),
@@ -41,6 +41,12 @@ FREELY = "SELECT " + ", ".join(
     for name, value in (
         ("plan_cache_mode", "force_custom_plan"),
         *((f"enable_{how}", "on") for how in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "memoize")),
+        *(
+            ("random_page_cost", "4"),
+            ("seq_page_cost", "1"),
+            ("cpu_tuple_cost", "0.01"),
+            ("cpu_index_tuple_cost", "0.005"),
+        ),
     )
 )
 

@@ -60,7 +60,7 @@ from tenure.engine.runtime.fast_path.held_claims import Turn, in_turn, renewals,
 from tenure.engine.runtime.fast_path.next_claims import claims
 from tenure.engine.runtime.optimistic import Optimism
 from tenure.engine.runtime.unit_of_work import Reply, UnitOfWork
-from tenure.stores.fast_path import MOST, FastPath, FastTransaction, Unusual
+from tenure.stores.fast_path import FOLLOWS, MOST, FastPath, FastTransaction, Unusual
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import CheckedCommand
@@ -69,7 +69,6 @@ _VERBS: dict[type[Any], Any] = {commands.ClaimNext: claims, commands.Submit: sub
 _STALE = ("project", "lanes")  # what was kept is out of date: look again
 MOST_KNOWN = 50_000  # agents of a project whose skills are kept
 ROUNDS_OF_STAMPS = 4  # attempts, each without those that were odd in the one before
-STAMP = "stamp"  # what is tried within an ordinary transaction, for `Optimism`
 
 
 def kind_of(command: Any) -> tuple[str, type[Any]] | None:
@@ -85,6 +84,7 @@ class FastRunner:
         self._random, self._context = random, context
         self._optimism = context.optimism or Optimism()
         self._known: dict[str, Known] = {}
+        self._following: set[str] = set()  # projects with results that concern other tasks
 
     def tries(self, kind: Any) -> bool:
         """Whether commands of this kind are to be tried now."""
@@ -118,11 +118,11 @@ class FastRunner:
         return replies
 
     def leading(self, batch: Sequence[CheckedCommand]) -> int:
-        """How many results the batch begins with that `stamp` is to try."""
+        """How many results the batch begins with that `stamp` is to try: where something has followed before."""
         project = batch[0].item.command.project
         same = takewhile(lambda one: kind_of(one.item.command) == (project, commands.Submit), batch)
         many = sum(1 for _ in same)
-        return many if 0 < many <= MOST and self._optimism.tries((project, STAMP)) else 0
+        return many if project in self._following and many <= MOST else 0
 
     def stamp(self, work: UnitOfWork, batch: Sequence[CheckedCommand]) -> dict[int, Turn]:
         """Within an ordinary transaction: write all of these results that need but guard and stamp, by one call.
@@ -148,11 +148,10 @@ class FastRunner:
                     continue
                 which = unusual.which
             else:
-                self._optimism.note((project, STAMP), True)
                 return dict(zip(numbers, in_turn(work, run, built, rows), strict=True))
             odd = {numbers[n] for n in which}
             numbers = [n for n in numbers if n not in odd] if odd else []
-        self._optimism.note((project, STAMP), False)
+        self._following.discard(project)  # until a call says so again
         return {}
 
     def _looked_in(self, tx: FastTransaction, project: str) -> Known:
@@ -168,6 +167,8 @@ class FastRunner:
     def _note(self, groups: Sequence[Sequence[CheckedCommand]], kinds: Sequence[Any], unusual: Unusual) -> None:
         """A few odd ones among many are no reason to back off."""
         of = unusual.call
+        if unusual.why == FOLLOWS:
+            self._following.add(groups[of][0].item.command.project)
         went = 0 < 4 * len(unusual.which) < len(groups[of])
         self._optimism.note(kinds[of], went)
         known = self._known.get(groups[of][0].item.command.project)

@@ -148,17 +148,17 @@ CREATE VIEW task AS SELECT
     h."ready_at", h."started_at", h."completed_at", b."failed_at", b."dead_lettered_at", b."archived_at", h."version",
     h."lane", b."band", b."rank", h."due_at", h."plain", h.number, h.space
     FROM task_base AS b JOIN task_hot AS h ON h.space = b.space AND h.number = b.number;
--- The same rows by their state, and by their holder. `OFFSET 0`: from the place to the row, whatever the planner expects.
+-- The same rows by their state, and by their holder; `place_id` is for bounds of ids. `OFFSET 0`: from the place to the row, whatever the planner expects.
 CREATE VIEW task_of_session AS SELECT t.* FROM held AS s CROSS JOIN LATERAL (SELECT * FROM task AS k
     WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS t WHERE t.session = s.session AND t.space = s.space;
 CREATE VIEW task_of_agent AS SELECT t.* FROM held AS s CROSS JOIN LATERAL (SELECT * FROM task AS k
     WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS t WHERE t.agent = s.agent AND t.space = s.space;
-CREATE VIEW task_in_queue AS SELECT t.* FROM queue AS s JOIN task AS t
+CREATE VIEW task_in_queue AS SELECT t.*, s.id AS place_id FROM queue AS s JOIN task AS t
     ON t.space = s.space AND t.number = s.number AND t.id = s.id WHERE t.state = 'ready';
-CREATE VIEW task_holding AS SELECT t.* FROM held AS s CROSS JOIN LATERAL (SELECT * FROM task AS k
+CREATE VIEW task_holding AS SELECT t.*, t.id AS place_id FROM held AS s CROSS JOIN LATERAL (SELECT * FROM task AS k
     WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS t
     WHERE t.state IN ('claimed', 'running') AND t.space = s.space;
-CREATE VIEW task_standing AS SELECT t.* FROM standing AS s JOIN task AS t
+CREATE VIEW task_standing AS SELECT t.*, s.id AS place_id FROM standing AS s JOIN task AS t
     ON t.space = s.space AND t.number = s.number AND t.id = s.id AND t.state = s.state;
 CREATE VIEW task_listed AS SELECT * FROM task_in_queue UNION ALL SELECT * FROM task_standing
     UNION ALL SELECT * FROM task_holding;
@@ -723,7 +723,7 @@ BEGIN
         SELECT g.n, g.generation, substr(p_nonces, g.n::integer * 16 - 15, 16) AS nonce, g.agent AS only_of,
             v_time || g.result AS result, g.data, g.summary, g.size, g.digest, g.request, b.id, b.key, t.number, t.state,
             t.renewals, t.run, t.attempts, t.version, t.agent, t.session, coalesce(t.claim_user, c."user") AS claim_user,
-            coalesce(c.acquired_at, t.claimed_at) AS acquired_at, t.started_at, t.granted, t.grant_event, c.id AS claim,
+            coalesce(c.acquired_at, t.claimed_at) AS acquired_at, t.started_at, t.granted, t.grant_event, t.plain, c.id AS claim,
             c.nonce AS own_nonce, a.last_seen <= v_now - p_presence AS agent_is_old,
             x.last_activity <= v_now - p_presence AND x.ended_at IS NULL AS session_is_old,
             b.dependents > 0 OR b.children > 0 OR b.dag <> 'dag_' || substr(b.id, 6) OR b.id NOT LIKE 'task\_%' AS follows,
@@ -742,7 +742,6 @@ BEGIN
         LEFT JOIN LATERAL (SELECT * FROM session AS x
             WHERE x.id = t.session AND (x.project = p_project AND x.tenant = p_tenant) IS TRUE OFFSET 0) AS x ON true
         WHERE t.claim_epoch IS NOT NULL AND (t.granted IS NULL) = (c.id IS NOT NULL) AND t.percent IS DISTINCT FROM 100
-            AND (p_follows OR b.dependents = 0 AND b.children = 0 AND b.dag = 'dag_' || substr(b.id, 6) AND b.id LIKE 'task\_%')
             AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR a.troubles > 0) IS NOT TRUE
     ), moved AS (
         UPDATE task_hot AS t SET
@@ -754,6 +753,7 @@ BEGIN
         WHERE t.space = v_space AND t.number = f.number AND t.generation = f.generation
             AND coalesce(t.nonce, f.own_nonce) = f.nonce AND t.claim_epoch = p_epoch
             AND (f.only_of IS NULL OR t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals AND t.plain
+            AND (p_follows OR NOT f.follows)
         RETURNING f.n
     ), ended AS (
         UPDATE claim_row AS c SET
@@ -798,7 +798,8 @@ BEGIN
     SELECT f.n, v_now, v_first + v_total - 1, pg_current_xact_id()::text, f.key, f.version + 1, f.product,
         CASE WHEN f.follows THEN f.id END, f.state
     FROM found AS f
-    WHERE CASE WHEN (SELECT count(*) FROM moved) < v_total THEN unusual('receipts', ARRAY(
+    WHERE CASE WHEN (SELECT count(*) FROM moved) < v_total THEN unusual(
+            CASE WHEN (SELECT bool_or(o.follows AND o.plain) FROM found AS o) THEN 'follows' ELSE 'receipts' END, ARRAY(
             SELECT k FROM generate_series(1, v_total) AS k WHERE k NOT IN (SELECT m.n FROM moved AS m)))
         WHEN (SELECT count(*) FROM ended) < (SELECT count(o.claim) FROM found AS o) THEN unusual('changed', NULL)
         ELSE (SELECT count(*) FROM presence) < 2 END;
