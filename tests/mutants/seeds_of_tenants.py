@@ -118,7 +118,7 @@ TENANTS = (
         "stores/memory.py",
         "        return MemoryTransaction(self._of(tenant), write)\n",
         "        return MemoryTransaction(self, write)\n",
-        (f"{APART}::test_no_route_tells_of_another_tenant[other ids]",),
+        (f"{APART}::test_no_route_tells_of_another_tenant[2]",),
     ),
     # --- who grants what
     Mutant(
