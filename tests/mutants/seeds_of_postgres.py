@@ -57,7 +57,8 @@ POSTGRES = (
     Mutant(
         "an upgrade that does not wait for whoever writes",
         "stores/postgres/schema.py",
-        "(LOCK, [locks.writers]), ",
+        """        connection.run([(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE", ())])
+""",
         "",
         f"{TEST_NEWER}::test_an_upgrade_waits_for_whoever_writes_and_gives_up_in_time",
     ),
