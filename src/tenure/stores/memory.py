@@ -20,7 +20,7 @@ from tenure.core import limits
 from tenure.core.clock import Kept, accepted, refusal, store_time
 from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, StoreUnavailable
 from tenure.core.events import Event
-from tenure.core.filters import Contains, Prefix, Present, Where, matches, sums_of
+from tenure.core.filters import Contains, Prefix, Present, Where, matches, selected, sums_of
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.stores.host_clock import reader_of
 from tenure.stores.port import EVENT_UNIQUE, HOST_CLOCK, SNAPSHOTS, UNIQUE, Change, Clock, Head, Unique
@@ -184,16 +184,8 @@ class MemoryTransaction:
         after: tuple[Any, str] | None = None,
         limit: int | None = None,
     ) -> list[R]:
-        field = order.removeprefix("-")
-        _check(kind, where, field)
-        falling = field != order
-        rows = [row for row in self._rows(kind).values() if matches(row, where)]
-        places = {id(row): _place(getattr(row, field), row.id) for row in rows}
-        if after is not None:
-            here = _place(*after)
-            rows = [row for row in rows if (places[id(row)] < here if falling else places[id(row)] > here)]
-        rows.sort(key=lambda row: places[id(row)], reverse=falling)
-        return rows[:limit]
+        _check(kind, where, order.removeprefix("-"))
+        return selected(self._rows(kind).values(), where, order, after, limit)
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
         _check(kind, where, by)
@@ -351,11 +343,6 @@ def _refuse_others(*tenants: str) -> None:
     for tenant in tenants:
         if tenant != "local":
             raise InvalidInput(f"tenant {tenant!r}: this store keeps only the tenant 'local'")
-
-
-def _place(value: Any, row_id: str) -> tuple[Any, ...]:
-    """A row's sort key: missing values come first."""
-    return (value is not None, value if value is not None else 0, row_id)
 
 
 def _check(struct: type[msgspec.Struct], where: Where, *sorting: str) -> None:

@@ -556,6 +556,8 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
     details = {"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation}
     if new.term is not None:
         details["term"] = new.term
+    if new.funds:
+        details["funds"] = new.funds  # the log has no other trace of what was reserved
     kept = work.record("task.claimed", new, *reserved, task=held, details=details)
     if claimant.project.router:
         claimed_on_track(work, held, claimant.agent.id)
