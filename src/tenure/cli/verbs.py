@@ -186,6 +186,7 @@ MAINTENANCE = {
     "key list": Listed("serve:list_keys", "list API keys, without their secrets"),
     "key rotate": Listed("serve:rotate_key", "give an API key a new secret"),
     "key revoke": Listed("serve:revoke_key", "revoke an API key"),
+    "audit verify-access": Listed("audit:verify_access", "check the chain of an access log, offline"),
     "completion": Listed("completion:completion", "print a completion script for your shell"),
     "doctor": Listed("doctor.doctor:doctor", "find problems and print a fix for each"),
     "serve": Listed("serve:serve", "serve the store over HTTP: API, dashboard, MCP, metrics"),

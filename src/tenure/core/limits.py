@@ -169,6 +169,10 @@ REFUSED_RESULTS = limit(3, "results", "refused results kept per generation", _FI
 ANSWERS_KEPT = limit(20, "answers", "answers to questions kept with a task", _FIXED, "the log has the older ones")
 FINISHED_KEPT = limit(25, "tasks", "finished tasks that an estimate is made from, per type and size", _FIXED,
     "the oldest is dropped")
+ACCESS_LOG_SIZE = limit(64.0, "MB", "one file of the access log", "setting `serve.access_log_size`",
+    "it is put aside, and a new file begins")
+ACCESS_LOG_DAYS = limit(365.0, "days", "a file of the access log that was put aside",
+    "setting `serve.access_log_days`; 0: for ever", "deleted when the next one is put aside")
 FORECAST_HISTORY = limit(1000, "tasks", "finished tasks that a forecast is made from", _FIXED,
     "older ones do not count")
 FORECAST_SAMPLE = limit(200, "attempts", "attempts of like tasks that a forecast draws from", _FIXED,
@@ -452,6 +456,7 @@ BATCHER_WAITING = limit(10_000, "commands", "commands that wait for a batch", "`
 READS_WAITING = limit(1000, "requests", "reads or batches that wait for a thread", _FIXED, "refused with 503")
 REQUEST_RATE = limit(1000.0, "requests/s", "one key or token", "setting `serve.rate`", "refused with 429")
 WORKERS = limit(64, "processes", "workers of one server", "setting `serve.workers`, up to this", _INVALID)
+ACCESS_KEYS = limit(100, "tasks", "tasks that a line of the access log names", _FIXED, "the rest is counted")
 WORKERS_PATIENCE = limit(30.0, "s", "workers of a server that is stopped", _FIXED, "they are killed")
 CALLERS = limit(10_000, "callers", "callers whose rate is remembered", _FIXED, "the longest silent one is forgotten")
 HEADER_BYTES = limit(64 * _KIB, "bytes", "request line and headers", _FIXED, "refused with 431")

@@ -30,6 +30,7 @@ from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.fleet.offers import Address
 from tenure.engine.reads.query_table import read_query
 from tenure.engine.reads.task_counts import TaskCounts
+from tenure.server.access_log import AccessLog
 from tenure.server.app import AsgiApp
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy, check_bind, policy_of
@@ -194,8 +195,9 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
     log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value, worker=number)
     log.take_over()
     leading = _leading(settings, site.place, log, lambda: Address(start.address, has_keys=True))
+    access = _access_log(settings, engine.tenant, log, number)
     assembly = Assembly(
-        engine, policy, log, start.token, leading, settings["leader.lease"].value, site.transcripts, worker
+        engine, policy, log, start.token, leading, settings["leader.lease"].value, site.transcripts, worker, access
     )
     if worker is not None and worker.predecessor:
         with suppress(StoreError):  # its lease will end
@@ -248,6 +250,16 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
 def _handle_signals(handler: Callable[[int, FrameType | None], object]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, handler)
+
+
+def _access_log(settings: Settings, tenant: str, log: ServerLog, worker: int | None) -> AccessLog | None:
+    path = settings["serve.access_log"].value
+    if path is None:
+        return None
+    size, days = settings["serve.access_log_size"].value, settings["serve.access_log_days"].value
+    if size <= 0 or days < 0:
+        raise BadConfig("serve.access_log_size must be greater than 0, and serve.access_log_days not less")
+    return AccessLog(path, tenant, size=size, days=days, worker=worker, warn=log.error)
 
 
 def _leading(
