@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 STREAM = "-"
 DAY = 86_400
 MOST_KEYS = limits.ACCESS_KEYS
+LONGEST_KEY = 200
 _READ = 64 * 1024  # of the end of a file, to find its last line
 # Asked for by machines every few seconds; they read no rows.
 _QUIET = frozenset({"/health", "/health/coordinator", "/ready", "/"})
@@ -80,15 +81,15 @@ class AccessLog:
         operations = request.operations
         fields: dict[str, Any] = {"method": request.scope["method"], "route": request.route or "none"}
         if not request.route:
-            fields["path"] = without_secrets(request.scope["path"])[:200]
-        fields |= {"status": status, "seconds": round(seconds, 6), "project": request.fields.get("project")}
+            fields["path"] = without_secrets(request.scope["path"])[:LONGEST_KEY]
+        fields |= {"status": status, "seconds": round(seconds, 6), "project": _safe(request.fields.get("project"))}
         fields |= {"address": address, "trace_id": request.trace.id, **more}
         if len(operations) == 1:
             fields |= operations[0]
         elif operations:
             fields["operations"] = operations
         if "keys" not in fields and "task" in request.fields:
-            fields["keys"] = [request.fields["task"]]
+            fields |= _keys([request.fields["task"]])
         self.write({**fields, **_of_principal(request.principal if request.is_known else None)})
 
     def operation(self, operation: Mapping[str, Any], principal: Principal, route: str, **more: Any) -> None:
@@ -168,6 +169,10 @@ class AccessLog:
                     os.ftruncate(self._file.fileno(), os.fstat(self._file.fileno()).st_size - len(part))
 
 
+def _safe(name: str | None) -> str | None:
+    return None if name is None else without_secrets(name)[:LONGEST_KEY]
+
+
 def _of_worker(path: str, worker: int) -> str:
     root, ending = os.path.splitext(path)
     return f"{root}-w{worker}{ending}"
@@ -232,17 +237,18 @@ def _named(given: Command | Query) -> list[str]:
     found: list[str] = []
     receipt = getattr(given, "receipt", None)
     if isinstance(receipt, str):
-        found.append(receipt.partition("@")[0][:200])
+        found.append(receipt.partition("@")[0])
     for field in ("task", "tasks", "needs"):
         value = getattr(given, field, None)
         values: Sequence[Any] = (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
-        found += [one[:200] for one in values if isinstance(one, str)]
+        found += [one for one in values if isinstance(one, str)]
     return found
 
 
 def _keys(keys: Sequence[str]) -> dict[str, Any]:
     more = len(keys) - MOST_KEYS
-    return {"keys": list(keys[:MOST_KEYS]), **({"keys_left_out": more} if more > 0 else {})}
+    said = {"keys": [without_secrets(key)[:LONGEST_KEY] for key in keys[:MOST_KEYS]]}  # a caller may name a receipt
+    return {**said, **({"keys_left_out": more} if more > 0 else {})}
 
 
 def _of_principal(principal: Principal | None) -> dict[str, Any]:
