@@ -169,10 +169,8 @@ REFUSED_RESULTS = limit(3, "results", "refused results kept per generation", _FI
 ANSWERS_KEPT = limit(20, "answers", "answers to questions kept with a task", _FIXED, "the log has the older ones")
 FINISHED_KEPT = limit(25, "tasks", "finished tasks that an estimate is made from, per type and size", _FIXED,
     "the oldest is dropped")
-ACCESS_LOG_SIZE = limit(64.0, "MB", "one file of the access log", "setting `serve.access_log_size`",
-    "it is put aside, and a new file begins")
-ACCESS_LOG_DAYS = limit(365.0, "days", "a file of the access log that was put aside",
-    "setting `serve.access_log_days`; 0: for ever", "deleted when the next one is put aside")
+ACCESS_LOG_SIZE = limit(64.0, "MB", "a file of the access log", "setting `serve.access_log_size`", "it is put aside")
+ACCESS_LOG_DAYS = limit(365.0, "days", "a file of it that was put aside", "setting `serve.access_log_days`", "deleted")
 FORECAST_HISTORY = limit(1000, "tasks", "finished tasks that a forecast is made from", _FIXED,
     "older ones do not count")
 FORECAST_SAMPLE = limit(200, "attempts", "attempts of like tasks that a forecast draws from", _FIXED,
@@ -421,6 +419,7 @@ MAILBOX_IDLE = limit(7 * _DAYS, "s", "the mailbox of an agent in RabbitMQ or Red
     "deleted by the broker; mail stays in the store")
 
 _sections.append("Reads")
+PASTS = limit(2, "queries", "queries with `at` that a process answers at once", _FIXED, "refused with `OVERLOADED`")
 LISTED = limit(1000, "rows", "one page of tasks, budgets, usage or validations", "argument `limit`, up to this",
     "a larger number counts as this")
 NAMED_BEHIND = limit(20, "tasks", "tasks named behind a dead letter", _FIXED, "the rest is counted")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -106,8 +107,12 @@ class _Replayed(Mapping[Key, Row]):
 
 def row_of(kind: type[R], key: Key, values: Mapping[str, Any]) -> R:
     """The row with these values; fields that the log does not have are zero or empty."""
-    known = {f: v for f, v in _UNKNOWN.items() if f in kind.__struct_fields__ and f not in values}
-    return converted({**known, "project": key[0], "id": key[1], **values}, kind)
+    return converted({**_unknown(kind), "project": key[0], "id": key[1], **values}, kind)
+
+
+@cache
+def _unknown(kind: type[Row]) -> dict[str, Any]:
+    return {f: v for f, v in _UNKNOWN.items() if f in kind.__struct_fields__}
 
 
 def _counts(rows: Tables, archived: Sequence[_Gone]) -> dict[Key, dict[str, int]]:
