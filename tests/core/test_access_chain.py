@@ -11,8 +11,8 @@ from tenure.core.access_chain import TORN, Checked, Head, check, digest_of, line
 from tenure.core.errors import InvalidInput
 
 
-def chain(lines: int, head: Head = Head()) -> tuple[list[bytes], Head]:
-    made = []
+def chain(lines: int) -> tuple[list[bytes], Head]:
+    head, made = Head(), []
     for n in range(lines):
         line = line_after(head, {"route": "/x", "keys": [f"A-{n:03d}"]})
         made.append(line + b"\n")
@@ -56,7 +56,9 @@ def swapped(lines: list[bytes], dice: Random) -> None:
 
 
 def inserted(lines: list[bytes], dice: Random) -> None:
-    lines.insert(dice.randrange(1, len(lines)), dice.choice((b"{}\n", b"\n", lines[0], b'{"number":3,"previous":"x"}\n')))
+    lines.insert(
+        dice.randrange(1, len(lines)), dice.choice((b"{}\n", b"\n", lines[0], b'{"number":3,"previous":"x"}\n'))
+    )
 
 
 def cut(lines: list[bytes], dice: Random) -> None:
@@ -74,7 +76,7 @@ def computed_again(lines: list[bytes], dice: Random) -> None:
 @pytest.mark.parametrize("tamper", [edited, deleted, swapped, inserted])
 def test_a_tampered_chain_is_found(tamper) -> None:  # type: ignore[no-untyped-def]  # one of the functions above
     for seed in range(200):
-        dice = Random(seed)  # noqa: S311 - a test
+        dice = Random(seed)
         lines, _ = chain(dice.randrange(5, 30))
         tamper(lines, dice)
         assert checked(lines).findings != [], seed
@@ -83,7 +85,7 @@ def test_a_tampered_chain_is_found(tamper) -> None:  # type: ignore[no-untyped-d
 @pytest.mark.parametrize("tamper", [edited, deleted, swapped, inserted, cut, last_edited, computed_again])
 def test_with_a_head_from_elsewhere_cut_and_rewritten_chains_are_found_too(tamper) -> None:  # type: ignore[no-untyped-def]
     for seed in range(200):
-        dice = Random(seed)  # noqa: S311 - a test
+        dice = Random(seed)
         lines, head = chain(dice.randrange(5, 30))
         tamper(lines, dice)
         assert checked(lines, head).findings != [], seed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -12,16 +11,20 @@ import pytest
 
 from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
+from tenure.core import lifecycle
 from tenure.core import queries as q
 from tenure.core.commands import NewTask
+from tenure.core.records import Archived, Task, replace
+from tenure.core.written_times import spell_instant
 from tenure.engine import Engine
+from tenure.engine.project_copy import copy_project
 from tenure.engine.reads.query_table import read_query
 from tenure.stores.memory import Memory
 from tenure.stores.port import Store
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
-from tenure.testing.engine.past import faults, snapshots
-from tenure.testing.factories import Scene
+from tenure.testing.engine.past import faults, known, snapshots
+from tenure.testing.factories import PROJECT, SECRETS, Dice, Scene
 from tests.servers.postgres import open_store
 
 INSTANTS = 500
@@ -29,10 +32,10 @@ P = "shop"
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     if request.param == "postgres":
         request.getfixturevalue("postgres")
-    yield request.param, tmp_path
+    return request.param, tmp_path
 
 
 def opened(place: tuple[str, Path], clock: FakeClock, number: int) -> Store:
@@ -60,6 +63,32 @@ def test_the_past_at_500_instants_is_what_was_there(place: tuple[str, Path]) -> 
             break
 
 
+@pytest.mark.parametrize("events_before", [0, 40])
+def test_a_project_that_was_copied_keeps_its_past(tmp_path: Path, events_before: int) -> None:
+    """Its events have new sequences, but those of archived tasks have the old ones."""
+    clock = FakeClock()
+    scene = Scene(Memory(clock=clock), clock, 1)
+    for n in range(5):
+        scene.add(f"before {n}")
+    taken = list(snapshots(scene, 5, 120, 0.2))
+    clock.advance(seconds=100_000)
+    scene.engine.sweep()
+    for task in scene.rows(Task, state=lifecycle.HELD):
+        scene.do(c.Recover, task=task.id)
+    other = Sqlite(str(tmp_path / "other.db"), clock=clock)
+    target = Engine(other, Dice(2), SECRETS)
+    target.do(c.DefineProject(project="other"))
+    for n in range(events_before):
+        target.do(c.Add(project="other", task=NewTask(title=str(n))))
+    copy_project(scene.engine, target, PROJECT)
+    assert any(one.rows[Archived] for one in taken)
+    for then in taken:
+        for query, answer in then.answers:
+            said = read_query(target, replace(query, at=spell_instant(then.instant)))
+            assert known(said) == known(answer), (then.instant, query)
+    other.close()
+
+
 def filled(store: Store, cycles: int) -> Engine:
     """Each cycle is a task with four events: created, claimed, progress, completed."""
     engine = Engine(store, SystemRandom())
@@ -81,7 +110,7 @@ def test_100_000_events_are_read_within_seconds(tmp_path: Path) -> None:
     began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     status = read_query(engine, q.Status(project=P, at=str(last)))
     spent, grown = time.process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(f"{last} events: {spent:.1f} s of processor time, {grown / 1024:.0f} MiB more")  # noqa: T201 - the figures
+    print(f"{last} events: {spent:.1f} s of processor time, {grown / 1024:.0f} MiB more")
     assert status["tasks"] == {"completed": 25_000}
     assert spent < 15
     engine.store.close()

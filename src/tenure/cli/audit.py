@@ -40,6 +40,6 @@ def verify_access(run: Run, given: Namespace) -> Answer:
 def _opened(stack: ExitStack, names: Sequence[str]) -> Iterator[tuple[str, Iterable[bytes]]]:
     for name in names:
         try:
-            yield name, stack.enter_context(open(name, "rb"))  # noqa: SIM115, PTH123 - closed by the stack
+            yield name, stack.enter_context(open(name, "rb"))  # noqa: SIM115 - closed by the stack
         except OSError as error:
             raise Usage(f"{name}: {error.strerror}") from None

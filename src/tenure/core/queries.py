@@ -13,7 +13,6 @@ import msgspec
 from tenure.core.commands.command import PROJECT, TASK, Declaration
 from tenure.core.commands.graph_commands import NewTask, NewTrack
 
-
 AT = "at"  # a text, although fields of that name are instants elsewhere
 
 

@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from glob import escape, glob
+from glob import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tenure.config import BadConfig
@@ -155,10 +156,11 @@ class AccessLog:
         self._delete_old()
 
     def _delete_old(self) -> None:
-        for old in glob(f"{escape(self.path)}.{'[0-9]' * 12}"):
+        path = Path(self.path)
+        for old in path.parent.glob(f"{escape(path.name)}.{'[0-9]' * 12}"):
             with suppress(OSError):
-                if self._kept and os.stat(old).st_mtime < self._clock() - self._kept:  # noqa: PTH116 - as above
-                    os.remove(old)  # noqa: PTH107 - as above
+                if self._kept and old.stat().st_mtime < self._clock() - self._kept:
+                    old.unlink()
 
     def _mend(self) -> None:
         """Take a part of a line back: its line break is missing, and it would swallow the next line."""
@@ -174,8 +176,8 @@ def _safe(name: str | None) -> str | None:
 
 
 def _of_worker(path: str, worker: int) -> str:
-    root, ending = os.path.splitext(path)
-    return f"{root}-w{worker}{ending}"
+    file = Path(path)
+    return str(file.with_name(f"{file.stem}-w{worker}{file.suffix}"))
 
 
 def _opened(path: str) -> BinaryIO:

@@ -41,7 +41,6 @@ from tenure.server.service import Part, Service
 from tenure.server.workers.added_metrics import WorkerMetrics
 from tenure.server.workers.worker import Worker
 
-
 MCP = "/mcp"
 
 

@@ -47,7 +47,8 @@ EVENTS: dict[str, str] = {
     "task.pending": "waits_for text",
     "task.linked": "needs text, on_failure text, before? text",
     "task.unlinked": "needs text, on_failure text",
-    "task.claimed": "lease_until instant, previous_generation integer, previous_claim text?, term? integer, funds? object",
+    "task.claimed":
+        "lease_until instant, previous_generation integer, previous_claim text?, term? integer, funds? object",
     "task.started": "",
     "task.progress": "percent integer?, step text?",
     "task.checkpoint": "",

@@ -179,7 +179,7 @@ def test_every_operation_is_a_line_reads_and_refusals_too(server: TenureServer, 
         {"command": "note", "task": "A-001", "text": "n"}, {"command": "cancel", "task": "A-404"}]})  # fmt: skip
     ask(server, "GET", "/nowhere")
     ask(server, "GET", "/health")
-    ask(server, "GET", f"{API}?at=1", **{"Authorization": "Bearer nonsense"})
+    ask(server, "GET", f"{API}?at=1", Authorization="Bearer nonsense")
     server.end()
     first, *lines = lines_of(access)
     assert first["event"] == "started"
@@ -244,5 +244,3 @@ def test_a_file_that_cannot_be_written_stops_the_start(store: str, tmp_path: Pat
     server = TenureServer(store, settings={"TENURE_SERVE_ACCESS_LOG": str(tmp_path / "no" / "access")})
     with pytest.raises(Exception, match="access_log"), server:
         pass
-
-

@@ -106,7 +106,7 @@ def _in_scope(work: UnitOfWork, tx: Transaction, project: str, budget: Budget, u
     if budget.scope == TASK:
         task = work.get(Task, project, name)
         tasks = {name} | ({one.id for one in descendants(work, task)} if task is not None else set())
-        gone = [row for row in work.find(Archived, {"project": project}) if row.root == name or row.id == name]
+        gone = [row for row in work.find(Archived, {"project": project}) if name in (row.root, row.id)]
     else:
         tasks = {task.id for task in work.find(Task, {"project": project, "dag": name})}
         alone = ids.lone_task(name)
@@ -127,5 +127,3 @@ def _elsewhere(tx: Transaction, project: str, now: int) -> list[Usage]:
 
 def _amount(budget: Budget, row: Usage) -> int:
     return (row.cost or 0) if budget.currency == USD else tokens_of(row)
-
-
