@@ -38,6 +38,7 @@ LONGEST_KEY = 200
 _READ = 64 * 1024  # of the end of a file, to find its last line
 # Asked for by machines every few seconds; they read no rows.
 _QUIET = frozenset({"/health", "/health/coordinator", "/ready", "/"})
+_NO_ROUTE = ("", "/")  # unknown to the API; the dashboard's files
 
 
 class AccessLog:
@@ -81,7 +82,7 @@ class AccessLog:
             return
         operations = request.operations
         fields: dict[str, Any] = {"method": request.scope["method"], "route": request.route or "none"}
-        if not request.route:
+        if request.route in _NO_ROUTE:
             fields["path"] = without_secrets(request.scope["path"])[:LONGEST_KEY]
         fields |= {"status": status, "seconds": round(seconds, 6), "project": _safe(request.fields.get("project"))}
         fields |= {"address": address, "trace_id": request.trace.id, **more}
@@ -169,6 +170,13 @@ class AccessLog:
                 _, part = _last_line(self._file)
                 if part:
                     os.ftruncate(self._file.fileno(), os.fstat(self._file.fileno()).st_size - len(part))
+
+
+def check_place(path: str) -> None:
+    """Raise BadConfig where no file can be written, before a server begins to listen."""
+    folder = Path(path).absolute().parent
+    if path != STREAM and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise BadConfig(f"serve.access_log: the folder {folder} does not exist, or cannot be written")
 
 
 def _safe(name: str | None) -> str | None:
