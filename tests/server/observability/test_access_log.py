@@ -199,7 +199,7 @@ def test_every_operation_is_a_line_reads_and_refusals_too(server: TenureServer, 
     assert foreign["error"] == "NOT_FOUND"
     assert (stale["outcome"], done["outcome"]) == ("STALE_EPOCH", "ACCEPTED")
     assert [(one["command"], one["outcome"]) for one in batch["operations"]] == [
-        ("note", "OK"), ("cancel", "NOT_FOUND"),
+        ("note", "UPDATED"), ("cancel", "NOT_FOUND"),
     ]  # fmt: skip
     assert (nowhere["path"], page["path"]) == ("/api/v1/nowhere", "/nowhere.html")
     assert refused["error"] == "NOT_SIGNED_IN"
