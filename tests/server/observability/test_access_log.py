@@ -14,7 +14,7 @@ import pytest
 
 import tenure
 from tenure.config import BadConfig
-from tenure.core.access_chain import Checked, check
+from tenure.core.access_chain import ChainReport, check
 from tenure.core.commands import Submit
 from tenure.core.errors import NotFound
 from tenure.core.queries import Tasks
@@ -29,7 +29,7 @@ def lines_of(*files: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
-def verified(*files: Path) -> Checked:
+def verified(*files: Path) -> ChainReport:
     return check([(str(file), file.read_bytes().splitlines(keepends=True)) for file in files])
 
 
