@@ -1,6 +1,6 @@
 """The access log of a server: a line for every operation, reads and refusals too, in a chain of hashes.
 
-Each process has a file of its own, readable by its owner alone, or a stream. `core/access_chain.py` has the form of a
+Each process has its own file, readable by its owner alone, or a stream. `core/access_chain.py` has the form of a
 line, and the check. A line that cannot be written does not fail its request: the next line that can be written says
 how many were lost, and the server's log says why.
 """
@@ -74,7 +74,7 @@ class AccessLog:
             except OSError as error:
                 raise BadConfig(f"serve.access_log: {self.path}: {error.strerror}") from None
 
-    # --- what is written ---
+    # --- lines ---
 
     def request(self, request: Request, status: int, seconds: float, address: str | None, **more: Any) -> None:
         """A request that was answered, or refused."""
@@ -95,7 +95,7 @@ class AccessLog:
         self.write({**fields, **_of_principal(request.principal if request.is_known else None)})
 
     def operation(self, operation: Mapping[str, Any], principal: Principal, route: str, **more: Any) -> None:
-        """An operation that is no request of its own: a call of a tool."""
+        """An operation inside of a request: a call of a tool."""
         self.write({"route": route, "address": principal.address, **more, **operation, **_of_principal(principal)})
 
     def write(self, fields: Mapping[str, Any]) -> None:
@@ -196,7 +196,7 @@ def _opened(path: str) -> BinaryIO:
     except OSError:
         os.close(number)
         raise BadConfig(
-            f"serve.access_log: {path} is written by another process", "each server needs a file of its own"
+            f"serve.access_log: {path} is written by another process", "each server needs its own file"
         ) from None
     return os.fdopen(number, "r+b", buffering=0)
 

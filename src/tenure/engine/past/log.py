@@ -63,7 +63,7 @@ def past_log(tx: Transaction, project: str, moment: Moment) -> PastLog:
 
 
 class _Cut:
-    """What was before the moment. Where the clock was set back, all that was written before that counts."""
+    """Which events were before the moment. Where the clock was set back, everything written before that counts."""
 
     def __init__(self, tx: Transaction, project: str, moment: Moment) -> None:
         self.sequence, self.instant, self.floor = moment.sequence, moment.instant, 0

@@ -151,7 +151,8 @@ class Past:
     def _led_until(self, row: Leader) -> int:
         for event in self._log.later:
             if event.kind.startswith("leader.") and event.project == row.project:
-                return event.time
+                ended: int = event.details.get("ended_at", event.time)  # of a lease that ran out
+                return ended
         current = self._tx.load(Leader, ((row.project, row.id),))
         return current[0].until if current else 0
 

@@ -557,7 +557,7 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
     if new.term is not None:
         details["term"] = new.term
     if new.funds:
-        details["funds"] = new.funds  # the log has no other trace of what was reserved
+        details["funds"] = new.funds  # the log has no other trace of the reservation
     kept = work.record("task.claimed", new, *reserved, task=held, details=details)
     if claimant.project.router:
         claimed_on_track(work, held, claimant.agent.id)
