@@ -553,7 +553,11 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         from tenure.engine.budgets.budget_guard import reserve
 
         held, new = reserve(work, claimant.project, held, new)
-    details = {"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation}
+    details: dict[str, Any] = {
+        "lease_until": held.lease_until,
+        "attempt": held.attempts,
+        "previous_generation": task.generation,
+    }
     if new.term is not None:
         details["term"] = new.term
     if new.funds:
