@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 from tests.mutants.seeds_of_artifacts import ARTIFACTS
 from tests.mutants.seeds_of_assignment import ASSIGNMENT
+from tests.mutants.seeds_of_audit import AUDIT
 from tests.mutants.seeds_of_batches import BATCHES
 from tests.mutants.seeds_of_brokers import BROKERS
 from tests.mutants.seeds_of_budgets import BUDGETS
@@ -38,6 +39,7 @@ from tests.mutants.seeds_of_workers import WORKERS
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
     *ASSIGNMENT,
+    *AUDIT,
     *POSTGRES,
     *BATCHES,
     *BUDGETS,

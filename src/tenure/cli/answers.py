@@ -39,7 +39,7 @@ TABLE = (
     Exit(1, "no store here", errors="NO_STORE"),
     Exit(2, "usage: an unknown verb or option", errors="USAGE"),
     Exit(3, "no task to claim", "nothing"),
-    Exit(4, "not found", "missing", "NOT_FOUND AMBIGUOUS"),
+    Exit(4, "not found", "missing", "NOT_FOUND AMBIGUOUS HISTORY_PRUNED"),
     Exit(5, "already claimed by another", "held"),
     Exit(
         6,

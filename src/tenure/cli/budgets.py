@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tenure.cli.main import Answer, Run, answered, arg, options, shown, verb_of
-from tenure.cli.option_kinds import at, instant
+from tenure.cli.option_kinds import at as instant_at
+from tenure.cli.option_kinds import instant
+from tenure.cli.status import AT, moment_of
 from tenure.cli.text_format import lasting, moment, money, plain, style, table
 from tenure.client.wire import plain as wire
 from tenure.core import commands as c
@@ -39,7 +41,7 @@ SCOPE = arg("scope", nargs="?", default="project", help="tenant, project, dag:ID
 )
 def set_(run: Run, given: Namespace) -> Answer:
     """Create or change a budget; omitted options keep their values. Raising it resumes the tasks it paused."""
-    begins_at, ends_at = (at(when, run.client.now) for when in (given.begins_at, given.ends_at))
+    begins_at, ends_at = (instant_at(when, run.client.now) for when in (given.begins_at, given.ends_at))
     outcome = run.client.set_budget(
         given.scope, usd=given.usd, tokens=given.tokens, default_estimate=given.default_estimate, period=given.period,
         zone=given.zone, begins_at=begins_at, ends_at=ends_at, throttle=given.throttle,
@@ -52,19 +54,24 @@ def set_(run: Run, given: Namespace) -> Answer:
 @options(
     arg("scope", nargs="?", choices=("tenant", "project", "dag", "task", "agent"), help="only of this kind"),
     arg("--limit", type=int, default=100, metavar="N", help="at most N (100)"),
+    AT,
 )
 def list_(run: Run, given: Namespace) -> Answer:
     """List budgets of the project, and the tenant's. `budget list task` lists those of single tasks."""
     nothing = "no budgets; `tenure budget set --usd 20` creates one"
-    return shown(run.client.budgets(given.scope, limit=given.limit), lambda found: listed(found) or nothing)
+    found = run.client.budgets(given.scope, limit=given.limit, at=moment_of(run, given))
+    return shown(found, lambda found: listed(found) or nothing)
 
 
-@options(SCOPE)
+@options(SCOPE, AT)
 def show(run: Run, given: Namespace) -> Answer:
-    """Show one budget: the remainder, the last week's use, and the forecast."""
-    found = run.client.budget(given.scope)
+    """Show one budget: the remainder, the last week's use, and the forecast; with --at as it was, without forecast."""
+    at = moment_of(run, given)
+    found = run.client.budget(given.scope, at=at)
     if run.is_json:
         return Answer(wire(found))
+    if at is not None:
+        return Answer(None, "\n".join([line(found), *_alerts(found)]))
     ahead = run.client.projection(given.scope)
     return Answer(None, "\n".join([line(found), *burn_down(found, run.client.now()), *_ahead(ahead), *_alerts(found)]))
 

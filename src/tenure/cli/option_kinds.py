@@ -60,6 +60,20 @@ def before(when: int | In | None, now: Callable[[], int]) -> int | None:
     return now() - round(when * 1e6) if isinstance(when, In) else when
 
 
+def past(text: str) -> str | int | In:
+    """A moment of the past: the sequence of an event, as text; else an instant, or how long ago it was."""
+    return text if text.isascii() and text.isdecimal() else instant(text)
+
+
+def moment(when: str | int | In | None, now: Callable[[], int]) -> str | None:
+    """The moment as a query takes it."""
+    if when is None or isinstance(when, str):
+        return when
+    from tenure.core.written_times import spell_instant
+
+    return spell_instant(before(when, now) or 0)
+
+
 def json_value(text: str) -> Any:
     """JSON as it stands, `@FILE`, or `-` for stdin. Anything else is refused: a shell easily drops quotes."""
     import msgspec

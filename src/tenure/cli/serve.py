@@ -121,9 +121,11 @@ def _mcp(assembly: Assembly, settings: Mapping[str, Value]) -> McpApp:
     from tenure.mcp.remote_callers import RemoteCallers
 
     service = assembly.service
-    callers = RemoteCallers(service.engine, service.gatherer, settings, settings["project"].value, service.observe)
+    project = settings["project"].value
+    observers = (assembly.tool_ran, assembly.tool_read)
+    callers = RemoteCallers(service.engine, service.gatherer, settings, project, *observers)
     worker = assembly.worker
-    app = McpApp(callers, lambda scope: scope["state"]["principal"], kept_crash, service.claim_or_wait, worker)
+    app = McpApp(callers, lambda scope: scope["state"]["principal"], kept_crash, assembly.tool_claimed, worker)
     if worker is not None:
         worker.answer_requests(app.take_over)
     return app

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.cli.main import Answer, Run, answered, arg, options, shown
-from tenure.cli.option_kinds import seconds
+from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown
+from tenure.cli.option_kinds import moment as moment_text
+from tenure.cli.option_kinds import past, seconds
 from tenure.cli.text_format import (
     AGENTS,
     BY_INTEREST,
@@ -37,6 +38,14 @@ FORGOTTEN = limits.AGENT_FORGOTTEN
 _ORDER = {name: n for n, name in enumerate(("active", "draining", "idle", "stale", "offline"))}
 
 
+AT = arg("--at", type=past, metavar="WHEN", help="as it was then: an instant, 2h ago, or an event's sequence")
+
+
+def moment_of(run: Run, given: Namespace) -> str | None:
+    """The moment that --at names."""
+    return moment_text(given.at, run.client.now)
+
+
 class Glance(NamedTuple):
     """The data of one screen about a project."""
 
@@ -45,10 +54,10 @@ class Glance(NamedTuple):
     tracks: dict[str, str]  # code → name
 
 
-def glance(client: Client) -> Glance:
-    status = client.status()
+def glance(client: Client, at: str | None = None) -> Glance:
+    status = client.status(at=at)
     busy = any(status["tasks"].get(state) for state in lifecycle.HELD)
-    held = client.tasks(state=lifecycle.HELD, limit=MOST_HELD) if busy else []
+    held = client.tasks(state=lifecycle.HELD, limit=MOST_HELD, at=at) if busy else []
     names = {track["code"]: track["name"] for track in client.tracks()}
     return Glance(status, {task["key"]: task for task in held}, names)
 
@@ -60,17 +69,21 @@ def elsewhere(client: Client, project: str) -> Client:
     return other
 
 
-@options(arg("--all-projects", action="store_true", help="every project of the store, one after the other"))
+@options(arg("--all-projects", action="store_true", help="every project of the store, one after the other"), AT)
 def status(run: Run, given: Namespace) -> Answer:
     """Show one screen: leader, agents and their tasks, progress of each track, tasks by state.
 
-    With --json an object with leader, agents, tracks, tasks; with --all-projects an array of them.
+    With --json an object with leader, agents, tracks, tasks; with --all-projects an array of them. With --at as it was.
     """
+    at = moment_of(run, given)
+    if at is not None and given.all_projects:
+        raise Usage("status: --at is about one project", "name it with --project")
     if not given.all_projects:
         if run.is_json:
-            return Answer(wire(run.client.status()))
-        look = glance(run.client)
-        return Answer(None, drawn(look, is_wide=run.is_terminal, more=hooks_waiting(run, look.status)))
+            return Answer(wire(run.client.status(at=at)))
+        look = glance(run.client, at)
+        more = hooks_waiting(run, look.status) if at is None else []
+        return Answer(None, drawn(look, is_wide=run.is_terminal, more=more))
     looks = [glance(elsewhere(run.client, name)) for name in sorted(run.client.projects())]
     text = "\n\n".join(drawn(look, is_wide=run.is_terminal) for look in looks)
     return Answer(wire([look.status for look in looks]), text or "this store has no project")

@@ -11,7 +11,7 @@ from typing import Any
 from tenure.agents.briefing import asked_of, parts_of, text_of
 from tenure.agents.quotations import QUOTED, as_json, fenced
 from tenure.cli.main import Answer, Run, arg, options, shown
-from tenure.cli.status import paid, stops, tally
+from tenure.cli.status import AT, moment_of, paid, stops, tally
 from tenure.cli.text_format import (
     MARKS,
     NOTHING,
@@ -104,26 +104,34 @@ def filters_of(given: Namespace) -> dict[str, Any]:
         help="created_at, updated_at, priority, key, deadline or completed_at; a leading - reverses"),
     arg("--limit", type=int, default=50, metavar="N", help="at most N (50)"),
     arg("--after", metavar="TASK", help="continue after this task, the last of the previous page"),
+    AT,
 )  # fmt: skip
 def list_(run: Run, given: Namespace) -> Answer:
-    """List tasks, by filter. With --json an array of tasks."""
+    """List tasks, by filter. With --json an array of tasks.
+
+    With --at as they were: at an instant (2026-03-01T12:00Z), some time ago (2h), or after the event with a sequence.
+    """
     filters = filters_of(given)
+    at = moment_of(run, given)
     if given.agent:  # `list --agent ann`: what ann holds
         filters.setdefault("agent", given.agent)
     after = None
     if given.after:
-        last = run.client.show(given.after)
+        last = run.client.show(given.after, at=at)
         after = (last.get(given.order.lstrip("-")), last["id"])
-    tasks = run.client.tasks(archived=given.archived, order=given.order, limit=given.limit, after=after, **filters)
-    more = f"\n… more: tenure list --after {tasks[-1]['ref']}" if len(tasks) == given.limit else ""
+    page = {"archived": given.archived, "order": given.order, "limit": given.limit, "after": after, "at": at}
+    tasks = run.client.tasks(**page, **filters)
+    then = f" --at {at}" if at else ""
+    more = f"\n… more: tenure list --after {tasks[-1]['ref']}{then}" if len(tasks) == given.limit else ""
     return shown(tasks, lambda tasks: listed(tasks) + more)
 
 
-@options(TASK)
+@options(TASK, AT)
 def show(run: Run, given: Namespace) -> Answer:
-    """Show everything about one task, except its log."""
-    found = run.client.show(given.task)
-    brief: Mapping[str, Any] = run.client.briefing(found["id"])
+    """Show everything about one task, except its log; with --at as it was."""
+    at = moment_of(run, given)
+    found = run.client.show(given.task, at=at)
+    brief: Mapping[str, Any] = run.client.briefing(found["id"], at=at)
     more = {name: wire(brief[name]) for name in BRIEFED if name in brief}
     return Answer({**wire(found), **more}, lambda: task_text(found, brief))
 
@@ -258,18 +266,19 @@ HOW = {
 HEADERS = ("gen", "agent", "session", "held", "ended by", "result", "work product")
 
 
-@options(TASK)
+@options(TASK, AT)
 def history(run: Run, given: Namespace) -> Answer:
     """Show the lineage of a task: one line a generation, and below it every refused submission.
 
     With --json an array, one object a generation: generation, session, agent, acquired_at, released_at,
     release_reason, result_accepted, work_product_ref, refused …
     """
-    claims = run.client.history(given.task)
+    at = moment_of(run, given)
+    claims = run.client.history(given.task, at=at)
     if run.is_json:
         return Answer(wire(claims))
-    task = run.client.show(given.task)
-    return Answer(None, f"{headline(task, len(claims))}\n\n{fitted(claims, run.client.status()['now'])}")
+    task = run.client.show(given.task, at=at)
+    return Answer(None, f"{headline(task, len(claims))}\n\n{fitted(claims, run.client.status(at=at)['now'])}")
 
 
 def headline(task: Mapping[str, Any], generations: int) -> str:

@@ -196,6 +196,7 @@ MAINTENANCE = {
     "member list": Listed("tenants:list_members", "list the members of the tenant"),
     "member role": Listed("tenants:member_role", "change a member's role or projects"),
     "member remove": Listed("tenants:remove_member", "end a membership and revoke its keys"),
+    "audit verify-access": Listed("audit:verify_access", "check the chain of an access log, offline"),
     "completion": Listed("completion:completion", "print a completion script for your shell"),
     "doctor": Listed("doctor.doctor:doctor", "find problems and print a fix for each"),
     "serve": Listed("serve:serve", "serve the store over HTTP: API, dashboard, MCP, metrics"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenure.client.caller import Caller
 from tenure.client.results import Next
+from tenure.client.times import moment_of
 from tenure.core import queries as q
 from tenure.core.queries import Query
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from typing import TypedDict, Unpack
 
     from tenure.client.arguments import ClaimOptions
-    from tenure.client.times import Instant
+    from tenure.client.times import Instant, Moment
     from tenure.core.commands.graph_commands import NewTask, NewTrack
     from tenure.core.views import (
         AgentInFull,
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
 
     class TaskFilters(TypedDict, total=False):
         """`text` searches title and key; a leading minus reverses `order`; `after` is the last row's
-        (order value, id)."""
+        (order value, id). `at`: as they were at that instant, or after the event with that sequence."""
 
         state: Several
         track: Several
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
         after: tuple[Any, str] | None
         limit: int
         fields: Several
+        at: Moment | None
 
     class ForecastOptions(TypedDict, total=False):
         """Without `agents` or `pool` the agents that work now; the same `seed` gives the same forecast."""
@@ -127,9 +129,9 @@ class Queries(Caller):
 
     # --- tasks ---
 
-    def show(self, task: str) -> TaskInFull:
-        """Everything about one task except its log."""
-        return self._ask(q.Show(project=self.project, task=task))
+    def show(self, task: str, *, at: Moment | None = None) -> TaskInFull:
+        """Everything about one task except its log; `at`: as it was then."""
+        return self._ask(q.Show(project=self.project, task=task, at=moment_of(at)))
 
     def tasks(self, **filters: Unpack[TaskFilters]) -> list[TaskView]:
         """A page of tasks."""
@@ -148,9 +150,9 @@ class Queries(Caller):
         """The state of each named task, or that it does not exist."""
         return self._ask(q.States(project=self.project, tasks=tuple(tasks)))
 
-    def history(self, task: str) -> list[HistoryEntry]:
-        """The lineage: one entry for each generation, with its refused submissions."""
-        return self._ask(q.History(project=self.project, task=task))
+    def history(self, task: str, *, at: Moment | None = None) -> list[HistoryEntry]:
+        """The lineage: one entry for each generation, with its refused submissions; `at`: as it was then."""
+        return self._ask(q.History(project=self.project, task=task, at=moment_of(at)))
 
     def results(self, task: str) -> list[ResultView]:
         """All results of a task, accepted and refused."""
@@ -164,9 +166,9 @@ class Queries(Caller):
         """Why a task is in its state."""
         return self._ask(q.Why(project=self.project, task=task))
 
-    def briefing(self, task: str) -> BriefingView:
-        """What the next holder of a task must know."""
-        return self._ask(q.Briefing(project=self.project, task=task))
+    def briefing(self, task: str, *, at: Moment | None = None) -> BriefingView:
+        """What the next holder of a task must know; `at`: as it was then."""
+        return self._ask(q.Briefing(project=self.project, task=task, at=moment_of(at)))
 
     def todo(self, limit: int = 100) -> list[TodoEntry]:
         """Everything that waits for a person, the longest wait first."""
@@ -266,9 +268,9 @@ class Queries(Caller):
         """The names of all projects in the store."""
         return self._ask(q.Projects())
 
-    def status(self) -> StatusView:
-        """One screen: the leader, the agents at work, progress by track, tasks by state."""
-        return self._ask(q.Status(project=self.project))
+    def status(self, *, at: Moment | None = None) -> StatusView:
+        """One screen: the leader, the agents at work, progress by track, tasks by state; `at`: as it was then."""
+        return self._ask(q.Status(project=self.project, at=moment_of(at)))
 
     def spent(self, by: str = "task", limit: int = 100) -> list[SpentView]:
         """What each task, agent, model or session has cost, the most expensive first."""
@@ -288,13 +290,15 @@ class Queries(Caller):
 
     # --- budgets ---
 
-    def budgets(self, scope: str | None = None, *, after: str | None = None, limit: int = 100) -> list[BudgetView]:
-        """Budgets of the project and the tenant; those of tasks with `scope="task"`."""
-        return self._ask(q.Budgets(project=self.project, scope=scope, after=after, limit=limit))
+    def budgets(
+        self, scope: str | None = None, *, after: str | None = None, limit: int = 100, at: Moment | None = None
+    ) -> list[BudgetView]:
+        """Budgets of the project and the tenant; those of tasks with `scope="task"`; `at`: as they were then."""
+        return self._ask(q.Budgets(project=self.project, scope=scope, after=after, limit=limit, at=moment_of(at)))
 
-    def budget(self, scope: str = "project") -> BudgetInFull:
-        """One budget, with its spending by hour in the last week."""
-        return self._ask(q.ShowBudget(project=self.project, scope=scope))
+    def budget(self, scope: str = "project", *, at: Moment | None = None) -> BudgetInFull:
+        """One budget, with its spending by hour in the last week; `at`: as it was then."""
+        return self._ask(q.ShowBudget(project=self.project, scope=scope, at=moment_of(at)))
 
     def alerts(self) -> list[AlertView]:
         """Budgets that are 50, 90 or 100 per cent spent, the worst first."""
@@ -331,6 +335,8 @@ def _tuples(filters: Any) -> dict[str, Any]:
     """The filters with one name or any iterable of names as a tuple."""
 
     def tupled(name: str, value: Any) -> Any:
+        if name == q.AT:
+            return moment_of(value)
         if isinstance(value, str):
             return (value,) if name in _SEVERAL else value
         return tuple(value) if isinstance(value, Iterable) else value

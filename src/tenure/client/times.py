@@ -15,6 +15,7 @@ import msgspec
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.instants import is_instant
+from tenure.core.queries import AT, Query
 from tenure.core.records import replace
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     Duration: TypeAlias = float | timedelta | str
     Instant: TypeAlias = int | datetime | str
     When: TypeAlias = int | datetime | timedelta | str
+    Moment: TypeAlias = int | datetime | str  # a whole number is the sequence of an event
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -92,6 +94,17 @@ def instant_of(value: Any, what: str) -> int:
     return round(value.timestamp() * SECOND)
 
 
+def moment_of(value: Any) -> str | None:
+    """A moment of the past for a query: the sequence of an event, a datetime with a zone, or a text of either."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return str(value)
+    from tenure.core.written_times import spell_instant
+
+    return spell_instant(instant_of(value, AT))
+
+
 def as_datetime(instant: int) -> datetime:
     """An instant of a view, in microseconds, as a datetime in UTC."""
     from datetime import UTC, datetime, timedelta
@@ -112,7 +125,8 @@ def with_plain_times(given: S) -> S:
 
 @cache
 def _timed(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    return tuple(n for n in kind.__struct_fields__ if n in DURATIONS or n in _NESTED or is_instant(n))
+    names = [n for n in kind.__struct_fields__ if n != AT or not issubclass(kind, Query)]
+    return tuple(n for n in names if n in DURATIONS or n in _NESTED or is_instant(n))
 
 
 def _field(name: str, value: Any) -> dict[str, Any]:

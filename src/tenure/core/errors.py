@@ -7,7 +7,8 @@
     │   ├── Cycle               edges that would close a cycle; the message shows it
     │   └── RequestIdReused     the same request id with another content
     ├── NotFound                no such task, agent, dag … in this project
-    │   └── Ambiguous           a prefix of several; the message names them
+    │   ├── Ambiguous           a prefix of several; the message names them
+    │   └── HistoryPruned       a moment of the past whose tasks retention has deleted
     ├── NotSignedIn             no key or token, or an unknown one
     ├── AuthUnavailable         the caller cannot be authenticated now: cannot fetch the issuer's keys
     ├── NotAllowed              the role may not do this
@@ -74,6 +75,10 @@ class NotFound(TenureError):
 
 class Ambiguous(NotFound):
     code = "AMBIGUOUS"
+
+
+class HistoryPruned(NotFound):
+    code = "HISTORY_PRUNED"
 
 
 class NotSignedIn(TenureError):

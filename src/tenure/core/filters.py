@@ -6,11 +6,13 @@ Defined here, below the stores, so that the engine can apply them to rows it has
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from tenure.core.records import Row
+
+R = TypeVar("R", bound=Row)
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -44,6 +46,25 @@ Where = Mapping[str, Any]
 
 def matches(row: msgspec.Struct, where: Where) -> bool:
     return all(_fits(getattr(row, field), wanted) for field, wanted in where.items())
+
+
+def selected(
+    rows: Iterable[R], where: Where, order: str = "id", after: tuple[Any, str] | None = None, limit: int | None = None
+) -> list[R]:
+    """The rows that match, as a store's `find` gives them: by `order` and then id, missing values first."""
+    field = order.removeprefix("-")
+    falling = field != order
+    places = [(place(getattr(row, field), row.id), row) for row in rows if matches(row, where)]
+    if after is not None:
+        here = place(*after)
+        places = [pair for pair in places if (pair[0] < here if falling else pair[0] > here)]
+    places.sort(key=lambda pair: pair[0], reverse=falling)
+    return [row for _, row in places[:limit]]
+
+
+def place(value: Any, row_id: str) -> tuple[Any, ...]:
+    """A row's sort key: missing values come first."""
+    return (value is not None, value if value is not None else 0, row_id)
 
 
 def sums_of(rows: Iterable[Row], by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:

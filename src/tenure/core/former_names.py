@@ -19,6 +19,7 @@ from tenure.core.lifecycle import CANCELLED, HELD, PAUSED, Cancelled, PauseCause
 _RENAMED = {"answerable": "late_submit_open", "parked": "set_aside_for"}
 _FORMER = ("reason", "resume_at")
 _NOW = ("pauses", "cancelled")
+_OLD = frozenset({*_RENAMED, *_FORMER})
 _UNDECIDED = " could not be decided, "
 _THIN = "review: "
 _BY_TENURE = {"undo": lifecycle.UNDO, "pruned": lifecycle.PRUNE}
@@ -60,7 +61,10 @@ class TaskFields:
         self._is_former = True  # until a patch has the current fields
 
     def update(self, patch: Mapping[str, Any]) -> None:
-        self.values |= {_RENAMED.get(name, name): value for name, value in patch.items() if name not in _FORMER}
+        if _OLD.isdisjoint(patch):
+            self.values |= patch
+        else:
+            self.values |= {_RENAMED.get(name, name): value for name, value in patch.items() if name not in _FORMER}
         self._former |= {name: patch[name] for name in _FORMER if name in patch}
         if any(name in patch for name in _NOW):
             self._is_former = False

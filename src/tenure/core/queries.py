@@ -1,7 +1,7 @@
 """The queries: one struct each, the same for HTTP and SDK. Commands change; queries only read.
 
 Fields without a default come first in the method's arguments, the others go by name. Durations are seconds and instants
-microseconds UTC, as in commands.
+microseconds UTC, as in commands. `at` asks about the past: it names a moment as text (core/moments.py).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import msgspec
 
 from tenure.core.commands.command import PROJECT, TASK, Declaration
 from tenure.core.commands.graph_commands import NewTask, NewTrack
+
+AT = "at"  # a text, although fields of that name are instants elsewhere
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, tag_field="query", tag=str.lower, forbid_unknown_fields=True):
@@ -32,6 +34,8 @@ class Status(Query, frozen=True, kw_only=True):
     """One screen: who leads, who works, the progress of each track, tasks by state."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT)
+
+    at: str | None = None  # as it was at this instant, or after the event with this sequence
 
 
 class ShowProject(Query, frozen=True, kw_only=True):
@@ -92,6 +96,7 @@ class Tasks(Query, frozen=True, kw_only=True):
     after: tuple[Any, str] | None = None
     limit: int = 50
     fields: tuple[str, ...] = ()
+    at: str | None = None  # as it was at this instant, or after the event with this sequence
 
 
 class Show(Query, frozen=True, kw_only=True):
@@ -100,6 +105,7 @@ class Show(Query, frozen=True, kw_only=True):
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", TASK)
 
     task: str
+    at: str | None = None  # as it was at this instant, or after the event with this sequence
 
 
 class Ready(Query, frozen=True, kw_only=True):
@@ -139,6 +145,7 @@ class History(Query, frozen=True, kw_only=True):
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", TASK + "/history")
 
     task: str
+    at: str | None = None  # as it was at this instant, or after the event with this sequence
 
 
 class TaskLog(Query, frozen=True, kw_only=True, tag="task_logs"):
@@ -188,6 +195,7 @@ class Briefing(Query, frozen=True, kw_only=True):
     declaration: ClassVar = Declaration("briefing", "viewer", "GET", TASK + "/briefing")
 
     task: str
+    at: str | None = None  # as it was at this instant, or after the event with this sequence
 
 
 class AgentNews(Query, frozen=True, kw_only=True):
@@ -376,6 +384,7 @@ class Budgets(Query, frozen=True, kw_only=True):
     scope: str | None = None
     after: str | None = None  # the id of the last one of the previous page
     limit: int = 100
+    at: str | None = None  # as it was at this instant, or after the event with this sequence
 
 
 class ShowBudget(Query, frozen=True, kw_only=True, tag="budget"):
@@ -384,6 +393,7 @@ class ShowBudget(Query, frozen=True, kw_only=True, tag="budget"):
     declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/budgets/{scope}")
 
     scope: str
+    at: str | None = None  # as it was at this instant, or after the event with this sequence
 
 
 class Alerts(Query, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from tenure.agents.identity import Who
@@ -24,6 +24,7 @@ from tenure.core import ids, limits, roles
 from tenure.core.commands import Command, Principal
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
+from tenure.core.queries import Query
 from tenure.core.records import replace
 from tenure.engine import Engine
 from tenure.engine.runtime.batcher import Batcher
@@ -41,16 +42,29 @@ class RemoteRequest(NamedTuple):
 
 
 Observe = Callable[[Command, Principal, "Outcome | TenureError", float], None]
+Looked = Callable[[Query, Principal, Any], None]  # a query and its view, or its error
 
 
 class SharedTransport(LocalTransport):
-    """The server's engine and batcher, which outlive any caller; `observe` is called for each command."""
+    """The server's engine and batcher, which outlive any caller.
 
-    def __init__(self, engine: Engine, gatherer: Batcher, observe: Observe) -> None:
+    `observe` is called for each command, `looked` for each query.
+    """
+
+    def __init__(self, engine: Engine, gatherer: Batcher, observe: Observe, looked: Looked) -> None:
         self.store, self.engine, self.gatherer = engine.store, engine, gatherer
         self.url = engine.store.url
         self._monotonic = time.monotonic
-        self._observe = observe
+        self._observe, self._looked = observe, looked
+
+    def query(self, query: Query, principal: Principal) -> Any:
+        try:
+            view = super().query(query, principal)
+        except TenureError as error:
+            self._looked(query, principal, error)
+            raise
+        self._looked(query, principal, view)
+        return view
 
     def do(self, command: Command, principal: Principal) -> Outcome:
         began = time.perf_counter()
@@ -121,9 +135,12 @@ class RemoteCallers:
         settings: Mapping[str, Value],
         project: str,
         observe: Observe = lambda *_: None,
+        looked: Looked = lambda *_: None,
     ) -> None:
-        """`project` is the default; `observe` is called for each command with its outcome and its seconds."""
-        self._transport = SharedTransport(engine, gatherer, observe)
+        """`project` is the default; `observe` is called for each command with its outcome and its seconds, `looked` for
+        each query with its view.
+        """
+        self._transport = SharedTransport(engine, gatherer, observe, looked)
         self._settings, self._project = settings, project
         self._lock = threading.Lock()
         self._callers: OrderedDict[tuple[str | None, str, Principal], Caller] = OrderedDict()

@@ -19,6 +19,7 @@ from tenure.core.queries import Log, Show, States
 from tenure.core.records import replace
 from tenure.core.roles import check_kind, check_scope, sees_store
 from tenure.server import feed, responses
+from tenure.server.access_log import of_command, of_query
 from tenure.server.auth.request_source import TENANT_PATH, without_tenant
 from tenure.server.logs import ServerLog
 from tenure.server.query_strings import query_of, query_reader
@@ -72,8 +73,11 @@ class App:
         sign_in: SignIn,
         log: ServerLog | None = None,
         is_https: Callable[[Scope], bool] = lambda scope: bool(scope["scheme"] == "https"),
+        access: Callable[[Request, int, float], None] | None = None,
     ) -> None:
+        """`access` gets each answered request, with its status and its seconds."""
         self.service = service
+        self._access = access
         self._sign_in = sign_in
         self._log = log
         self._is_https = is_https
@@ -140,12 +144,15 @@ class App:
             self._observe(request, DISCONNECTED, began)
             return
         except TenureError as error:
+            request.error = error.code
             answer = responses.of_error(error)
         except Exception as error:  # noqa: BLE001 a client never sees a traceback
-            request.crash = error
+            request.crash, request.error = error, Bug.code
             answer = responses.of_error(Bug(f"{type(error).__name__}: {error}", "please report this"))
         if isinstance(answer, StreamedResponse):
             request.status = answer.status
+            if self._access is not None:  # it may last for hours
+                self._access(request, answer.status, time.perf_counter() - began)
             with self.service.metrics.waiting_request(answer.waits):
                 await answer.send(request, send)
         elif answer is not None:
@@ -160,6 +167,8 @@ class App:
     def _observe(self, request: Request, status: int, began: float) -> None:
         seconds, method, route = time.perf_counter() - began, request.scope["method"], request.route or "none"
         self.service.metrics.request(route, method, status, seconds)
+        if self._access is not None:
+            self._access(request, status, seconds)
         if self._log is None:
             return
         principal, trace_id = request.principal if request.is_known else None, request.trace.id
@@ -209,7 +218,7 @@ class App:
         async def run(request: Request) -> Response:
             check_kind(request.principal, kind)  # a role that may not run it need not send a body
             command = read(request.context(), await request.json())
-            outcome = await service.do(command, request.principal)
+            outcome = await self._did(request, command, service.do(command, request.principal))
             answer = responses.of_outcome(outcome, *_location(request, command, outcome))
             is_condition = outcome.outcome == "VERSION_CONFLICT" and request.header(b"if-match") is not None
             return answer._replace(status=CONDITION_FAILED) if is_condition else answer
@@ -220,18 +229,31 @@ class App:
             command = read(request.context(), await request.json())
             assert isinstance(command, ClaimNext)
             if wait:
-                waiting = service.claim_or_wait(command, request.principal, wait)
-                outcome = await request.while_there(waiting)
+                answer = request.while_there(service.claim_or_wait(command, request.principal, wait))
             else:
-                outcome = await service.do(command, request.principal)
+                answer = service.do(command, request.principal)
+            outcome = await self._did(request, command, answer)
             return responses.of_outcome(outcome, lists_claims=True)
 
         return claim if route.asks is ClaimNext else run
 
+    async def _did(self, request: Request, command: Command, answer: Awaitable[Outcome]) -> Outcome:
+        """The outcome, noted for the access log."""
+        try:
+            outcome = await answer
+        except TenureError as error:
+            request.operations.append(of_command(command, error))
+            raise
+        request.operations.append(of_command(command, outcome))
+        return outcome
+
     def _batch(self, run: Callable[[list[Command], Principal], Awaitable[list[Any]]]) -> Handler:
         async def handle(request: Request) -> Response:
             read = read_batch(request.context(), await request.json())
-            done = iter(await run([c for c in read if isinstance(c, Command)], request.principal))
+            given = [c for c in read if isinstance(c, Command)]
+            answers = await run(given, request.principal)
+            request.operations += [of_command(*pair) for pair in zip(given, answers, strict=True)]
+            done = iter(answers)
             return responses.of_batch([next(done) if isinstance(c, Command) else c for c in read])
 
         return handle
@@ -245,6 +267,7 @@ class App:
         async def handle(request: Request) -> Response:
             query = query_of(route, request.fields, request.scope["query_string"])
             view, cost = await self.service.look_and_measure(query, request.principal)
+            request.operations.append(of_query(query, view))
             began = time.thread_time()
             answer = tagged(responses.of_view(query, view), view["version"] if route.asks is Show else None)
             return responses.with_cost(answer, cost + time.thread_time() - began)
@@ -256,7 +279,9 @@ class App:
 
         async def handle(request: Request) -> Response:
             query = read(request.fields, await request.json())
-            return responses.of_view(query, await self.service.look(query, request.principal))
+            view = await self.service.look(query, request.principal)
+            request.operations.append(of_query(query, view))
+            return responses.of_view(query, view)
 
         return handle
 

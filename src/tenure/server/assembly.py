@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tenure import __version__
 from tenure.agents.leader_process import Stepped
 from tenure.core import limits
+from tenure.core.commands import ClaimNext, Command, Principal
+from tenure.core.errors import TenureError
+from tenure.core.outcomes import Outcome
+from tenure.core.queries import Query
 from tenure.core.roles import check_all_projects
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator, Cycle, Note
@@ -19,6 +24,7 @@ from tenure.server import (
     sign_in_routes,
     transcript_routes,
 )
+from tenure.server.access_log import AccessLog, of_command, of_query
 from tenure.server.app import App, Endpoint
 from tenure.server.auth.authenticator import Authenticator
 from tenure.server.auth.policy import Policy
@@ -35,6 +41,8 @@ from tenure.server.service import Part, Service
 from tenure.server.workers.added_metrics import WorkerMetrics
 from tenure.server.workers.worker import Worker
 
+MCP = "/mcp"
+
 
 class Assembly:
     """`app` is the ASGI application; its lifespan starts and stops the other parts."""
@@ -49,13 +57,14 @@ class Assembly:
         lease: float = limits.LEADER_LEASE,
         transcripts: str | None = None,
         worker: Worker | None = None,
+        access: AccessLog | None = None,
     ) -> None:
         """`leading` makes what runs while this process leads; without it only the coordinator runs.
 
         `lease` is the leader's, in seconds; `transcripts` the folder with those of agents on this machine. `worker` is
-        this process, where the server has several.
+        this process, where the server has several. `access` is the access log.
         """
-        self._log = log
+        self._log, self._access, self._policy = log, access, policy
         self.worker = worker
         memory: Memory = OwnMemory() if worker is None else worker.memory
         self.metrics = Metrics(tenant=engine.tenant, version=__version__)
@@ -92,6 +101,7 @@ class Assembly:
                 bool(scope["scheme"] == "https")
                 or bool(policy.proxies and source_of(scope, policy.proxies).scheme == "https")
             ),
+            self._accessed if access is not None else None,
         )
         self.app.add(
             *coordinator_routes.routes(self.service, self.coordinator),
@@ -108,6 +118,39 @@ class Assembly:
     async def _page(self, request: Request) -> Response:
         check_all_projects(request.principal, "metrics")
         return Response(200, await self._scrapes.page(), CONTENT_TYPE.encode())
+
+    # --- the access log ---
+
+    def _accessed(self, request: Request, status: int, seconds: float) -> None:
+        assert self._access is not None
+        self._access.request(request, status, seconds, self._address(request), error=request.error)
+
+    def _address(self, request: Request) -> str | None:
+        if request.is_known:
+            return request.principal.address
+        try:
+            return source_of(request.scope, self._policy.proxies).address
+        except TenureError:  # headers that contradict each other
+            peer = request.scope.get("client")
+            return peer[0] if peer else None
+
+    def tool_ran(self, command: Command, principal: Principal, answer: Outcome | TenureError, seconds: float) -> None:
+        """A command of an MCP tool."""
+        self.service.observe(command, principal, answer, seconds)
+        if self._access is not None:
+            self._access.operation(of_command(command, answer), principal, MCP, project=command.project)
+
+    def tool_read(self, query: Query, principal: Principal, view: Any) -> None:
+        """A query of an MCP tool, with its view or its error."""
+        if self._access is not None:
+            self._access.operation(of_query(query, view), principal, MCP, project=query.project)
+
+    async def tool_claimed(self, command: ClaimNext, principal: Principal, seconds: float) -> Outcome:
+        """A claim of an MCP tool that may wait."""
+        outcome = await self.service.claim_or_wait(command, principal, seconds)
+        if self._access is not None:
+            self._access.operation(of_command(command, outcome), principal, MCP, project=command.project)
+        return outcome
 
     def _cycled(self, cycle: Cycle) -> None:
         self.metrics.cycle(cycle, self.coordinator.term)

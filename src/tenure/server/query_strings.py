@@ -18,7 +18,7 @@ from tenure.client.wire import read_cursor
 from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput
 from tenure.core.instants import is_instant, parse_instant
-from tenure.core.queries import Query, Tasks
+from tenure.core.queries import AT, Query, Tasks
 from tenure.server.requests import body_type, braces, decoder
 
 _PAIRS = frozenset({*AS_JSON, "after"})
@@ -73,7 +73,8 @@ def _value(kind: type[Query], name: str, text: str) -> Any:
         if name in AS_JSON and text.startswith("["):
             check_json(text, name)
             return msgspec.json.decode(text)
-        return parse_instant(text) if is_instant(name) and not text.isdecimal() else text
+        is_plain = name == AT or not is_instant(name) or text.isdecimal()
+        return text if is_plain else parse_instant(text)
     except ValueError as error:
         raise InvalidInput(f"{name} {text[:80]!r}: {error}") from None
 

@@ -54,7 +54,10 @@ class Disconnected(Exception):
 class Request:
     """`fields` are those of the path; `principal` and `trace` are set once they are known."""
 
-    __slots__ = ("_receive", "crash", "fields", "headers", "is_known", "principal", "route", "scope", "status", "trace")
+    __slots__ = (
+        "_receive", "crash", "error", "fields", "headers", "is_known", "operations", "principal", "route", "scope",
+        "status", "trace",
+    )  # fmt: skip
     trace: Trace
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -66,6 +69,8 @@ class Request:
         self.status = 200  # of a streamed response, or a mounted application's response
         self.route = ""  # the path with placeholders
         self.crash: Exception | None = None  # an unexpected error
+        self.error: str | None = None  # the code of the error that answers it
+        self.operations: list[dict[str, Any]] = []  # what it did, for the access log
         self._receive = receive
 
     def header(self, name: bytes) -> str | None:

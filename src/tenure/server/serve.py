@@ -30,6 +30,7 @@ from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.fleet.offers import Address
 from tenure.engine.reads.query_table import read_query
 from tenure.engine.reads.task_counts import TaskCounts
+from tenure.server.access_log import AccessLog, check_place
 from tenure.server.app import AsgiApp
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy, check_bind, policy_of
@@ -160,6 +161,7 @@ class _Start(NamedTuple):
 def _started(settings: Settings, policy: Policy, announce: Announce, processes: int = 1) -> Iterator[_Start]:
     """Listen, write the token of this start, and announce both; the token is removed at the end."""
     _check_certificate(settings["serve.tls_cert"].value, settings["serve.tls_key"].value)
+    _check_access_log(settings)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each waiting agent has an open connection
     token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
@@ -194,8 +196,9 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
     log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value, worker=number)
     log.take_over()
     leading = _leading(settings, site.place, log, lambda: Address(start.address, has_keys=True))
+    access = _access_log(settings, engine.tenant, log, number)
     assembly = Assembly(
-        engine, policy, log, start.token, leading, settings["leader.lease"].value, site.transcripts, worker
+        engine, policy, log, start.token, leading, settings["leader.lease"].value, site.transcripts, worker, access
     )
     if worker is not None and worker.predecessor:
         with suppress(StoreError):  # its lease will end
@@ -248,6 +251,22 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
 def _handle_signals(handler: Callable[[int, FrameType | None], object]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, handler)
+
+
+def _check_access_log(settings: Settings) -> None:
+    for name, least in (("serve.access_log_size", 0.001), ("serve.access_log_days", 0)):
+        if settings[name].value < least:
+            raise BadConfig(f"{name} must be at least {least} (got {settings[name].value:g})")
+    if settings["serve.access_log"].value is not None:
+        check_place(settings["serve.access_log"].value)
+
+
+def _access_log(settings: Settings, tenant: str, log: ServerLog, worker: int | None) -> AccessLog | None:
+    path = settings["serve.access_log"].value
+    if path is None:
+        return None
+    size, days = settings["serve.access_log_size"].value, settings["serve.access_log_days"].value
+    return AccessLog(path, tenant, size=size, days=days, worker=worker, warn=log.error)
 
 
 def _leading(

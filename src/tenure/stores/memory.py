@@ -20,7 +20,7 @@ from tenure.core import limits
 from tenure.core.clock import Kept, accepted, refusal, store_time
 from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, StoreUnavailable
 from tenure.core.events import Event
-from tenure.core.filters import Contains, Prefix, Present, Where, matches, sums_of
+from tenure.core.filters import Contains, Prefix, Present, Where, matches, selected, sums_of
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.core.tenant_records import HOME
 from tenure.stores.host_clock import reader_of
@@ -193,16 +193,8 @@ class MemoryTransaction:
         after: tuple[Any, str] | None = None,
         limit: int | None = None,
     ) -> list[R]:
-        field = order.removeprefix("-")
-        _check(kind, where, field)
-        falling = field != order
-        rows = [row for row in self._rows(kind).values() if matches(row, where)]
-        places = {id(row): _place(getattr(row, field), row.id) for row in rows}
-        if after is not None:
-            here = _place(*after)
-            rows = [row for row in rows if (places[id(row)] < here if falling else places[id(row)] > here)]
-        rows.sort(key=lambda row: places[id(row)], reverse=falling)
-        return rows[:limit]
+        _check(kind, where, order.removeprefix("-"))
+        return selected(self._rows(kind).values(), where, order, after, limit)
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
         _check(kind, where, by)
@@ -354,11 +346,6 @@ class MemoryTransaction:
         if value is not None:
             self._undo.append(lambda: self._store.taken.add(value))
             self._store.taken.discard(value)
-
-
-def _place(value: Any, row_id: str) -> tuple[Any, ...]:
-    """A row's sort key: missing values come first."""
-    return (value is not None, value if value is not None else 0, row_id)
 
 
 def _check(struct: type[msgspec.Struct], where: Where, *sorting: str) -> None:

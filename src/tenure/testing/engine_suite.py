@@ -37,6 +37,7 @@ from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
 from tenure.testing.engine.overview import Overview
 from tenure.testing.engine.own_claims import OwnClaims
+from tenure.testing.engine.past import Past
 from tenure.testing.engine.pauses import Pauses
 from tenure.testing.engine.pools import Pools
 from tenure.testing.engine.processes import Processes
@@ -116,6 +117,7 @@ class EngineSuite(
     Deliveries,
     Watches,
     Archive,
+    Past,
     LogReaders,
     HooksAndNotices,
     Relays,

@@ -374,7 +374,8 @@ def _prune_page(work: UnitOfWork, project: str, place: tuple[int, str] | None) -
         for row in going.values():
             _let_go(work, row)
             work.remove(row)
-        work.tell("archive.pruned", project, tuple(patch), details={"tasks": len(going)})
+        details = {"tasks": len(going), "until": work.now - (kept or 0)}  # all were archived by then
+        work.tell("archive.pruned", project, tuple(patch), details=details)
     return len(going), (page[-1].created_at, page[-1].id) if len(page) == PAGE else None
 
 

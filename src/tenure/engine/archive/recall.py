@@ -164,8 +164,10 @@ def _return(work: UnitOfWork, keys: list[Key]) -> list[Body]:
     tracks: dict[tuple[str, str], Track] = {}
     bodies: list[Body] = []
     tasks = [row for row in rows if isinstance(row, Task)]
+    since: dict[str, int] = {}
     for task in tasks:
         kept = work.require(Archived, task.project, task.id)
+        since[task.id] = kept.archived_at
         bodies += archive.bodies_in(kept)
         work.put(archive.emptied(kept))
         tracks[task.project, task.track] = count(work, task.project, task.track, **{task.state: -1})
@@ -179,6 +181,8 @@ def _return(work: UnitOfWork, keys: list[Key]) -> list[Body]:
                 raise_height(work, needs, waiting.height + 1)
     for project in sorted({task.project for task in tasks}):
         mine = [row for row in (*rows, *tracks.values()) if row.project == project]
-        names = sorted(task.key for task in tasks if task.project == project)[:MOST_NAMED]
-        work.tell("archive.returned", project, stated(mine), details={"tasks": names}, first=True)
+        here = [task for task in tasks if task.project == project]
+        details: dict[str, Any] = {"tasks": sorted(task.key for task in here)[:MOST_NAMED]}
+        details |= {"moved": {task.id: since[task.id] for task in here}}  # for the past: see engine/past
+        work.tell("archive.returned", project, stated(mine), details=details, first=True)
     return bodies

@@ -23,7 +23,9 @@ _WITHOUT_PROJECT = frozenset({q.Projects, q.Gauges, q.Spending, q.Keys, q.Relays
 
 
 def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> Any:
-    """The answer to the query, from rows brought up to `now`; nothing is written."""
+    """The answer to the query, from rows brought up to `now`, or from those of the moment that it names; nothing is
+    written.
+    """
     roles.check_query(principal, query)
     function, required, optional = _reading(type(query))
     follows = isinstance(query, (q.Log, q.TaskLog)) and not query.last
@@ -38,13 +40,18 @@ def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> An
         arguments = [getattr(query, name) for name in required]
         return function(work, query.project, *arguments, **{name: getattr(query, name) for name in optional})
 
+    at = getattr(query, q.AT, None)
+    if at is not None:
+        from tenure.engine.past.rebuild import read_past
+
+        return read_past(engine, query.project, at, ask)
     answer = engine.read_settled((query.project,) if query.project else (), ask, follows=follows)
     return answer.tell() if isinstance(answer, Deferred) else answer
 
 
 @cache
 def _reading(kind: type[Query]) -> tuple[Callable[..., Any], list[str], list[str]]:
-    own, defaults = [name for name in kind.__struct_fields__ if name != "project"], defaults_of(kind)
+    own, defaults = [name for name in kind.__struct_fields__ if name not in ("project", q.AT)], defaults_of(kind)
     required = [name for name in own if name not in defaults]
     return reads_of(kind.declaration.theme)[kind], required, [name for name in own if name in defaults]
 

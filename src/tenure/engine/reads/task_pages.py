@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenure.core import limits
+from tenure.core.filters import selected
 from tenure.core.records import Brief, Task
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.unit_of_work import UnitOfWork
@@ -27,17 +28,7 @@ def page(work: UnitOfWork, where: dict[str, Any], order: str, after: tuple[Any, 
     if sum(work.tally(Task, one, MOST_SORTED) for one in of_states) >= MOST_SORTED:
         return work.find(Task, where, order=order, after=after, limit=limit)
     found = [task for state in states for task in work.find(Task, {**where, "state": state})]
-    is_down = order.startswith("-")
-    found.sort(key=lambda task: _place(task, field), reverse=is_down)
-    if after is not None:
-        last = (after[0] is not None, after[0] if after[0] is not None else 0, after[1])
-        found = [task for task in found if (_place(task, field) < last if is_down else _place(task, field) > last)]
-    return found[:limit]
-
-
-def _place(task: Task, field: str) -> tuple[bool, Any, str]:
-    value = getattr(task, field)
-    return value is not None, value if value is not None else 0, task.id
+    return selected(found, {}, order, after, limit)
 
 
 def has(work: UnitOfWork, task: Task, brief: Brief, words: Sequence[str]) -> bool:

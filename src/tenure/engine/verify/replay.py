@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -44,6 +45,12 @@ def replay(events: Iterable[Event], archived: Iterable[Archived] = (), fields: F
     mapping to keep the values in, if they must not stay in memory.
     """
     fields = {} if fields is None else fields
+    apply(events, fields)
+    return tables_of(fields, archived)
+
+
+def apply(events: Iterable[Event], fields: Fields) -> None:
+    """Bring the values up to the last of these events."""
     for event in events:
         for table, id, changes in event.patch:
             key = (table, event.project, id)
@@ -55,6 +62,10 @@ def replay(events: Iterable[Event], archived: Iterable[Archived] = (), fields: F
                 values = TaskFields() if table == TASK else {}
             values.update(changes)
             fields[key] = values
+
+
+def tables_of(fields: Fields, archived: Iterable[Archived] = ()) -> Tables:
+    """The rows with these values, and what follows from other rows."""
     keys: dict[str, dict[Key, None]] = {kind.table: {} for kind in KINDS.values()}
     for table, project, id in fields:
         keys[table][project, id] = None
@@ -76,9 +87,7 @@ class _Replayed(Mapping[Key, Row]):
 
     def __getitem__(self, key: Key) -> Row:
         kept = self._fields[self._table, *key]
-        values = kept.values if isinstance(kept, TaskFields) else kept
-        known = {f: v for f, v in _UNKNOWN.items() if f in self._kind.__struct_fields__ and f not in values}
-        row = converted({**known, "project": key[0], "id": key[1], **values}, self._kind)
+        row = row_of(self._kind, key, kept.values if isinstance(kept, TaskFields) else kept)
         if key in self.counts:
             row = msgspec.structs.replace(row, **self.counts[key])
         if isinstance(row, Dag):
@@ -94,6 +103,16 @@ class _Replayed(Mapping[Key, Row]):
 
     def __len__(self) -> int:
         return len(self._keys)
+
+
+def row_of(kind: type[R], key: Key, values: Mapping[str, Any]) -> R:
+    """The row with these values; fields that the log does not have are zero or empty."""
+    return converted({**_unknown(kind), "project": key[0], "id": key[1], **values}, kind)
+
+
+@cache
+def _unknown(kind: type[Row]) -> dict[str, Any]:
+    return {f: v for f, v in _UNKNOWN.items() if f in kind.__struct_fields__}
 
 
 def _counts(rows: Tables, archived: Sequence[_Gone]) -> dict[Key, dict[str, int]]:

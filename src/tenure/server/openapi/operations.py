@@ -180,6 +180,7 @@ def _other_parameters(route: Route) -> list[Schema]:
 
 
 PARAMETER_MEANINGS = {
+    q.AT: "as it was at this instant (RFC 3339), or right after the event with this sequence (digits)",
     "fields": "only these fields of each task, repeated or with commas; the generated types have all",
     "level": "the lowest level that is wanted",
     "tag": "of several, tasks that have all",
@@ -202,7 +203,7 @@ def _parameter(kind: type[q.Query], field: msgspec.structs.FieldInfo) -> Schema:
     if field.name in AS_JSON and schema.get("type") == "array":
         made["description"] = AS_JSON[field.name]
         return {**made, "schema": {"type": "string", "pattern": r"^\[.*\]$"}}
-    if is_instant(field.name):
+    if is_instant(field.name) and field.name != q.AT:
         schema = ASKED
     else:
         schema = bounded_query(schema, field.name)
