@@ -50,6 +50,30 @@ def test_a_claim_has_all_that_came_before(tenure: Tenure, second: str) -> None:
     assert '"the API is at /v2"' in tenure("show", second).out
 
 
+def test_a_claim_has_the_words_of_those_who_released_and_retried_it(tenure: Tenure) -> None:
+    tenure("add", "First")
+    tenure("claim", "--agent", "bo", "--session", "s-bo")
+    tenure("release", "-m", "half of it is on branch tabs", "--agent", "bo", "--session", "s-bo")
+    tenure("claim", "--agent", "ann", "--session", "s-ann")
+    tenure("fail", "-m", "no such table", "--agent", "ann", "--session", "s-ann")
+    tenure("retry", "A-001", "-m", "I created the table")
+    said = tenure("claim", "--agent", "cy", "--session", "s-cy").out
+    for part in ('agent:bo: "half of it is on branch tabs"', '"no such table"', '"I created the table"'):
+        assert part in said
+
+
+def test_what_another_agent_of_the_terminal_holds_is_not_called_yours(tenure: Tenure) -> None:
+    tenure("add", "First")
+    tenure("claim", "--agent", "ann")
+    assert "this session holds: A-001-first" in tenure("claim", "--agent", "bo").out
+
+
+def test_an_unknown_word_is_answered_with_an_example(tenure: Tenure) -> None:
+    said = tenure("note", "A-001", "-m", "mind the cache")
+    assert said.code == 2
+    assert 'as in `tenure note B-003 "the token expires hourly"`' in said.err
+
+
 def test_the_json_of_a_claim_has_what_scripts_read_first(tenure: Tenure, second: str) -> None:
     value = tenure("claim", second, "--agent", "cy", "--session", "s-cy", "--json").json
     assert (value["key"], value["title"], value["id"]) == ("A-002-second", "Second", value["task"]["id"])

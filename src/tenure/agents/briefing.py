@@ -24,7 +24,10 @@ MAIL_SHOWN = 20
 # The version of a task that was created and claimed, and not changed: its log has no note and no edit.
 UNTOUCHED = 2
 # What only the log has; the claim's own answer has the rest.
-FROM_LOG = ("edited_by", "failure", "review", "notes", "retries")
+FROM_LOG = ("edited_by", "failure", "review", "notes", "retries", "releases")
+WRITTEN_NOTES = {
+    "releases": "Notes of those who released it", "retries": "Notes of those who retried it", "notes": "Notes",
+}  # fmt: skip
 QUIET = frozenset({"continue", "changed"})  # `changed` is shown with its diff
 # What a refused command asks of its sender.
 REFUSED = {
@@ -82,7 +85,7 @@ def parts_of(brief: Mapping[str, Any], *, most: int | None = None, rest: str = "
         parts.append(Part(title, [f"- {as_json(reason)}" for reason in review["reasons"]]))
     if failure and not (review and review.get("generation") == failure.get("generation")):
         parts.append(_failure(failure, block))
-    for name, title in (("retries", "Notes of those who retried it"), ("notes", "Notes")):
+    for name, title in WRITTEN_NOTES.items():
         if brief.get(name):
             parts.append(Part(title, [f"- {one_line(one['by'])}: {as_json(one['text'])}" for one in brief[name]]))
     if brief.get("checkpoint"):

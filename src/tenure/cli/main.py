@@ -358,7 +358,11 @@ class Parser(argparse.ArgumentParser):
             known = [name for action in self._actions for name in action.option_strings]
             near = suggestion(word.partition("=")[0], known) if word.startswith("-") else ""
             message = f"{word} is not known here{near}"
-        raise Usage(f"{self.prog.removeprefix('tenure ')}: {message}", f"`{self.prog} -h` lists its options")
+        from tenure.cli.examples import EXAMPLES
+
+        verb = self.prog.removeprefix("tenure ")
+        example = f"as in `{EXAMPLES[verb][0]}`; " if verb in EXAMPLES else ""
+        raise Usage(f"{verb}: {message}", f"{example}`{self.prog} -h` lists its options")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -129,7 +129,7 @@ def show(run: Run, given: Namespace) -> Answer:
 
 
 # Of the briefing, in `show --json`: what `show` has not.
-BRIEFED = ("inputs", "missing", "edited_by", "failure", "review", "notes", "retries")
+BRIEFED = ("inputs", "missing", "edited_by", "failure", "review", "notes", "retries", "releases")
 
 
 def task_text(task: Mapping[str, Any], brief: Mapping[str, Any]) -> str:

@@ -340,6 +340,7 @@ class BriefingView(TypedDict):
     review: NotRequired[ReviewView]
     notes: NotRequired[Sequence[TaskNoteView]]
     retries: NotRequired[Annotated[Sequence[TaskNoteView], Meta(description="notes of those who retried it")]]
+    releases: NotRequired[Annotated[Sequence[TaskNoteView], Meta(description="why earlier holders released it")]]
 
 
 class TodoEntry(TypedDict):
