@@ -30,7 +30,7 @@ from tenure.cli.text_format import (
     width_of,
 )
 from tenure.client.wire import plain as wire
-from tenure.core.lifecycle import OPEN
+from tenure.core.lifecycle import OPEN, spoken
 
 TITLE = 60
 TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
@@ -193,7 +193,7 @@ def why(run: Run, given: Namespace) -> Answer:
 
 
 def explained(said: Mapping[str, Any]) -> str:
-    lines = [f"{said['key']} is {said['state']}"]
+    lines = [f"{said['key']} is {spoken(said['state'])}"]
     lines += [f"  {plain(reason)}" for reason in said["reasons"]]
     order = ", ".join(f"{name} {value}" for name, value in said["priority"].items())
     lines += [f"  order: {order}"]

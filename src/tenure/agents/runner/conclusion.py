@@ -27,6 +27,7 @@ from tenure.agents.runner.shared import AttemptEnd
 from tenure.core import limits
 from tenure.core.commands import Totals
 from tenure.core.errors import PASSING, InvalidInput, NotFound, TenureError
+from tenure.core.lifecycle import spoken
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
@@ -243,7 +244,8 @@ def _reported(attempt: Attempt, outcome: Outcome | None, what: str, failure: Fai
         attempt.say(f"{attempt.key}: {what} after {done.seconds:.0f} s{_cost(done, outcome.usage)}")
         return done
     lines = failure.message.strip().splitlines() or [""]
-    attempt.say(f"{attempt.key}: failed ({failure.error_class}): {lines[-1].strip()[:300]}; it is {outcome.state} now")
+    now_is = spoken(outcome.state or "")
+    attempt.say(f"{attempt.key}: failed ({failure.error_class}): {lines[-1].strip()[:300]}; it is {now_is} now")
     return _done(attempt, what, failure.message, failure)
 
 
