@@ -6,6 +6,8 @@ from tenure import config
 from tenure.cli.answers import EXITS, OF_ERROR
 from tenure.cli.main import function_of, parser_of
 from tenure.cli.verbs import ALIASES, SECTIONS
+from tenure.core.named_settings import NAMED
+from tenure.core.setting_values import Priority, Seconds
 from tenure.trust.risky_settings import is_risky
 from tests.docs.tables import table
 
@@ -40,20 +42,24 @@ def exit_codes() -> str:
     return "# Exit codes\n\n" + table(("code", "meaning", "errors"), rows)
 
 
+def _kind(kind: type) -> str:
+    return {Seconds: "duration", Priority: "priority"}.get(kind, kind.__name__)
+
+
 def settings() -> str:
     rows = [
         (
-            f"`{key}`", setting.type.__name__, "" if setting.default is None else f"`{setting.default}`",
+            f"`{key}`", _kind(setting.type), "" if setting.default is None else f"`{setting.default}`",
             f"`TENURE_{key.upper().replace('.', '_')}`", setting.meaning,
         )
         for key, setting in config.SETTINGS.items()
     ]  # fmt: skip
     named = [
         (
-            f"`{key}`", setting.type.__name__, "" if setting.default in (None, "", []) else f"`{setting.default}`",
+            f"`{key}`", _kind(setting.type), "" if setting.default in (None, "", []) else f"`{setting.default}`",
             setting.meaning,
         )
-        for key, setting in config.NAMED.items()
+        for key, setting in NAMED.items()
     ]  # fmt: skip
     return (
         "# Settings\n\n`tenure.toml` at the repository's root, for everybody; `.tenure/config.toml`, for this clone; "
