@@ -41,7 +41,7 @@ try {
   await hooks["tool.execute.before"](input, { args: { filePath: "a" } })
 } catch (error) { denied = error.message }
 const used = { input: 100, output: 20, reasoning: 1, cache: { read: 40, write: 3 } }
-const info = { id: "msg_1", sessionID: "ses_1", role: "assistant", modelID: "m1", time: { created: 5000 }, tokens: used }
+const info = { id: "msg_1", sessionID: "ses_1", role: "assistant", modelID: "m1", time: { created: 5000 } }
 for (const tokens of [{ input: 0, output: 0 }, used]) {
   const properties = { sessionID: "ses_1", info: { ...info, tokens, parts: "secret words" } }
   await hooks.event({ event: { type: "message.updated", properties } })

@@ -2,8 +2,8 @@
 
 Claude Code writes the usage of each message, once a block of it: a message counts once, by its id. Gemini CLI does the
 same, Copilot CLI has a line for each request. Codex writes running totals of the session. OpenCode names no file: our
-plug-in writes its messages to one. Other lines, and files of another form, are passed over. The totals are those of a period, so that
-reporting them twice books nothing twice.
+plug-in writes its messages to one. Other lines, and files of another form, are passed over. The totals are those of a
+period, so that reporting them twice books nothing twice.
 """
 
 from __future__ import annotations
