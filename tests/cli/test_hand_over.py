@@ -100,6 +100,38 @@ def test_every_command_of_a_holder_shows_mail_and_directives(tenure: Tenure) -> 
     assert "unread" not in tenure("claim", "A-001", *me).out
 
 
+def test_an_agent_that_only_reads_hears_its_news(tenure: Tenure) -> None:
+    tenure("add", "First")
+    tenure("claim", "--agent", "ann", "--session", "s-ann")
+    tenure("msg", "hurry", "--to", "ann", "--agent", "bo", "--session", "s-bo")
+    tenure("pause", "A-001", "--drain")
+    for verb in ("ready", "list", "show A-001", "why A-001", "next", "status"):
+        said = tenure(*verb.split(), "--agent", "ann", "--session", "s-ann").out
+        assert "mail: 1 unread message" in said, verb
+        assert "directive A-001-first: pause" in said, verb
+        assert "mail:" not in tenure(*verb.split()).out
+
+
+def test_a_command_that_shows_no_diff_says_that_the_description_has_changed(tenure: Tenure) -> None:
+    tenure("add", "First")
+    tenure("claim", "--agent", "ann", "--session", "s-ann")
+    tenure("edit", "A-001", "-d", "other words")
+    said = tenure("checkpoint", "save", "--next-action", "x", "--agent", "ann", "--session", "s-ann").out
+    assert "directive A-001-first: changed: the description was changed" in said
+    assert "`tenure renew A-001-first` shows it" in said
+    assert "+other words" in (renewed := tenure("renew", "--agent", "ann", "--session", "s-ann").out)
+    assert "directive" not in renewed
+
+
+def test_the_log_names_the_person_who_ended_a_claim(tenure: Tenure) -> None:
+    tenure("add", "First")
+    tenure("claim", "--agent", "ann", "--session", "s-ann")
+    tenure("pause", "A-001", "-m", "hold on")
+    paused = tenure("log", "--json").json[-1]
+    assert (paused["kind"], paused["agent"]) == ("task.paused", "ann")
+    assert tenure("log", "-n", "1").out.endswith(f"task.paused  A-001-first@1  {paused['user']}: hold on\n")
+
+
 def test_a_person_s_own_commands_are_not_followed_by_mail(tenure: Tenure) -> None:
     assert "mail" not in tenure("add", "Work", "--json").json
 

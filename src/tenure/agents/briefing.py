@@ -28,7 +28,6 @@ FROM_LOG = ("edited_by", "failure", "review", "notes", "retries", "releases")
 WRITTEN_NOTES = {
     "releases": "Notes of those who released it", "retries": "Notes of those who retried it", "notes": "Notes",
 }  # fmt: skip
-QUIET = frozenset({"continue", "changed"})  # `changed` is shown with its diff
 # What a refused command asks of its sender.
 REFUSED = {
     "abort": "stop: you no longer hold this task; change nothing more for it",
@@ -167,13 +166,16 @@ def news_of(client: Client, outcome: Outcome | None = None) -> dict[str, Any]:
     return {"mail": found["mail"], **({"directives": asked} if asked else {})}
 
 
-def news_lines(news: Mapping[str, Any]) -> list[str]:
+def news_lines(news: Mapping[str, Any], *, is_diff_shown: bool = False) -> list[str]:
     """The news for a terminal; nothing where there is none."""
     said = []
     for one in news.get("directives", ()):
-        if one["directive"] not in QUIET:
-            about = f" {one['task']}" if one.get("task") else ""
-            said.append(f"directive{about}: {one['directive']}: {one_line(one['text'])}")
+        is_change = one["directive"] == "changed"
+        if one["directive"] == "continue" or (is_change and is_diff_shown):
+            continue
+        about = f" {one['task']}" if one.get("task") else ""
+        where = f"; `tenure renew {one['task']}` shows it" if is_change else ""
+        said.append(f"directive{about}: {one['directive']}: {one_line(one['text'])}{where}")
     if news.get("mail"):
         count = news["mail"]
         said.append(f"mail: {count} unread {'message' if count == 1 else 'messages'}; `tenure inbox` shows them")

@@ -434,23 +434,31 @@ def _answer(function: Verb, run: Run, given: Namespace) -> Answer | int:
         raise _after_effect(_unfinished(error, run), run) from error
 
 
+# An agent that only reads hears its news all the same.
+READ_BY_AGENTS = frozenset({"ready", "list", "show", "why", "next", "status"})
+
+
 def _with_news(run: Run, answer: Answer) -> Answer:
-    """The answer with mail and directives, if a holder or an agent has sent a command."""
+    """The answer with mail and directives, for a holder, and for whoever speaks as an agent."""
     last = run.client.last if "client" in vars(run) else None
-    if last is None or not (run.is_holder or run.who.role == "agent"):
+    if last is None and not ("client" in vars(run) and run.verb in READ_BY_AGENTS):
+        return answer
+    if not (run.is_holder or run.who.role == "agent" or (last is None and run.given.agent)):
         return answer
     from tenure.agents.briefing import news_lines, news_of
 
     news = news_of(run.client, last)
     value = {**answer.value, **news} if isinstance(answer.value, dict) else answer.value
-    said = news_lines(news)
-    if not said:
+    if not news_lines(news):
         return answer._replace(value=value)
     text = answer.text
-    return answer._replace(
-        value=value,
-        text=lambda: "\n".join([part for part in (text if isinstance(text, str) else text(), *said) if part]),
-    )
+
+    def with_lines() -> str:
+        own = text if isinstance(text, str) else text()
+        lines = news_lines(news, is_diff_shown=last is not None and bool(last.diff) and str(last.diff) in own)
+        return "\n".join(part for part in (own, *lines) if part)
+
+    return answer._replace(value=value, text=with_lines)
 
 
 def _after_effect(error: TenureError, run: Run) -> TenureError:
