@@ -105,11 +105,14 @@ def test_an_agent_that_only_reads_hears_its_news(tenure: Tenure) -> None:
     tenure("claim", "--agent", "ann", "--session", "s-ann")
     tenure("msg", "hurry", "--to", "ann", "--agent", "bo", "--session", "s-bo")
     tenure("pause", "A-001", "--drain")
-    for verb in ("ready", "list", "show A-001", "why A-001", "next", "status"):
+    for verb in ("ready", "show A-001", "why A-001", "next", "status"):
         said = tenure(*verb.split(), "--agent", "ann", "--session", "s-ann").out
         assert "mail: 1 unread message" in said, verb
         assert "directive A-001-first: pause" in said, verb
         assert "mail:" not in tenure(*verb.split()).out
+    assert "mail:" not in tenure("list", "--agent", "ann").out  # a person's filter
+    as_agent = {"TENURE_AGENT": "ann", "TENURE_ROLE": "agent"}
+    assert "mail: 1 unread message" in tenure.process("list", **as_agent).out
 
 
 def test_a_command_that_shows_no_diff_says_that_the_description_has_changed(tenure: Tenure) -> None:

@@ -443,7 +443,8 @@ def _with_news(run: Run, answer: Answer) -> Answer:
     last = run.client.last if "client" in vars(run) else None
     if last is None and not ("client" in vars(run) and run.verb in READ_BY_AGENTS):
         return answer
-    if not (run.is_holder or run.who.role == "agent" or (last is None and run.given.agent)):
+    speaks_as = run.given.agent if last is None and run.verb != "list" else None  # `list --agent` is a filter
+    if not (run.is_holder or run.who.role == "agent" or speaks_as):
         return answer
     from tenure.agents.briefing import news_lines, news_of
 
