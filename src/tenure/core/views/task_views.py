@@ -402,7 +402,7 @@ class HistoryEntry(TypedDict):
     result_accepted: bool | None
     work_product_ref: str | None
     error_class: str | None
-    error: str | None
+    error: Annotated[str | None, Meta(description="how it failed, or why its holder released it")]
     trace: Annotated[str | None, Meta(description="the stack trace of its failure, without secrets")]
     refused: Sequence[RefusedView]
     usage: UsageView | None

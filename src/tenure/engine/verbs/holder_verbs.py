@@ -284,7 +284,7 @@ def release(work: UnitOfWork, cmd: commands.Release) -> Outcome:
     ending = lifecycle.RELEASED_BY
     # The brief would cost another round trip.
     policy = None if claims.is_given_back(task, ending) else brief_of(work, task).retry
-    free, over = claims.ended(task, claim, ending, work.now, retry=policy)
+    free, over = claims.ended(task, claim, ending, work.now, retry=policy, error=cmd.reason or None)
     free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.RELEASE_COOL_OFF))
     return _gave_up(work, hold, "task.released", free, over, cmd.reason)
 

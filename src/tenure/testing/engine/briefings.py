@@ -10,7 +10,7 @@ from tenure.core import commands as c
 from tenure.core.commands import Dependency, Principal
 from tenure.core.errors import NotAllowed
 from tenure.core.limits import NOTES_SHOWN
-from tenure.core.queries import AgentNews, Briefing, Todo
+from tenure.core.queries import AgentNews, Briefing, History, Todo
 from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, MEMBER, PROJECT, Scene
@@ -83,6 +83,8 @@ class Briefings(Stage):
         assert [(note["by"], note["text"]) for note in brief(scene, key)["releases"]] == [
             ("agent:ann", "half of it is on branch tabs")
         ]
+        claims = read_query(scene.engine, History(project=PROJECT, task=key))
+        assert [claim["error"] for claim in claims] == [None, "half of it is on branch tabs"]
 
     def test_retries_do_not_push_notes_out_of_a_briefing(self, scene: Scene) -> None:
         key = scene.add(max_attempts=2 * NOTES_SHOWN)
