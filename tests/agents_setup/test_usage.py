@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -105,3 +108,23 @@ def test_the_runner_s_own_total_wins(agent: Agent, owner: Client, tmp_path: Path
     agent.environ = agent.environ | {"TENURE_PROMPT_FILE": "/prompt"}
     agent("Stop", transcript_path=str(path))
     assert usage_of(owner, "A-001") == 0
+
+
+@pytest.mark.parametrize("words", [("done", "-s", "x"), ("fail", "-m", "x"), ("release",), ("ask", "red or blue?")])
+def test_a_command_that_ends_a_short_claim_books_its_usage_before(
+    agent: Agent, owner: Client, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    owner.add("one")
+    path = tmp_path / "t.jsonl"
+    path.write_text(said("m0", 0, 100))
+    agent("PostToolUse", tool_name="Bash", transcript_path=str(path))  # renews and books at most every 30 s
+    agent.claim("A-001")
+    path.write_text(path.read_text() + said("m1", owner.now() / 1e6 + 1, 7))
+    agent("PostToolUse", tool_name="Bash", transcript_path=str(path))
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "tenure", *words], cwd=agent.folder, env={**os.environ, **agent.environ},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert usage_of(owner, "A-001") == 7
+    assert "late" not in owner.show("A-001")["usage"]

@@ -262,6 +262,10 @@ class Run:
     def present(self, given: Namespace, call: Callable[[str], Outcome], *, ends: bool = False) -> Outcome:
         """The outcome of a holder's command, called with the receipt. `ends`: it releases the claim if it succeeds."""
         receipt = self.receipt(given)
+        if self.who.role == "agent" and self.verb in ENDING:
+            from tenure.agents.own_usage import book_before_end
+
+            book_before_end(self.client, self.receipts)
         return self.receipts.settle(receipt, call(receipt), ends=ends)
 
     def task_held(self, task: str | None) -> str:
@@ -434,6 +438,8 @@ def _answer(function: Verb, run: Run, given: Namespace) -> Answer | int:
         raise _after_effect(_unfinished(error, run), run) from error
 
 
+# Verbs that may end a claim: what it has used is booked before.
+ENDING = frozenset({"done", "fail", "release", "ask", "land"})
 # An agent that only reads hears its news all the same.
 READ_BY_AGENTS = frozenset({"ready", "list", "show", "why", "next", "status"})
 
