@@ -233,7 +233,7 @@ def test_config_writes_the_shared_file_on_request_and_no_secret_into_it(tenure: 
 
 def test_config_says_where_another_value_counts(tenure: Tenure) -> None:
     said = tenure.process("config", "lease", "20m", TENURE_LEASE="5m").out
-    assert said.startswith("lease is 300.0 (TENURE_LEASE); what was written to ")
+    assert said.startswith("lease is 300.0 (TENURE_LEASE); the new value in ")
 
 
 @pytest.mark.parametrize("words", [("--unset",), ("lease", "5", "--unset"), ("sinks.a.url", "x"), ("lese", "5")])

@@ -24,7 +24,7 @@ def is_booked_by_runner(environ: Mapping[str, str]) -> bool:
 
 
 def book(client: Client, held: Sequence[Kept], transcript: str) -> None:
-    """Book what the transcript says of each claim: a message counts for the claim before it."""
+    """Book the usage in the transcript under each claim: a message counts for the claim before it."""
     from msgspec import structs
 
     from tenure.agents.transcript_usage import totals_between

@@ -445,7 +445,7 @@ READ_BY_AGENTS = frozenset({"ready", "list", "show", "why", "next", "status"})
 
 
 def _with_news(run: Run, answer: Answer) -> Answer:
-    """The answer with mail and directives, for a holder, and for whoever speaks as an agent."""
+    """The answer with mail and directives, for a holder, and for those who speak as an agent."""
     last = run.client.last if "client" in vars(run) else None
     if last is None and not ("client" in vars(run) and run.verb in READ_BY_AGENTS):
         return answer

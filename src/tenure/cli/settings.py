@@ -99,7 +99,7 @@ def _changed(run: Run, given: Namespace) -> Answer:
     one = now_is[key]
     text = f"{key} is {_spelt(one['value']) or 'not set'} ({one['origin']})"
     if one["origin"] != path and not given.unset:
-        text += f"; what was written to {path} counts where that is not set"
+        text += f"; the new value in {path} counts where that is not set"
     return Answer(now_is, text)
 
 

@@ -9,7 +9,7 @@ from tenure.core.errors import InvalidInput
 
 
 def parsed(path: str, content: bytes) -> dict[str, Any]:
-    """The contents of a file; InvalidInput names the file and the line. A byte order mark is no error."""
+    """The contents of a file; InvalidInput names the file and the line. A byte order mark is skipped."""
     try:
         return tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:

@@ -4,8 +4,8 @@ not spent.
 A report is a model's total under the claim, or with an operation (`review`, `tests`) the part for that. Each (model,
 operation) has at most two rows: what the receipt reported while valid, and what it reported when stale. A report takes
 what its other rows do not have. The row without an operation keeps the rest that no operation explains: it becomes
-smaller by what an operation takes over. An operation that is named late may be a part of what was reported in time:
-that part stays in time, under its name, and only what exceeds it is late. No other row ever falls; except a computed
+smaller by what an operation takes over. An operation that is named late may be a part of a timely total: that part
+stays timely, under its name, and only the excess is late. No other row ever falls; except a computed
 cost, which the agent's own report replaces.
 """
 
@@ -176,7 +176,7 @@ def _named_later(
 ) -> tuple[Usage, ...]:
     """For an operation that is named late: the timely rest less what it explains, and the operation's timely row.
 
-    It explains first what was itself reported late. The two rows keep their sum.
+    It explains late reports first. The two rows keep their sum.
     """
     rest = rows.get(usage_id(claim.id, spent.model, late=False))
     if rest is None or not spent.operation:
