@@ -11,7 +11,7 @@ class Setting(NamedTuple):
     type: type
     default: Any
     meaning: str
-    words: tuple[str, ...] = ()  # of a text: all that it may be; of a number: texts that it takes besides
+    words: tuple[str, ...] = ()  # of a text: its only values; of a number: texts that it takes besides
 
 
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
@@ -37,7 +37,7 @@ KINDS: dict[type, str] = {
 def from_toml(kind: type, words: tuple[str, ...], given: Any) -> Any:
     """The value of a setting, as TOML gives it; InvalidInput says what it must be.
 
-    Of a text, `words` are all that it may be; of a number, what it may be besides.
+    Of a text, `words` are its only values; a number takes them besides.
     """
     if kind is Priority:
         from tenure.core.priority import parse_priority  # few settings need it; keeps startup fast

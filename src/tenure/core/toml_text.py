@@ -1,4 +1,4 @@
-"""The TOML files of people: what is wrong with one, where, and what to do."""
+"""TOML files of people: an error names the file and the line, and says how to correct it."""
 
 from __future__ import annotations
 
