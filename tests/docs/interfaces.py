@@ -64,8 +64,8 @@ def settings() -> str:
     return (
         "# Settings\n\n`tenure.toml` at the repository's root, for everybody; `.tenure/config.toml`, for this clone; "
         "the environment;\nflags. Each beats the one before; `tenure config` shows every value and its origin, "
-        "`tenure config KEY VALUE` changes\none for this clone, with `--shared` for everybody. A duration is a number of "
-        "seconds, or a text such as `10m` or `2h`.\n\n"
+        "`tenure config KEY VALUE` changes\none for this clone, with `--shared` for everybody. A duration is a number "
+        "of seconds, or a text such as `10m` or `2h`.\n\n"
         "In a file, "
         + ", ".join(f"`{key}`" for key in config.SETTINGS if is_risky(key) and not key.startswith("serve."))
         + ", `sinks.…`, `notify.…`, `hooks.on_…` and `serve.…` count only if the file is your own or you\n"

@@ -57,11 +57,11 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
     if task.set_aside_for is not None and not task.set_aside_for.startswith("$"):
         other = work.get(Task, project, task.set_aside_for)
         reasons.append(f"would overlap the claim of {other.key if other else task.set_aside_for}")
-    other = _in_the_way(work, task)
-    reasons += [] if other is None else [_overlap(work, task, other)]
+    taken = _in_the_way(work, task)
+    reasons += [] if taken is None else [_overlap(work, task, taken)]
     reasons += [priority.stop_text(s, r) for s, r in settings.stopped.items() if s in priority.scopes_of(task, "")]
     if task.state == lifecycle.READY:
-        said["agents"] = _who_could(work, settings, task, other)
+        said["agents"] = _who_could(work, settings, task, taken)
         if not any(not a["why_not"] for a in said["agents"]):
             reasons.append("no known agent can take it")
     return said
