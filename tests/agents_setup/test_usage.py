@@ -63,6 +63,17 @@ def test_recorded_transcripts_of_others_are_read(agent: str, model: str) -> None
     assert totals_between(str(path), 1e11) == ()
 
 
+def test_recorded_messages_of_opencode_are_read_as_its_plug_in_writes_them(tmp_path: Path) -> None:
+    calls = [json.loads(line)["payload"] for line in (SAMPLES / "opencode" / "hooks.jsonl").read_text().splitlines()]
+    kinds = [call.get("type") for call in calls]
+    told = [(n, call["properties"]["info"]) for n, call in enumerate(calls) if call.get("type") == "message.updated"]
+    path = tmp_path / "usage.jsonl"
+    path.write_text("".join(json.dumps({"type": "message.updated", "info": info}) + "\n" for _, info in told))
+    (total,) = (one for one in totals_between(str(path), 0) if one.model != "unknown")
+    assert (total.model, total.fresh, total.cached, total.output) == ("m1", 200, 80, 40)
+    assert max(number for number, _ in told) < kinds.index("session.idle")  # so it is complete when the agent stops
+
+
 @pytest.mark.parametrize("agent", ["gemini", "copilot"])
 def test_the_hooks_of_others_name_their_transcript(agent: str) -> None:
     calls = [json.loads(line) for line in (SAMPLES / agent / "hooks.jsonl").read_text().splitlines()]
