@@ -22,6 +22,8 @@ export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, isS
   const [state, set] = useReducer((before, after) => ({ ...before, ...after }), BEGINNING);
   const reload = useRef(() => {});
   const refresh = useRef(() => {});
+  const least = useRef(pause); // it may change while the query stays
+  least.current = pause;
 
   useEffect(() => {
     if (!asked) return undefined;
@@ -51,7 +53,7 @@ export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, isS
       if (ours.signal.aborted) return;
       // Requests take a small part of the time: a slow server is not made slower by those who look at it.
       const slow = Math.min(LONGEST, SHARE * (performance.now() - began));
-      const rest = Math.max(pause, slow, isSpared ? Math.min(COSTLIEST, SPARED * cost) : 0);
+      const rest = Math.max(least.current, slow, isSpared ? Math.min(COSTLIEST, SPARED * cost) : 0);
       later = setTimeout(() => {
         later = null;
         if (isStale) {
