@@ -140,7 +140,8 @@ def test_the_log_of_commands_has_each_verb_above_its_level(tenure: Tenure, tmp_p
     tenure.process("list", TENURE_LOG_LEVEL="error")
     tenure.process("claim", "A-999", TENURE_LOG_LEVEL="error")
     assert [json.loads(line)["verb"] for line in path.read_text().splitlines()] == ["claim"]
-    assert tenure.process("list", TENURE_LOG_LEVEL="loud").code == 0  # a log that cannot be written fails no command
+    assert tenure.process("list", TENURE_LOG_LEVEL="loud").code == 11
+    assert tenure.process("list", TENURE_LOG_FILE="/nowhere/log").code == 0  # one that cannot be written fails nothing
 
 
 def test_a_repository_cannot_choose_the_file_of_the_log(tenure: Tenure, tmp_path: Path) -> None:
