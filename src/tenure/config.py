@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.core import limits
 from tenure.core.errors import TenureError
+from tenure.core.setting_values import Priority, Seconds, Setting
 from tenure.user_state import store_states
 
 if TYPE_CHECKING:
@@ -37,12 +38,7 @@ class BadConfig(TenureError):
     code = "BAD_CONFIG"
 
 
-class Setting(NamedTuple):
-    type: type
-    default: Any
-    meaning: str
-    words: tuple[str, ...] = ()  # texts that it takes besides
-
+LEVELS = ("debug", "info", "warning", "error")
 
 SETTINGS: dict[str, Setting] = {
     "url": Setting(
@@ -63,17 +59,19 @@ SETTINGS: dict[str, Setting] = {
         "`s3://bucket/prefix`; by default beside an embedded store",
     ),
     "lease": Setting(
-        float,
+        Seconds,
         limits.LEASE_IN_A_SHELL,
         "seconds that a claim in a shell lasts, unless renewed; `auto`: by the task's estimate, else by its type",
         ("auto",),
     ),
-    "leader.lease": Setting(float, limits.LEADER_LEASE, "seconds that `serve`, `daemon` or `run` leads unless renewed"),
+    "leader.lease": Setting(
+        Seconds, limits.LEADER_LEASE, "seconds that `serve`, `daemon` or `run` leads unless renewed"
+    ),
     "agents.heartbeat": Setting(
-        float, limits.AGENT_HEARTBEAT, "seconds between an agent's signs of life; `join` says so"
+        Seconds, limits.AGENT_HEARTBEAT, "seconds between an agent's signs of life; `join` says so"
     ),
     "agents.stale_after": Setting(
-        float,
+        Seconds,
         None,
         "seconds without a sign of life after which an agent is stale; by default 1800 for agents at a shell",
     ),
@@ -82,16 +80,28 @@ SETTINGS: dict[str, Setting] = {
         bool, True, "false: an agent must name itself (`join -n`, `--agent`, TENURE_AGENT) before it claims"
     ),
     "tasks.priority": Setting(
-        str, None, "the priority of the project's new tasks that name none, however they are created; a server's counts"
+        Priority,
+        None,
+        "the priority of the project's new tasks that name none, however they are created; a server's counts",
     ),
     "tasks.max_attempts": Setting(int, None, "the attempts of such tasks"),
-    "tasks.on_lost": Setting(str, None, "what a lost claim means for such tasks: `retry`, `back_off` or `hold`"),
-    "log.level": Setting(str, "info", "the lowest level in the log of commands: `debug`, `info`, `warning` or `error`"),
+    "tasks.on_lost": Setting(
+        str,
+        None,
+        "what a lost claim means for such tasks: `retry`, `back_off` or `hold`",
+        ("retry", "back_off", "hold"),
+    ),
+    "log.level": Setting(
+        str, "info", "the lowest level in the log of commands: `debug`, `info`, `warning` or `error`", LEVELS
+    ),
     "log.file": Setting(
         str, None, "the log of commands and of `daemon`, one JSON object a line, without arguments; by default none"
     ),
     "display.colour": Setting(
-        str, "auto", "`auto`: on a terminal, unless NO_COLOR or TENURE_NO_COLOR is set; `always`; `never`"
+        str,
+        "auto",
+        "`auto`: on a terminal, unless NO_COLOR or TENURE_NO_COLOR is set; `always`; `never`",
+        ("auto", "always", "never"),
     ),
     "display.unicode": Setting(bool, True, "false: signs, bars and dashes are ASCII"),
     "prices": Setting(str, None, "a TOML file with your prices; they override the shipped ones"),
@@ -104,11 +114,13 @@ SETTINGS: dict[str, Setting] = {
     "hooks.keep_working": Setting(bool, False, "the hook asks an agent that stops while it holds a task to continue"),
     "run.agent": Setting(str, None, "the agent that `tenure run` starts without --agent"),
     "run.route": Setting(bool, False, "whether `tenure run` starts agents with the model that a claim recommends"),
-    "run.timeout": Setting(float, limits.RUN_TIMEOUT, "seconds after which `tenure run` ends an agent's process"),
+    "run.timeout": Setting(Seconds, limits.RUN_TIMEOUT, "seconds after which `tenure run` ends an agent's process"),
     "serve.host": Setting(str, "127.0.0.1", "the address that `tenure serve` listens on"),
     "serve.port": Setting(int, 7420, "its port"),
     "serve.workers": Setting(int, 1, "how many processes serve, on the one port"),
-    "serve.log_level": Setting(str, "info", "the lowest level that its log has: `debug`, `info`, `warning` or `error`"),
+    "serve.log_level": Setting(
+        str, "info", "the lowest level that its log has: `debug`, `info`, `warning` or `error`", LEVELS
+    ),
     "serve.log_file": Setting(str, None, "the file of its log, one JSON object a line; by default stderr"),
     "serve.access_log": Setting(
         str, None, "the file of its access log, a chain of hashes; `-`: standard output; by default none"
@@ -122,6 +134,7 @@ SETTINGS: dict[str, Setting] = {
         "auto",
         "`auto`: on loopback the user who started it is known by the token of the start, all others sign in; "
         "`required`: everybody signs in; `open`: on loopback every user of the machine is owner",
+        ("auto", "required", "open"),
     ),
     "serve.url": Setting(str, None, "where agents of pools reach the server; by default where it listens"),
     "serve.hosts": Setting(str, None, "host names of the server besides loopback's, with commas between"),
@@ -144,12 +157,12 @@ SETTINGS: dict[str, Setting] = {
         "is good for its members alone",
     ),
     "serve.store_wait": Setting(
-        float,
+        Seconds,
         limits.STORE_START_WAIT,
         "seconds that `tenure serve` waits at its start for an unavailable PostgreSQL; 0: none",
     ),
     "serve.jwt_longest": Setting(
-        float, limits.JWT_LIFETIME, "seconds that a JWT may live, from its `iat` to its `exp`"
+        Seconds, limits.JWT_LIFETIME, "seconds that a JWT may live, from its `iat` to its `exp`"
     ),
     "serve.rate": Setting(float, limits.REQUEST_RATE, "requests a second that each key or token may send; 0: no limit"),
     "gateway.listen": Setting(str, "127.0.0.1:7430", "where `tenure gateway` listens"),
@@ -165,63 +178,6 @@ SETTINGS: dict[str, Setting] = {
         str, None, "private networks that webhooks and channels for notices may send to, with commas between"
     ),
 }
-
-# Settings of which there may be several: NAME is any name. Files alone have them; see `sinks/settings.py`.
-NAMED: dict[str, Setting] = {
-    "sinks.NAME.url": Setting(
-        str, None, "where events are sent: `nats://…`, `amqp://…`, `redis+stream://…`, or a scheme of a plug-in"
-    ),
-    "sinks.NAME.url_env": Setting(str, None, "or the environment variable that has the URL"),
-    "sinks.NAME.url_file": Setting(str, None, "or the file that has the URL"),
-    "sinks.NAME.kinds": Setting(
-        list, [], "kinds of events, or patterns such as `task.*`; none: all, with commands and dead letters"
-    ),
-    "sinks.NAME.projects": Setting(list, [], "projects whose events are sent; none: all"),
-    "sinks.NAME.prefix": Setting(str, "", "the prefix of the names of streams, exchanges and messages"),
-    "sinks.NAME.enabled": Setting(bool, True, "false: nothing is sent"),
-    "sinks.NAME.max_lag": Setting(
-        float, limits.RELAY_LAG / 1e6, "seconds that the sink may be behind; then it is cut off, with an event"
-    ),
-    "sinks.NAME.short_names": Setting(bool, False, "also send `evt.task.dead.v1`"),
-    "sinks.NAME.keys": Setting(bool, False, "of Redis: also mirror the state of agents and tasks to keys"),
-    "sinks.NAME.commands": Setting(
-        bool, False, "of Redis: also run `recover` and `reassign_task` from the channel `coordinator:commands`"
-    ),
-    "notify.NAME.url": Setting(
-        str, None, "where notices to people go: `https://…` compatible with Slack, `smtps://…` or `smtp://…`"
-    ),
-    "notify.NAME.url_env": Setting(str, None, "or the environment variable that has the URL"),
-    "notify.NAME.url_file": Setting(str, None, "or the file that has the URL"),
-    "notify.NAME.command": Setting(list, None, "or a command that gets each message as JSON; no shell reads it"),
-    "notify.NAME.from": Setting(str, None, "of mail: the sender"),
-    "notify.NAME.to": Setting(list, None, "of mail: the recipients"),
-    "notify.NAME.kinds": Setting(list, [], "kinds of notices, such as `dead letter`; none: all"),
-    "notify.NAME.enabled": Setting(bool, True, "false: nothing is sent"),
-    "spawners.NAME.kind": Setting(
-        str, "", "what starts agents: `local`, `gateway` or `command`; by default its name, if that is one of them"
-    ),
-    "spawners.NAME.url": Setting(str, "", "of a gateway: where it listens, as in `https://host:7430`"),
-    "spawners.NAME.secret_env": Setting(str, "", "of a gateway: the environment variable that has the shared secret"),
-    "spawners.NAME.secret_file": Setting(str, "", "or the file that has it"),
-    "spawners.NAME.allow_http": Setting(bool, False, "of a gateway beyond loopback: its URL may be without TLS"),
-    "spawners.NAME.authorities": Setting(str, "", "of a gateway: a file of CAs in place of the system's"),
-    "spawners.NAME.start": Setting(
-        list, [], "of a command: its words, with `{spawn}`, `{key}`, `{agent}` and others; no shell reads it"
-    ),
-    "spawners.NAME.status": Setting(list, [], "of a command that prints a handle: exit 0 if `{handle}` runs, 1 if not"),
-    "spawners.NAME.end": Setting(list, [], "of such a command: ends `{handle}`; `{graceful}` is `true` or `false`"),
-    "spawners.NAME.log": Setting(str, "", "of `local` and `command`: a file that the output is appended to"),
-    "programs.NAME.agent": Setting(str, "", "what a pool or gateway may start: an agent with its words, or a command"),
-    "programs.NAME.folder": Setting(str, "", "where it works; by default the folder of the server or gateway"),
-    "programs.NAME.options": Setting(list, [], "more words for `tenure run`, as in `--land` or `--timeout`"),
-    "hooks.on_KIND": Setting(
-        list,
-        None,
-        "a command that runs after each event of a kind, as in `on_task_completed`, or a list of such; "
-        "the event is JSON on its stdin, no shell reads it",
-    ),
-}
-
 
 # Of tenure.toml alone: the commands and judges of validators. Nothing here reads them; see `trust/grants.py`.
 SECTIONS = ("commands", "judges")
@@ -239,6 +195,8 @@ def setting_of(key: str) -> Setting | None:
     """The description of a setting, also of one with a name; None where there is no such setting."""
     if key in SETTINGS:
         return SETTINGS[key]
+    from tenure.core.named_settings import NAMED
+
     if key.startswith("hooks.on_") and "." not in key.removeprefix("hooks."):
         return NAMED["hooks.on_KIND"]
     section, *rest = key.split(".")
@@ -463,7 +421,7 @@ def read_settings(
         name = "TENURE_" + key.upper().replace(".", "_")
         if environ.get(name):
             try:
-                merged[key] = Value(_from_text(key, environ[name], name), name)
+                merged[key] = Value(_meant(name, key, environ[name], is_text=True), name)
             except BadConfig as error:
                 _report(error, problems)
     for key, given in (flags or {}).items():
@@ -472,7 +430,7 @@ def read_settings(
     if merged["project"].origin == "default":
         url = merged["url"].value
         beside = folder if url is None else os.path.dirname(url.removeprefix("sqlite://"))
-        merged["project"] = _first_project(beside) or merged["project"]
+        merged["project"] = _first_project(beside, problems) or merged["project"]
     return Settings(merged, sources, environ)
 
 
@@ -501,13 +459,17 @@ def file_of(settings: Mapping[str, Value], key: str) -> str | None:
     return os.path.join(os.path.dirname(os.path.abspath(origin)), os.path.expanduser(value))
 
 
-def _first_project(folder: str | None) -> Value | None:
+def _first_project(folder: str | None, problems: list[BadConfig] | None) -> Value | None:
     """The project that `init` made with the store in this folder."""
     path = os.path.join(folder or "", PROJECT)
     try:
         with open(path, encoding="utf-8") as file:
             return Value(file.read(LONGEST_NAME).strip(), path)
-    except (OSError, UnicodeDecodeError):
+    except OSError:
+        return None
+    except UnicodeDecodeError:
+        hint = "write the project's name there as UTF-8, or name it with --project or TENURE_PROJECT"
+        _report(BadConfig(f"{path}: the name of the project is not UTF-8 text", hint), problems)
         return None
 
 
@@ -533,20 +495,21 @@ def _report(error: BadConfig, problems: list[BadConfig] | None) -> None:
 
 
 def _from_file(path: str, problems: list[BadConfig] | None = None) -> tuple[dict[str, Value], Source]:
-    import tomllib
+    from tenure.core.errors import InvalidInput
+    from tenure.core.toml_text import parsed
 
+    with open(path, "rb") as file:
+        status, text = os.fstat(file.fileno()), file.read()
     try:
-        with open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            content = tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadConfig(f"{path}: {error}") from None
+        content = parsed(path, text)
+    except InvalidInput as error:
+        raise BadConfig(error.message, error.hint) from None
     found = {}
     for key, given in _flat(content):
         if key.partition(".")[0] in SECTIONS and os.path.basename(path) == SHARED:
             continue
         try:
-            found[key] = Value(_checked(path, key, given), path)
+            found[key] = Value(checked(path, key, given), path)
         except BadConfig as error:
             _report(error, problems)
     from tenure.trust.risky_settings import section_of
@@ -554,7 +517,7 @@ def _from_file(path: str, problems: list[BadConfig] | None = None) -> tuple[dict
     return found, Source(path, status, section_of(content))
 
 
-def _checked(path: str, key: str, given: Any) -> Any:
+def checked(path: str, key: str, given: Any) -> Any:
     """The value of a setting in a file; BadConfig where the file must not have it, or not so."""
     if key.partition(".")[0] in SECTIONS:
         raise BadConfig(f"{path}: {key} belongs in {SHARED}", "put it there; `tenure trust` allows it")
@@ -564,17 +527,11 @@ def _checked(path: str, key: str, given: Any) -> Any:
     setting = setting_of(key)
     if setting is None:
         from tenure.core.inputs import suggestion
+        from tenure.core.named_settings import NAMED
 
         known = [*SETTINGS, *(name.replace("NAME", key.split(".")[1]) for name in NAMED if key.count(".") == 2)]
         raise BadConfig(f"{path}: there is no setting {key!r}{suggestion(key, known)}", "`tenure config` lists them")
-    wanted = setting.type
-    fits = isinstance(given, wanted) or (wanted is float and isinstance(given, int) and not isinstance(given, bool))
-    if given in setting.words:
-        return given
-    if not fits:
-        also = "".join(f", or {word!r}" for word in setting.words)
-        raise BadConfig(f"{path}: {key} is {given!r}; it must be a {wanted.__name__}{also}")
-    return wanted(given)
+    return _meant(f"{path}: {key}", key, given)
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -586,15 +543,15 @@ def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]
     return pairs
 
 
-def _from_text(key: str, text: str, origin: str) -> Any:
-    wanted = SETTINGS[key].type
-    if text in SETTINGS[key].words:
-        return text
-    if wanted is bool:
-        if text.lower() not in ("true", "false", "1", "0", "yes", "no"):
-            raise BadConfig(f"{origin} is {text!r}; it must be true or false")
-        return text.lower() in ("true", "1", "yes")
+def _meant(where: str, key: str, given: Any, *, is_text: bool = False) -> Any:
+    """What the setting's value means; BadConfig where it cannot be that."""
+    from tenure.core import setting_values
+    from tenure.core.errors import InvalidInput
+
+    setting = setting_of(key)
+    assert setting is not None
+    read = setting_values.from_text if is_text else setting_values.from_toml
     try:
-        return wanted(text)
-    except ValueError:
-        raise BadConfig(f"{origin} is {text!r}; it must be a number") from None
+        return read(setting.type, setting.words, given)
+    except InvalidInput as error:
+        raise BadConfig(f"{where} is {given!r:.80}; it {error.message}") from None

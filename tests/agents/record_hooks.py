@@ -39,7 +39,7 @@ import { appendFileSync } from "node:fs"
 const send = (hook, payload) =>
   appendFileSync(LOG, JSON.stringify({ from: hook, payload, environment: {} }) + "\\n")
 export const Recorder = async () => ({
-  event: async ({ event }) => { if (event.type.startsWith("session.")) send("event", event) },
+  event: async ({ event }) => { if (/^(session|message)[.](?!part)/.test(event.type)) send("event", event) },
   "chat.message": async (input) => send("chat.message", { input }),
   "tool.execute.before": async (input, output) => send("tool.execute.before", { input, output }),
   "tool.execute.after": async (input, output) => send("tool.execute.after", { input, output }),

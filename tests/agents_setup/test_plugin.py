@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tenure.agents.recipes.recipe import text
+from tenure.agents.transcript_usage import totals_between
 from tests.agents import install
 
 NODE, _ = install.node()
@@ -19,6 +20,8 @@ NODE, _ = install.node()
 HOOK = """
 import json, sys
 said = json.load(sys.stdin)
+if path := said.get("transcript_path"):
+    said["transcript"] = open(path).read()
 open(sys.argv[1], "a").write(json.dumps(said) + "\\n")
 answer = json.loads(sys.argv[2]).get(said["hook_event_name"])
 sys.stdout.write(answer if isinstance(answer, str) else json.dumps(answer) if answer else "")
@@ -37,6 +40,14 @@ try {
   const input = { tool: "write", sessionID: "ses_1", callID: "call_0" }
   await hooks["tool.execute.before"](input, { args: { filePath: "a" } })
 } catch (error) { denied = error.message }
+const used = { input: 100, output: 20, reasoning: 1, cache: { read: 40, write: 3 } }
+const info = { id: "msg_1", sessionID: "ses_1", role: "assistant", modelID: "m1", time: { created: 5000 } }
+for (const tokens of [{ input: 0, output: 0 }, used]) {
+  const properties = { sessionID: "ses_1", info: { ...info, tokens, parts: "secret words" } }
+  await hooks.event({ event: { type: "message.updated", properties } })
+}
+const other = { sessionID: "ses_1", info: { id: "msg_0", sessionID: "ses_1", role: "user", time: { created: 1 } } }
+await hooks.event({ event: { type: "message.updated", properties: other } })
 await hooks["tool.execute.before"]({ tool: "bash", sessionID: "ses_1", callID: "call_1" }, { args: {} })
 const bash = { title: "", output: "hi", metadata: {} }
 await hooks["tool.execute.after"]({ tool: "bash", sessionID: "ses_1", callID: "call_1" }, bash)
@@ -93,6 +104,21 @@ def test_the_plugin_acts_on_what_the_hook_answers(tmp_path: Path) -> None:
     assert {said["cwd"] for said in asked} == {str(tmp_path)}
     assert asked[1]["tool_input"] == {"filePath": "a"}
     assert asked[1]["tool_use_id"] == "call_0"
+
+
+def test_the_plugin_keeps_what_messages_used_in_a_file_for_the_hook_and_removes_it(tmp_path: Path) -> None:
+    play(tmp_path, hook(tmp_path, {}))
+    asked = [json.loads(line) for line in (tmp_path / "asked").read_text().splitlines()]
+    assert ["transcript" in said for said in asked] == [False, False, True, True, True, True, True]
+    assert {said["transcript"] for said in asked if "transcript" in said} == {asked[-1]["transcript"]}
+    assert "secret words" not in asked[-1]["transcript"]
+    kept = tmp_path / "kept.jsonl"
+    kept.write_text(asked[-1]["transcript"])
+    (total,) = totals_between(str(kept), 5)
+    found = (total.model, total.fresh, total.cached, total.written, total.output)
+    assert found == ("m1", 100, 40, 3, 21)
+    assert totals_between(str(kept), 6) == ()
+    assert not Path(asked[-1]["transcript_path"]).parent.exists()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -60,6 +63,17 @@ def test_recorded_transcripts_of_others_are_read(agent: str, model: str) -> None
     assert totals_between(str(path), 1e11) == ()
 
 
+def test_recorded_messages_of_opencode_are_read_as_its_plug_in_writes_them(tmp_path: Path) -> None:
+    calls = [json.loads(line)["payload"] for line in (SAMPLES / "opencode" / "hooks.jsonl").read_text().splitlines()]
+    kinds = [call.get("type") for call in calls]
+    told = [(n, call["properties"]["info"]) for n, call in enumerate(calls) if call.get("type") == "message.updated"]
+    path = tmp_path / "usage.jsonl"
+    path.write_text("".join(json.dumps({"type": "message.updated", "info": info}) + "\n" for _, info in told))
+    (total,) = (one for one in totals_between(str(path), 0) if one.model != "unknown")
+    assert (total.model, total.fresh, total.cached, total.output) == ("m1", 200, 80, 40)
+    assert max(number for number, _ in told) < kinds.index("session.idle")  # so it is complete when the agent stops
+
+
 @pytest.mark.parametrize("agent", ["gemini", "copilot"])
 def test_the_hooks_of_others_name_their_transcript(agent: str) -> None:
     calls = [json.loads(line) for line in (SAMPLES / agent / "hooks.jsonl").read_text().splitlines()]
@@ -105,3 +119,23 @@ def test_the_runner_s_own_total_wins(agent: Agent, owner: Client, tmp_path: Path
     agent.environ = agent.environ | {"TENURE_PROMPT_FILE": "/prompt"}
     agent("Stop", transcript_path=str(path))
     assert usage_of(owner, "A-001") == 0
+
+
+@pytest.mark.parametrize("words", [("done", "-s", "x"), ("fail", "-m", "x"), ("release",), ("ask", "red or blue?")])
+def test_a_command_that_ends_a_short_claim_books_its_usage_before(
+    agent: Agent, owner: Client, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    owner.add("one")
+    path = tmp_path / "t.jsonl"
+    path.write_text(said("m0", 0, 100))
+    agent("PostToolUse", tool_name="Bash", transcript_path=str(path))  # renews and books at most every 30 s
+    agent.claim("A-001")
+    path.write_text(path.read_text() + said("m1", owner.now() / 1e6 + 1, 7))
+    agent("PostToolUse", tool_name="Bash", transcript_path=str(path))
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "tenure", *words], cwd=agent.folder, env={**os.environ, **agent.environ},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert usage_of(owner, "A-001") == 7
+    assert "late" not in owner.show("A-001")["usage"]

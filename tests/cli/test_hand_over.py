@@ -50,6 +50,30 @@ def test_a_claim_has_all_that_came_before(tenure: Tenure, second: str) -> None:
     assert '"the API is at /v2"' in tenure("show", second).out
 
 
+def test_a_claim_has_the_words_of_those_who_released_and_retried_it(tenure: Tenure) -> None:
+    tenure("add", "First")
+    tenure("claim", "--agent", "bo", "--session", "s-bo")
+    tenure("release", "-m", "half of it is on branch tabs", "--agent", "bo", "--session", "s-bo")
+    tenure("claim", "--agent", "ann", "--session", "s-ann")
+    tenure("fail", "-m", "no such table", "--agent", "ann", "--session", "s-ann")
+    tenure("retry", "A-001", "-m", "I created the table")
+    said = tenure("claim", "--agent", "cy", "--session", "s-cy").out
+    for part in ('agent:bo: "half of it is on branch tabs"', '"no such table"', '"I created the table"'):
+        assert part in said
+
+
+def test_what_another_agent_of_the_terminal_holds_is_not_called_yours(tenure: Tenure) -> None:
+    tenure("add", "First")
+    tenure("claim", "--agent", "ann")
+    assert "this session holds: A-001-first" in tenure("claim", "--agent", "bo").out
+
+
+def test_an_unknown_word_is_answered_with_an_example(tenure: Tenure) -> None:
+    said = tenure("note", "A-001", "-m", "mind the cache")
+    assert said.code == 2
+    assert 'as in `tenure note B-003 "the token expires hourly"`' in said.err
+
+
 def test_the_json_of_a_claim_has_what_scripts_read_first(tenure: Tenure, second: str) -> None:
     value = tenure("claim", second, "--agent", "cy", "--session", "s-cy", "--json").json
     assert (value["key"], value["title"], value["id"]) == ("A-002-second", "Second", value["task"]["id"])
@@ -74,6 +98,41 @@ def test_every_command_of_a_holder_shows_mail_and_directives(tenure: Tenure) -> 
     assert "mail: 1 unread message" in tenure("release", "A-001", *me).out
     tenure("inbox", *me)
     assert "unread" not in tenure("claim", "A-001", *me).out
+
+
+def test_an_agent_that_only_reads_hears_its_news(tenure: Tenure) -> None:
+    tenure("add", "First")
+    tenure("claim", "--agent", "ann", "--session", "s-ann")
+    tenure("msg", "hurry", "--to", "ann", "--agent", "bo", "--session", "s-bo")
+    tenure("pause", "A-001", "--drain")
+    for verb in ("ready", "show A-001", "why A-001", "next", "status"):
+        said = tenure(*verb.split(), "--agent", "ann", "--session", "s-ann").out
+        assert "mail: 1 unread message" in said, verb
+        assert "directive A-001-first: pause" in said, verb
+        assert "mail:" not in tenure(*verb.split()).out
+    assert "mail:" not in tenure("list", "--agent", "ann").out  # a person's filter
+    as_agent = {"TENURE_AGENT": "ann", "TENURE_ROLE": "agent"}
+    assert "mail: 1 unread message" in tenure.process("list", **as_agent).out
+
+
+def test_a_command_that_shows_no_diff_says_that_the_description_has_changed(tenure: Tenure) -> None:
+    tenure("add", "First")
+    tenure("claim", "--agent", "ann", "--session", "s-ann")
+    tenure("edit", "A-001", "-d", "other words")
+    said = tenure("checkpoint", "save", "--next-action", "x", "--agent", "ann", "--session", "s-ann").out
+    assert "directive A-001-first: changed: the description was changed" in said
+    assert "`tenure renew A-001-first` shows it" in said
+    assert "+other words" in (renewed := tenure("renew", "--agent", "ann", "--session", "s-ann").out)
+    assert "directive" not in renewed
+
+
+def test_the_log_names_the_person_who_ended_a_claim(tenure: Tenure) -> None:
+    tenure("add", "First")
+    tenure("claim", "--agent", "ann", "--session", "s-ann")
+    tenure("pause", "A-001", "-m", "hold on")
+    paused = tenure("log", "--json").json[-1]
+    assert (paused["kind"], paused["agent"]) == ("task.paused", "ann")
+    assert tenure("log", "-n", "1").out.endswith(f"task.paused  A-001-first@1  {paused['user']}: hold on\n")
 
 
 def test_a_person_s_own_commands_are_not_followed_by_mail(tenure: Tenure) -> None:

@@ -39,11 +39,18 @@ def in_environment(tenure: Tenure, key: str, value: Any) -> dict[str, str]:
     return {"TENURE_" + key.upper().replace(".", "_"): text}
 
 
-PLACES = [in_shared, in_local, in_environment]
+def by_config(tenure: Tenure, key: str, value: Any) -> dict[str, str]:
+    (tenure.folder / ".tenure" / "config.toml").unlink(missing_ok=True)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    assert tenure.process("config", key, text).code == 0
+    return {}
+
+
+PLACES = [in_shared, in_local, in_environment, by_config]
 Place = Callable[[Tenure, str, Any], dict[str, str]]
 
 
-@pytest.fixture(params=PLACES, ids=["tenure.toml", "config.toml", "environment"])
+@pytest.fixture(params=PLACES, ids=["tenure.toml", "config.toml", "environment", "config"])
 def place(request: pytest.FixtureRequest) -> Place:
     found: Place = request.param
     return found
@@ -133,7 +140,8 @@ def test_the_log_of_commands_has_each_verb_above_its_level(tenure: Tenure, tmp_p
     tenure.process("list", TENURE_LOG_LEVEL="error")
     tenure.process("claim", "A-999", TENURE_LOG_LEVEL="error")
     assert [json.loads(line)["verb"] for line in path.read_text().splitlines()] == ["claim"]
-    assert tenure.process("list", TENURE_LOG_LEVEL="loud").code == 0  # a log that cannot be written fails no command
+    assert tenure.process("list", TENURE_LOG_LEVEL="loud").code == 11
+    assert tenure.process("list", TENURE_LOG_FILE="/nowhere/log").code == 0  # one that cannot be written fails nothing
 
 
 def test_a_repository_cannot_choose_the_file_of_the_log(tenure: Tenure, tmp_path: Path) -> None:
@@ -174,6 +182,91 @@ def test_config_reports_what_is_wrong_and_shows_the_rest(tenure: Tenure) -> None
     assert "lese" in said.err
     assert "lease" in said.out
     assert tenure.process("list").code == 11
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "wanted"),
+    [
+        ("lease", "soon", "a number of seconds, or a duration as in 90s, 10m or 2h, or 'auto'"),
+        ("leader.lease", True, "a number of seconds"),
+        ("tasks.priority", "hihg", "a number from 0 (critical) to 100, or one of critical"),
+        ("tasks.max_attempts", 2.5, "a whole number"),
+        ("tasks.on_lost", "fail", "one of retry, back_off, hold"),
+        ("log.level", "loud", "one of debug, info, warning, error"),
+        ("display.colour", "rainbow", "one of auto, always, never"),
+        ("display.unicode", "perhaps", "true or false"),
+    ],
+)
+def test_a_value_that_a_setting_cannot_have_is_refused_where_it_stands(
+    tenure: Tenure, key: str, value: Any, wanted: str
+) -> None:
+    assert f"must be {wanted}" in tenure.process("config", key, str(value)).err
+    assert not (tenure.folder / ".tenure" / "config.toml").exists()
+    in_shared(tenure, key, value)
+    said = tenure.process("list")
+    assert (said.code, f"tenure.toml: {key} is" in said.err, f"must be {wanted}" in said.err) == (11, True, True)
+
+
+@pytest.mark.parametrize("key", ["lease", "leader.lease", "agents.heartbeat", "agents.stale_after", "run.timeout"])
+def test_a_duration_is_written_as_people_write_it(tenure: Tenure, key: str, place: Place) -> None:
+    env = place(tenure, key, "10m")
+    assert tenure.process("config", key, **env).out == "600.0\n"
+
+
+def test_config_changes_one_setting_and_keeps_the_rest_of_the_file(tenure: Tenure) -> None:
+    path = tenure.folder / ".tenure" / "config.toml"
+    path.write_text("# ours\nlease = 60  # a minute\n\n[tasks]\npriority = 'low'\n")
+    path.chmod(0o600)
+    assert tenure("config", "tasks.priority", "20").out == f"tasks.priority is 20 ({path})\n"
+    assert tenure("config", "display.unicode", "false").code == 0
+    assert path.read_text().startswith("# ours\nlease = 60  # a minute\n\n[tasks]\npriority = 20\n")
+    assert tenure("config", "--unset", "lease").out == "lease is 1800.0 (default)\n"
+    assert tenure("config", "display.unicode").out == "False\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_config_writes_the_shared_file_on_request_and_no_secret_into_it(tenure: Tenure) -> None:
+    assert tenure("config", "--shared", "tasks.max_attempts", "5").code == 0
+    assert (tenure.folder / "tenure.toml").read_text() == "[tasks]\nmax_attempts = 5\n"
+    assert tenure("config", "--shared", "key", "tnr_abc").code == 11
+    assert "tnr_abc" not in (tenure.folder / "tenure.toml").read_text()
+
+
+def test_config_says_where_another_value_counts(tenure: Tenure) -> None:
+    said = tenure.process("config", "lease", "20m", TENURE_LEASE="5m").out
+    assert said.startswith("lease is 300.0 (TENURE_LEASE); the new value in ")
+
+
+@pytest.mark.parametrize("words", [("--unset",), ("lease", "5", "--unset"), ("sinks.a.url", "x"), ("lese", "5")])
+def test_config_changes_nothing_that_it_does_not_know(tenure: Tenure, words: tuple[str, ...]) -> None:
+    assert tenure("config", *words).code == 2
+    assert not (tenure.folder / ".tenure" / "config.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"lease = 5\n# caf\xe9\n", "line 2 is not UTF-8 text\n"),
+        (b"\xff\xfel\x00e\x00", "line 1 is not UTF-8 text; it seems to be UTF-16\n"),
+    ],
+)
+def test_a_settings_file_that_is_not_utf_8_is_named(tenure: Tenure, content: bytes, what: str) -> None:
+    path = tenure.folder / "tenure.toml"
+    path.write_bytes(content)
+    for verb in ("list", "config", "trust"):
+        assert tenure(verb).err == f"tenure: {path}: {what}  save the file as UTF-8\n"
+
+
+def test_a_byte_order_mark_is_no_error(tenure: Tenure) -> None:
+    (tenure.folder / "tenure.toml").write_bytes(b"\xef\xbb\xbflease = 5\n")
+    assert tenure("config", "lease").out == "5.0\n"
+
+
+def test_the_name_of_a_project_that_is_not_utf_8_is_said_to_be_so(tenure: Tenure) -> None:
+    path = tenure.folder / ".tenure" / "project"
+    path.write_bytes(b"caf\xe9")
+    said = tenure("list")
+    assert (said.code, f"{path}: the name of the project is not UTF-8 text" in said.err) == (11, True)
 
 
 PROGRAM = """

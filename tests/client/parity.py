@@ -89,10 +89,6 @@ def told_by(client: Client | AsyncClient) -> list[tuple[str, Any]]:
     return [(name, comparable(answer, names)) for name, answer in teller.told if name != "gone"]
 
 
-# A server's leader may have tried to start agents of the pool meanwhile.
-OF_THE_LEADER = frozenset({"failures", "wait_until", "error", "error_at", "state", "spawned"})
-
-
 def comparable(value: Any, names: dict[str, str], field: str = "") -> Any:
     """Without what differs from run to run: ids by the order of their coming, no tokens, times or measures."""
     if isinstance(value, TenureError):
@@ -105,7 +101,6 @@ def comparable(value: Any, names: dict[str, str], field: str = "") -> Any:
         return {
             comparable(key, names): comparable(part, names, str(key))
             for key, part in value.items()
-            if not ("spawner" in value and key in OF_THE_LEADER)
             if key not in _OF_THE_WAY
         }
     if isinstance(value, (list, tuple)):
@@ -215,16 +210,17 @@ def sent_out(ann: Any) -> None:
 
 
 def pooled(ann: Any) -> None:
-    """Pools: paused at once, since a server would start agents."""
+    """Pools: without a size wherever they are not paused, so that a server's leader never writes to one."""
     ann.set_pool("crew", size=2)  # a new pool needs a program
-    ann.set_pool("crew", "claude", spawner="none", capabilities=["gpu"], types=["docs"], models=["opus"], idle=30.0)
-    ann.set_pool("crew", size=2, tracks=["Q"])
-    ann.set_pool("crew", size=0)
+    takes: dict[str, Any] = {"capabilities": ["gpu"], "types": ["docs"], "models": ["opus"]}
+    ann.set_pool("crew", "claude", size=0, spawner="none", idle=30.0, **takes)
     ann.pause_pool("crew", "lunch")
+    ann.set_pool("crew", size=2, tracks=["Q"])
     ann.pools()
     ann.pool("crew")
     ann.spawns("crew", state=["running", "lost"], limit=10)
     ann.spawns(state=["asleep"])
+    ann.set_pool("crew", size=0)
     ann.resume_pool("crew")
     ann.remove_pool("crew")
     ann.pool("crew")

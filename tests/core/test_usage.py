@@ -69,20 +69,23 @@ PARTS = st.builds(
 )  # fmt: skip
 
 
-def parts(reports: Iterable[Spent]) -> dict[str, Usage]:
-    """The rows by operation, as the engine books them."""
+def kept_of(reports: Iterable[Spent], timely: int = 100) -> list[Usage]:
+    """The rows after these reports; the first `timely` of them came while the receipt was valid."""
     rows: dict[str, Usage] = {}
-    for spent in reports:
-        kept, rest = rows.get(spent.operation), rows.get("")
-        row = booked(CLAIM, spent, kept, usage.included(spent, False, rows.values()), late=False, now=1)
-        rows[spent.operation] = row
-        if spent.operation and rest is not None:
-            rows[""] = usage.without(rest, kept, row, lambda _: None)
-    return rows
+    for number, spent in enumerate(reports):
+        rows |= usage.changed(CLAIM, spent, rows, late=number >= timely, now=1)
+    return list(rows.values())
 
 
-@given(st.lists(PARTS, min_size=1, max_size=8), st.randoms())
-def test_operations_are_parts_of_the_total_in_whatever_order_they_are_told(reports: list[Spent], dice: object) -> None:
+def parts(reports: Iterable[Spent]) -> dict[str, Usage]:
+    """The rows by operation."""
+    return {row.operation: row for row in kept_of(reports)}
+
+
+@given(st.lists(PARTS, min_size=1, max_size=8), st.integers(0, 8), st.randoms())
+def test_operations_are_parts_of_the_total_in_whatever_order_they_are_told(
+    reports: list[Spent], timely: int, dice: object
+) -> None:
     shuffled = list(reports)
     dice.shuffle(shuffled)  # type: ignore[attr-defined]  # Hypothesis's own Random
     for name in (*usage.TOKENS, "duration"):
@@ -90,10 +93,27 @@ def test_operations_are_parts_of_the_total_in_whatever_order_they_are_told(repor
         for spent in reports:
             highest[spent.operation] = max(highest[spent.operation], getattr(spent, name))
         named = highest["review"] + highest["tests"]
-        for rows in (parts(reports), parts(shuffled)):
-            kept = {what: getattr(row, name) for what, row in rows.items()}
-            assert sum(kept.values()) == max(highest[""], named)
-            assert all(kept[what] == highest[what] for what in kept if what)
+        for rows in (kept_of(reports), kept_of(shuffled), kept_of(reports, timely), kept_of(shuffled, timely)):
+            sums = dict.fromkeys(highest, 0)
+            for row in rows:
+                sums[row.operation] += getattr(row, name)
+            assert sum(sums.values()) == max(highest[""], named)
+            assert all(sums[what] == highest[what] for what in ("review", "tests"))
+
+
+@given(st.lists(PARTS, min_size=1, max_size=8), st.integers(1, 8))
+def test_what_was_reported_in_time_stays_in_time(reports: list[Spent], timely: int) -> None:
+    before, after = kept_of(reports[:timely]), kept_of(reports, timely)
+    for name in usage.TOKENS:
+        assert sum(getattr(row, name) for row in before) == sum(getattr(row, name) for row in after if not row.late)
+
+
+@pytest.mark.parametrize("cost", [30, None])
+def test_an_operation_that_is_named_late_is_a_part_of_what_was_reported_in_time(cost: int | None) -> None:
+    total, part = Spent("opus", 300, 0, 0, 0, 90, 0), Spent("opus", 100, 0, 0, 0, cost, 0, "review")
+    rows = kept_of((total, part, part), timely=1)
+    assert sum(row.cost or 0 for row in rows) == 90
+    assert {(row.operation, row.late): row.fresh for row in rows} == {("", False): 200, ("review", False): 100}
 
 
 def test_the_cost_of_an_operation_is_a_part_of_the_cost() -> None:

@@ -6,6 +6,8 @@ from tenure import config
 from tenure.cli.answers import EXITS, OF_ERROR
 from tenure.cli.main import function_of, parser_of
 from tenure.cli.verbs import ALIASES, SECTIONS
+from tenure.core.named_settings import NAMED
+from tenure.core.setting_values import Priority, Seconds
 from tenure.trust.risky_settings import is_risky
 from tests.docs.tables import table
 
@@ -40,24 +42,30 @@ def exit_codes() -> str:
     return "# Exit codes\n\n" + table(("code", "meaning", "errors"), rows)
 
 
+def _kind(kind: type) -> str:
+    return {Seconds: "duration", Priority: "priority"}.get(kind, kind.__name__)
+
+
 def settings() -> str:
     rows = [
         (
-            f"`{key}`", setting.type.__name__, "" if setting.default is None else f"`{setting.default}`",
+            f"`{key}`", _kind(setting.type), "" if setting.default is None else f"`{setting.default}`",
             f"`TENURE_{key.upper().replace('.', '_')}`", setting.meaning,
         )
         for key, setting in config.SETTINGS.items()
     ]  # fmt: skip
     named = [
         (
-            f"`{key}`", setting.type.__name__, "" if setting.default in (None, "", []) else f"`{setting.default}`",
+            f"`{key}`", _kind(setting.type), "" if setting.default in (None, "", []) else f"`{setting.default}`",
             setting.meaning,
         )
-        for key, setting in config.NAMED.items()
+        for key, setting in NAMED.items()
     ]  # fmt: skip
     return (
         "# Settings\n\n`tenure.toml` at the repository's root, for everybody; `.tenure/config.toml`, for this clone; "
-        "the environment;\nflags. Each beats the one before; `tenure config` shows every value and its origin.\n\n"
+        "the environment;\nflags. Each beats the one before; `tenure config` shows every value and its origin, "
+        "`tenure config KEY VALUE` changes\none for this clone, with `--shared` for everybody. A duration is a number "
+        "of seconds, or a text such as `10m` or `2h`.\n\n"
         "In a file, "
         + ", ".join(f"`{key}`" for key in config.SETTINGS if is_risky(key) and not key.startswith("serve."))
         + ", `sinks.…`, `notify.…`, `hooks.on_…` and `serve.…` count only if the file is your own or you\n"

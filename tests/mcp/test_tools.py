@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tenure.agents.hook_memory import file_of, hook_state
 from tenure.client import Client
 from tenure.core.errors import NotAllowed
 from tenure.mcp.callers import ClientInfo, LocalCallers, StartOptions
@@ -76,6 +78,22 @@ async def test_a_task_is_claimed_worked_on_and_handed_in(here: Connect, owner: C
     assert task["result"]["data"] == {"lines": 7}
     (generation,) = owner.history("A-001")
     assert (generation["session"], generation["release_reason"]) == ("s1", "COMPLETED")
+
+
+async def test_finish_books_what_the_transcript_of_the_session_says(
+    here: Connect, owner: Client, folder: Path, tmp_path: Path
+) -> None:
+    owner.add("x")
+    transcript = tmp_path / "t.jsonl"
+    async with here("s1", agent="ann") as agent:
+        receipt = (await agent("claim"))["receipt"]
+        with hook_state(file_of(str(folder / ".tenure"), "s1")) as state:
+            state.transcript = str(transcript)
+        at = datetime.fromtimestamp(owner.now() / 1e6 + 1, UTC).isoformat()
+        message = {"id": "m1", "model": "opus", "usage": {"output_tokens": 7}}
+        transcript.write_text(json.dumps({"timestamp": at, "message": message}) + "\n")
+        await agent("finish", receipt=receipt, outcome="done")
+    assert owner.show("A-001")["usage"]["output"] == 7
 
 
 async def test_the_text_says_all_that_the_value_says(here: Connect, owner: Client) -> None:

@@ -271,10 +271,17 @@ CLAIMS = (
     ),
     Mutant(
         "an operation's cost is booked beside the total that includes it",
-        "engine/verbs/usage.py",
+        "core/usage.py",
         "if rest is not None and (less",
         "if False and (less",
         "test_an_operation_is_booked_once_in_a_budget",
+    ),
+    Mutant(
+        "an operation that is named late is booked beside the timely total",
+        "core/usage.py",
+        "    if late:\n        found =",
+        "    if False:\n        found =",
+        "test_an_operation_that_is_named_late_adds_nothing_to_a_total_that_was_reported_in_time",
     ),
     Mutant(
         "stale usage counts against the task",

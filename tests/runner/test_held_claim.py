@@ -6,12 +6,16 @@ import json
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 
 from tenure.agents.process_table import described
 from tenure.agents.receipts import Receipts
-from tenure.agents.runner.held_claim import HeldClaim, Stop
+from tenure.agents.runner import conclusion
+from tenure.agents.runner.agent_output import ClaimUsage
+from tenure.agents.runner.held_claim import HeldClaim, OwnEnding, Stop
 from tenure.config import Home
 from tenure.core.commands import ClaimTask, Gone, Process
 from tests.runner.conftest import Stage, until
@@ -109,6 +113,34 @@ def test_a_task_is_not_taken_again_for_an_agent_whose_supervisor_is_dead(stage: 
 
     assert [stop.directive for stop in stops] == ["abort"]
     assert stage.lineage(key) == [(1, "EXPIRED", None)]
+
+
+def test_the_runner_s_own_submit_is_not_taken_for_the_agent_s(stage: Stage) -> None:
+    key = stage.add("Mine")
+    granted = stage.client.claim(key, process=described(os.getpid()))
+    settled: list[OwnEnding] = []
+    claim = HeldClaim(
+        stage.client,
+        granted,
+        lease=300.0,
+        process=lambda: described(os.getpid()),
+        stopped=print,
+        settled=settled.append,
+        moved=print,
+        receipts=Receipts(Home(str(stage.home), str(stage.home / "tenure.db")), "default", "s", "me"),
+        renewed=lambda: None,
+        say=print,
+    )
+    shared = SimpleNamespace(outbox=stage.box, process=None)
+    attempt: Any = SimpleNamespace(
+        client=stage.client, claim=claim, key=key, shared=shared, usage=tuple, claim_usage=ClaimUsage(), say=print
+    )
+    claim.start()
+    with claim.mutex:
+        claim.noticed({"state": "completed"})  # its thread waits for the mutex, to look
+        sent = conclusion.report(attempt, what="submit", data="done", summary="")
+    claim._thread.join(30)
+    assert (sent.outcome if sent else None, settled) == ("ACCEPTED", [])
 
 
 def test_a_lost_lease_that_another_has_taken_stops_the_agent(stage: Stage) -> None:

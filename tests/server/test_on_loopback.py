@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tenure.agents.identity import user_of
 from tenure.client import AsyncClient, Client
 from tenure.client.local_token import find_token, token_file, write_token
 from tenure.core.errors import NotSignedIn
@@ -73,6 +74,14 @@ def test_the_users_own_clients_send_the_token_by_themselves(server: TenureServer
 async def test_the_asynchronous_client_sends_it_too(server: TenureServer) -> None:
     async with AsyncClient(server.url, "p") as client:
         assert (await client.add("x")).ok
+
+
+def test_who_has_the_token_has_the_name_of_the_user_who_started_the_server(server: TenureServer) -> None:
+    token = Path(token_file(os.environ, "127.0.0.1", server.port)).read_text().strip()
+    with Client(server.url, "p", key=token) as client:
+        key = client.add("x").task["key"]
+        _, told = asked(server, f"/api/v1/projects/p/tasks/{key}", authorization=f"Bearer {token}")
+    assert told["created_by"] == f"human:{user_of(os.environ)}"
 
 
 def test_the_token_lies_in_a_file_of_the_user_alone_until_the_server_ends(server: TenureServer) -> None:

@@ -77,7 +77,7 @@ def test_hooks_are_commands_of_a_kind(tmp_path: Path, environ: dict[str, str]) -
         ('[sinks.a]\nurl = "nats://h"\nmax_lag = 0\n', "sinks.a.max_lag must be greater than 0"),
         ('[sinks.a]\nurl = "nats://h"\nkeys = true\n', "sinks.a.keys is for Redis alone"),
         ('[sinks.hooks]\nurl = "nats://h"\n', "may not have the name 'hooks'"),
-        ("[sinks.a]\nurl = 7\n", "sinks.a.url is 7; it must be a str"),
+        ("[sinks.a]\nurl = 7\n", "sinks.a.url is 7; it must be a text"),
         ("[sinks.a]\nlag = 7\n", "there is no setting 'sinks.a.lag'"),
         ('[notify.a]\nurl = "https://h/x"\ncommand = ["x"]\n', "notify.a must have either a url or a command"),
         ('[notify.a]\nurl = "ftp://h/x"\n', "notify.a.url has another scheme"),

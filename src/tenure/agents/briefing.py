@@ -24,8 +24,10 @@ MAIL_SHOWN = 20
 # The version of a task that was created and claimed, and not changed: its log has no note and no edit.
 UNTOUCHED = 2
 # What only the log has; the claim's own answer has the rest.
-FROM_LOG = ("edited_by", "failure", "review", "notes", "retries")
-QUIET = frozenset({"continue", "changed"})  # `changed` is shown with its diff
+FROM_LOG = ("edited_by", "failure", "review", "notes", "retries", "releases")
+WRITTEN_NOTES = {
+    "releases": "Notes of those who released it", "retries": "Notes of those who retried it", "notes": "Notes",
+}  # fmt: skip
 # What a refused command asks of its sender.
 REFUSED = {
     "abort": "stop: you no longer hold this task; change nothing more for it",
@@ -82,7 +84,7 @@ def parts_of(brief: Mapping[str, Any], *, most: int | None = None, rest: str = "
         parts.append(Part(title, [f"- {as_json(reason)}" for reason in review["reasons"]]))
     if failure and not (review and review.get("generation") == failure.get("generation")):
         parts.append(_failure(failure, block))
-    for name, title in (("retries", "Notes of those who retried it"), ("notes", "Notes")):
+    for name, title in WRITTEN_NOTES.items():
         if brief.get(name):
             parts.append(Part(title, [f"- {one_line(one['by'])}: {as_json(one['text'])}" for one in brief[name]]))
     if brief.get("checkpoint"):
@@ -164,13 +166,16 @@ def news_of(client: Client, outcome: Outcome | None = None) -> dict[str, Any]:
     return {"mail": found["mail"], **({"directives": asked} if asked else {})}
 
 
-def news_lines(news: Mapping[str, Any]) -> list[str]:
+def news_lines(news: Mapping[str, Any], *, is_diff_shown: bool = False) -> list[str]:
     """The news for a terminal; nothing where there is none."""
     said = []
     for one in news.get("directives", ()):
-        if one["directive"] not in QUIET:
-            about = f" {one['task']}" if one.get("task") else ""
-            said.append(f"directive{about}: {one['directive']}: {one_line(one['text'])}")
+        is_change = one["directive"] == "changed"
+        if one["directive"] == "continue" or (is_change and is_diff_shown):
+            continue
+        about = f" {one['task']}" if one.get("task") else ""
+        where = f"; `tenure renew {one['task']}` shows it" if is_change else ""
+        said.append(f"directive{about}: {one['directive']}: {one_line(one['text'])}{where}")
     if news.get("mail"):
         count = news["mail"]
         said.append(f"mail: {count} unread {'message' if count == 1 else 'messages'}; `tenure inbox` shows them")

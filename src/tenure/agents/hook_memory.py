@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from tenure.core import limits
+from tenure.user_state import safe_name
 
 _MOST_SEEN = limits.HOOK_ENTRIES
 _SAME = 5.0  # seconds within which an event without an id is the same one, fired by two settings files
@@ -29,6 +30,7 @@ class HookState(msgspec.Struct, omit_defaults=True):
     is_context_lost: bool = False
     asked_to_go_on: bool = False
     registered: bool = False
+    transcript: str = ""  # the one that the agent named last
 
     def is_first(self, event: str, now: float, *, has_id: bool) -> bool:
         """Is this event new? One without an id counts as new again after some seconds."""
@@ -69,6 +71,10 @@ def _put_last(entries: dict[str, Any], key: str, value: object) -> None:
     entries[key] = value
     for old in list(entries)[:-_MOST_SEEN]:
         del entries[old]
+
+
+def file_of(folder: str, session: str) -> str:
+    return os.path.join(folder, "hooks", safe_name(session))
 
 
 @contextmanager

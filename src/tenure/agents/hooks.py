@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.agents import dialects, hook_memory, identity, process_table
+from tenure.agents import dialects, hook_memory, identity, own_usage, process_table
 from tenure.agents.dialects import AFTER_TOOL, BEFORE_EDIT, COMPACTING, END, START, STOP, Event
 from tenure.agents.hook_memory import hook_state
 from tenure.agents.identity import GIVEN, JOINED, KNOWN, Known, known_types, marked
 from tenure.agents.receipts import Kept, Receipts
 from tenure.config import Home, NoStore, find_home, read_settings
 from tenure.core import limits
-from tenure.user_state import safe_name
 
 if TYPE_CHECKING:
     from tenure.agents.identity import Who
@@ -81,7 +80,7 @@ class Call(NamedTuple):
 
     @property
     def state_file(self) -> str:
-        return os.path.join(self.home.folder, "hooks", safe_name(self.who.session))
+        return hook_memory.file_of(self.home.folder, self.who.session)
 
 
 class HookOptions(NamedTuple):
@@ -116,6 +115,7 @@ def answer(
     key = f"{event.kind} {event.tool} {event.id or event.label}"
     with hook_state(call.state_file) as state:
         is_first = state.is_first(key, now(), has_id=bool(event.id))
+        state.transcript = event.transcript or state.transcript
     return HANDLERS[event.kind](call) if is_first else {}
 
 
@@ -239,26 +239,8 @@ def _renew(client: Client, held: list[Kept]) -> tuple[list[tuple[Kept, Any]], in
 
 
 def _report_usage(call: Call, client: Client, held: list[Kept]) -> None:
-    """Book what the agent's transcript says it used under each claim: a message counts for the claim before it.
-
-    The runner reports its agents' totals itself.
-    """
-    if not held or not call.event.transcript or call.environ.get("TENURE_PROMPT_FILE"):
-        return
-    from msgspec import structs
-
-    from tenure.agents.transcript_usage import totals_between
-    from tenure.core.commands import ReportUsage
-
-    begun = sorted((int(client.show(kept.task).get("claimed_at") or 0) / 1e6, kept.receipt) for kept in held)
-    ends = [*(at for at, _ in begun[1:]), None]
-    reports = [
-        ReportUsage(project=client.project, receipt=receipt, **structs.asdict(totals))
-        for (since, receipt), until in zip(begun, ends, strict=True)
-        for totals in totals_between(call.event.transcript, since, until)
-    ]
-    if reports:
-        client.batch(reports)
+    if held and call.event.transcript and not own_usage.is_booked_by_runner(call.environ):
+        own_usage.book(client, held, call.event.transcript)
 
 
 def _news(kept: Kept, outcome: str, directive: str | None, text: str | None) -> str:

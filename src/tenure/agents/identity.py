@@ -127,7 +127,7 @@ def join(environ: Mapping[str, str], agent: str | None, session: str | None, typ
 
 def _recognised(environ: Mapping[str, str], agent: str | None, session: str | None, joined: Joined | None) -> Who:
     inside = _innermost(environ)
-    user = environ.get("USER") or environ.get("LOGNAME") or _login()
+    user = user_of(environ)
     found, source, process, terminal_name = _session(environ, session, inside, joined)
     # A marker lowers the role, and nothing in the environment raises it again.
     role, role_source = _role(environ, inside)
@@ -164,7 +164,10 @@ def _name(environ: Mapping[str, str], given: str | None, joined: Joined | None) 
     return None, ""
 
 
-def _login() -> str:
+def user_of(environ: Mapping[str, str]) -> str:
+    """The user's name on this machine."""
+    if name := environ.get("USER") or environ.get("LOGNAME"):
+        return name
     import pwd
 
     try:

@@ -102,7 +102,7 @@ class Receipts:
         self, home: Home, project: str, session: str, agent: str | None = None, environ: Mapping[str, str] = os.environ
     ) -> None:
         self.project, self.session, self.agent = project, session, agent
-        self._home, self._environ = home, environ
+        self.home, self.environ = home, environ
         self._states: tuple[str, ...] = ()
         self._inner = os.path.join(
             "receipts", safe_name(session), safe_name(f"{home.tenant}@{project}" if home.tenant else project)
@@ -185,7 +185,7 @@ class Receipts:
         return {agent: names - _over(names) for agent, names in found.items()}
 
     def _of_all(self) -> Receipts:
-        return Receipts(self._home, self.project, self.session, None, self._environ)
+        return Receipts(self.home, self.project, self.session, None, self.environ)
 
     def _agents(self, place: str) -> list[str]:
         return [safe_name(self.agent)] if self.agent is not None else listed(place)
@@ -198,11 +198,11 @@ class Receipts:
         return None  # just being replaced, or not a receipt
 
     def _places(self) -> list[str]:
-        self._states = self._states or store_states(self._environ, self._home.url)
+        self._states = self._states or store_states(self.environ, self.home.url)
         return [os.path.join(state, self._inner) for state in self._states if is_own(state)]
 
     def _writable(self, agent: str) -> str:
-        state = writable_store_state(self._environ, self._home.url)
+        state = writable_store_state(self.environ, self.home.url)
         folder = os.path.join(state, self._inner, safe_name(agent))
         make_private_folder(folder)
         return folder

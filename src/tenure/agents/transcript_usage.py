@@ -1,9 +1,9 @@
 """Tokens that an agent has used since an instant, from the transcript that the agent itself writes.
 
 Claude Code writes the usage of each message, once a block of it: a message counts once, by its id. Gemini CLI does the
-same, Copilot CLI has a line for each request. Codex writes running totals of the session. OpenCode keeps no file that
-its hooks name. Other lines, and files of another form, are passed over. The totals are those of a period, so that
-reporting them twice books nothing twice.
+same, Copilot CLI has a line for each request. Codex writes running totals of the session. OpenCode names no file: our
+plug-in writes its messages to one. Other lines, and files of another form, are passed over. The totals are those of a
+period, so that reporting them twice books nothing twice.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def totals_between(path: str, since: float, until: float | None = None) -> tuple
 def _messages(path: str) -> Iterator[Spent]:
     model, before = "", dict.fromkeys(_CLAUDE, 0)
     for number, line in enumerate(_lines(path)):
-        if (spent := _of_gemini(line) or _of_copilot(line)) is not None:
+        if (spent := _of_gemini(line) or _of_copilot(line) or _of_opencode(line)) is not None:
             yield spent
             continue
         said = line.get("message")
@@ -103,6 +103,20 @@ def _of_copilot(line: dict[str, Any]) -> Spent | None:
         "output": _count(used.get("outputTokens")),
     }  # fmt: skip
     return Spent(("", str(line.get("id"))), str(used.get("model") or "unknown"), _at(line), tokens)
+
+
+def _of_opencode(line: dict[str, Any]) -> Spent | None:
+    info = line.get("info")
+    if line.get("type") != "message.updated" or not isinstance(info, dict):
+        return None
+    used, time = info.get("tokens") or {}, info.get("time") or {}
+    cache = used.get("cache") or {}
+    tokens = {
+        "fresh": _count(used.get("input")), "cached": _count(cache.get("read")), "written": _count(cache.get("write")),
+        "output": _count(used.get("output")) + _count(used.get("reasoning")),
+    }  # fmt: skip
+    at = _count(time.get("created")) / 1000
+    return Spent((str(info.get("sessionID")), str(info.get("id"))), str(info.get("modelID") or "unknown"), at, tokens)
 
 
 def _lines(path: str) -> Iterator[dict[str, Any]]:

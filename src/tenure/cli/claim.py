@@ -256,7 +256,7 @@ def briefing_text(outcome: Outcome, brief: Mapping[str, Any], *, is_only: bool =
     for block in text_of(parts_of(brief, most=MOST_SHOWN, rest=f"tenure show {task.get('ref')} --json"), ""):
         lines += ["", block]
     if outcome.unfinished:
-        lines += ["", f"You also hold: {', '.join(outcome.unfinished)}"]
+        lines += ["", f"This session also holds: {', '.join(outcome.unfinished)}"]
     lines += ["", f'Then: tenure done {claim} -s "what you did"   (or: fail {claim} -m "why", release {claim})']
     if is_only:
         lines += [f"export TENURE_TASK={claim}"]
@@ -272,7 +272,7 @@ def nothing(outcome: Outcome) -> str:
     if outcome.counts:
         lines += ["  " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in outcome.counts.items() if n)]
     if outcome.unfinished:
-        lines += [f"  you hold: {', '.join(outcome.unfinished)}"]
+        lines += [f"  this session holds: {', '.join(outcome.unfinished)}"]
     if outcome.hint:
         lines += [f"  {outcome.hint}"]
     return "\n".join(line for line in lines if line.strip())

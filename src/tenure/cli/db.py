@@ -1,4 +1,4 @@
-"""`config`, `daemon`, `db …`: the store and the settings themselves."""
+"""`daemon`, `db …`: the store itself."""
 
 from __future__ import annotations
 
@@ -8,53 +8,13 @@ from typing import TYPE_CHECKING
 
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import seconds
-from tenure.cli.text_format import counted, lasting, table
-from tenure.config import SECRETS, setting_of, without_password
+from tenure.cli.text_format import counted, lasting
+from tenure.config import without_password
 from tenure.core.errors import NotAllowed
 from tenure.core.tenant_records import HOME
-from tenure.trust.risky_settings import shown
 
 if TYPE_CHECKING:
     from tenure.client.copy import Copies
-
-
-@options(arg("key", nargs="?", help="one setting (else all)"))
-def config(run: Run, given: Namespace) -> Answer:
-    """Show the settings, their values, and where each came from: default, a file, the environment, or a flag.
-
-    Errors in a file or variable are reported; the other settings are shown.
-    """
-    from tenure.config import BadConfig, read_settings
-
-    problems: list[BadConfig] = []
-    named = {"project": given.project, "tenant": given.tenant}
-    run.settings = read_settings(run.folder, run.environ, named, problems=problems)
-    for problem in problems:
-        run.warn(problem.message)
-    if given.key is not None and given.key not in list(run.settings):  # `in` would read it
-        from tenure.core.inputs import suggestion
-
-        raise Usage(f"config: unknown setting {given.key!r}{suggestion(given.key, run.settings)}")
-    chosen = {key: run.settings.seen(key) for key in run.settings if given.key in (None, key)}
-    if chosen.get("url") and chosen["url"].value:
-        chosen["url"] = chosen["url"]._replace(value=without_password(chosen["url"].value))
-    for key in SECRETS & chosen.keys():
-        if chosen[key].value is not None:
-            chosen[key] = chosen[key]._replace(value="…")
-    chosen = {key: one._replace(value=shown(key, one.value)) for key, one in chosen.items()}
-    value = {
-        key: {"value": one.value, "origin": one.origin, "meaning": setting.meaning}
-        for key, one in chosen.items()
-        if (setting := setting_of(key)) is not None
-    }
-    if given.key is not None:
-        return Answer(value, str(chosen[given.key].value))
-    text = table([(key, _spelt(v.value), v.origin) for key, v in chosen.items()])
-    return Answer(value, text, 11 if problems else 0)
-
-
-def _spelt(value: object) -> str | None:
-    return str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
 
 
 @options()

@@ -133,7 +133,7 @@ setup | setup claude codex | setup --check
 prime | prime | prime --json
 hook | hook SessionStart | hook --from claude
 trust | trust | trust --list
-config | config | config lease
+config | config lease | config tasks.priority high
 daemon | daemon | daemon --every 1
 db upgrade | db upgrade | db upgrade --json
 db backup | db backup backup.db | db backup /var/backups/tenure.db

@@ -265,6 +265,10 @@ class Run:
     def present(self, given: Namespace, call: Callable[[str], Outcome], *, ends: bool = False) -> Outcome:
         """The outcome of a holder's command, called with the receipt. `ends`: it releases the claim if it succeeds."""
         receipt = self.receipt(given)
+        if self.who.role == "agent" and self.verb in ENDING:
+            from tenure.agents.own_usage import book_before_end
+
+            book_before_end(self.client, self.receipts)
         return self.receipts.settle(receipt, call(receipt), ends=ends)
 
     def task_held(self, task: str | None) -> str:
@@ -361,7 +365,11 @@ class Parser(argparse.ArgumentParser):
             known = [name for action in self._actions for name in action.option_strings]
             near = suggestion(word.partition("=")[0], known) if word.startswith("-") else ""
             message = f"{word} is not known here{near}"
-        raise Usage(f"{self.prog.removeprefix('tenure ')}: {message}", f"`{self.prog} -h` lists its options")
+        from tenure.cli.examples import EXAMPLES
+
+        verb = self.prog.removeprefix("tenure ")
+        example = f"as in `{EXAMPLES[verb][0]}`; " if verb in EXAMPLES else ""
+        raise Usage(f"{verb}: {message}", f"{example}`{self.prog} -h` lists its options")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -433,23 +441,34 @@ def _answer(function: Verb, run: Run, given: Namespace) -> Answer | int:
         raise _after_effect(_unfinished(error, run), run) from error
 
 
+# Verbs that may end a claim: what it has used is booked before.
+ENDING = frozenset({"done", "fail", "release", "ask", "land"})
+# An agent that only reads hears its news all the same.
+READ_BY_AGENTS = frozenset({"ready", "list", "show", "why", "next", "status"})
+
+
 def _with_news(run: Run, answer: Answer) -> Answer:
-    """The answer with mail and directives, if a holder or an agent has sent a command."""
+    """The answer with mail and directives, for a holder, and for those who speak as an agent."""
     last = run.client.last if "client" in vars(run) else None
-    if last is None or not (run.is_holder or run.who.role == "agent"):
+    if last is None and not ("client" in vars(run) and run.verb in READ_BY_AGENTS):
+        return answer
+    speaks_as = run.given.agent if last is None and run.verb != "list" else None  # `list --agent` is a filter
+    if not (run.is_holder or run.who.role == "agent" or speaks_as):
         return answer
     from tenure.agents.briefing import news_lines, news_of
 
     news = news_of(run.client, last)
     value = {**answer.value, **news} if isinstance(answer.value, dict) else answer.value
-    said = news_lines(news)
-    if not said:
+    if not news_lines(news):
         return answer._replace(value=value)
     text = answer.text
-    return answer._replace(
-        value=value,
-        text=lambda: "\n".join([part for part in (text if isinstance(text, str) else text(), *said) if part]),
-    )
+
+    def with_lines() -> str:
+        own = text if isinstance(text, str) else text()
+        lines = news_lines(news, is_diff_shown=last is not None and bool(last.diff) and str(last.diff) in own)
+        return "\n".join(part for part in (own, *lines) if part)
+
+    return answer._replace(value=value, text=with_lines)
 
 
 def _after_effect(error: TenureError, run: Run) -> TenureError:

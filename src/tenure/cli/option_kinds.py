@@ -102,8 +102,11 @@ def contents(text: str) -> str:
         if text.startswith("@") and os.path.exists(text[1:]):
             with open(text[1:], encoding="utf-8") as file:
                 return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ArgumentTypeError(f"{text}: {error}") from None
+    except OSError as error:
+        raise ArgumentTypeError(f"{text}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        what = "what came on stdin" if text == "-" else text[1:]
+        raise ArgumentTypeError(f"{what} is not UTF-8 text; save it as UTF-8") from None
     if text.startswith("@") and len(text) > 1 and not any(map(str.isspace, text)):
         raise ArgumentTypeError(f"there is no file {text[1:]}; @{text} is that text itself")
     return text

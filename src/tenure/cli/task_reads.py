@@ -30,7 +30,7 @@ from tenure.cli.text_format import (
     width_of,
 )
 from tenure.client.wire import plain as wire
-from tenure.core.lifecycle import OPEN
+from tenure.core.lifecycle import OPEN, spoken
 
 TITLE = 60
 TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
@@ -137,7 +137,7 @@ def show(run: Run, given: Namespace) -> Answer:
 
 
 # Of the briefing, in `show --json`: what `show` has not.
-BRIEFED = ("inputs", "missing", "edited_by", "failure", "review", "notes", "retries")
+BRIEFED = ("inputs", "missing", "edited_by", "failure", "review", "notes", "retries", "releases")
 
 
 def task_text(task: Mapping[str, Any], brief: Mapping[str, Any]) -> str:
@@ -201,7 +201,7 @@ def why(run: Run, given: Namespace) -> Answer:
 
 
 def explained(said: Mapping[str, Any]) -> str:
-    lines = [f"{said['key']} is {said['state']}"]
+    lines = [f"{said['key']} is {spoken(said['state'])}"]
     lines += [f"  {plain(reason)}" for reason in said["reasons"]]
     order = ", ".join(f"{name} {value}" for name, value in said["priority"].items())
     lines += [f"  order: {order}"]

@@ -172,7 +172,7 @@ MAINTENANCE = {
     "prime": Listed("setup:prime", "print an agent's current tasks and mail, briefly"),
     "hook": Listed("setup:hook", "run by agents' hooks"),
     "trust": Listed("validation_verbs:trust", "allow risky settings of this repository, as they are"),
-    "config": Listed("db:config", "show settings and where each came from"),
+    "config": Listed("settings:config", "show settings and where each came from; change one"),
     "daemon": Listed("db:daemon", "expire leases and fire schedules promptly (optional)"),
     "db upgrade": Listed("db:upgrade", "upgrade the store to this version's schema"),
     "db backup": Listed("db:backup", "back up the store while it is in use"),

@@ -90,6 +90,14 @@ def state_named(word: str) -> str:
     return _WORDS.get(plain, word.strip().lower().replace("-", "_").replace(" ", "_"))
 
 
+_SPOKEN = {CREATED: "a draft", DEAD_LETTERED: "a dead letter"}
+
+
+def spoken(state: str) -> str:
+    """What a task in this state is, in a sentence: `a dead letter`, not `dead_lettered`."""
+    return _SPOKEN.get(state, state)
+
+
 def check_move(key: str, source: str, target: str) -> None:
     """Raise where the table has no such move. Rules answer a user earlier, so this is our bug."""
     if source != target and (source, target) not in ALLOWED:

@@ -426,8 +426,8 @@ SORTED = limit(500, "tasks", "tasks of the wanted states that are read by state 
 SEARCHED = limit(10_000, "tasks", "tasks that a text search reads", _FIXED, "later tasks are not searched")
 EVENTS_LISTED = limit(10_000, "events", "one page of the log", "argument `limit`, up to this",
     "a larger number counts as this")
-NOTES_SHOWN = limit(20, "events", "the last notes, retries and edits that a briefing has", _FIXED,
-    "older ones are left out")
+NOTES_SHOWN = limit(20, "events", "the last notes and edits of a briefing, and as many releases and retries",
+    _FIXED, "older ones are left out")
 BUDGETS_SHOWN = limit(20, "budgets", "`status`", _FIXED, "the rest is left out")
 COORDINATOR_LOG = limit(1000, "notes", "one page of the coordinator's log", "argument `limit`, up to this",
     "a larger number counts as this")

@@ -4,13 +4,14 @@ not spent.
 A report is a model's total under the claim, or with an operation (`review`, `tests`) the part for that. Each (model,
 operation) has at most two rows: what the receipt reported while valid, and what it reported when stale. A report takes
 what its other rows do not have. The row without an operation keeps the rest that no operation explains: it becomes
-smaller by what an operation takes over. No other row ever falls; except a computed cost, which the agent's own report
-replaces.
+smaller by what an operation takes over. An operation that is named late may be a part of a timely total: that part
+stays timely, under its name, and only the excess is late. No other row ever falls; except a computed
+cost, which the agent's own report replaces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tenure.core import inputs, limits, money
@@ -21,6 +22,7 @@ from tenure.core.records import Claim, Usage, replace
 MOST_TOKENS = limits.USAGE_TOKENS
 LONGEST = limits.USAGE_DURATION
 TOKENS = ("fresh", "cached", "written", "output")
+SUMMED = (*TOKENS, "duration", "cost")
 COUNTED = ("fresh", "written", "output")  # by budgets in tokens: cached tokens were counted when first read
 
 
@@ -92,18 +94,7 @@ def booked(
 
     `price` computes the cost where none was reported.
     """
-    row = kept or Usage(
-        project=claim.project,
-        id=usage_id(claim.id, spent.model, late, spent.operation),
-        task=claim.task,
-        generation=claim.generation,
-        agent=claim.agent,
-        session=claim.session,
-        model=spent.model,
-        late=late,
-        at=now,
-        operation=spent.operation,
-    )
+    row = kept or _row(claim, spent, late=late, now=now)
     totals = {
         name: max(getattr(row, name), getattr(spent, name) - sum(getattr(other, name) for other in others))
         for name in (*TOKENS, "duration")
@@ -115,6 +106,46 @@ def booked(
     elif (row.cost is None or row.computed) and (found := price(grown)) is not None:
         grown = replace(grown, cost=found, computed=True)
     return grown if grown == row else replace(grown, at=now)
+
+
+def changed(
+    claim: Claim,
+    spent: Spent,
+    rows: Mapping[str, Usage],
+    *,
+    late: bool,
+    now: int,
+    price: Callable[[Usage], int | None] = lambda _: None,
+) -> dict[str, Usage]:
+    """What a report changes in the claim's rows, by their ids."""
+    found: dict[str, Usage] = {}
+    if late:
+        found = {row.id: row for row in _named_later(claim, spent, rows, price, now)}
+    rows = {**rows, **found}
+    kept = rows.get(usage_id(claim.id, spent.model, late, spent.operation))
+    row = booked(claim, spent, kept, included(spent, late, rows.values()), late=late, now=now, price=price)
+    is_new = kept is None and (not late or any(getattr(row, name) for name in SUMMED))
+    if row != kept and (kept is not None or is_new):
+        found[row.id] = row
+        rest = rows.get(usage_id(claim.id, spent.model, late)) if spent.operation else None
+        if rest is not None and (less := without(rest, kept, row, price)) != rest:
+            found[less.id] = less
+    return found
+
+
+def _row(claim: Claim, spent: Spent, *, late: bool, now: int) -> Usage:
+    return Usage(
+        project=claim.project,
+        id=usage_id(claim.id, spent.model, late, spent.operation),
+        task=claim.task,
+        generation=claim.generation,
+        agent=claim.agent,
+        session=claim.session,
+        model=spent.model,
+        late=late,
+        at=now,
+        operation=spent.operation,
+    )
 
 
 def included(spent: Spent, late: bool, rows: Iterable[Usage]) -> list[Usage]:
@@ -138,6 +169,38 @@ def without(rest: Usage, before: Usage | None, after: Usage, price: Callable[[Us
     if rest.cost is None:
         return less
     return replace(less, cost=max(0, rest.cost - max(0, (after.cost or 0) - (before.cost or 0 if before else 0))))
+
+
+def _named_later(
+    claim: Claim, spent: Spent, rows: Mapping[str, Usage], price: Callable[[Usage], int | None], now: int
+) -> tuple[Usage, ...]:
+    """For an operation that is named late: the timely rest less what it explains, and the operation's timely row.
+
+    It explains late reports first. The two rows keep their sum.
+    """
+    rest = rows.get(usage_id(claim.id, spent.model, late=False))
+    if rest is None or not spent.operation:
+        return ()
+    known = [row for row in rows.values() if row.model == spent.model and row.operation == spent.operation]
+    known += [row for row in (rows.get(usage_id(claim.id, spent.model, late=True)),) if row is not None]
+
+    def part(name: str) -> int:
+        said = getattr(spent, name) or 0
+        return max(0, min(said - sum(getattr(row, name) or 0 for row in known), getattr(rest, name) or 0))
+
+    moved = {name: part(name) for name in (*TOKENS, "duration")}
+    if not any(moved.values()):
+        return ()
+    timely = rows.get(usage_id(claim.id, spent.model, False, spent.operation))
+    before = timely or _row(claim, spent, late=False, now=now)
+    after = replace(before, **{name: getattr(before, name) + by for name, by in moved.items()}, at=now)
+    less = replace(rest, **{name: getattr(rest, name) - by for name, by in moved.items()})
+    if rest.computed:
+        return replace(less, cost=price(less)), replace(after, cost=price(after), computed=True)
+    if rest.cost is None:
+        return less, after
+    cost = part("cost") if spent.cost is not None else min(price(replace(after, **moved)) or 0, rest.cost)
+    return replace(less, cost=rest.cost - cost), replace(after, cost=(before.cost or 0) + cost)
 
 
 # --- whether a result is worth its tokens -------------------------------------------------------------------

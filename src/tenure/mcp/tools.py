@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tenure.agents.briefing import FROM_LOG, news_of, of_claim
+from tenure.agents.own_usage import book_before_end
+from tenure.agents.receipts import Receipts
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import NewTask
@@ -247,6 +249,8 @@ def finish(call: Call, given: a.Finish) -> Reply:
     check_choice(given.outcome, a.ENDINGS, "outcome")
     _check_fit(given)
     caller, text = call.caller, given.summary or ""
+    if isinstance(caller.receipts, Receipts):  # on the agent's own machine
+        book_before_end(caller.client, caller.receipts)
     outcome: Outcome
     if given.outcome == "done":
         _check_tree(caller, given)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 from tenure import __version__
+from tenure.agents.identity import user_of
 from tenure.agents.leader_process import Stepped
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, Principal
@@ -75,6 +77,7 @@ class Assembly:
             read_in_thread=self.service.read_in_thread,
             write_in_thread=self.service.write_in_thread,
             token=token,
+            user=user_of(os.environ) if token else None,
             memory=memory,
         )
         self.service.is_still_valid = self.authenticator.is_still_valid

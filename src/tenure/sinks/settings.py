@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from tenure.config import NAMED, SHARED, BadConfig, Settings
+from tenure.config import SHARED, BadConfig, Settings
 from tenure.core import local_hooks, notices, triggers
 from tenure.core.errors import InvalidInput
+from tenure.core.named_settings import NAMED
 from tenure.sinks.open_sink import shown
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from tenure.config import NAMED, BadConfig, Settings
+from tenure.config import BadConfig, Settings
 from tenure.core import limits, signatures
 from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.named_settings import NAMED
 from tenure.spawners.children import Children
 from tenure.spawners.port import Spawner
 from tenure.spawners.programs import AGENTS, Program, Programs

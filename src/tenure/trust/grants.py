@@ -15,13 +15,12 @@ import json
 import os
 import secrets
 import stat
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tenure.core import limits
+from tenure.core import limits, toml_text
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.trust.risky_settings import section_of, shown
 from tenure.user_state import make_private_folder
@@ -51,11 +50,7 @@ def read_section(path: str | Path) -> dict[str, Any]:
         raise InvalidInput(f"{path}: {error.strerror}") from None
     if len(content) > LARGEST:
         raise InvalidInput(f"{path}: more than {LARGEST:,} bytes")
-    try:
-        parsed = tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{path}: {error}") from None
-    return section_of(parsed)
+    return section_of(toml_text.parsed(str(path), content))
 
 
 class Trusted:

@@ -26,7 +26,7 @@ def shown_url(url: str) -> str:
 def shown(key: str, value: Any) -> Any:
     """The value of a setting as it may be printed."""
     if key in SECRET:
-        return "…"
+        return None if value is None else "…"
     return shown_url(value) if isinstance(value, str) and any(fnmatchcase(key, one) for one in URLS) else value
 
 

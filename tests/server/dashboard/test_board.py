@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Request, expect
 
 from tenure.client import Client
 from tests.server.dashboard.conftest import PROJECT
@@ -42,3 +45,32 @@ def test_a_task_is_moved_by_keys(tab: Tab, client: Client) -> None:
     dialog.get_by_role("button", name="Ready").press("Enter")
     expect(tab.page.get_by_role("region", name="Ready").locator(".ticket")).to_have_count(1)
     assert client.show(key)["state"] == "ready"
+
+
+@pytest.mark.nightly
+def test_a_column_is_asked_again_only_after_events_of_its_own_tasks(tab: Tab, client: Client) -> None:
+    asked: list[str] = []
+
+    def seen(count: int) -> list[str]:
+        for _ in range(300):
+            if len(asked) >= count:
+                break
+            tab.page.wait_for_timeout(50)  # lets the page work
+        return sorted(asked)
+
+    def note(request: Request) -> None:
+        if "/api/" in request.url and "/tasks?" in request.url:
+            asked.append(parse_qs(urlsplit(request.url).query)["state"][0])
+
+    tab.page.on("request", note)
+    tab.go(f"{P}/tasks?view=board&text=first+brick")
+    first = ["claimed", "completed", "created", "paused", "ready"]
+    assert seen(10) == sorted(first * 2)  # at once, and when the stream of events has begun
+    asked.clear()
+    key = added(client, "Lay the first brick")
+    assert seen(1) == ["ready"]
+    expect(tab.page.get_by_role("region", name="Ready").locator(".ticket")).to_have_count(1)
+    asked.clear()
+    client.claim(key)
+    assert seen(2) == ["claimed", "ready"]
+    expect(tab.page.get_by_role("region", name="In progress").locator(".ticket")).to_have_count(1)

@@ -27,6 +27,7 @@ from tenure.agents.runner.shared import AttemptEnd
 from tenure.core import limits
 from tenure.core.commands import Totals
 from tenure.core.errors import PASSING, InvalidInput, NotFound, TenureError
+from tenure.core.lifecycle import spoken
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
@@ -71,13 +72,13 @@ def _conclude(attempt: Attempt, ended: Ended, output: AgentOutput) -> AttemptEnd
         attempt.try_to(attempt.report_usage)
         if claim.stop.directive == "pause":
             _leave_checkpoint(attempt, output, claim.stop.why)
-            _send(attempt, what="release", message=claim.stop.why)
+            report(attempt, what="release", message=claim.stop.why)
         return _done(attempt, "stopped", claim.stop.why)
     if failure is None:
         return _submit(attempt, output)
     if ended.why == "interrupted":
         _leave_checkpoint(attempt, output, "the runner was stopped")
-        return _reported(attempt, _send(attempt, what="release", message="the runner was stopped"), "released")
+        return _reported(attempt, report(attempt, what="release", message="the runner was stopped"), "released")
     return _fail(attempt, failure)
 
 
@@ -139,7 +140,7 @@ def _submit(attempt: Attempt, output: AgentOutput) -> AttemptEnd:
     try:
         if attempt.tree is not None:
             fields |= _committed(attempt, data, summary)
-        outcome = _send(attempt, **fields)
+        outcome = report(attempt, **fields)
     except TenureError as error:
         return _fail(attempt, _failure_by(error))
     if outcome is not None and outcome.outcome == "INVALID_OUTPUT":
@@ -156,7 +157,7 @@ def _outdated(attempt: Attempt, output: AgentOutput, refused: Outcome) -> Attemp
     """The agent worked by an older description and has ended: the next one starts with the new text."""
     why = f"the description was changed while the agent worked:\n{refused.diff}"
     _leave_checkpoint(attempt, output, why[:4000])
-    return _reported(attempt, _send(attempt, what="release", message="the description was changed"), "released")
+    return _reported(attempt, report(attempt, what="release", message="the description was changed"), "released")
 
 
 def _validated(attempt: Attempt, submitted: Outcome) -> AttemptEnd:
@@ -216,7 +217,7 @@ def _failure_by(error: TenureError) -> Failure:
 
 def _fail(attempt: Attempt, failure: Failure) -> AttemptEnd:
     attempt.keep_transcript()
-    outcome = _send(
+    outcome = report(
         attempt,
         what="fail",
         error_class=failure.error_class,
@@ -243,7 +244,8 @@ def _reported(attempt: Attempt, outcome: Outcome | None, what: str, failure: Fai
         attempt.say(f"{attempt.key}: {what} after {done.seconds:.0f} s{_cost(done, outcome.usage)}")
         return done
     lines = failure.message.strip().splitlines() or [""]
-    attempt.say(f"{attempt.key}: failed ({failure.error_class}): {lines[-1].strip()[:300]}; it is {outcome.state} now")
+    now_is = spoken(outcome.state or "")
+    attempt.say(f"{attempt.key}: failed ({failure.error_class}): {lines[-1].strip()[:300]}; it is {now_is} now")
     return _done(attempt, what, failure.message, failure)
 
 
@@ -270,7 +272,7 @@ def _done(attempt: Attempt, what: str, message: str, failure: Failure | None = N
     )
 
 
-def _send(attempt: Attempt, **fields: Any) -> Outcome | None:
+def report(attempt: Attempt, **fields: Any) -> Outcome | None:
     """The store's answer; None where the runner stops before there is one. It is in the outbox before the first try."""
     outbox, claim = attempt.shared.outbox, attempt.claim
     path, wait = "", 0.1
@@ -295,6 +297,8 @@ def _send(attempt: Attempt, **fields: Any) -> Outcome | None:
                     attempt.say(f"{attempt.key}: this store does not know the claim: it is a different store")
                     return None
                 outbox.answered(path)
+                if outcome.ok:
+                    claim.finished()
                 return outcome
             except PASSING as error:
                 if wait == 0.1:

@@ -105,9 +105,14 @@ class HeldClaim:
     def start(self) -> None:
         self._thread.start()
 
-    def close(self) -> None:
+    def finished(self) -> None:
+        """The runner itself has ended the claim, and the caller still has the mutex: no later look takes that end for
+        the agent's own."""
         self._over.set()
         self._look.set()
+
+    def close(self) -> None:
+        self.finished()
         if self._thread.is_alive():
             self._thread.join()
 

@@ -340,6 +340,7 @@ class BriefingView(TypedDict):
     review: NotRequired[ReviewView]
     notes: NotRequired[Sequence[TaskNoteView]]
     retries: NotRequired[Annotated[Sequence[TaskNoteView], Meta(description="notes of those who retried it")]]
+    releases: NotRequired[Annotated[Sequence[TaskNoteView], Meta(description="why earlier holders released it")]]
 
 
 class TodoEntry(TypedDict):
@@ -401,7 +402,7 @@ class HistoryEntry(TypedDict):
     result_accepted: bool | None
     work_product_ref: str | None
     error_class: str | None
-    error: str | None
+    error: Annotated[str | None, Meta(description="how it failed, or why its holder released it")]
     trace: Annotated[str | None, Meta(description="the stack trace of its failure, without secrets")]
     refused: Sequence[RefusedView]
     usage: UsageView | None

@@ -182,7 +182,7 @@ def _refusal(held: Held) -> Outcome:
     if code == "STALE_GENERATION":
         why = f"{row.holder or 'somebody'} has taken it since"
     elif code == "NO_CLAIM":
-        why = f"it is {row.state}" if row.state != validation.OPEN else f"the task is {task.state}"
+        why = f"it is {row.state}" if row.state != validation.OPEN else f"the task is {lifecycle.spoken(task.state)}"
     return Outcome(
         outcome=code,
         message=f"the validation of {task.key} at generation {row.claimed}: {why}",
@@ -222,7 +222,7 @@ def _undecided(work: UnitOfWork, task: Task, row: Validation, **more: Any) -> Ou
         later = f"try {row.tries + 1} of {validation.MOST_TRIES} is made by `run`, `daemon` or `serve`"
         message = f"{task.key} still waits: {why}; {later}"
     else:
-        message = f"{task.key} is {task.state}: {why}; approve or reject it, or resume to try again"
+        message = f"{task.key} is {lifecycle.spoken(task.state)}: {why}; approve or reject it, or resume to try again"
     more |= {"generation": row.generation, "message": message}
     return Outcome(outcome="OK", state=task.state, **work.retry_at(row.retry_at), **more)
 
@@ -312,7 +312,7 @@ def _refuse(
         **work.retry_at(now_is.retry_at),
         generation=claim.generation,
         result=row.result,
-        message=f"{task.key}: the output was refused; it is {now_is.state}",
+        message=f"{task.key}: the output was refused; it is {lifecycle.spoken(now_is.state)}",
     )
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MOST_NOTES = limits.NOTES_SHOWN
 _WRITTEN = frozenset({"title", "description", "spec"})
 _KINDS = ("task.noted", "task.retried", "task.edited")
+_TURNS = ("task.retry_due", "task.released")  # most are without a word, and so are read beside the others
 
 
 def briefing(work: UnitOfWork, project: str, name: str) -> BriefingView:
@@ -34,6 +35,8 @@ def briefing(work: UnitOfWork, project: str, name: str) -> BriefingView:
     handed = task_view.inputs_of(work, task, row)
     checkpoint = task_view.checkpoint_of(work, task) if roles.sees_checkpoints(work.principal) else None
     events = work.tx.events({"project": project, "task": task.id, "kind": _KINDS}, limit=MOST_NOTES, last=True)
+    turns = work.tx.events({"project": project, "task": task.id, "kind": _TURNS}, limit=MOST_NOTES, last=True)
+    retries = [event for event in (*events, *turns) if event.kind in ("task.retried", "task.retry_due")]
     parts: dict[str, Any] = {
         "task": task_view.task_view(work, task, row),
         "written_by": task.created_by,
@@ -45,13 +48,14 @@ def briefing(work: UnitOfWork, project: str, name: str) -> BriefingView:
         "failure": _failure(work, task),
         "review": _review(work, task),
         "notes": [_note(event) for event in events if event.kind == "task.noted"],
-        "retries": [_note(event) for event in events if event.kind == "task.retried" and event.message],
+        "retries": [_note(event) for event in sorted(retries, key=lambda one: one.sequence) if event.message],
+        "releases": [_note(event) for event in turns if event.kind == "task.released" and event.message],
     }
     return {name: part for name, part in parts.items() if part}  # type: ignore[return-value]  # unset ones left out
 
 
 def _author(event: Event) -> str:
-    said = event.details.get("by")
+    said = f"agent:{event.agent}" if event.kind == "task.released" else event.details.get("by")
     return str(said or (f"human:{event.user}" if event.user else f"agent:{event.agent or ''}"))
 
 

@@ -10,7 +10,7 @@ from tenure.core import queries as q
 from tenure.core.filters import Present
 from tenure.core.graph import is_met
 from tenure.core.instants import format_instant, lasting
-from tenure.core.records import Agent, Project, Task, Track
+from tenure.core.records import Agent, Project, Reservation, Task, Track
 from tenure.engine.checks import validation_reads
 from tenure.engine.models.model_choice import Cooling, user_of
 from tenure.engine.reads import task_view
@@ -57,10 +57,11 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
     if task.set_aside_for is not None and not task.set_aside_for.startswith("$"):
         other = work.get(Task, project, task.set_aside_for)
         reasons.append(f"would overlap the claim of {other.key if other else task.set_aside_for}")
-    reasons += _by_reservation(work, task)
+    taken = _in_the_way(work, task)
+    reasons += [] if taken is None else [_overlap(work, task, taken)]
     reasons += [priority.stop_text(s, r) for s, r in settings.stopped.items() if s in priority.scopes_of(task, "")]
     if task.state == lifecycle.READY:
-        said["agents"] = _who_could(work, settings, task)
+        said["agents"] = _who_could(work, settings, task, taken)
         if not any(not a["why_not"] for a in said["agents"]):
             reasons.append("no known agent can take it")
     return said
@@ -99,20 +100,21 @@ def _by_router(work: UnitOfWork, settings: Project, task: Task) -> list[str]:
     return [f"track {track.id} is assigned to {', '.join(there)}"] if len(there) >= track.max_agents else []
 
 
-def _by_reservation(work: UnitOfWork, task: Task) -> list[str]:
-    """Reservations that conflict with what a ready task touches or needs, for any agent."""
+def _in_the_way(work: UnitOfWork, task: Task) -> Reservation | None:
+    """A reservation that conflicts with what a ready task touches or needs."""
     if task.state != lifecycle.READY or not task.guarded:
-        return []
+        return None
     from tenure.engine.verbs.claim import in_the_way
 
-    other = in_the_way(work, task, "")
-    if other is None:
-        return []
+    return in_the_way(work, task, "")
+
+
+def _overlap(work: UnitOfWork, task: Task, other: Reservation) -> str:
     holder = work.get(Task, task.project, other.task) if other.task else None
     whose = f" for {holder.key}" if holder else ""
     until = holder.lease_until if holder else other.until
     ends = f"; that lease ends at {_moment(work, until)}" if until is not None else ""
-    return [f"would overlap {other.pattern}, reserved by agent {other.agent}{whose}{ends}"]
+    return f"would overlap {other.pattern}, reserved by agent {other.agent}{whose}{ends}"
 
 
 def _by_budget(work: UnitOfWork, settings: Project, task: Task) -> list[str]:
@@ -125,8 +127,11 @@ def _by_budget(work: UnitOfWork, settings: Project, task: Task) -> list[str]:
     return [] if short is None else [reason(work, short)]
 
 
-def _who_could(work: UnitOfWork, settings: Project, task: Task) -> list[CouldTake]:
-    """For each known agent why it cannot claim the task; an empty list means that it can."""
+def _who_could(work: UnitOfWork, settings: Project, task: Task, other: Reservation | None) -> list[CouldTake]:
+    """For each known agent why it cannot claim the task; an empty list means that it can.
+
+    The reservation `other` keeps everybody away, but not its own agent where it belongs to no claim.
+    """
     out: list[CouldTake] = []
     cooling = Cooling(work, settings)
     for agent in work.find(Agent, {"project": task.project, "left_at": Present(False)}):
@@ -144,6 +149,8 @@ def _who_could(work: UnitOfWork, settings: Project, task: Task) -> list[CouldTak
             why_not.append("is draining")
         if (agent.cool_until or 0) > work.now:
             why_not.append("is cooling off after failures")
+        if other is not None and (other.task or other.agent != agent.id):
+            why_not.append(f"would overlap {other.pattern}")
         out.append({"agent": agent.id, "why_not": why_not})
     return out
 

@@ -270,7 +270,7 @@ def _update_dependents(work: UnitOfWork, before: Task, after: Task) -> None:
         if change:
             dependent = unmet_changed(work, dependent, change, after)
         if graph.cascades(edge, after.state) and dependent.state not in lifecycle.FINISHED:
-            cancel_task(work, dependent, cascade_of(after), f"{after.key} is {after.state}")
+            cancel_task(work, dependent, cascade_of(after), f"{after.key} is {lifecycle.spoken(after.state)}")
 
 
 def unmet_changed(work: UnitOfWork, task: Task, change: int, because: Task) -> Task:
@@ -296,7 +296,7 @@ def cascade_of(source: Task) -> Cancelled:
         origin = dead_letter_id(source)
     else:
         origin = (source.cancelled and source.cancelled.origin) or source.id
-    reason = f"{source.key} is {source.state}"
+    reason = f"{source.key} is {lifecycle.spoken(source.state)}"
     return Cancelled(cause=lifecycle.CASCADE, source=source.id, reason=reason, origin=origin)
 
 

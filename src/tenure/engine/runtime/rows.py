@@ -348,7 +348,10 @@ def task_named(work: Rows, project: str, name: str) -> Task:
     """The one task with that name; raises NotFound or Ambiguous otherwise."""
     task = find_task(work, project, name)
     if task is None:
-        raise NotFound(f"no task {name[:80]!r} in project {project}")
+        key = ids.parse_key(name)
+        near = task_by_ref(work, project, key.ref) if key is not None else None
+        meant = f"; did you mean {near.key}?" if near is not None else ""
+        raise NotFound(f"no task {name[:80]!r} in project {project}{meant}", "`tenure list` shows the keys of tasks")
     return task
 
 

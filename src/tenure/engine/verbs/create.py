@@ -352,7 +352,7 @@ class Builder:
         for task, because in doomed:
             now_is = current(work, task)
             if now_is.state not in lifecycle.FINISHED:
-                cancel_task(work, now_is, cascade_of(because), f"{because.key} is {because.state}")
+                cancel_task(work, now_is, cascade_of(because), f"{because.key} is {lifecycle.spoken(because.state)}")
         spread(work)
         return {id(m.new): current(work, m.task) for m in self.made.values()}
 
@@ -425,7 +425,7 @@ def check_may_wait(task: Task) -> None:
     """Raise Refused where a dependency may not be added."""
     if not may_wait(task):
         hint = "its holder can spawn subtasks and wait for them" if claims.is_held(task) else None
-        message = f"{task.key} is {task.state}: dependencies can change only before it is claimed"
+        message = f"{task.key} is {lifecycle.spoken(task.state)}: dependencies can change only before it is claimed"
         raise Refused(Outcome(outcome="DENIED_STATE", state=task.state, message=message, hint=hint))
 
 
@@ -465,7 +465,9 @@ def _linked(work: UnitOfWork, task: Task, needs: Task, edge: Edge, details: dict
 def _judged(work: UnitOfWork, task: Task, needs: Task, edge: Edge) -> Task:
     spread(work)
     if graph.cascades(edge, needs.state):
-        task = cancel_task(work, current(work, task), cascade_of(needs), f"{needs.key} is {needs.state}")
+        task = cancel_task(
+            work, current(work, task), cascade_of(needs), f"{needs.key} is {lifecycle.spoken(needs.state)}"
+        )
         spread(work)
     return current(work, task)
 

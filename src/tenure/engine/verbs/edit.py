@@ -61,7 +61,7 @@ def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
         return Outcome(
             outcome="DENIED_STATE",
             state=task.state,
-            message=f"{task.key} is {task.state}; {', '.join(guarded)} can no longer change",
+            message=f"{task.key} is {lifecycle.spoken(task.state)}; {', '.join(guarded)} can no longer change",
         )
     edited, brief, old = apply_changes(work, task, changes)
     details = {"changes": list(changes), "before": old, "by": work.principal.name}

@@ -46,7 +46,10 @@ def add(work: UnitOfWork, cmd: commands.Add) -> Outcome:
         sign_of_life(work, cmd.project, work.principal.agent)
     (task,) = Builder(work, project, work.principal.name).build((cmd.task,))
     return Outcome(
-        outcome="CREATED", command_id=work.command_id, message=f"{task.key} is {task.state}", **_shown(work, task)
+        outcome="CREATED",
+        command_id=work.command_id,
+        message=f"{task.key} is {lifecycle.spoken(task.state)}",
+        **_shown(work, task),
     )
 
 
@@ -222,7 +225,7 @@ def _wait(work: UnitOfWork, parent: Task) -> Outcome:
     kept = work.record("task.waiting", over, *edges, task=free, holder=parent, details=details)
     spread(work)
     task = current(work, kept)
-    waits, message = task_view.waits_for(work, task) or None, f"{task.key} is {task.state}"
+    waits, message = task_view.waits_for(work, task) or None, f"{task.key} is {lifecycle.spoken(task.state)}"
     return Outcome(outcome="OK", state=task.state, generation=over.generation, waits_for=waits, message=message)
 
 

@@ -82,12 +82,12 @@ def _refusal(task: Task, receipt: Receipt, verdict: Verdict, claim: Claim | None
     fact = f"{task.key}: you hold generation {receipt.generation}; "
     if code == "STALE_GENERATION":
         fact += f"generation {task.generation} " + (
-            f"is held by agent {task.agent}" if task.agent else f"is {task.state}"
+            f"is held by agent {task.agent}" if task.agent else f"is {lifecycle.spoken(task.state)}"
         )
     elif code == "ALREADY_EXPIRED":
         fact += claim.error if claim and claim.error else "its lease ran out"
     else:
-        fact += f"{CODES[code].meaning} (the task is {task.state})"
+        fact += f"{CODES[code].meaning} (the task is {lifecycle.spoken(task.state)})"
     return Outcome(
         outcome=code,
         message=fact,
@@ -284,7 +284,7 @@ def release(work: UnitOfWork, cmd: commands.Release) -> Outcome:
     ending = lifecycle.RELEASED_BY
     # The brief would cost another round trip.
     policy = None if claims.is_given_back(task, ending) else brief_of(work, task).retry
-    free, over = claims.ended(task, claim, ending, work.now, retry=policy)
+    free, over = claims.ended(task, claim, ending, work.now, retry=policy, error=cmd.reason or None)
     free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.RELEASE_COOL_OFF))
     return _gave_up(work, hold, "task.released", free, over, cmd.reason)
 
@@ -295,7 +295,7 @@ def _gave_up(work: UnitOfWork, hold: Hold, kind: str, free: Task, over: Claim, m
     kept = work.record(kind, over, task=free, message=message, holder=hold.claim, level=level, details=details)
     spread(work)
     kept = current(work, kept)  # its own end may cancel it, through others
-    message, again = f"{kept.key} is {kept.state}", work.retry_at(kept.retry_at)
+    message, again = f"{kept.key} is {lifecycle.spoken(kept.state)}", work.retry_at(kept.retry_at)
     return Outcome(outcome="OK", state=kept.state, **again, generation=over.generation, message=message)
 
 

@@ -45,7 +45,7 @@ def named(work: UnitOfWork, cmd: commands.Command) -> Task:
 
 
 def denied(task: Task, verb: str) -> Outcome:
-    message = f"{task.key} is {task.state}; {verb} is not possible in that state"
+    message = f"{task.key} is {lifecycle.spoken(task.state)}; {verb} is not possible in that state"
     return Outcome(outcome="DENIED_STATE", state=task.state, current_generation=task.generation, message=message)
 
 
@@ -55,7 +55,7 @@ def unchanged(task: Task) -> Outcome:
 
 def updated(work: UnitOfWork, task: Task, **more: Any) -> Outcome:
     task = current(work, task)
-    more |= {"message": f"{task.key} is {task.state}", "command_id": work.command_id}
+    more |= {"message": f"{task.key} is {lifecycle.spoken(task.state)}", "command_id": work.command_id}
     return Outcome(outcome="UPDATED", state=task.state, version=task.version, **more)
 
 
@@ -129,7 +129,9 @@ def answer(work: UnitOfWork, cmd: commands.Answer) -> Outcome:
     task = named(work, cmd)
     asked = next((one for one in task.pauses if one.cause == lifecycle.QUESTION), None)
     if task.state != PAUSED or asked is None:
-        return replace(denied(task, "answer"), message=f"{task.key} is {task.state} and has no open question")
+        return replace(
+            denied(task, "answer"), message=f"{task.key} is {lifecycle.spoken(task.state)} and has no open question"
+        )
     said = {"question": asked.reason, "answer": cmd.text, "by": work.principal.name, "at": work.now}
     task = replace(task, answers=(*task.answers[-MOST_ANSWERS + 1 :], said))
     kept = lift(work, task, lambda one: one.cause == lifecycle.QUESTION, "task.answered", cmd.text)

@@ -17,7 +17,7 @@ from tenure.core.filters import Present
 from tenure.core.models import tokens_of
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task, Usage, replace
-from tenure.core.usage import TOKENS, Spent, booked, check_all, check_pairs, included, usage_id, without
+from tenure.core.usage import SUMMED, TOKENS, Spent, changed, check_all, check_pairs
 from tenure.engine.archive.totals import ARCHIVED
 from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
@@ -27,7 +27,6 @@ from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
 if TYPE_CHECKING:
     from tenure.core import views as v
 
-SUMMED = (*TOKENS, "duration", "cost")
 OF_TASK = ("type", "dag", "track")  # fields of the task, by which its usage is summed
 BY = ("task", "agent", "model", "operation", "session", *OF_TASK)
 MOST_LISTED = limits.LISTED
@@ -81,20 +80,12 @@ def _book(work: UnitOfWork, hold: Hold, spent: Sequence[Spent]) -> list[Usage]:
     more = {"usd": 0, "tokens": 0}  # as budgets count
     price = partial(_priced, work)
 
-    def put(row: Usage, kept: Usage | None) -> None:
-        rows[row.id] = work.put(row)
-        more["usd"] += (row.cost or 0) - (kept.cost or 0 if kept else 0)
-        more["tokens"] += tokens_of(row) - (tokens_of(kept) if kept else 0)
-
     for one in spent:
-        kept = rows.get(usage_id(claim.id, one.model, late, one.operation))
-        row = booked(claim, one, kept, included(one, late, rows.values()), late=late, now=work.now, price=price)
-        if row == kept or not (kept or not late or any(getattr(row, name) for name in SUMMED)):
-            continue
-        put(row, kept)
-        rest = rows.get(usage_id(claim.id, one.model, late)) if one.operation else None
-        if rest is not None and (less := without(rest, kept, row, price)) != rest:
-            put(less, rest)
+        for id, row in changed(claim, one, rows, late=late, now=work.now, price=price).items():
+            kept = rows.get(id)
+            rows[id] = work.put(row)
+            more["usd"] += (row.cost or 0) - (kept.cost or 0 if kept else 0)
+            more["tokens"] += tokens_of(row) - (tokens_of(kept) if kept else 0)
     check_pairs({(row.model, row.operation) for row in rows.values()})
     if hold.project.funded or hold.task.capped:
         from tenure.engine.budgets.budget_guard import book

@@ -74,7 +74,7 @@ class Authenticator:
     up in it.
 
     `read_in_thread` runs lookups, `write_in_thread` writes. `token` is the token of this start, on loopback: see
-    `local_token`.
+    `local_token`; `user` is the one who has it.
     """
 
     def __init__(
@@ -87,6 +87,7 @@ class Authenticator:
         fetch: Fetch | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         token: str | None = None,
+        user: str | None = None,
         memory: Memory | None = None,
     ) -> None:
         memory = memory or OwnMemory()
@@ -97,7 +98,7 @@ class Authenticator:
         self.tenant = engine.tenant
         home = Engine(engine.store, engine.random, Context()) if self.tenant != HOME else None
         self._tenant_cache = tenant_cache(home, monotonic) if home is not None else None
-        self._engine, self._token, self._monotonic = engine, token, monotonic
+        self._engine, self._token, self._user, self._monotonic = engine, token, user, monotonic
         self._local_sessions = memory.sessions(monotonic)
         self._tokens = Tokens(policy.jwt, fetch=fetch, monotonic=monotonic) if policy.jwt is not None else None
         self._read_in_thread, self._write_in_thread = read_in_thread, write_in_thread
@@ -279,7 +280,7 @@ class Authenticator:
             is_ours = self._token is not None and hmac.compare_digest(text, self._token)
             if not is_ours or not self._is_local(source):
                 raise NotSignedIn("the token is not the token of this server's start", _HOW_HERE)
-        return _local(source, "")
+        return _local(source, "", self._user)
 
     def _by_key(self, source: RequestSource, text: str) -> tuple[ApiKey, int]:
         _check_private(source)
@@ -328,7 +329,7 @@ class Authenticator:
         _check_private(source)
         check_origin(source, is_by_cookie=True)
         if self._local_sessions.is_open(id) and self._is_local(source):
-            return _local(source, f"here:{id}")
+            return _local(source, f"here:{id}", self._user)
         with self._counted(source, "cookie"):
             key = self._is_session(id)
             if key is None:
@@ -375,8 +376,8 @@ def _session_in(source: RequestSource) -> str | None:
     return None if token is None else session_id(token) or ""
 
 
-def _local(source: RequestSource, credential: str) -> Principal:
-    return _principal(source, credential, "owner", _named(source, b"tenure-user"))
+def _local(source: RequestSource, credential: str, user: str | None = None) -> Principal:
+    return _principal(source, credential, "owner", _named(source, b"tenure-user") or user)
 
 
 def _principal_of(key: ApiKey, source: RequestSource, credential: str) -> Principal:

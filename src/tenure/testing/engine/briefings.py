@@ -9,7 +9,8 @@ import pytest
 from tenure.core import commands as c
 from tenure.core.commands import Dependency, Principal
 from tenure.core.errors import NotAllowed
-from tenure.core.queries import AgentNews, Briefing, Todo
+from tenure.core.limits import NOTES_SHOWN
+from tenure.core.queries import AgentNews, Briefing, History, Todo
 from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, MEMBER, PROJECT, Scene
@@ -65,6 +66,35 @@ class Briefings(Stage):
         found = brief(scene, key)
         assert (found["failure"]["message"], found["failure"]["agent"]) == ("no such table", "bo")
         assert [(note["by"], note["text"]) for note in found["retries"]] == [("human:mia", "I created the table")]
+
+    def test_a_briefing_has_the_note_of_a_retry_that_did_not_wait(self, scene: Scene) -> None:
+        key = scene.add()
+        scene.fail(scene.take(key, "bo"), message="no such table")
+        scene.do(c.Retry, task=key, note="I created the table", by=MEMBER)
+        assert [(note["by"], note["text"]) for note in brief(scene, key)["retries"]] == [
+            ("human:mia", "I created the table")
+        ]
+
+    def test_a_briefing_has_what_earlier_holders_said_when_they_released_the_task(self, scene: Scene) -> None:
+        key = scene.add()
+        scene.do(c.Release, receipt=scene.take(key, "bo"))
+        assert "releases" not in brief(scene, key)
+        scene.do(c.Release, receipt=scene.take(key, "ann"), reason="half of it is on branch tabs")
+        assert [(note["by"], note["text"]) for note in brief(scene, key)["releases"]] == [
+            ("agent:ann", "half of it is on branch tabs")
+        ]
+        claims = read_query(scene.engine, History(project=PROJECT, task=key))
+        assert [claim["error"] for claim in claims] == [None, "half of it is on branch tabs"]
+
+    def test_retries_do_not_push_notes_out_of_a_briefing(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=2 * NOTES_SHOWN)
+        scene.do(c.Note, task=key, text="mind the cache", by=MEMBER)
+        for number in range(NOTES_SHOWN + 1):
+            scene.fail(scene.take(key, f"agent-{number}"))
+            scene.do(c.Retry, task=key, note=f"try {number}", by=MEMBER)
+        found = brief(scene, key)
+        assert [note["text"] for note in found["notes"]] == ["mind the cache"]
+        assert [note["text"] for note in found["retries"]][-1] == f"try {NOTES_SHOWN}"
 
     def test_a_briefing_has_the_reason_of_the_reviewer(self, scene: Scene) -> None:
         key = scene.add(output=REVIEWED)

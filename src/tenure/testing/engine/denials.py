@@ -12,9 +12,13 @@ from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
 
 
-def reasons(scene: Scene, task: str) -> str:
+def why(scene: Scene, task: str) -> dict[str, Any]:
     found: dict[str, Any] = read_query(scene.engine, Why(project=PROJECT, task=task))
-    return "; ".join(found["reasons"])
+    return found
+
+
+def reasons(scene: Scene, task: str) -> str:
+    return "; ".join(why(scene, task)["reasons"])
 
 
 def ready(scene: Scene) -> list[str]:
@@ -48,6 +52,27 @@ class Denials(Stage):
         denied = scene.claim(reserved)
         assert (denied.outcome, denied.retry_in) == ("DENIED_CONFLICT", 120)
         assert "in 2 min" in denied.message
+
+    def test_why_says_of_nobody_that_it_can_take_what_a_claim_has_reserved(self, scene: Scene) -> None:
+        scene.take(scene.add(touches=("src/**",)), "bo")
+        other = scene.add(touches=("src/a.py",))
+        said = why(scene, other)
+        assert {one["agent"]: one["why_not"] for one in said["agents"]} == {"bo": ["would overlap src/**"]}
+        assert "no known agent can take it" in said["reasons"]
+
+    def test_why_says_that_the_holder_of_a_reservation_can_take_the_task(self, scene: Scene) -> None:
+        for agent in ("ann", "bo"):
+            scene.do(c.Register, agent=agent, session=f"s-{agent}")
+        reserved = scene.add(touches=("src/**",))
+        scene.do(c.Reserve, agent="bo", session="s-bo", patterns=("src/a.py",), lease=120)
+        assert {one["agent"]: one["why_not"] for one in why(scene, reserved)["agents"]} == {
+            "ann": ["would overlap src/a.py"],
+            "bo": [],
+        }
+
+    def test_a_message_says_dead_letter_as_lists_do(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=1)
+        assert scene.fail(scene.take(key)).message == f"{scene.task(key).key} is a dead letter"
 
     def test_why_says_that_a_dependency_is_dead_or_cancelled(self, scene: Scene) -> None:
         going, dead, cancelled = scene.add("a"), scene.add("b"), scene.add("c")

@@ -163,6 +163,22 @@ class Spending(Stage):
         report(scene, receipt, cost_usd="3", operation="review")
         assert [row.consumed for row in scene.rows(Budget)] == [300 * CENT]
 
+    def test_an_operation_that_is_named_late_adds_nothing_to_a_total_that_was_reported_in_time(
+        self, scene: Scene
+    ) -> None:
+        scene.do(c.SetBudget, usd="10", default_estimate="1")
+        key = scene.add()
+        receipt = scene.take(key)
+        report(scene, receipt, fresh=300, cost_usd="0.90")
+        scene.do(c.Recover, task=key)
+        report(scene, receipt, fresh=100, cost_usd="0.30", operation="review")
+        assert sums(scene, "operation") == {"": (200, "0.60"), "review": (100, "0.30")}
+        assert shown(scene, key)["usage"].get("late") is None
+        report(scene, receipt, fresh=350, cost_usd="1.00", operation="tests")
+        assert sums(scene, "model") == {"opus": (450, "1.30")}
+        assert shown(scene, key)["usage"]["late"]["fresh"] == 150
+        assert [row.consumed for row in scene.rows(Budget)] == [130 * CENT]
+
     # --- whose receipt --------------------------------------------------------------------------------------------
 
     def test_a_lapsed_claim_books_in_time_while_it_may_submit_late(self, scene: Scene) -> None:

@@ -1,6 +1,9 @@
 // What OpenCode has for hooks: this asks `tenure hook` at the same places as the other agents do.
 // Made by `tenure setup opencode`; it needs no package.
 import { spawn, spawnSync } from "node:child_process"
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
 
 const COMMAND = ["tenure", "hook", "--from", "opencode"]
 
@@ -20,16 +23,30 @@ export const Tenure = async ({ client, directory }) => {
           resolve({})
         }
       })
-      child.stdin.end(JSON.stringify({ hook_event_name: event, cwd: directory, ...more }))
+      child.stdin.end(JSON.stringify(payload(event, more)))
     })
+  // OpenCode names no transcript: what its messages used goes to a private file, which the hook reads.
+  let transcript = ""
+  const payload = (event, more) => ({ hook_event_name: event, cwd: directory, ...(transcript && { transcript_path: transcript }), ...more })
+  const note = (info) => {
+    if (info?.role !== "assistant" || !(info.tokens?.input || info.tokens?.output)) return
+    try {
+      transcript ||= join(mkdtempSync(join(tmpdir(), "tenure-")), "usage.jsonl")
+      const { id, sessionID, modelID, time, tokens } = info
+      appendFileSync(transcript, JSON.stringify({ type: "message.updated", info: { id, sessionID, modelID, time, tokens } }) + "\n")
+    } catch {
+      // No room: the usage is not booked.
+    }
+  }
   const primed = new Map()
   const EDITS = ["edit", "write", "patch", "multiedit", "apply_patch"]
 
   return {
     // The process ends: nothing may still be under way then.
     dispose: async () => {
-      const input = JSON.stringify({ hook_event_name: "SessionEnd", cwd: directory })
+      const input = JSON.stringify(payload("SessionEnd", {}))
       spawnSync(COMMAND[0], COMMAND.slice(1), { cwd: directory, input, stdio: ["pipe", "ignore", "ignore"], timeout: 5000 })
+      if (transcript) rmSync(dirname(transcript), { recursive: true, force: true })
     },
     "experimental.chat.system.transform": async (input, output) => {
       const session = input.sessionID ?? ""
@@ -57,6 +74,7 @@ export const Tenure = async ({ client, directory }) => {
     },
     event: async ({ event }) => {
       const session = event.properties?.sessionID ?? ""
+      if (event.type === "message.updated") note(event.properties?.info)
       if (event.type === "session.compacted") primed.delete(session)
       if (event.type !== "session.idle") return
       const said = await ask("Stop", { session_id: session })

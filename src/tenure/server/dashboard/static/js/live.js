@@ -7,13 +7,14 @@ import { Problem, path, readHeaders, signedOut } from "./api.js";
 import { Signal } from "./signal.js";
 
 const GAP = 500; // milliseconds between two refreshes
+const MOST_TOLD = 1000; // more events between two refreshes count as any change
 const TICK = 15_000; // leases expire without an event: refresh anyway
 const BACKOFF = [500, 1000, 2000, 5000, 10_000];
 const SILENCE = 40_000; // the server sends heartbeats more often than that
 
 export const connection = new Signal("starting"); // starting, live, offline
 const watchers = new Set(); // called with each event
-const readers = new Set(); // called after a change
+const readers = new Set(); // called after changes with their events; null: anything may have changed
 
 let project = null;
 let last = null; // the id of the last event
@@ -22,6 +23,7 @@ let failures = 0;
 let waiting = null;
 let timer = null;
 let refreshedAt = 0;
+let told = []; // events since the last refresh, or null
 
 export function follow(name) {
   if (name === project) return;
@@ -43,12 +45,16 @@ export function onChange(reader) {
 }
 
 // Call the readers, at most every GAP.
-export function changed() {
+export function changed(event = null) {
+  if (event === null || told?.length === MOST_TOLD) told = null;
+  told?.push(event);
   if (waiting) return;
   waiting = setTimeout(() => {
     waiting = null;
     refreshedAt = performance.now();
-    if (!document.hidden) for (const reader of [...readers]) reader();
+    const events = told;
+    told = document.hidden ? null : [];
+    if (!document.hidden) for (const reader of [...readers]) reader(events);
   }, Math.max(0, GAP - (performance.now() - refreshedAt)));
 }
 
@@ -104,7 +110,7 @@ function publish(data) {
   }
   if (!event.kind) return;
   for (const watcher of [...watchers]) watcher(event);
-  changed();
+  changed(event);
 }
 
 // Parses server-sent events.
@@ -140,4 +146,4 @@ addEventListener("online", restart);
 signedOut.listen((out) => {
   if (!out) restart();
 });
-setInterval(changed, TICK);
+setInterval(() => changed(), TICK);

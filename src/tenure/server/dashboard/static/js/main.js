@@ -54,7 +54,8 @@ function App() {
 
 function InProject({ project }) {
   const { page, id } = useRoute();
-  const status = useQuery(path(project), {}, { pause: 2000 });
+  // Beside tasks it has only the numbers of the menu.
+  const status = useQuery(path(project), {}, { pause: page === "tasks" ? 5000 : 2000 });
   useEffect(() => {
     const said = PAGES.find(([name]) => name === page)?.[1] ?? "";
     document.title = `${id ?? said} · ${project} · tenure`;

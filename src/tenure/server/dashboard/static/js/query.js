@@ -15,11 +15,15 @@ const BEGINNING = { data: null, error: null, isLoading: true };
 // `isSpared`: of a page that stays open for hours. The more it costs the server, the less often it is asked.
 // `follows`: a row of a list. The query is repeated when the row changes, not after other changes: a removed row leaves
 // the list, and is not requested again.
-export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, isSpared = false, follows = null } = {}) {
+// `concerns`: of a part of a page. The query is repeated after an event that this is true of, not after all others.
+export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, isSpared = false, follows = null,
+  concerns = null } = {}) {
   const asked = where && JSON.stringify([where, params]);
   const [state, set] = useReducer((before, after) => ({ ...before, ...after }), BEGINNING);
   const reload = useRef(() => {});
   const refresh = useRef(() => {});
+  const least = useRef(pause); // it may change while the query stays
+  least.current = pause;
 
   useEffect(() => {
     if (!asked) return undefined;
@@ -49,7 +53,7 @@ export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, isS
       if (ours.signal.aborted) return;
       // Requests take a small part of the time: a slow server is not made slower by those who look at it.
       const slow = Math.min(LONGEST, SHARE * (performance.now() - began));
-      const rest = Math.max(pause, slow, isSpared ? Math.min(COSTLIEST, SPARED * cost) : 0);
+      const rest = Math.max(least.current, slow, isSpared ? Math.min(COSTLIEST, SPARED * cost) : 0);
       later = setTimeout(() => {
         later = null;
         if (isStale) {
@@ -70,7 +74,9 @@ export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, isS
       load();
     };
     load();
-    const stop = isLive && !follows ? onChange(() => refresh.current()) : () => {};
+    const stop = isLive && !follows ? onChange((events) => {
+      if (!concerns || !events || events.some(concerns)) refresh.current();
+    }) : () => {};
     return () => {
       stop();
       clearTimeout(later);

@@ -15,6 +15,7 @@ import { inWords, number } from "../format.js";
 import { ACTIONS, can, idOf, start } from "./task-actions.js";
 
 const MOST = 30; // in one column
+const FIELDS = ["ref", "title", "state", "agent", "percent", "updated_at", "reason", "last_error", "pauses"]; // shown
 const COLUMNS = [
   { name: "Waiting", states: ["created", "pending", "retrying"], order: "-created_at" },
   { name: "Ready", states: ["ready"], order: "created_at" },
@@ -68,8 +69,10 @@ export function Board({ project, params }) {
 function Column({ project, params, column, dragged, drag, move, moveTo }) {
   const { query } = useRoute();
   const [isOver, setOver] = useState(false);
-  const asked = { ...params, state: column.states, order: column.order, limit: MOST };
-  const tasks = useQuery(path(project, "tasks"), asked, { pause: 4000, isSpared: true }); // five columns ask
+  const asked = { ...params, state: column.states, order: column.order, limit: MOST, fields: FIELDS };
+  // Five columns ask: each after the moves of its own tasks alone.
+  const concerns = (event) => [event.previous_state, event.new_state].some((state) => column.states.includes(state));
+  const tasks = useQuery(path(project, "tasks"), asked, { pause: 4000, isSpared: true, concerns });
   const count = tasks.data ? `${number(tasks.data.items.length)}${tasks.data.next ? "+" : ""}` : "";
   const all = new URLSearchParams([...query].filter(([name]) => name !== "view" && name !== "state"));
   for (const state of column.states) all.append("state", state);
