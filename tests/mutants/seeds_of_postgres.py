@@ -176,25 +176,18 @@ POSTGRES = (
         on("postgres", "test_results_that_others_wait_for_are_written_together[eager]"),
     ),
     Mutant(
-        "fast path: a result in a transaction that has settled others",
-        "engine/runtime/engine.py",
-        "if self._fast is not None and stamps and work.is_untouched:",
-        "if self._fast is not None and stamps:",
-        on("postgres", "test_results_after_something_fell_due_are_the_same[eager]"),
-    ),
-    Mutant(
         "fast path: a request granted twice in one batch",
         "engine/runtime/fast_path/next_claims.py",
         "            if one.sent.id in seen:\n",
         "            if False:\n",
-        on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-804]"),
+        on("postgres", "test_a_request_that_comes_twice_is_granted_once[eager]"),
     ),
     Mutant(
         "fast path: a request that has come before",
         "stores/postgres/migrations/0008_layout.sql",
         "AND g.request = s.request LIMIT 1)",
         "AND g.request = s.request LIMIT 0)",
-        on("postgres", "test_the_request_id_of_a_claim_is_not_taken_for_another"),
+        on("postgres", "test_a_request_that_comes_twice_is_granted_once[eager]"),
     ),
     Mutant(
         "fast path: an agent that was offered something",
