@@ -208,14 +208,14 @@ POSTGRES = (
         "stores/postgres/migrations/0008_layout.sql",
         "a.last_seen <= v_now - p_presence AS agent_is_old, t.last_activity",
         "false AS agent_is_old, t.last_activity",
-        on("postgres", "test_a_history_leaves_the_same_by_the_short_way_and_the_long[learning-702]"),
+        on("postgres", "test_a_claim_and_a_renewal_are_signs_of_life[eager-claim]"),
     ),
     Mutant(
         "fast path: an answer without what other rows hold",
         "stores/postgres/migrations/0008_layout.sql",
         "strpos(w.spec, 'context_refs') + strpos(w.spec, '$body') > 0",
         "false",
-        on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-800]"),
+        on("postgres", "test_a_claim_of_a_task_with_large_values_returns_them[eager]"),
     ),
     Mutant(
         "events that go with those that were dropped",
@@ -253,11 +253,11 @@ POSTGRES = (
         on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-801]"),
     ),
     Mutant(
-        "fast path: what was asked ahead is never void",
+        "what was asked ahead is never void",
         "stores/postgres/pipeline.py",
         "        self._ahead.clear()\n",
         "",
-        on("postgres", "test_a_history_leaves_the_same_by_the_short_way_and_the_long[learning-701]"),
+        f"{TEST_POSTGRES_GUARDS}::test_what_was_read_ahead_is_not_used_after_a_write",
     ),
     Mutant(
         "a notification wakes every tenant",

@@ -364,6 +364,22 @@ class BothWays(Stage):
         twice.both(play)
         twice.check()
 
+    @pytest.mark.parametrize("last", ["claim", "renewal"])
+    def test_a_claim_and_a_renewal_are_signs_of_life(self, twice: Twice, last: str) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s")
+            scene.run(*[c.Add(project=PROJECT, task=NewTask(title="plain"))] * 2)
+            answers = [scene.next("ann", session="s")]
+            scene.pass_time(seconds=100)
+            if last == "claim":
+                answers.append(scene.next("ann", session="s"))
+            else:
+                answers.append(scene.do(c.Renew, receipt=str(answers[0].receipt)))
+            return [comparable(answer) for answer in answers]
+
+        twice.both(play)
+        twice.check()
+
     def test_a_request_that_comes_twice_is_granted_once(self, twice: Twice) -> None:
         def play(scene: Scene) -> list[Any]:
             scene.do(c.Register, agent="ann", session="s")
