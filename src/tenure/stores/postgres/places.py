@@ -1,7 +1,7 @@
 """Whether tasks are where `narrow_rows.py` says: the check of the store counts those that are not.
 
 Places are written by the store, not kept by the server as an index is. A ready task that is not in the queue would
-never be claimed, a lease without its due block would never expire, and nothing else would notice.
+never be claimed, a lease without its due block would never expire, and nothing else would show it.
 """
 # ruff: noqa: S608 - constants alone
 

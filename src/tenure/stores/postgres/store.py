@@ -243,7 +243,7 @@ class Postgres:
     def explained(self, error: Failed, connection: Connection | None) -> TenureError:
         """Our error for a failed statement. It may fail only because a newer program has changed the tables.
 
-        `meta`, read alone, shows that: every schema has it.
+        `meta`, read alone, shows it: every schema has it.
         """
         if error.state[:2] in ABOUT_TABLES and connection is not None and connection.is_open:
             with suppress(Failed, Lost, ValueError):

@@ -141,6 +141,21 @@ class BothWays(Stage):
         if "lead" in settings:
             assert twice.short.events(kind="leader.lost")
 
+    def test_a_claim_of_a_plain_task_assigns_its_track(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.DefineProject, router=True)
+            scene.do(c.Register, agent="ann", session="s-ann")
+            answers: list[Any] = []
+            for _ in range(3):
+                scene.add("plain")
+                granted = scene.next("ann")
+                answers += [comparable(granted), comparable(scene.submit(str(granted.receipt)))]
+            assert scene.events(kind="track.assigned")
+            return answers
+
+        twice.both(play)
+        twice.check()
+
     def test_an_answer_is_of_its_own_turn_in_the_batch(self, twice: Twice) -> None:
         """A repeat tells where its task stands now: the result behind it in the batch, which moves it, comes after."""
 
