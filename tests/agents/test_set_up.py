@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from tests.agents.clis import Cli
-from tests.agents.script import Mcp, Say, Shell, Wait
+from tests.agents.script import Mcp, Say, Shell, Usage, Wait
 from tests.agents.stage import Stage
 from tests.agents.views import looked_up, session_of, set_up
 
@@ -78,6 +78,22 @@ def test_hooks_renew_the_lease_and_give_back_what_is_held_at_the_end(stage: Call
 
 
 @pytest.mark.every_agent
+@pytest.mark.every_agent
+def test_what_a_short_claim_used_is_booked_before_it_ends(stage: Callable[..., Stage]) -> None:
+    steps = ("tenure claim", "echo one", "echo two", "tenure done -s short")
+    agent = stage(*map(Shell, steps), Say("Done."), usage=Usage(fresh=100, cached=40, output=20))
+    tenure = set_up(agent, "Write a haiku")
+
+    ran = agent.start("Work on the task.")
+
+    assert ran.code == 0, ran.err
+    used = tenure("show", "A-001").get("usage") or {}
+    assert used.get("output") in (40, 60), (
+        used
+    )  # the answers after the claim; whether the last counts, the agent decides
+    assert "late" not in used
+
+
 def test_the_task_of_a_killed_agent_is_taken_over_at_once(stage: Callable[..., Stage], cli: Cli) -> None:
     agent = stage(*looked_up(cli.name, "claim"), Mcp("claim"), Wait())
     tenure = set_up(agent, "Write a haiku")

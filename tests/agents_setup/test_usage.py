@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tenure.agents.dialects import read
+from tenure.agents.own_usage import unnamed_transcript
 from tenure.agents.transcript_usage import totals_between
 from tenure.client import Client
 from tests.agents.record import SAMPLES
@@ -80,6 +81,19 @@ def test_the_hooks_of_others_name_their_transcript(agent: str) -> None:
     named = {read(json.dumps(call["payload"]).encode()).transcript for call in calls} - {""}
     assert named
     assert all(path.endswith(".jsonl") for path in named)
+
+
+def test_the_transcript_of_copilot_is_found_by_its_session(tmp_path: Path) -> None:
+    calls = [json.loads(line)["payload"] for line in (SAMPLES / "copilot" / "hooks.jsonl").read_text().splitlines()]
+    session, named = next((c["session_id"], c["transcript_path"]) for c in calls if c.get("transcript_path"))
+    path = tmp_path / Path(named).relative_to("/home/agent")
+    environ = {"HOME": str(tmp_path)}
+    assert unnamed_transcript("copilot", session, environ) == ""
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert unnamed_transcript("copilot", session, environ) == str(path)
+    assert unnamed_transcript("claude", session, environ) == ""
+    assert unnamed_transcript("copilot", f"../session-state/{session}", environ) == ""
 
 
 def usage_of(owner: Client, task: str) -> int:

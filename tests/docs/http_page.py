@@ -31,7 +31,7 @@ def walked(text: str) -> str:
         Client(store).close()
         environ = sessions.environment(Path(home))
         processes.found_or_installed("curl")  # what the page calls
-        server = TenureServer(store, settings={"TENURE_SERVE_AUTH": "auto", "HOME": home})
+        server = TenureServer(store, settings={"TENURE_SERVE_AUTH": "auto", "HOME": home, "USER": "mia"})
         try:
             server.start()
 

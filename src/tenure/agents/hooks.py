@@ -111,6 +111,7 @@ def answer(
     agent, who = recognise(environ, event, options)
     if who.source not in SURE:
         return {}  # the agent has just ended, and the process above is not its session
+    event = event._replace(transcript=event.transcript or own_usage.unnamed_transcript(agent, event.session, environ))
     call = Call(event._replace(folder=where), agent, who, home, settings, now, environ)
     key = f"{event.kind} {event.tool} {event.id or event.label}"
     with hook_state(call.state_file) as state:

@@ -23,6 +23,15 @@ def is_booked_by_runner(environ: Mapping[str, str]) -> bool:
     return bool(environ.get("TENURE_PROMPT_FILE"))
 
 
+def unnamed_transcript(agent: str, session: str, environ: Mapping[str, str]) -> str:
+    """Copilot CLI names its transcript only when it stops. It is the file of the session; "" where there is none."""
+    if agent != "copilot" or not session.replace("-", "").isalnum():
+        return ""
+    home = environ.get("HOME") or os.path.expanduser("~")
+    path = os.path.join(home, ".copilot", "session-state", session, "events.jsonl")
+    return path if os.path.isfile(path) else ""
+
+
 def book(client: Client, held: Sequence[Kept], transcript: str) -> None:
     """Book the usage in the transcript under each claim: a message counts for the claim before it."""
     from msgspec import structs

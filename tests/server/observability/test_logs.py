@@ -19,7 +19,7 @@ from tenure.server.logs import LEVELS, ServerLog
 
 AGENT = Principal(role="agent", agent="ann", session="s-1", address="10.1.2.3")
 RECEIPT = str(Receipt("B-003", 7, "0011aabb", bytes(range(16))))
-KEY = keys.spelled(keys.new_id(b"12345678"), keys.new_secret(b"0123456789abcdef0123456789abcdef"))
+KEY = keys.spelled("local", keys.new_id(b"12345678"), keys.new_secret(b"0123456789abcdef0123456789abcdef"))
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJtaWEifQ.c2lnbmF0dXJl"
 
 

@@ -7,7 +7,7 @@ import { Problem, path, readHeaders, signedOut } from "./api.js";
 import { Signal } from "./signal.js";
 
 const GAP = 500; // milliseconds between two refreshes
-const MOST_TOLD = 1000; // more events between two refreshes count as any change
+const MOST_CHANGES = 1000; // more events between two refreshes count as any change
 const TICK = 15_000; // leases expire without an event: refresh anyway
 const BACKOFF = [500, 1000, 2000, 5000, 10_000];
 const SILENCE = 40_000; // the server sends heartbeats more often than that
@@ -23,7 +23,7 @@ let failures = 0;
 let waiting = null;
 let timer = null;
 let refreshedAt = 0;
-let told = []; // events since the last refresh, or null
+let changes = []; // events since the last refresh, or null
 
 export function follow(name) {
   if (name === project) return;
@@ -46,14 +46,14 @@ export function onChange(reader) {
 
 // Call the readers, at most every GAP.
 export function changed(event = null) {
-  if (event === null || told?.length === MOST_TOLD) told = null;
-  told?.push(event);
+  if (event === null || changes?.length === MOST_CHANGES) changes = null;
+  changes?.push(event);
   if (waiting) return;
   waiting = setTimeout(() => {
     waiting = null;
     refreshedAt = performance.now();
-    const events = told;
-    told = document.hidden ? null : [];
+    const events = changes;
+    changes = document.hidden ? null : [];
     if (!document.hidden) for (const reader of [...readers]) reader(events);
   }, Math.max(0, GAP - (performance.now() - refreshedAt)));
 }

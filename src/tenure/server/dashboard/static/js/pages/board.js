@@ -70,7 +70,7 @@ function Column({ project, params, column, dragged, drag, move, moveTo }) {
   const { query } = useRoute();
   const [isOver, setOver] = useState(false);
   const asked = { ...params, state: column.states, order: column.order, limit: MOST, fields: FIELDS };
-  // Five columns ask: each after the moves of its own tasks alone.
+  // Five columns ask: each only after a move into it or out of it.
   const concerns = (event) => [event.previous_state, event.new_state].some((state) => column.states.includes(state));
   const tasks = useQuery(path(project, "tasks"), asked, { pause: 4000, isSpared: true, concerns });
   const count = tasks.data ? `${number(tasks.data.items.length)}${tasks.data.next ? "+" : ""}` : "";
