@@ -35,7 +35,7 @@ SHARING = (
         HOT,
         'store.lock_key("claim", tenant, project))\n            shared.append(False)',
         'store.lock_key("claim", tenant, project))\n            shared.append(True)',
-        f"{TEST_POSTGRES_SHARING}::test_claims_go_one_after_another",
+        f"{TEST_POSTGRES_SHARING}::test_a_claim_holds_the_lock_of_claims_alone",
     ),
     Mutant(
         "who decides shares",
