@@ -20,7 +20,7 @@ from tenure.core import commands as c
 from tenure.core.commands import Command, NewTask, Principal, Totals
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Answered, Claim, Dag, Leader, Model, Result, Session, Task, Track
+from tenure.core.records import Agent, Answered, Claim, Dag, Leader, Model, Reservation, Result, Session, Task, Track
 from tenure.engine import Context, Engine
 from tenure.engine.runtime.engine import checked_command
 from tenure.engine.runtime.optimistic import Optimism
@@ -272,6 +272,17 @@ class BothWays(Stage):
             got = [scene.next("ann", session="s"), scene.next("ann", session="s", without=(scene.task(first).id,))]
             assert [(answer.task or {})["key"] for answer in got] == [for_coders, second]
             return [comparable(answer) for answer in got]
+
+        twice.both(play)
+        twice.check()
+
+    def test_a_claim_of_a_task_that_touches_files_reserves_them(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s")
+            scene.add(touches=("src/**",))
+            answers = [comparable(scene.next("ann", session="s"))]
+            assert scene.rows(Reservation)
+            return answers
 
         twice.both(play)
         twice.check()
