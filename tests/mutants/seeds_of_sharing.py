@@ -150,7 +150,7 @@ SHARING = (
         "stores/postgres/transaction.py",
         "statements = [*self._giving_rows(changes), *",
         "statements = [*",
-        on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[eager-801]"),
+        on("postgres", "test_what_a_holder_changes_after_a_plain_claim_is_the_same[eager]"),
     ),
     # --- the log
     Mutant(
