@@ -17,6 +17,8 @@ from tenure.core.records import ClaimShare, Task, replace
 from tenure.engine import Engine
 from tenure.engine.reads.query_table import read_query
 from tenure.engine.runtime.tenancy import TenantLimits, check_open
+from tenure.engine.runtime.unit_of_work import UnitOfWork
+from tenure.engine.verbs.claim_shares import denied_by_tenant
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import OWNER, PROJECT, SECRETS, Dice, Scene, code_of
 
@@ -98,6 +100,28 @@ class LimitsOfTenants(Stage):
         assert acme.shares() == {PROJECT: 2}
         assert acme.granted(1) == 1
         assert acme.shares() == {PROJECT: 4}
+
+    def test_a_share_changes_only_under_the_locks_that_it_needs(self, scene: Scene) -> None:
+        acme = TenantScene(scene, max_concurrent_claims=16)
+        held: list[frozenset[str] | None] = []
+
+        def ask(project: str) -> set[str]:
+            def decide(work: UnitOfWork) -> Outcome | None:
+                held.append(work.locked)
+                return denied_by_tenant(work, project)
+
+            assert acme.engine.transact((project,), decide) is None
+            return set(held[-1] or ())
+
+        assert ask(PROJECT) == {"", PROJECT}
+        assert ask(PROJECT) == {PROJECT}  # within its share
+        acme.fill(16)
+        acme.claims(15)
+        assert acme.shares() == {PROJECT: 15}
+        assert ask(OTHER) == {"", OTHER}
+        assert acme.shares() == {PROJECT: 15, OTHER: 1}
+        assert ask(PROJECT) == {"", PROJECT, OTHER}  # takes the unused one back
+        assert acme.shares() == {PROJECT: 16, OTHER: 0}
 
     def test_a_share_that_is_not_used_goes_to_another_project(self, scene: Scene) -> None:
         acme = TenantScene(scene, max_concurrent_claims=8)
