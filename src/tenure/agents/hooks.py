@@ -111,12 +111,13 @@ def answer(
     agent, who = recognise(environ, event, options)
     if who.source not in SURE:
         return {}  # the agent has just ended, and the process above is not its session
-    event = event._replace(transcript=event.transcript or own_usage.unnamed_transcript(agent, event.session, environ))
-    call = Call(event._replace(folder=where), agent, who, home, settings, now, environ)
+    transcript = event.transcript or own_usage.unnamed_transcript(agent, event.session, environ)
+    event_here = event._replace(folder=where, transcript=transcript)
+    call = Call(event_here, agent, who, home, settings, now, environ)
     key = f"{event.kind} {event.tool} {event.id or event.label}"
     with hook_state(call.state_file) as state:
         is_first = state.is_first(key, now(), has_id=bool(event.id))
-        state.transcript = event.transcript or state.transcript
+        state.transcript = transcript or state.transcript
     return HANDLERS[event.kind](call) if is_first else {}
 
 

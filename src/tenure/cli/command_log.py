@@ -11,10 +11,11 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from tenure.config import LEVELS
+
 if TYPE_CHECKING:
     from tenure.cli.main import Run
 
-LEVELS = ("debug", "info", "warning", "error")
 _REFUSED = frozenset({3, 5, 6, 7, 9})  # exit codes of refusals: nothing changed, nothing failed
 
 
@@ -22,19 +23,11 @@ def level_of(code: int) -> str:
     return "info" if code == 0 else "warning" if code in _REFUSED else "error"
 
 
-def check_level(level: str) -> str:
-    if level not in LEVELS:
-        from tenure.config import BadConfig
-
-        raise BadConfig(f"log.level is {level[:40]!r}; it must be one of {', '.join(LEVELS)}")
-    return level
-
-
 class CommandLog:
     """`level`: the lowest that is written. Without a file, `say` writes to stderr and `note` writes nothing."""
 
     def __init__(self, path: str | None, level: str = "info") -> None:
-        self._path, self._lowest = path, LEVELS.index(check_level(level))
+        self._path, self._lowest = path, LEVELS.index(level)
 
     def say(self, level: str, text: str) -> None:
         """A message of a long-running command."""

@@ -34,7 +34,7 @@ def test_the_settings_become_a_policy() -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"auth": "off"}, "auto, required or open"),
+        ({"auth": "off"}, "must be one of auto, required, open"),
         ({"tls_cert": "c"}, "must be set together"),
         ({"rate": -1}, "0 or more"),
         ({"rate": "nan"}, "0 or more"),

@@ -65,8 +65,6 @@ def policy_of(settings: Settings) -> Policy:
     def value(name: str) -> Any:
         return settings[f"serve.{name}"].value
 
-    if value("auth") not in ("auto", "required", "open"):
-        raise BadConfig(f"serve.auth is {value('auth')!r}; it must be auto, required or open")
     if (value("tls_cert") is None) != (value("tls_key") is None):
         raise BadConfig("serve.tls_cert and serve.tls_key must be set together: one is missing")
     if not value("rate") >= 0:
