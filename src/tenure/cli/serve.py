@@ -147,7 +147,7 @@ def mcp(run: Run, given: Namespace) -> int:
 
     started_with = StartOptions(
         run.folder, run.environ, is_fixed=given.dir is not None, project=given.project, agent=given.agent,
-        session=given.session,
+        session=given.session, tenant=given.tenant,
     )  # fmt: skip
     return serve(started_with, kept_crash, early)
 

@@ -96,6 +96,10 @@ EXPECT: dict[str, Rule] = {
     **dict.fromkeys(
         ("pause_relay", "resume_relay", "rewind_relay", "remove_relay"), Rule("admin", store=True)
     ),
+    **dict.fromkeys(("members", "invite_member", "change_member", "remove_member"), Rule("admin", store=True)),
+    **dict.fromkeys(
+        ("tenants", "tenant", "add_tenant", "change_tenant", "close_tenant", "reopen_tenant"), Rule("owner", store=True)
+    ),
     **dict.fromkeys(
         ("take_delivery", "health", "readiness", "coordinator_health", "login", "logout", "openapi"), Rule(None)
     ),
@@ -111,6 +115,16 @@ ALL_PROJECTS = {
     "metrics",
     "coordinator_recover",
     "coordinator_logs",
+    "members",
+    "invite_member",
+    "change_member",
+    "remove_member",
+    "tenants",
+    "tenant",
+    "add_tenant",
+    "change_tenant",
+    "close_tenant",
+    "reopen_tenant",
 }
 ROWS = ("own", "other")
 OUTPUTS: dict[str, dict[str, Any]] = {
