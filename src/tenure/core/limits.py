@@ -64,8 +64,7 @@ TRACK_IDLE = limit(10 * _MINUTES * _US, "us", "an agent that holds nothing on it
     "the track is free for another agent")
 ORDER_LONGEST = limit(4 * _HOURS * _US, "us", "an estimate in the order `shortest`; also a task without one", _FIXED,
     "counts as this long")
-HUNG_TIMES = limit(3, "times", "work beyond its `estimated_duration` without progress", _FIXED,
-    "the holder is warned")
+HUNG_TIMES = limit(3, "times", "work beyond its `estimated_duration` without progress", _FIXED, "the holder is warned")
 HUNG_AFTER = limit(30 * _MINUTES * _US, "us", "work past its estimated end without progress", _FIXED,
     "the holder is warned")
 ABORT_AFTER = limit(10 * _MINUTES * _US, "us", "silence after that warning", _FIXED,
@@ -109,8 +108,7 @@ JWT_LEEWAY = limit(10, "s", "the clock of a JWT's issuer", _FIXED, "refused with
 
 _sections.append("Staleness")
 AGENT_HEARTBEAT = limit(30.0, "s", "between two signs of life of an agent", "setting `agents.heartbeat`", "nothing")
-HEALTH_MINUTES = limit(60, "minutes", "an agent's memory and CPU, one row a minute", _FIXED,
-    "the oldest is overwritten")
+HEALTH_MINUTES = limit(60, "minutes", "an agent's memory and CPU, a row a minute", _FIXED, "the oldest is overwritten")
 HEARTBEAT_MEMORY = limit(1 << 30, "MB", "memory that a heartbeat may report", _FIXED, _INVALID)
 HEARTBEAT_CPU = limit(1_000_000, "%", "CPU that a heartbeat may report, of one core", _FIXED, _INVALID)
 PRESENCE_OF_READERS = limit(60 * _US, "us", "signs of life by commands that only read", _FIXED,
@@ -171,8 +169,7 @@ FINISHED_KEPT = limit(25, "tasks", "finished tasks that an estimate is made from
     "the oldest is dropped")
 ACCESS_LOG_SIZE = limit(64.0, "MB", "a file of the access log", "setting `serve.access_log_size`", "it is put aside")
 ACCESS_LOG_DAYS = limit(365.0, "days", "a file of it that was put aside", "setting `serve.access_log_days`", "deleted")
-FORECAST_HISTORY = limit(1000, "tasks", "finished tasks that a forecast is made from", _FIXED,
-    "older ones do not count")
+FORECAST_HISTORY = limit(1000, "tasks", "finished tasks a forecast is made from", _FIXED, "older ones do not count")
 FORECAST_SAMPLE = limit(200, "attempts", "attempts of like tasks that a forecast draws from", _FIXED,
     "older ones do not count")
 FORECAST_TASKS = limit(10_000, "tasks", "open tasks in one forecast", _FIXED, _TOO_LARGE)
@@ -370,8 +367,7 @@ WEBHOOK_DOWN = limit(10 * _MINUTES * _US, "us", "an endpoint without a successfu
 WEBHOOK_PARKED = limit(1000, "deliveries", "parked deliveries of a webhook", _FIXED, "it is down until there are fewer")
 WEBHOOK_LOG = limit(1000, "deliveries", "the delivery log of a webhook", _FIXED, "the oldest are dropped")
 WEBHOOK_RETRY_AFTER = limit(_DAYS * _US, "us", "`Retry-After` of a receiver", _FIXED, "a longer one counts as this")
-NOTICE_WINDOW = limit(60 * _US, "us", "notices of one kind after a message", _FIXED,
-    "they go out in one message")
+NOTICE_WINDOW = limit(60 * _US, "us", "notices of one kind after a message", _FIXED, "they go out in one message")
 NOTICES_AN_HOUR = limit(20, "messages", "one channel and kind of notice, in an hour", _FIXED,
     "the rest goes out as one digest")
 NOTICES_NAMED = limit(10, "notices", "notices named in one message", _FIXED, "the rest is counted")
