@@ -16,7 +16,7 @@ from tenure.core.usage import check_all, is_thin, thin_text
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
-from tenure.engine.verbs.submit import new_result, submitted
+from tenure.engine.verbs.submit import new_result, signatures, submitted
 
 REVIEW = "review"  # the release reason of the claim
 
@@ -44,9 +44,8 @@ def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes,
     pause = lifecycle.PauseCause(cause=lifecycle.REVIEW, reason=why, at=work.now, by=f"agent:{over.agent}")
     free = replace(moves.paused(free, pause), late_submit_open=False)
     details = {"result": result.id, "tokens": tokens, "lines": cmd.lines}
-    kept = work.record(
-        "task.paused", result, over, task=free, message=why, holder=over, level="warning", details=details
-    )
+    said = {"message": why, "level": "warning", "details": details}
+    kept = work.record("task.paused", result, over, *signatures(work, hold, result), task=free, holder=over, **said)
     spread(work)
     said = {"version": kept.version, "hint": "a person must adopt the result or resume the task"}
     return submitted("REVIEW", kept, over, f"kept for {why}", result=result.id, **said)
