@@ -10,8 +10,8 @@ import msgspec
 
 from tenure.client.results import Result
 from tenure.client.times import with_plain_times
-from tenure.core.commands import ClaimNext, Command, NewTask, Principal, Register, Submit
-from tenure.core.errors import TenureError
+from tenure.core.commands import ClaimNext, Command, NewTask, Principal, Submit
+from tenure.core.errors import NotFound, TenureError
 from tenure.core.ids import parse_receipt
 from tenure.core.inputs import LARGEST_RESULT
 from tenure.core.outcomes import Outcome
@@ -56,7 +56,7 @@ class Caller:
     user: str | None
     principal: Principal
     transport: Any
-    signing_key: SigningKey | None = None  # of this session: it signs each result
+    signing_key: SigningKey | None = None  # `register` names it, and from then on each result is signed with it
     _tenant: str | None = None  # as the store knows it, once it is needed
 
     if TYPE_CHECKING:
@@ -80,31 +80,29 @@ class Caller:
             if (large := too_large(command.data)) is not None:
                 return self._submit_large(command, large)
             if self.signing_key is not None and command.signature is None:
-                return self._steps(self._submit_signed(command))
+                return self._steps(self._submit_signed(command, self.signing_key))
         outcome: Outcome = self.transport.do(command, self.principal)
         return outcome
 
     def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
         raise NotImplementedError
 
-    def sign_with(self, key: SigningKey) -> Outcome:
-        """Register the public key for this session, before its first claim, and sign its results from now on."""
-        self.signing_key = key
-        return self.do(Register(project=self.project, agent=self.agent, session=self.session, public_key=key.public))
-
-    async def _submit_signed(self, command: Submit) -> Outcome:
+    async def _submit_signed(self, command: Submit, key: SigningKey) -> Outcome:
         """Submit with a signature over what the store will read: see `core/signed_results.py`."""
         from tenure.client.signed_submits import request_id_of, signed, wanted_artifacts
 
         command = replace(command, request_id=request_id_of(command))
         receipt = parse_receipt(command.receipt)
-        if self._tenant is None:
-            found: Any = await self._each(self.query(ShowSession(project=self.project, session=self.session)))
-            self._tenant = found["tenant"]
-        put: Any = await self._each(self.query(Artifacts(project=self.project, task=receipt.name)))
+        put: Any = ()
+        try:
+            if self._tenant is None:
+                found: Any = await self._each(self.query(ShowSession(project=self.project, session=self.session)))
+                self._tenant = found["tenant"]
+            put = await self._each(self.query(Artifacts(project=self.project, task=receipt.name)))
+        except NotFound:  # the store answers by the receipt
+            pass
         artifacts = wanted_artifacts(put, receipt, command.artifacts)
-        assert self.signing_key is not None
-        command = signed(command, receipt, self._tenant, artifacts, self.signing_key)
+        command = signed(command, receipt, self._tenant or "local", artifacts, key)
         outcome: Outcome = await self._each(self.transport.do(command, self.principal))
         return outcome
 

@@ -12,9 +12,27 @@ from tenure.core.commands.holder_commands import ResultSignature
 from tenure.core.ids import Receipt
 from tenure.core.records import replace
 from tenure.core.signed_results import message
+from tenure.user_state import writable_state
 
 if TYPE_CHECKING:
     from tenure.sealing.signing import SigningKey
+
+
+OWN = "signing.key"
+
+
+def own_key(environ: Mapping[str, str]) -> SigningKey:
+    """The user's own key on this machine, made on first use.
+
+    One for all processes: what a process that ended has left in the outbox, the next one can sign.
+    """
+    from tenure.sealing.signing import key_in
+
+    return key_in(own_key_file(environ))
+
+
+def own_key_file(environ: Mapping[str, str]) -> str:
+    return f"{writable_state(environ)}/{OWN}"
 
 
 def request_id_of(command: Submit) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from tenure.core.errors import InvalidInput
@@ -64,12 +66,17 @@ def key_in(path: str, *, make: Any = os.urandom) -> SigningKey:
 
 
 def _made(path: str, seed: bytes) -> SigningKey:
+    """Written whole before it has its name: another process may make it at the same time."""
+    new = f"{path}.{os.getpid()}"
     try:
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(number, "wb") as file:
+            file.write(seed.hex().encode() + b"\n")
+            file.flush()
+            os.fsync(number)
+        with suppress(FileExistsError):
+            os.link(new, path)
+        Path(new).unlink()
     except OSError as error:
         raise InvalidInput(f"key {path}: {error.strerror}") from None
-    with os.fdopen(number, "wb") as file:
-        file.write(seed.hex().encode() + b"\n")
-        file.flush()
-        os.fsync(number)
-    return SigningKey(seed)
+    return key_in(path)

@@ -422,7 +422,9 @@ class HistoryEntry(TypedDict):
     landing: LandingView | None  # the last of them
     validation: ValidationView | None
     artifacts: Sequence[ArtifactView]
-    signatures: NotRequired[Annotated[Sequence[SignatureView], Meta(description="of its results, if its session signs")]]
+    signatures: NotRequired[
+        Annotated[Sequence[SignatureView], Meta(description="of its results, if its session signs")]
+    ]
 
 
 class PriorityView(TypedDict):

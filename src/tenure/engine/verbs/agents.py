@@ -10,8 +10,8 @@ from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.pools import agent_of
 from tenure.core.processes import check_process, process_of, text_of
-from tenure.core.signed_results import check_public_key, fingerprint
 from tenure.core.records import Agent, Claim, HealthMinute, Message, Pool, Project, Row, Session, Task, replace
+from tenure.core.signed_results import check_public_key, fingerprint
 from tenure.engine.runtime.effects import end_agent, free_tracks, spread
 from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
