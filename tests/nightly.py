@@ -44,6 +44,8 @@ HARNESSES = {
     "chaos": "--faults 200",
     "failover": "--sync 5 --async 3",
     "churn": "--minutes 3",
+    "upgrade": "--tasks 100000",
+    "large": "--tasks 300000",
     "mixed": "--seconds 60",
     "schedules": "--ticks 300",
     "schedules on PostgreSQL": "--ticks 300 --store postgres",

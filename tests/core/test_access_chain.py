@@ -7,7 +7,7 @@ from random import Random
 import msgspec
 import pytest
 
-from tenure.core.access_chain import TORN, Checked, Head, check, digest_of, line_after, parse_head, torn_part
+from tenure.core.access_chain import TORN, ChainReport, Head, check, digest_of, line_after, parse_head, torn_part
 from tenure.core.errors import InvalidInput
 
 
@@ -20,7 +20,7 @@ def chain(lines: int) -> tuple[list[bytes], Head]:
     return made, head
 
 
-def checked(lines: list[bytes], head: Head | None = None) -> Checked:
+def checked(lines: list[bytes], head: Head | None = None) -> ChainReport:
     return check([("file", lines)], head)
 
 

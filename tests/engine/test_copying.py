@@ -378,6 +378,8 @@ def test_schedules_and_triggers_go_on_there_and_not_here(kinds: tuple[str, str],
     old, new = Scene(opened(kinds[0]), CLOCK), Engine(opened(kinds[1]), Dice(9))
     template = Template(tasks=(NewTask(title="Look at {event.key}"),))
     other = Template(tasks=(NewTask(title="Tick"),))
+    for number in range(9):  # so that the sequences there are lower
+        old.engine.do(c.DefineProject(project=f"other-{number}"))
     old.do(c.SetSchedule, schedule="s", cron="* * * * *", template=other)
     old.do(c.SetTrigger, trigger="t", on="task.noted", template=template)
     secret = old.do(c.SetTrigger, trigger="w", on="webhook", template=other).secret
@@ -385,7 +387,6 @@ def test_schedules_and_triggers_go_on_there_and_not_here(kinds: tuple[str, str],
     old.do(c.Note, task=heard, text="x")
     trigger_duty.hear(old.engine, PROJECT)
     old.do(c.Note, task=unheard, text="x")
-    new.do(c.DefineProject(project="other"))  # so that sequences differ
     project_copy.copy_project(old.engine, new, PROJECT)
     old.pass_time(seconds=60)
     assert schedules.projects_due(old.engine, old.now) == trigger_duty.projects_with_news(old.engine, old.now) == []

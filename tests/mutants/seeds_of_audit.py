@@ -80,7 +80,7 @@ AUDIT = (
     Mutant(
         "past: reserved money is forgotten",
         "engine/verbs/claim.py",
-        '        details["funds"] = new.funds  # the log has no other trace of what was reserved',
+        '        details["funds"] = new.funds  # the log has no other trace of the reservation',
         "        pass",
         "test_budgets_are_as_they_were",
     ),

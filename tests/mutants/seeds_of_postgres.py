@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant, on
 
+FUNCTIONS = "stores/postgres/migrations/0008_layout.sql"
+TEST_POSTGRES_GUARDS = "tests/stores/test_postgres_guards.py"
+_GENERATION = "AND t.generation = f.generation\n            "
+_NONCE = "AND coalesce(t.nonce, f.own_nonce) = f.nonce"
+_ASKED = "test_a_holder_is_asked_for_all_that_its_receipt_says"
 TEST_POSTGRES_BLOCKS = "tests/stores/test_postgres_blocks.py"
 TEST_POSTGRES_SERVER = "tests/stores/test_postgres_server.py"
+TEST_NEWER = "tests/stores/test_postgres_newer_schema.py"
+TEST_UPGRADED = (
+    "tests/upgrades/test_upgrade.py"
+    "::test_every_promise_holds_afterwards_and_the_log_gives_the_tables_back[0007-postgres]"
+)
 
 POSTGRES = (
     Mutant(
@@ -43,19 +53,133 @@ POSTGRES = (
         "raise lost(error, url) from error",
         f"{TEST_POSTGRES_SERVER}::test_a_commit_whose_standby_was_not_waited_for_is_not_told_as_done",
     ),
+    # The guard is the WHERE of the UPDATE alone, in each function.
+    Mutant(
+        "an upgrade that does not wait for whoever writes",
+        "stores/postgres/schema.py",
+        "(LOCK, [locks.writers]), ",
+        "",
+        f"{TEST_NEWER}::test_an_upgrade_waits_for_whoever_writes_and_gives_up_in_time",
+    ),
+    Mutant(
+        "an upgrade takes tables as it comes to them",
+        "stores/postgres/schema.py",
+        """        connection.run([(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE", ())])
+""",
+        """        connection.run([("LOCK TABLE task_base, event IN ACCESS EXCLUSIVE MODE", ())])
+""",
+        f"{TEST_NEWER}::test_whoever_reads_when_it_begins_reads_to_the_end",
+    ),
+    Mutant(
+        "an upgrade of half a minute is lost",
+        "stores/postgres/connection.py",
+        "self.patience = usual if patience is None else patience",
+        "self.patience = usual",
+        f"{TEST_NEWER}::test_a_step_may_take_longer_than_any_statement",
+    ),
+    Mutant(
+        "an upgrade leaves tasks out of the queue",
+        "stores/postgres/migrations/0008_layout.sql",
+        "FROM task WHERE lane IS NOT NULL;",
+        "FROM task WHERE lane IS NOT NULL AND plain;",
+        TEST_UPGRADED,
+    ),
+    Mutant(
+        "an upgrade forgets when leases end",
+        "stores/postgres/migrations/0008_layout.sql",
+        "WHERE due_at IS NOT NULL GROUP BY",
+        "WHERE due_at IS NOT NULL AND agent IS NULL GROUP BY",
+        TEST_UPGRADED,
+    ),
     Mutant(
         "fast path: no nonce check",
-        "stores/postgres/migrations/0008_layout.sql",
-        "AND t.nonce = substr(p_nonces, g.n::integer * 16 - 15, 16) ",
-        "",
-        on("postgres", "test_one_byte_of_the_nonce_is_enough_to_be_refused[submit]"),
+        FUNCTIONS,
+        f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        "AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        (
+            *(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-nonce]" for form in ("narrow", "own row")),
+            *on("postgres", "test_one_byte_of_the_nonce_is_enough_to_be_refused[submit]"),
+        ),
     ),
     Mutant(
         "fast path: no generation check",
-        "stores/postgres/migrations/0008_layout.sql",
-        "t.granted IS NOT NULL AND t.generation = g.generation AND",
-        "t.granted IS NOT NULL AND",
-        "tests/stores/test_postgres_guards.py::test_a_holder_is_asked_for_generation_nonce_and_epoch",
+        FUNCTIONS,
+        f"{_GENERATION}{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        tuple(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-generation]" for form in ("narrow", "own row")),
+    ),
+    Mutant(
+        "fast path: no epoch check in the task",
+        FUNCTIONS,
+        "f.nonce AND t.claim_epoch = p_epoch\n            AND (f.only_of",
+        "f.nonce\n            AND (f.only_of",
+        f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[fields0]",
+    ),
+    Mutant(
+        "fast path: a result of any task",
+        FUNCTIONS,
+        "AND (f.only_of IS NULL OR t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals AND t.plain",
+        "AND (f.only_of IS NULL OR t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals",
+        f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[fields1]",
+    ),
+    Mutant(
+        "fast path: a renewal without nonce",
+        FUNCTIONS,
+        f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        "AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        (
+            *(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-nonce]" for form in ("narrow", "own row")),
+            *on("postgres", "test_one_byte_of_the_nonce_is_enough_to_be_refused[renew]"),
+        ),
+    ),
+    Mutant(
+        "fast path: a renewal without generation",
+        FUNCTIONS,
+        f"{_GENERATION}{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        tuple(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-generation]" for form in ("narrow", "own row")),
+    ),
+    Mutant(
+        "fast path: a renewal without the task's epoch",
+        FUNCTIONS,
+        "f.nonce AND t.claim_epoch = p_epoch\n            AND (f.agent",
+        "f.nonce\n            AND (f.agent",
+        f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[fields0]",
+    ),
+    Mutant(
+        "fast path: the result of a claim that has ended",
+        FUNCTIONS,
+        "AND c.tenant = p_tenant) IS TRUE AND c.state = 'active'\n        RETURNING f.n",
+        "AND c.tenant = p_tenant) IS TRUE\n        RETURNING f.n",
+        f"{TEST_POSTGRES_GUARDS}::test_a_claim_with_a_row_of_its_own_is_asked_too",
+    ),
+    Mutant(
+        "fast path: a claim that has ended is not counted",
+        FUNCTIONS,
+        "WHEN (SELECT count(*) FROM ended) < (SELECT count(o.claim) FROM found AS o) THEN unusual('changed', NULL)",
+        "WHEN false THEN unusual('changed', NULL)",
+        f"{TEST_POSTGRES_GUARDS}::test_a_claim_with_a_row_of_its_own_is_asked_too",
+    ),
+    Mutant(
+        "fast path: a refused call ends its transaction",
+        "stores/postgres/transaction.py",
+        '            self._run([("ROLLBACK TO SAVEPOINT hot", ())])\n',
+        "",
+        f"{TEST_POSTGRES_GUARDS}::test_a_call_that_is_refused_leaves_its_transaction_as_it_was",
+    ),
+    Mutant(
+        "fast path: effects on others are left out",
+        "engine/runtime/fast_path/held_claims.py",
+        "        spread(work)\n    except OUR_FAULTS",
+        "        work.moved.clear()\n    except OUR_FAULTS",
+        on("postgres", "test_results_that_others_wait_for_are_written_together[eager]"),
+    ),
+    Mutant(
+        "fast path: a result in a transaction that has settled others",
+        "engine/runtime/engine.py",
+        "if self._fast is not None and stamps and work.is_untouched:",
+        "if self._fast is not None and stamps:",
+        on("postgres", "test_results_after_something_fell_due_are_the_same[eager]"),
     ),
     Mutant(
         "fast path: a request granted twice in one batch",

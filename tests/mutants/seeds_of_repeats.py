@@ -23,17 +23,17 @@ REPEATS = (
         "test_an_unknown_project_is_not_found_by_any_query",
     ),
     Mutant(
-        "a waiting write of a holder does not ask the newer row for its epoch and state",
+        "a waiting write of a holder does not ask the newer row for its state",
         "stores/postgres/migrations/0008_layout.sql",
-        "p_epoch AND t.state = f.state AND t.renewals = f.renewals AND t.plain\n        RETURNING 1\n    ), freed",
-        "p_epoch\n        RETURNING 1\n    ), freed",
-        f"{TEST_POSTGRES_SHARING}::test_every_write_of_a_holder_asks_its_own_row_for_all_that_makes_it_the_holders",
+        "t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals AND t.plain",
+        "t.agent = f.only_of) AND t.plain",
+        f"{TEST_POSTGRES_SHARING}::test_who_comes_second_to_a_row_does_nothing",
     ),
     Mutant(
         "a waiting renewal does not ask the newer row for its state",
         "stores/postgres/migrations/0008_layout.sql",
-        "IS NOT DISTINCT FROM f.nonce\n            AND t.state = f.state AND t.renewals = f.renewals",
-        "IS NOT DISTINCT FROM f.nonce",
+        "t.agent = f.agent) AND t.state = f.state AND t.renewals = f.renewals AND t.plain",
+        "t.agent = f.agent) AND t.plain",
         f"{TEST_POSTGRES_SHARING}::test_who_comes_second_to_a_row_does_nothing",
     ),
     Mutant(
@@ -214,8 +214,8 @@ REPEATS = (
     Mutant(
         "fast path: a renewal does not say that the agent was terminated",
         "stores/postgres/migrations/0008_layout.sql",
-        "t.agent)\n            AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at",
-        "t.agent)\n            AND (a.stale OR a.left_at IS NOT NULL OR a.left_at",
+        "WHERE t.claim_epoch IS NOT NULL\n            AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at",
+        "WHERE t.claim_epoch IS NOT NULL\n            AND (a.stale OR a.left_at IS NOT NULL OR a.left_at",
         on("postgres", "test_the_renewals_of_a_terminated_agent_say_so_alone_and_in_a_batch"),
     ),
     Mutant(

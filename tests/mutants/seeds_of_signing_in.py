@@ -139,9 +139,9 @@ SIGNING_IN = (
     Mutant(
         "reach: the fast path goes by the receipt alone",
         "stores/postgres/migrations/0008_layout.sql",
-        "AND (g.agent IS NULL OR g.agent = t.agent)\n            AND t.percent",
-        "AND t.percent",
-        "tests/stores/test_postgres_guards.py::test_a_holder_is_asked_for_generation_nonce_and_epoch",
+        "AND (f.only_of IS NULL OR t.agent = f.only_of) AND",
+        "AND",
+        "tests/stores/test_postgres_guards.py::test_a_holder_is_asked_for_all_that_its_receipt_says[narrow-agent]",
     ),
     Mutant(
         "reach: one principal's leave is another's",

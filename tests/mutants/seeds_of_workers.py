@@ -92,7 +92,7 @@ WORKERS = (
         "client/worker/message_source.py",
         "                wake_ups.append(received)\n",
         "                wake_ups.append(received)\n                self.acknowledge(received)\n",
-        f"{SOURCE}::test_a_message_is_not_acknowledged_while_the_store_does_not_answer",
+        f"{SOURCE}::test_messages_of_a_worker_that_may_not_work_are_given_back",
     ),
     Mutant(
         "workers: a message of a worker that was terminated is acknowledged",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from tests.mutants.__main__ import Progress, written
 from tests.mutants.mutant import SUITES, Mutant, edited, named_tests, on
 from tests.mutants.naming import trouble_with
 from tests.mutants.seeds import MUTANTS
-from tests.mutants.trying import Tried, in_tree, tried
+from tests.mutants.trying import Tried, end_all, in_tree, tried
 
 FENCE = "test_one_byte_of_the_nonce_is_enough_to_be_refused[submit]"
 
@@ -79,3 +82,13 @@ def test_the_result_of_a_run_counts_by_store_and_fails_with_one_that_was_missed(
     figures = found[2]["figures"]
     assert (figures["seeds"], figures["caught"], figures["caught_by_another_test_than_named"]) == (2, 1, 1)
     assert (figures["on_memory"], figures["on_sqlite"], figures["on_postgres"]) == (2, 1, 0)
+
+
+def test_what_the_tests_of_a_mutant_leave_behind_is_ended(tmp_path: Path) -> None:
+    def started(source: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["sleep", "60"], env={**os.environ, "PYTHONPATH": source}, start_new_session=True)
+
+    with started(str(tmp_path)) as left, started("elsewhere") as other:
+        end_all(tmp_path)
+        assert (left.wait(), other.poll()) == (-signal.SIGKILL, None)
+        other.kill()

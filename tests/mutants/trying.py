@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -92,7 +93,26 @@ def failed(source: Path, *nodes: str, first: bool = False) -> list[str]:
         except subprocess.TimeoutExpired:
             run.kill()
             out, _ = run.communicate()
+    finally:
+        end_all(source)
     return _FAILED.findall(out)
+
+
+def end_all(source: Path) -> None:
+    """Kills what the tests left behind: broken code may start processes that outlive them, one after another."""
+    mark = f"PYTHONPATH={source}".encode()
+    while left := [process for process in Path("/proc").glob("[0-9]*") if mark in _environment(process)]:
+        for process in left:
+            with suppress(ProcessLookupError):
+                os.kill(int(process.name), signal.SIGKILL)
+
+
+def _environment(process: Path) -> list[bytes]:
+    """Empty where the process has ended."""
+    try:
+        return (process / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def in_tree(mutant: Mutant | None, *nodes: str) -> list[str]:

@@ -333,12 +333,8 @@ def test_one_message_is_enough_to_work_until_no_task_is_left(tmp_path: Path, val
         source.close()
         worker = shop.worker(agent="ann", concurrency=2)
         worker.task("t")(lambda ctx: 1)
-        thread = threading.Thread(target=worker.run)
-        thread.start()
-        patiently(shop, lambda: set(shop.states()) == {"completed"})
-        worker.stop()
-        thread.join(PATIENCE)
-        worker.close()
+        with running(worker):
+            patiently(shop, lambda: set(shop.states()) == {"completed"})
 
 
 def test_messages_for_no_task_or_an_unknown_one_are_acknowledged(tmp_path: Path, valkey_broker: Broker) -> None:

@@ -11,7 +11,7 @@ from tenure.core.records import Archived, Claim, Edge, Result, Row, Task, Usage
 from tenure.stores.postgres import Postgres, log_statements
 from tenure.stores.postgres.connection import numbered
 from tenure.stores.postgres.planner_statistics import made_up
-from tenure.stores.postgres.statement_texts import BEGIN_WRITE, queries_of
+from tenure.stores.postgres.statement_texts import BEGIN_WRITE, BY_KEYS, queries_of
 from tenure.stores.sql.codec import tables
 from tenure.stores.sql.statements import Dialect, event_table, table_of
 from tenure.stores.sqlite import Sqlite
@@ -20,8 +20,7 @@ from tests.servers.postgres import PostgresServer
 
 IDS = tuple(f"t{n}" for n in range(100))
 SCHEMA = "archive_plans"
-# as every write of the store has it
-PLANNED = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)"
+ON_POSTGRES = {"task_state": "standing_pkey"}  # where an index has another name there
 ASKED: dict[str, tuple[type[Row], dict[str, Any], str, Any, int | None, str]] = {
     "candidates": (Task, {"state": "completed", "id": Range(high="x")}, "id", ("a", "a"), 100, "task_state"),
     "claims of a page": (Claim, {"task": IDS}, "id", None, None, "claim_generation"),
@@ -74,7 +73,7 @@ def explained(postgres: PostgresServer) -> Any:
     link.run([("COMMIT", ())])
 
     def explain(text: str, values: Sequence[Any]) -> str:
-        link.run([(BEGIN_WRITE, ()), (PLANNED, ())])
+        link.run([(BEGIN_WRITE, ()), (BY_KEYS, ())])
         try:
             link.script("PREPARE asked AS " + numbered(text).decode())
             given = ", ".join("NULL" for _ in values)
@@ -94,5 +93,5 @@ def explained(postgres: PostgresServer) -> Any:
 def test_on_postgres_nothing_is_walked(explained: Any, what: str) -> None:
     (text, values), index = statement(what, queries_of(SCHEMA).dialect)
     plan = explained(text, values)
-    assert index in plan, plan
+    assert ON_POSTGRES.get(index, index) in plan, plan
     assert "Seq Scan" not in plan, plan

@@ -80,6 +80,8 @@ FORMS: dict[str, dict[str, Any]] = {
     "2 completed": {**_COMPLETED, **_BY_SEED, "said": '{"ok":true}', "summary": "done", "request_id": "w",
                     "facts": "1,1699999999000000,2,0,abcdef"},
     "2 completed, nothing said": {**_COMPLETED, **_BY_SEED, "facts": "1,1699999999000000,0,1,abcdef"},
+    "2 completed, of a later claim": {**_COMPLETED, **_BY_SEED, "generation": 3, "previous_state": "claimed",
+                                      "facts": "1,1699999999000000,0,0,abcdef"},
 }  # fmt: skip
 GOLDEN = Path(__file__).with_name("blocks.json")
 

@@ -12,7 +12,7 @@ from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
 from tenure.core.errors import StoreUnavailable
 from tenure.core.ids import Receipt, parse_receipt
-from tenure.core.records import Row, Task, replace
+from tenure.core.records import Claim, Row, Task, replace
 from tenure.engine import Engine
 from tenure.stores.fast_path import Unusual
 from tenure.stores.port import Change, Transaction
@@ -89,15 +89,47 @@ def refuses(store: Postgres, *calls: Any) -> None:
     assert only(store, Task) == before
 
 
-def test_a_holder_is_asked_for_generation_nonce_and_epoch(store: Postgres, task: Task) -> None:
-    receipt = granted(store)
-    own = parse_receipt(receipt)
-    others = ({"generation": [2]}, {"nonces": b"x" * 16}, {"epoch": OTHER_EPOCH}, {"ref": ["Z-999"]}, {"agent": ["bo"]})
-    for other in others:
-        refuses(store, handed_in(store, [receipt], **other), renewal(store, [receipt], **other))
-    assert own.epoch != OTHER_EPOCH
+def named(store: Postgres) -> str:
+    """A receipt of the one task, of a claim with a row of its own."""
+    claim = c.ClaimTask(project=P, task=only(store, Task).key, agent="ann0", session="s0")
+    return str(Engine(store, SystemRandom()).do(claim).receipt)
+
+
+FORMS = {"narrow": granted, "own row": named}
+OTHERS: dict[str, dict[str, Any]] = {
+    "generation": {"generation": [2]},
+    "nonce": {"nonces": b"x" * 16},
+    "epoch": {"epoch": OTHER_EPOCH},
+    "task": {"ref": ["Z-999"]},
+    "agent": {"agent": ["bo"]},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_holder_is_asked_for_all_that_its_receipt_says(store: Postgres, task: Task, form: str, other: str) -> None:
+    receipt, changed = FORMS[form](store), OTHERS[other]
+    assert parse_receipt(receipt).epoch != OTHER_EPOCH
+    calls = handed_in(store, [receipt], **changed), renewal(store, [receipt], **changed)
+    refuses(store, *calls, calls[0]._replace(follows=True))
     assert len(store.call("local", [renewal(store, [receipt])])[0]()) == 1
     assert len(store.call("local", [handed_in(store, [receipt])])[0]()) == 1
+
+
+def test_a_claim_with_a_row_of_its_own_is_asked_too(store: Postgres, task: Task) -> None:
+    receipt = named(store)
+    rewritten(store, only(store, Claim), state="released")
+    refuses(store, handed_in(store, [receipt]))
+
+
+def test_a_call_that_is_refused_leaves_its_transaction_as_it_was(store: Postgres, task: Task) -> None:
+    receipt = granted(store)
+    with store.begin("local", write=True) as tx:
+        tx.lock("write", [P])
+        with pytest.raises(Unusual):
+            tx.call(handed_in(store, [receipt], nonces=b"x" * 16))
+        assert len(tx.call(handed_in(store, [receipt]))()) == 1
+    assert only(store, Task).state == "completed"
 
 
 @pytest.mark.parametrize("fields", [{"claim_epoch": OTHER_EPOCH}, {"plain": False}, {"generation": 2}])

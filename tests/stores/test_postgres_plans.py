@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,13 +10,13 @@ import pytest
 from tenure.core.filters import Contains, Prefix, Present, Range
 from tenure.core.records import Claim, Edge, Landing, Message, Reservation, Result, Row, Session, Task, Usage
 from tenure.stores.postgres import Postgres, event_blocks, log_statements, statement_texts
-from tenure.stores.postgres.connection import Connection, numbered
+from tenure.stores.postgres.connection import Connection, Statement, numbered
 from tenure.stores.postgres.planner_statistics import PLACES, made_up, made_up_places
 from tenure.stores.postgres.statement_texts import queries_of
 from tenure.stores.postgres.tables import parts_of
 from tenure.stores.sql.codec import tables
 from tenure.stores.sql.statements import table_of
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import PostgresServer, url_of
 
 P = {"project": "1"}
 SCHEMA = "plans"
@@ -57,6 +58,10 @@ HOT: dict[str, tuple[Any, str]] = {
         "task_unaffordable",
     ),
     "a page of a state": (found(Task, {"state": "1"}, "id", ("t", "t"), 50), "standing_pkey"),
+    "a page of the completed": (
+        found(Task, {"state": "completed", "id": Range(high="x")}, "id", ("t", "t"), 9),
+        "standing_pkey",
+    ),
     "a page of ready ones": (found(Task, {"state": "ready"}, "id", ("t", "t"), 50), "queue_id"),
     "a page of the newest": (found(Task, {}, "-created_at", (5, "t"), 50), "task_created"),
     "events of a project": (logged(P), "event_project"),
@@ -116,6 +121,16 @@ SORTED: dict[str, tuple[Any, str]] = {
 }
 
 
+WRITES: list[Statement] = [(statement_texts.BEGIN_WRITE, ()), (statement_texts.SETTINGS, ["0", "0", "0", [], 0])]
+READS: list[Statement] = [(statement_texts.BEGIN_READ, ()), (TEXTS.head_for_reading, ["local"])]
+
+
+@pytest.fixture(params=[WRITES, READS], ids=["writes", "reads"])
+def settings(request: pytest.FixtureRequest) -> Any:
+    """How a transaction begins."""
+    return request.param
+
+
 @pytest.fixture(scope="module", params=["grown", "analysed"])
 def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Connection]:
     store = Postgres(f"{postgres.url}?schema={SCHEMA}")
@@ -133,13 +148,14 @@ def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[C
     store.close()
 
 
-def plan(link: Connection, statement: tuple[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """The nodes of the plan that every later run of the prepared statement gets."""
+def plan(link: Connection, statement: tuple[str, Sequence[Any]], settings: Any = WRITES) -> list[dict[str, Any]]:
+    """The nodes of the plan that every later run of the prepared statement gets; a free one is for these texts."""
     text, values = statement
-    link.run([(statement_texts.BEGIN_WRITE, ()), (statement_texts.SETTINGS, ["0", "0", "0", [], 0])])
+    link.run(settings)
     try:
         link.script("PREPARE hot AS " + numbered(text).decode())
-        given = ", ".join("NULL" for _ in values)
+        is_free = settings not in (WRITES, READS)
+        given = ", ".join(f"'{value}'" if is_free else "NULL" for value in values)
         given = f"({given})" if values else ""
         try:
             ((told,),) = link.all(f"EXPLAIN (FORMAT JSON) EXECUTE hot{given}")
@@ -157,13 +173,15 @@ def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("what", [*HOT, *SORTED])
-def test_a_hot_query_goes_by_its_index(link: Connection, what: str) -> None:
+def test_a_hot_query_goes_by_its_index(link: Connection, settings: Any, what: str) -> None:
     statement, index = {**HOT, **SORTED}[what]
-    steps = plan(link, statement)
+    steps = plan(link, statement, settings)
     used = {step["Index Name"] for step in steps if "Index Name" in step}
     kinds = {step["Node Type"] for step in steps}
     assert any(name.startswith(index) for name in used), (used, kinds)
     assert "Seq Scan" not in kinds, steps
+    if what.startswith("a page of") and index in ("standing_pkey", "queue_id"):
+        assert any("(id >" in step.get("Index Cond", "") for step in steps), steps  # not from the beginning
     if what in HOT:
         assert not kinds & {"Sort", "Incremental Sort", "Bitmap Heap Scan"}, steps
 
@@ -202,3 +220,40 @@ def test_the_last_event_of_a_project_is_found_by_its_index(link: Connection) -> 
     """What a beginning asks is answered by indexes too, however long the log is."""
     steps = plan(link, (TEXTS.head_of_projects, [["1"], "local"]))
     assert {"event_project", "event_block_project"} <= {step.get("Index Name") for step in steps}
+
+
+# What each session holds, what was asked before, and what a claim counts: by keys, also in a transaction that writes.
+COUNTS: dict[str, tuple[Any, str]] = {
+    "held by sessions": (TASK.counting("local", {**P, "session": ("s", "t")}, "session"), "held_pkey"),
+    "held by agents": (TASK.counting("local", {**P, "agent": ("a", "b")}, "agent"), "held_agent"),
+    "held by an agent, at most": (TASK.tallying("local", {**P, "agent": "a", "state": "claimed"}, 5), "held_agent"),
+    "offers to agents": (TASK.counting("local", {**P, "offer_to": ("a", "b")}, "offer_to"), "task_offer"),
+    "requests": (
+        table_of(Claim, DIALECT).counting("local", {**P, "request_id": ("r", "s")}, "request_id"),
+        "granted_request",
+    ),
+    "states": (TASK.counting("local", P, "state"), "standing_pkey"),
+}
+
+
+@pytest.mark.parametrize("what", COUNTS)
+def test_a_count_begins_with_its_project(link: Connection, what: str) -> None:
+    statement, index = COUNTS[what]
+    steps = [step for step in plan(link, statement) if "Relation Name" in step]
+    assert index in {step.get("Index Name") for step in steps}
+    for step in steps:
+        bounds = step.get("Index Cond", "")
+        assert any(name in bounds for name in ("space", "tenant", "number")), step
+
+
+def test_a_count_of_everything_is_planned_freely(link: Connection, tmp_path: Path) -> None:
+    statement = TASK.counting("local", {**P, "state": "1"}, "type")
+    joins = {"Hash Join", "Merge Join"}
+    assert not joins & {step["Node Type"] for step in plan(link, statement, READS)}
+    free = [*READS, (statement_texts.FREELY, ())]
+    assert joins & {step["Node Type"] for step in plan(link, statement, free)}
+    store = Postgres(url_of(tmp_path))
+    with store.begin("local", write=False) as tx:
+        tx.count(Task, P, "type")
+        assert tx._read("SELECT current_setting('enable_hashjoin')", ()) == [("off",)]  # as pages of lists need it
+    store.close()

@@ -136,11 +136,18 @@ def test_who_meets_tables_of_a_newer_program_is_told_to_start_again(postgres: Po
     engine.do(c.DefineProject(project="p"))
     link = store.connections.take()
     link.script(f'ALTER TABLE "{place}".task_hot RENAME TO task_warm; UPDATE "{place}".meta SET breaking = 99')
-    link.script(f'DROP VIEW "{place}".task CASCADE; DROP FUNCTION "{place}".has_due')
+    link.script(
+        f'DROP VIEW "{place}".task CASCADE; DROP FUNCTION "{place}".has_due; DROP TABLE "{place}".queue CASCADE'
+    )
+    link.script(f'ALTER TABLE "{place}".event RENAME TO happening; DROP TABLE "{place}".epoch')
     store.connections.give(link)
-    for command in (c.Add(project="p", task=c.NewTask(title="x")), c.ClaimNext(project="p", agent="a", session="s")):
+    add, claim = c.Add(project="p", task=c.NewTask(title="x")), c.ClaimNext(project="p", agent="a", session="s")
+    for ask in (
+        lambda: engine.do(add), lambda: engine.do(claim), engine.verify, store.check,
+        lambda: store.mark("local"), lambda: store.look("local", "p", ("a",)),
+    ):  # fmt: skip
         with pytest.raises(SchemaMismatch) as refusal:
-            engine.do(command)
+            ask()
         assert "brought to schema 99" in refusal.value.message
         assert "newer version" in (refusal.value.hint or "")
     store.close()

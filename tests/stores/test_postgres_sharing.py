@@ -240,7 +240,7 @@ def test_who_comes_second_to_a_row_does_nothing(engine: Engine, store: Postgres,
 
     with ThreadPoolExecutor(1) as pool:
         early = store.connections.take()
-        early.run([("BEGIN", ()), hot_functions._statement(store, "local", call(first, b"e" * 10), ())])
+        early.run([("BEGIN", ()), hot_functions.statement(store, "local", call(first, b"e" * 10), None)])
         waiting = pool.submit(store.call, "local", [call(second, b"l" * 10)])
         while not store._read(WAITS)[0][0]:
             assert not waiting.done()
@@ -366,7 +366,7 @@ def test_of_two_who_share_a_project_the_later_hides_none_of_the_earlier(engine: 
             return [str(e.kind) for e in tx.events({"project": P}, after=before)]
 
     slow = store.connections.take()
-    slow.run([("BEGIN", ()), hot_functions._statement(store, "local", handed_in(store, receipts[:5]), ())])
+    slow.run([("BEGIN", ()), hot_functions.statement(store, "local", handed_in(store, receipts[:5]), None)])
     assert told(engine.run([c.Renew(project=P, receipt=r) for r in receipts[5:]])) == ["RENEWED"] * (MANY - 5)
     assert later() == []
     slow.run([("COMMIT", ())])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tenure.core.errors import StoreUnavailable
-from tenure.stores.sqlite.commit_watch import POLL
+from tenure.stores.sqlite.commit_watch import POLL, SLOW_POLL
 from tenure.stores.sqlite.store import Sqlite
 from tests.stores.test_sqlite_writing import event_of, write
 
@@ -30,16 +31,20 @@ class Watched:
         self.polling: list[int] = []  # at the beginning of each poll's pause
         self._polls = 0
         self.resting = threading.Semaphore(0)  # released for each thread that waits without polling
+        self.may_poll = threading.Event()  # until then the one that polls stays in its pause
+        self.may_poll.set()
         self.store = Sqlite(str(path), pause=self._pause)
 
     def _pause(self, condition: threading.Condition, seconds: float) -> None:
-        if seconds > POLL:
+        if seconds > SLOW_POLL:
             self.resting.release()
             condition.wait(seconds)
             return
         self._polls += 1  # under the condition's lock
         self.polling.append(self._polls)
         condition.wait(seconds)
+        while not self.may_poll.is_set():
+            condition.wait(seconds)
         self._polls -= 1
 
 
@@ -75,8 +80,14 @@ def test_one_of_many_waiting_threads_polls_and_wakes_all(watched: Watched, path:
 def test_another_thread_polls_on_where_the_one_that_polled_leaves(watched: Watched, path: Path) -> None:
     early: list[frozenset[str]] = []
     late: list[frozenset[str]] = []
-    first = waiting(watched.store, 5 * POLL, early)
+    watched.may_poll.clear()
+    first = waiting(watched.store, 15 * POLL, early)
+    while not watched.polling and first.is_alive():
+        os.sched_yield()
     others = [waiting(watched.store, PATIENCE, late) for _ in range(WAITERS)]
+    for _ in range(WAITERS):
+        assert watched.resting.acquire(timeout=PATIENCE)
+    watched.may_poll.set()
     first.join(PATIENCE)
     assert early == [frozenset()]
     began = time.monotonic()

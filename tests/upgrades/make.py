@@ -90,6 +90,7 @@ def postgres(target: Path) -> dict[str, Any]:
 def filled(opening: Any, also: str | None = None) -> dict[str, Any]:
     """Fill a new store; `also`: for a second tenant too. What the test has to know of it."""
     from tenure.testing.clock import FakeClock
+    from tests.upgrades.looks import looks
     from tests.upgrades.world import World, fast, fill
 
     clock = FakeClock()
@@ -100,8 +101,10 @@ def filled(opening: Any, also: str | None = None) -> dict[str, Any]:
         fast(World(store, clock, "second", tenant=also))
     with store.begin("local", write=False) as tx:
         epoch = tx.epoch
+    seen = looks(world.engine)
     store.close()
-    return {"now": clock.now, "epoch": epoch, "receipts": world.receipts, "repeats": world.repeats}
+    told = {"now": clock.now, "epoch": epoch, "steps": store.schema, "looks": seen}
+    return {**told, "receipts": world.receipts, "repeats": world.repeats}
 
 
 def write(path: Path, content: bytes) -> None:

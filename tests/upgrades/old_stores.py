@@ -65,7 +65,8 @@ def _told(release: str, store: str) -> dict[str, Any]:
 
 class OldSqlite:
     def __init__(self, release: str, folder: Path) -> None:
-        self.told, self.steps = _told(release, "sqlite"), int(release)
+        self.told = _told(release, "sqlite")
+        self.steps: int = self.told.get("steps", int(release))
         self.clock = FakeClock(self.told["now"])
         self.path = folder / "store.db"
         self.path.write_bytes(gzip.decompress((FOLDER / release / "sqlite.db.gz").read_bytes()))
@@ -112,7 +113,8 @@ Sqlite({str(self.path)!r})
 
 class OldPostgres:
     def __init__(self, release: str, server: PostgresServer, name: str) -> None:
-        self.told, self.steps = _told(release, "postgres"), int(release)
+        self.told = _told(release, "postgres")
+        self.steps: int = self.told.get("steps", int(release))
         self.clock = FakeClock(self.told["now"])
         self.server, self.name = server, name
         self.url = f"{server.url}?schema={name}"

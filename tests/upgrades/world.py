@@ -7,6 +7,7 @@ give the same rows. It uses only what the released `tenure` on the path offers.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -69,10 +70,20 @@ class World:
     def do(self, kind: type[c.Command], /, *, by: Principal = OWNER, **fields: Any) -> Any:
         command = kind(**{"project": self.project, **fields})
         outcome = self.engine.do(command, by)
+        self._note(command, by, outcome)
+        return outcome
+
+    def batch(self, commands: Sequence[c.Command]) -> list[Any]:
+        """Several commands in one transaction."""
+        outcomes: list[Any] = self.engine.run(commands, OWNER)
+        for command, outcome in zip(commands, outcomes, strict=True):
+            self._note(command, OWNER, outcome)
+        return outcomes
+
+    def _note(self, command: c.Command, by: Principal, outcome: Any) -> None:
         if command.request_id is not None:
             told = {"command": command, "principal": by, "outcome": outcome}
             self.repeats.append(msgspec.json.decode(msgspec.json.encode(told)))
-        return outcome
 
     def add(self, title: str, /, **fields: Any) -> str:
         return str(self.do(c.Add, task=NewTask(title=title, **fields)).task["key"])
@@ -123,16 +134,19 @@ class World:
 
 def fill(world: World) -> None:
     """Everything, the oldest first: what is archived, then what is finished, then what is open and due last."""
+    from tests.upgrades.world_fleet import fleet, short_way
+    from tests.upgrades.world_messages import messages
+
     attic(world)
     world.wait(48 * HOUR)
+    short_way(world)
     shop(world)
     money(world)
     lab(world)
     auto(world)
     team(world)
-    from tests.upgrades.world_messages import messages
-
     messages(world)
+    fleet(world)
     fast(world)
     open_work(world)
     lapsed(world)
@@ -498,6 +512,7 @@ def open_work(world: World) -> None:
     away = world.take(superseded, "moe")
     world.do(c.Recover, task=superseded, reason="it hangs")
     world.keep("taken away", away, "NO_CLAIM")
+    world.do(c.Register, agent="nan")
     world.do(c.Reassign, task=superseded_by(world), agent="nan", seconds=12 * HOUR)
     world.wait(61)
     world.keep("late", receipt, "ACCEPTED")

@@ -6,7 +6,7 @@ from decimal import Decimal
 from tenure.client.arguments import AgentFields, BudgetFields, ClaimOptions, Health, ProjectSettings, TaskChanges, TaskFields
 from tenure.client.handles import Ended
 from tenure.client.results import Added, Changed, Claimed, Held, Mail, Next, Planned, Reserved, Spawned, Submitted, Team, Updated, Validation
-from tenure.client.times import Duration, Instant
+from tenure.client.times import Duration, Instant, Moment
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, NewTask, NewTrack, Principal, Process, Submit, Template, Totals
 from tenure.core.commands.graph_commands import NewTask, NewTrack
@@ -19,7 +19,7 @@ from typing import Any, TypedDict, Unpack
 Several = str | Iterable[str] | None
 class TaskFilters(TypedDict, total=False):
     """`text` searches title and key; a leading minus reverses `order`; `after` is the last row's
-        (order value, id)."""
+        (order value, id). `at`: as they were at that instant, or after the event with that sequence."""
     state: Several
     track: Several
     type: Several
@@ -39,6 +39,7 @@ class TaskFilters(TypedDict, total=False):
     after: tuple[Any, str] | None
     limit: int
     fields: Several
+    at: Moment | None
 class ForecastOptions(TypedDict, total=False):
     """Without `agents` or `pool` the agents that work now; the same `seed` gives the same forecast."""
     agents: int | None
@@ -88,8 +89,8 @@ class AsyncVerbs:
         """Run any query."""
         ...
 
-    async def show(self, task: str) -> TaskInFull:
-        """Everything about one task except its log."""
+    async def show(self, task: str, *, at: Moment | None=None) -> TaskInFull:
+        """Everything about one task except its log; `at`: as it was then."""
         ...
 
     async def tasks(self, **filters: Unpack[TaskFilters]) -> list[TaskView]:
@@ -108,8 +109,8 @@ class AsyncVerbs:
         """The state of each named task, or that it does not exist."""
         ...
 
-    async def history(self, task: str) -> list[HistoryEntry]:
-        """The lineage: one entry for each generation, with its refused submissions."""
+    async def history(self, task: str, *, at: Moment | None=None) -> list[HistoryEntry]:
+        """The lineage: one entry for each generation, with its refused submissions; `at`: as it was then."""
         ...
 
     async def results(self, task: str) -> list[ResultView]:
@@ -124,8 +125,8 @@ class AsyncVerbs:
         """Why a task is in its state."""
         ...
 
-    async def briefing(self, task: str) -> BriefingView:
-        """What the next holder of a task must know."""
+    async def briefing(self, task: str, *, at: Moment | None=None) -> BriefingView:
+        """What the next holder of a task must know; `at`: as it was then."""
         ...
 
     async def todo(self, limit: int=100) -> list[TodoEntry]:
@@ -220,8 +221,8 @@ class AsyncVerbs:
         """The names of all projects in the store."""
         ...
 
-    async def status(self) -> StatusView:
-        """One screen: the leader, the agents at work, progress by track, tasks by state."""
+    async def status(self, *, at: Moment | None=None) -> StatusView:
+        """One screen: the leader, the agents at work, progress by track, tasks by state; `at`: as it was then."""
         ...
 
     async def spent(self, by: str='task', limit: int=100) -> list[SpentView]:
@@ -240,12 +241,12 @@ class AsyncVerbs:
         """The models by tier, their prices, and which are rate limited."""
         ...
 
-    async def budgets(self, scope: str | None=None, *, after: str | None=None, limit: int=100) -> list[BudgetView]:
-        """Budgets of the project and the tenant; those of tasks with `scope="task"`."""
+    async def budgets(self, scope: str | None=None, *, after: str | None=None, limit: int=100, at: Moment | None=None) -> list[BudgetView]:
+        """Budgets of the project and the tenant; those of tasks with `scope="task"`; `at`: as they were then."""
         ...
 
-    async def budget(self, scope: str='project') -> BudgetInFull:
-        """One budget, with its spending by hour in the last week."""
+    async def budget(self, scope: str='project', *, at: Moment | None=None) -> BudgetInFull:
+        """One budget, with its spending by hour in the last week; `at`: as it was then."""
         ...
 
     async def alerts(self) -> list[AlertView]:

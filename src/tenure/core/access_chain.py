@@ -75,7 +75,7 @@ def follows(head: Head, text: bytes) -> bool:
     return line is not None and (line.number, line.previous) == (head.number + 1, head.digest)
 
 
-class Checked(NamedTuple):
+class ChainReport(NamedTuple):
     """The result of a check: `findings` are faults, `torn` parts of lines that are none."""
 
     lines: int
@@ -85,7 +85,7 @@ class Checked(NamedTuple):
     torn: list[str]
 
 
-def check(files: Iterable[tuple[str, Iterable[bytes]]], expected: Head | None = None) -> Checked:
+def check(files: Iterable[tuple[str, Iterable[bytes]]], expected: Head | None = None) -> ChainReport:
     """Check a chain in its files, the oldest first, each with its name and its lines, which keep their line breaks.
 
     `expected` is a head that was kept elsewhere.
@@ -162,12 +162,12 @@ class _Check:
         self._at += 1
         self._settle_part()
 
-    def result(self) -> Checked:
+    def result(self) -> ChainReport:
         head = self._head or Head()
         if self._expected is not None and not self._met:
             where = "begins after" if (self._first or 0) > self._expected.number else "ends before"
             self._findings.append(f"the chain {where} line {self._expected.number} of the given head")
-        return Checked(self._lines, self._first, head, self._findings, self._torn)
+        return ChainReport(self._lines, self._first, head, self._findings, self._torn)
 
     def _here(self) -> str:
         return f"{self._name}:{self._at}"

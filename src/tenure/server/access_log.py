@@ -1,6 +1,6 @@
 """The access log of a server: a line for every operation, reads and refusals too, in a chain of hashes.
 
-Each process has a file of its own, readable by its owner alone, or a stream. `core/access_chain.py` has the form of a
+Each process has its own file, readable by its owner alone, or a stream. `core/access_chain.py` has the form of a
 line, and the check. A line that cannot be written does not fail its request: the next line that can be written says
 how many were lost, and the server's log says why.
 """
@@ -38,6 +38,7 @@ LONGEST_KEY = 200
 _READ = 64 * 1024  # of the end of a file, to find its last line
 # Asked for by machines every few seconds; they read no rows.
 _QUIET = frozenset({"/health", "/health/coordinator", "/ready", "/"})
+_NO_ROUTE = ("", "/")  # unknown to the API; the dashboard's files
 
 
 class AccessLog:
@@ -73,7 +74,7 @@ class AccessLog:
             except OSError as error:
                 raise BadConfig(f"serve.access_log: {self.path}: {error.strerror}") from None
 
-    # --- what is written ---
+    # --- lines ---
 
     def request(self, request: Request, status: int, seconds: float, address: str | None, **more: Any) -> None:
         """A request that was answered, or refused."""
@@ -81,7 +82,7 @@ class AccessLog:
             return
         operations = request.operations
         fields: dict[str, Any] = {"method": request.scope["method"], "route": request.route or "none"}
-        if not request.route:
+        if request.route in _NO_ROUTE:
             fields["path"] = without_secrets(request.scope["path"])[:LONGEST_KEY]
         fields |= {"status": status, "seconds": round(seconds, 6), "project": _safe(request.fields.get("project"))}
         fields |= {"address": address, "trace_id": request.trace.id, **more}
@@ -94,7 +95,7 @@ class AccessLog:
         self.write({**fields, **_of_principal(request.principal if request.is_known else None)})
 
     def operation(self, operation: Mapping[str, Any], principal: Principal, route: str, **more: Any) -> None:
-        """An operation that is no request of its own: a call of a tool."""
+        """An operation inside of a request: a call of a tool."""
         self.write({"route": route, "address": principal.address, **more, **operation, **_of_principal(principal)})
 
     def write(self, fields: Mapping[str, Any]) -> None:
@@ -171,6 +172,13 @@ class AccessLog:
                     os.ftruncate(self._file.fileno(), os.fstat(self._file.fileno()).st_size - len(part))
 
 
+def check_place(path: str) -> None:
+    """Raise BadConfig where no file can be written, before a server begins to listen."""
+    folder = Path(path).absolute().parent
+    if path != STREAM and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise BadConfig(f"serve.access_log: the folder {folder} does not exist, or cannot be written")
+
+
 def _safe(name: str | None) -> str | None:
     return None if name is None else without_secrets(name)[:LONGEST_KEY]
 
@@ -188,7 +196,7 @@ def _opened(path: str) -> BinaryIO:
     except OSError:
         os.close(number)
         raise BadConfig(
-            f"serve.access_log: {path} is written by another process", "each server needs a file of its own"
+            f"serve.access_log: {path} is written by another process", "each server needs its own file"
         ) from None
     return os.fdopen(number, "r+b", buffering=0)
 

@@ -30,7 +30,7 @@ from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.fleet.offers import Address
 from tenure.engine.reads.query_table import read_query
 from tenure.engine.reads.task_counts import TaskCounts
-from tenure.server.access_log import AccessLog
+from tenure.server.access_log import AccessLog, check_place
 from tenure.server.app import AsgiApp
 from tenure.server.assembly import Assembly
 from tenure.server.auth.policy import Policy, check_bind, policy_of
@@ -161,6 +161,7 @@ class _Start(NamedTuple):
 def _started(settings: Settings, policy: Policy, announce: Announce, processes: int = 1) -> Iterator[_Start]:
     """Listen, write the token of this start, and announce both; the token is removed at the end."""
     _check_certificate(settings["serve.tls_cert"].value, settings["serve.tls_key"].value)
+    _check_access_log(settings)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each waiting agent has an open connection
     token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
@@ -252,13 +253,19 @@ def _handle_signals(handler: Callable[[int, FrameType | None], object]) -> None:
         signal.signal(number, handler)
 
 
+def _check_access_log(settings: Settings) -> None:
+    for name, least in (("serve.access_log_size", 0.001), ("serve.access_log_days", 0)):
+        if settings[name].value < least:
+            raise BadConfig(f"{name} must be at least {least} (got {settings[name].value:g})")
+    if settings["serve.access_log"].value is not None:
+        check_place(settings["serve.access_log"].value)
+
+
 def _access_log(settings: Settings, tenant: str, log: ServerLog, worker: int | None) -> AccessLog | None:
     path = settings["serve.access_log"].value
     if path is None:
         return None
     size, days = settings["serve.access_log_size"].value, settings["serve.access_log_days"].value
-    if size <= 0 or days < 0:
-        raise BadConfig("serve.access_log_size must be greater than 0, and serve.access_log_days not less")
     return AccessLog(path, tenant, size=size, days=days, worker=worker, warn=log.error)
 
 

@@ -24,6 +24,7 @@ TOLD = (
 )  # fmt: skip
 TOLD_OF_BRIEF = ("title", "description", "spec", "metadata", "constraints", "output", "touches")
 MOST = 1024  # items of one call
+FOLLOWS = "follows"  # why a call is refused: results of it concern other tasks
 APART = "\x1e"  # between an agent's skills: capabilities, tracks, type, models, and its region if it has one
 
 
@@ -83,6 +84,7 @@ class Submits(NamedTuple):
     address: Optional
     trace: Optional
     seed: bytes
+    follows: bool = False  # also of tasks that others depend on: the caller does what follows, in the same transaction
 
 
 class Renewals(NamedTuple):
@@ -107,8 +109,9 @@ class Renewals(NamedTuple):
 
 Call = Claims | Submits | Renewals
 # One row an item, its place from 1 on first, then `now` and two values of the store. Behind them, for claims the epoch,
-# ids and keys of what the session holds, and the values of `TOLD` and `TOLD_OF_BRIEF`; for submits key, version and
-# work product; for renewals the end of the lease and the number of unread messages.
+# ids and keys of what the session holds, and the values of `TOLD` and `TOLD_OF_BRIEF`; for submits key, version, work
+# product, the task's id where something follows for others, and its state before; for renewals the end of the lease and
+# the number of unread messages.
 Rows = Callable[[], list[tuple[Any, ...]]]
 
 
@@ -129,11 +132,17 @@ class Holders(NamedTuple):
     sessions: list[Session]
 
 
-class ReceiptReads(Protocol):
+class FastTransaction(Protocol):
     """What its transactions have besides the port, for commands that take the ordinary path."""
 
     def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
         """By ref and generation, in one round trip."""
+
+    def look(self, project: str) -> Look | None:
+        """As the store's."""
+
+    def call(self, call: Call) -> Rows:
+        """As the store's, in a transaction that has written nothing yet; after Unusual it goes on as before."""
 
 
 class FastPath(Protocol):

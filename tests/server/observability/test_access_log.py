@@ -14,7 +14,7 @@ import pytest
 
 import tenure
 from tenure.config import BadConfig
-from tenure.core.access_chain import Checked, check
+from tenure.core.access_chain import ChainReport, check
 from tenure.core.commands import Submit
 from tenure.core.errors import NotFound
 from tenure.core.queries import Tasks
@@ -29,7 +29,7 @@ def lines_of(*files: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
-def verified(*files: Path) -> Checked:
+def verified(*files: Path) -> ChainReport:
     return check([(str(file), file.read_bytes().splitlines(keepends=True)) for file in files])
 
 
@@ -70,6 +70,7 @@ def test_a_full_file_is_put_aside_and_an_old_one_deleted(tmp_path: Path) -> None
     assert left[0] == aside[1]
     assert other.exists()
     assert verified(*left, path).findings == []
+    log.close()
 
 
 def test_a_file_that_somebody_else_moves_is_followed_by_another_of_the_same_chain(tmp_path: Path) -> None:
@@ -78,6 +79,7 @@ def test_a_file_that_somebody_else_moves_is_followed_by_another_of_the_same_chai
     log.write({"route": "/x"})
     path.rename(moved)
     log.write({"route": "/y"})
+    log.close()
     assert [line["route"] for line in lines_of(path)] == ["/y"]
     assert verified(moved, path).findings == []
 
@@ -101,7 +103,8 @@ def test_two_processes_never_share_a_file(tmp_path: Path) -> None:
         AccessLog(path, "local")
     one, two = (AccessLog(path, "local", worker=n) for n in (1, 2))
     assert [Path(each.path).name for each in (one, two)] == ["access-w1.jsonl", "access-w2.jsonl"]
-    log.close()
+    for each in (log, one, two):
+        each.close()
     with pytest.raises(BadConfig, match="No such file"):
         AccessLog(str(tmp_path / "missing" / "access.jsonl"), "local")
 
@@ -118,6 +121,7 @@ def test_a_line_that_cannot_be_written_is_counted_in_the_next(tmp_path: Path) ->
     assert (lines_of(path)[-1]["route"], lines_of(path)[-1]["lost"]) == ("/x", 2)
     assert said == ["the access log cannot be written"]
     log.write({"route": "/y"})
+    log.close()
     assert "lost" not in lines_of(path)[-1]
     assert verified(path).findings == []
 
@@ -177,7 +181,8 @@ def test_every_operation_is_a_line_reads_and_refusals_too(server: TenureServer, 
     ask(server, "POST", f"{API}/tasks/A-001/submit", {"receipt": receipt, "data": "the result"})
     ask(server, "POST", f"{API}/batch", {"commands": [
         {"command": "note", "task": "A-001", "text": "n"}, {"command": "cancel", "task": "A-404"}]})  # fmt: skip
-    ask(server, "GET", "/nowhere")
+    ask(server, "GET", "/api/v1/nowhere")
+    ask(server, "GET", "/nowhere.html")
     ask(server, "GET", "/health")
     ask(server, "GET", f"{API}?at=1", Authorization="Bearer nonsense")
     server.end()
@@ -185,24 +190,24 @@ def test_every_operation_is_a_line_reads_and_refusals_too(server: TenureServer, 
     assert first["event"] == "started"
     routes = [line["route"].removeprefix("/api/v1/projects/{project}") for line in lines]
     assert routes == [
-        "/claims", "/tasks", "/tasks/{task}", "/tasks/{task}/submit", "/tasks/{task}/submit", "/batch", "none", "",
+        "/claims", "/tasks", "/tasks/{task}", "/tasks/{task}/submit", "/tasks/{task}/submit", "/batch", "none", "/", "",
     ]  # fmt: skip
-    assert [line["status"] for line in lines] == [200, 200, 404, 409, 200, 200, 404, 401]
-    claim, listed, foreign, stale, done, batch, nowhere, refused = lines
-    assert (claim["command"], claim["outcome"], claim["keys"]) == ("claimnext", "GRANTED", [claimed["task"]["key"]])
+    assert [line["status"] for line in lines] == [200, 200, 404, 409, 200, 200, 404, 404, 401]
+    claim, listed, foreign, stale, done, batch, nowhere, page, refused = lines
+    assert (claim["command"], claim["outcome"], claim["keys"]) == ("claim_next", "GRANTED", [claimed["task"]["key"]])
     assert (listed["query"], listed["rows"], listed["keys"]) == ("tasks", 1, [claimed["task"]["key"]])
     assert foreign["error"] == "NOT_FOUND"
-    assert (stale["outcome"], done["outcome"]) == ("FUTURE_GENERATION", "ACCEPTED")
+    assert (stale["outcome"], done["outcome"]) == ("STALE_EPOCH", "ACCEPTED")
     assert [(one["command"], one["outcome"]) for one in batch["operations"]] == [
-        ("note", "OK"), ("cancel", "NOT_FOUND"),
+        ("note", "UPDATED"), ("cancel", "NOT_FOUND"),
     ]  # fmt: skip
-    assert (nowhere["path"], refused["error"]) == ("/nowhere", "NOT_SIGNED_IN")
+    assert (nowhere["path"], page["path"]) == ("/api/v1/nowhere", "/nowhere.html")
+    assert refused["error"] == "NOT_SIGNED_IN"
     assert "principal" not in refused
-    for line in lines[:-1]:
-        assert (line["tenant"], line["address"], line["trace_id"], line["role"]) == (
-            "local", "127.0.0.1", TRACE, "owner",
-        )  # fmt: skip
-    assert all(line["project"] == "p" for line in lines if line["route"] != "none")
+    for line in lines:
+        assert (line["tenant"], line["address"], line["trace_id"]) == ("local", "127.0.0.1", TRACE)
+        assert line.get("role") == (None if line in (page, refused) else "owner")
+        assert line.get("project") == (None if line in (nowhere, page) else "p")
     assert verified(access).findings == []
     written = access.read_text()
     assert receipt.partition(":")[2] not in written
@@ -241,6 +246,7 @@ def test_each_worker_has_a_file_and_a_chain(store: str, access: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_stops_the_start(store: str, tmp_path: Path) -> None:
-    server = TenureServer(store, settings={"TENURE_SERVE_ACCESS_LOG": str(tmp_path / "no" / "access")})
-    with pytest.raises(Exception, match="access_log"), server:
-        pass
+    for wrong in ({"ACCESS_LOG": str(tmp_path / "no" / "access")}, {"ACCESS_LOG_SIZE": "0"}, {"ACCESS_LOG_DAYS": "-1"}):
+        settings = {f"TENURE_SERVE_{name}": value for name, value in wrong.items()}
+        with pytest.raises(Exception, match="access_log"), TenureServer(store, settings=settings):
+            pass

@@ -182,7 +182,7 @@ def _return(work: UnitOfWork, keys: list[Key]) -> list[Body]:
     for project in sorted({task.project for task in tasks}):
         mine = [row for row in (*rows, *tracks.values()) if row.project == project]
         here = [task for task in tasks if task.project == project]
-        details = {"tasks": sorted(task.key for task in here)[:MOST_NAMED]}
+        details: dict[str, Any] = {"tasks": sorted(task.key for task in here)[:MOST_NAMED]}
         details |= {"moved": {task.id: since[task.id] for task in here}}  # for the past: see engine/past
         work.tell("archive.returned", project, stated(mine), details=details, first=True)
     return bodies

@@ -13,7 +13,7 @@ What the log alone does not say is taken from elsewhere, or left out:
   not logged: whether a lease had ended is read from the event that says so later (`task.lease_expired`), or from the
   claim, if it is still the same. A lease that had not ended has no known end, and is shown without one.
 - **Usage** has no events. A usage row counts if it last grew before the moment. So the usage of a claim that went on
-  reporting after it is missing: see `spending.py`.
+  reporting after it is missing: see `past_budgets.py`.
 - **Presence**: an agent was last seen with its last event.
 - **Large values** are found by their hash, here or in archived documents.
 - **Retention.** What it deleted is gone. A task is deleted only after it was archived for as long as the retention, so

@@ -24,7 +24,7 @@ _LATER = ("task.lease_expired", "archive.moved", "archive.returned", "archive.pr
 _OF_STORE = kinds_of(("leader", "budget"))  # of events without a project, those whose rows a project's queries read
 
 
-class Moved(NamedTuple):
+class LaterArchived(NamedTuple):
     """A task that was not in the archive at the moment, but is now or was since: its row there, and its log."""
 
     row: Archived
@@ -36,7 +36,7 @@ class PastLog(NamedTuple):
     later: list[Event]  # of those after it, the ones of _LATER
     now: int  # the moment as an instant
     archived: list[Archived]  # in the archive then, and unchanged since
-    moved: list[Moved]
+    moved: list[LaterArchived]
 
 
 def past_log(tx: Transaction, project: str, moment: Moment) -> PastLog:
@@ -63,7 +63,7 @@ def past_log(tx: Transaction, project: str, moment: Moment) -> PastLog:
 
 
 class _Cut:
-    """What was before the moment. Where the clock was set back, all that was written before that counts."""
+    """Which events were before the moment. Where the clock was set back, everything written before that counts."""
 
     def __init__(self, tx: Transaction, project: str, moment: Moment) -> None:
         self.sequence, self.instant, self.floor = moment.sequence, moment.instant, 0
@@ -126,18 +126,18 @@ def _moves(events: Iterable[Event]) -> dict[int, list[int]]:
 
 def _archive(
     tx: Transaction, project: str, cut: _Cut, moves: dict[int, list[int]]
-) -> tuple[list[Archived], list[Moved]]:
+) -> tuple[list[Archived], list[LaterArchived]]:
     archived, moved = [], []
     for page in row_pages(tx, Archived, {"project": project}, DOCUMENTS_A_PAGE):
         for row in page:
             if cut.was_archived(row, moves):
                 archived.append(row)
             else:
-                moved.append(Moved(row, archive.events_in(row)))
+                moved.append(LaterArchived(row, archive.events_in(row)))
     return archived, moved
 
 
-def _places(one: Moved, project: str, live: list[Event], moves: dict[int, list[int]]) -> list[int]:
+def _places(one: LaterArchived, project: str, live: list[Event], moves: dict[int, list[int]]) -> list[int]:
     """Where the events of a document belong in the log: by sequence.
 
     A project that was copied has new sequences, but not in documents: their events are placed by time.

@@ -29,7 +29,7 @@ from tenure.core.records import (
     replace,
 )
 from tenure.engine.archive.totals import ARCHIVED, fold
-from tenure.engine.past import spending
+from tenure.engine.past import past_budgets
 from tenure.engine.past.log import PastLog, past_log
 from tenure.engine.past.transaction import PastTransaction
 from tenure.engine.runtime.effects import Report, settle_due
@@ -93,7 +93,7 @@ class Past:
         past: Any = PastTransaction(self.rows, log.events, log.now, epoch)
         self.work = UnitOfWork(past, engine.random, replace(engine.context, counts=None))
         self._add_usage({row.id for row in returned})
-        spending.count(self.work, tx, project, log)
+        past_budgets.count(self.work, tx, project, log)
 
     # --- the archive ---
 
@@ -110,8 +110,11 @@ class Past:
         logs = {one.row.id: one.events for one in self._log.moved}
         made = []
         for id, (event, since) in then.items():
-            rows = [_stated(table, self._project, row_id, values) for table, row_id, values in event.patch
-                    if values is not None and _owner((table, self._project, row_id), values) == id]  # fmt: skip
+            rows = [
+                _stated(table, self._project, row_id, values)
+                for table, row_id, values in event.patch
+                if values is not None and _owner((table, self._project, row_id), values) == id
+            ]
             (task,) = (row for row in rows if isinstance(row, Task))
             made.append(archive.archived(task, rows, logs.get(id, ())[: task.version], since))
         return made
@@ -148,7 +151,8 @@ class Past:
     def _led_until(self, row: Leader) -> int:
         for event in self._log.later:
             if event.kind.startswith("leader.") and event.project == row.project:
-                return event.time
+                ended: int = event.details.get("ended_at", event.time)  # of a lease that ran out
+                return ended
         current = self._tx.load(Leader, ((row.project, row.id),))
         return current[0].until if current else 0
 

@@ -13,7 +13,7 @@ from tenure.core import commands, limits
 from tenure.core.claims import claim_id
 from tenure.core.commands import Command
 from tenure.core.errors import InvalidInput
-from tenure.core.ids import Receipt, parse_receipt
+from tenure.core.ids import Receipt, parse_key, parse_receipt
 from tenure.core.priority import Lane, LanePosition, parse_lane, place
 from tenure.core.records import Agent, Archived, Brief, Claim, Project, Session, Task
 from tenure.engine.runtime.context import NO_RANDOM
@@ -59,16 +59,19 @@ def read_makers(work: UnitOfWork, batch: Iterable[Command]) -> None:
         if isinstance(command, commands.Add) and command.task.idempotency_key is not None:
             keys.setdefault(command.project, []).append(command.task.idempotency_key)
     for project, wanted in keys.items():
-        work.learn_unique(Task, project, "idempotency_key", wanted)
+        work.learn(Task, project, "idempotency_key", wanted)
         work.learn_absent(Archived, project, "idempotency_key", wanted)
 
 
 def read_claimers(work: UnitOfWork, batch: Iterable[Command]) -> None:
-    """The agents and sessions that want to claim, and which of them hold nothing and have no offers."""
+    """The agents and sessions that want to claim, which of them hold nothing and have no offers, and named tasks."""
     agents: dict[str, dict[str, None]] = {}
     sessions: dict[str, dict[str, None]] = {}
     requests: dict[str, list[str]] = {}
+    named: dict[str, dict[str, None]] = {}
     for command in batch:
+        if isinstance(command, commands.ClaimTask) and (key := parse_key(command.task)) is not None:
+            named.setdefault(command.project, {})[key.ref] = None
         if isinstance(command, (commands.ClaimTask, commands.ClaimNext)):
             agents.setdefault(command.project, {})[command.agent] = None
             sessions.setdefault(command.project, {})[command.session] = None
@@ -82,6 +85,9 @@ def read_claimers(work: UnitOfWork, batch: Iterable[Command]) -> None:
     for project, names in sessions.items():
         work.get_many(Session, project, names)
         work.learn_absent(Task, project, "session", names.keys())
+    for project, refs in named.items():
+        tasks = work.learn(Task, project, "ref", refs)
+        work.get_many(Brief, project, [task.id for task in tasks])
 
 
 def read_holders(work: UnitOfWork, batch: Iterable[Command], *, by_receipt: bool) -> None:
@@ -97,7 +103,7 @@ def read_holders(work: UnitOfWork, batch: Iterable[Command], *, by_receipt: bool
         if by_receipt:
             work.learn_holders(project, receipts)
             continue
-        tasks = {t.ref: t.id for t in work.learn_unique(Task, project, "ref", {r.name for r in receipts})}
+        tasks = {t.ref: t.id for t in work.learn(Task, project, "ref", {r.name for r in receipts})}
         ids = [claim_id(tasks[r.name], r.generation) for r in receipts if r.name in tasks]
         held = work.get_many(Claim, project, ids).values()
         work.get_many(Agent, project, [claim.agent for claim in held])

@@ -101,6 +101,9 @@ class Engine:
             replies = self._run_apart(batch, callers)
         rest = [n for n in range(len(batch)) if n not in replies]
         if rest:
+            # Callers have no order among each other. Those who only send results go first: these are written together.
+            mixed = {callers[n] for n in rest if not isinstance(batch[n].item.command, commands.Submit)}
+            rest.sort(key=lambda n: callers[n] in mixed)
             others = self._commit_ordinary([batch[n] for n in rest], [callers[n] for n in rest])
             replies |= zip(rest, others, strict=True)
         return [replies[n] for n in range(len(batch))]
@@ -127,14 +130,19 @@ class Engine:
         groups = None if self._fast is None or self.store.is_copy else _runs(batch)
         if self._fast is None or groups is None:
             return self._run_part(batch, TRIES)
+        from tenure.engine.runtime.fast_path import kind_of
         from tenure.stores.fast_path import Unusual  # as below
 
+        if not all(self._fast.tries(kind_of(group[0].item.command)) for group in groups):
+            return self._run_part(batch, TRIES)
         try:
             done = self._fast.run(groups)
         except Unusual as unusual:
             first = sum(map(len, groups[: unusual.call]))
             odd = [first + n for n in unusual.which]
-            if not again or not odd or len(odd) > MOST_APART:
+            # Several results go on together: what follows for other tasks is done in the transaction that writes them.
+            is_of_results = isinstance(batch[0].item.command, commands.Submit) and len(groups) == 1
+            if not again or not odd or len(odd) > (1 if is_of_results else MOST_APART):
                 return self._run_part(batch, TRIES)
             replies: list[Reply] = []
             for n in odd:
@@ -149,7 +157,7 @@ class Engine:
             return replies + (self._run_in_order(rest, again=False) if rest else [])
         except TenureError as error:
             return [error] * len(batch)
-        return self._run_part(batch, TRIES) if done is None else [reply for group in done for reply in group]
+        return [reply for group in done for reply in group]
 
     def _run_apart(self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]) -> dict[int, Reply]:
         """By the fast path, what may take it: commands of callers who sent no others with them have no order."""
@@ -161,7 +169,8 @@ class Engine:
         of_caller: dict[Hashable, set[Any]] = {}
         for kind, caller in zip(kinds, callers, strict=True):
             of_caller.setdefault(caller, set()).add(kind)
-        odd = {caller for caller, sent in of_caller.items() if len(sent) > 1 or None in sent}
+        tried = {kind for kind in {*kinds} if kind is not None and self._fast.tries(kind)}
+        odd = {caller for caller, sent in of_caller.items() if len(sent) > 1 or not sent <= tried}
         for _ in range(ROUNDS_APART):
             groups: dict[Any, list[int]] = {}
             for n, kind in enumerate(kinds):
@@ -179,8 +188,6 @@ class Engine:
                 continue
             except TenureError as error:
                 return dict.fromkeys((n for group in numbers for n in group), error)
-            if done is None:
-                break
             return {n: r for group, said in zip(numbers, done, strict=True) for n, r in zip(group, said, strict=True)}
         return {}
 
@@ -196,11 +203,12 @@ class Engine:
         def decide(work: UnitOfWork) -> list[Reply]:
             nonlocal has_begun
             has_begun = True
-            replies = self._decide(work, batch)
+            replies = self._decide(work, batch, stamps)
             (check or _raise_needs)(replies)
             return replies
 
-        given = [a.item.command for a in batch]
+        stamps = 0 if self._fast is None else self._fast.leading(batch)
+        given = [a.item.command for a in batch[stamps:]]
         known = {key: found for a in batch for key, found in a.evidence.items()}
         ahead = partial(expected, batch=given, by_receipt=self._by_receipt)
         try:
@@ -231,13 +239,21 @@ class Engine:
             return error
         return answer
 
-    def _decide(self, work: UnitOfWork, batch: Sequence[CheckedCommand]) -> list[Reply]:
+    def _decide(self, work: UnitOfWork, batch: Sequence[CheckedCommand], stamps: int = 0) -> list[Reply]:
+        """`stamps`: how many of the first are results that the store may write by one call."""
         work.expected_claims = sum(isinstance(a.item.command, commands.ClaimNext) for a in batch)
-        read_ahead(work, [a.item.command for a in batch], by_receipt=self._by_receipt)
+        stamped = {}
+        if self._fast is not None and stamps and work.is_untouched:
+            stamped = self._fast.stamp(work, batch[:stamps])
+        left = [a.item.command for n, a in enumerate(batch) if n not in stamped]
+        if stamps and left:  # their reads were not announced
+            work.tx.expect(partial(expected, batch=left, by_receipt=self._by_receipt))
+        read_ahead(work, left, by_receipt=self._by_receipt)
         replies: list[Reply] = []
-        for asked in batch:
+        for n, asked in enumerate(batch):
             settle_overdue(work)
-            replies.append(decided(work, asked.item, asked.principal))
+            turn = stamped.get(n)
+            replies.append(decided(work, asked.item, asked.principal) if turn is None else turn())
         return replies
 
     def preview(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Answer]:

@@ -1,7 +1,7 @@
 """The current rows of one transaction: the rows read, overlaid with the changed ones; found by id, filter or name.
 
 `UnitOfWork` changes rows and appends events; here they are only found. Each question goes to the store once: a row that
-was read is kept, and what one query over many values has shown (`learn_absent`, `learn_unique`) is not asked again.
+was read is kept, and what one query over many values has shown (`learn_absent`, `learn`) is not asked again.
 A name is an id, a key, a short key or an unambiguous prefix. Archived tasks are found too, where no other has that
 name; changing one brings it back (see `archive/recall.py`).
 """
@@ -20,7 +20,7 @@ from tenure.core.records import Brief, Claim, Dag, Project, Row, Task
 from tenure.stores.port import Transaction
 
 if TYPE_CHECKING:
-    from tenure.stores.fast_path import ReceiptReads
+    from tenure.stores.fast_path import FastTransaction
 
 R = TypeVar("R", bound=Row)
 Key = tuple[type[Row], str, str]
@@ -131,16 +131,18 @@ class Rows:
         told = self._told.get((kind, project, field))
         return told is not None and told.get(value) == [] and not self._changed.get(kind)
 
-    def learn_unique(self, kind: type[R], project: str, field: str, values: Collection[str]) -> list[R]:
-        """The stored rows with these values of a unique field; `find` need not ask for each."""
+    def learn(self, kind: type[R], project: str, field: str, values: Collection[str]) -> list[R]:
+        """The stored rows with these values of the field; `find` need not ask for each."""
         rows = self.tx.find(kind, {"project": project, field: tuple(values)})
         told = self._told.setdefault((kind, project, field), {})
-        told.update({value: [] for value in values} | {getattr(row, field): [row] for row in rows})
+        told.update({value: [] for value in values})
+        for row in rows:
+            told[getattr(row, field)].append(row)
         return rows
 
     def learn_holders(self, project: str, receipts: Collection[Receipt]) -> None:
         """The stored tasks that receipts name, their claims, and their holders."""
-        tx: ReceiptReads = self.tx  # type: ignore[assignment]  # the store declares it
+        tx: FastTransaction = self.tx  # type: ignore[assignment]  # the store declares it
         found = tx.holders(project, [(receipt.name, receipt.generation) for receipt in receipts])
         told = self._told.setdefault((Task, project, "ref"), {})
         told.update({receipt.name: [] for receipt in receipts} | {task.ref: [task] for task in found.tasks})

@@ -264,6 +264,11 @@ class UnitOfWork(Rows):
 
     # --- undo, save ---
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether it has changed nothing so far."""
+        return not self.events and not self._changed
+
     def bookmark(self) -> tuple[int, int]:
         return len(self._journal), len(self.events)
 

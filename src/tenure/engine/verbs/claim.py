@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tenure.core import claims, commands, inputs, lifecycle, limits, moves, priority, reservations
 from tenure.core.commands.command import digest_of
@@ -557,11 +557,15 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         from tenure.engine.budgets.budget_guard import reserve
 
         held, new = reserve(work, claimant.project, held, new)
-    details = {"lease_until": held.lease_until, "attempt": held.attempts, "previous_generation": task.generation}
+    details: dict[str, Any] = {
+        "lease_until": held.lease_until,
+        "attempt": held.attempts,
+        "previous_generation": task.generation,
+    }
     if new.term is not None:
         details["term"] = new.term
     if new.funds:
-        details["funds"] = new.funds  # the log has no other trace of what was reserved
+        details["funds"] = new.funds  # the log has no other trace of the reservation
     kept = work.record("task.claimed", new, *reserved, task=held, details=details)
     if claimant.project.router:
         claimed_on_track(work, held, claimant.agent.id)

@@ -6,6 +6,7 @@
     hot_statements.py      the statements of the fast path
     statement_texts.py     the other statements that are not made from a struct
     tables.py              statements of one table; kinds that are kept as two tables
+    places.py              the check that tasks are found where they should be
     log_statements.py      queries of the log
     event_blocks.py        events that a batch wrote as one row
     log_cursor.py          following the log without skipping an event that commits late

@@ -158,13 +158,18 @@ class Connection:
             with self._losing():
                 self._receive(owed, syncs=0)
 
-    def script(self, text: str) -> None:
-        """Run several statements without parameters, such as a migration."""
+    def script(self, text: str, patience: float | None = None) -> None:
+        """Run several statements without parameters. The server may be silent until the last, so long as `patience`."""
         self._take_owed()
-        with self._losing():
-            self._wire.send_query(text.encode())
-            self._flush()
-            _, failed = self._receive([""], syncs=0)
+        usual = self.patience
+        self.patience = usual if patience is None else patience
+        try:
+            with self._losing():
+                self._wire.send_query(text.encode())
+                self._flush()
+                _, failed = self._receive([""], syncs=0)
+        finally:
+            self.patience = usual
         if failed is not None:
             raise failed
 

@@ -26,6 +26,7 @@ LOST_STATEMENTS = frozenset({"26000", "42P05", "0A000"})
 AGAIN = frozenset({"40001", "40P01", *LOST_STATEMENTS})  # serialisation, deadlock: retry the whole transaction
 
 
+ABOUT_TABLES = ("42", "3F")  # classes of states: names, columns, types
 NO_SUCH = frozenset({"42P01", "42703", "42883", "3F000"})  # table, column, function, schema
 
 

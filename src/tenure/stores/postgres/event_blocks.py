@@ -13,9 +13,10 @@ them how many events they are behind.
 Forms. A block names the form it was written in, and what is read from a form never changes: `tests/stores/blocks.json`
 has what each of them gives.
 - Form 1 has every value in its arrays. No block is written in it any more.
-- Form 2 names tasks by their number: id, key and track, which never change, are those of the task. Its events are of
-  first claims, so their generation is 1. Ids are not kept but made: `seed` is what the caller's maker of ids began
-  with, and with the block's time it gives the ids of the events, then of their commands, then of their results.
+- Form 2 names tasks by their number: id, key and track, which never change, are those of the task. Where it has no
+  generations, its events are of first claims: of generation 1, and with work that began with the claim. Ids are not
+  kept but made: `seed` is what the caller's maker of ids began with, and with the block's time it gives the ids of the
+  events, then of their commands, then of their results.
 
 Restated rules. A block stores facts, not text: `said` is the result's data, `facts` are numbers of the row that was
 written. Details and patch of each event are built when it is read, by `_claimed` and `_completed` below. They restate
@@ -272,7 +273,7 @@ def _completed(fields: dict[str, Any], beside: _Beside) -> _Built:
     run, acquired_at, renewals, starts = map(int, counted)
     if beside.form > 1:
         fields |= {"id": beside.made(now, 0, "evt"), "causation_id": beside.made(now, 1, "cmd")}
-        fields["previous_state"] = "claimed" if starts else "running"
+        fields["previous_state"] = fields["previous_state"] or ("claimed" if starts else "running")
         given = _result(beside, fields["project"], beside.made(now, 2, "result"))
     else:
         given = msgspec.json.decode(beside.said or "")

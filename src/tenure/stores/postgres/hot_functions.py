@@ -9,10 +9,11 @@ BEGIN, so that the server commits it by itself; several are one transaction. Wha
 - claim_tasks: agent and session are known, active, usual, and have the skills that the caller chose lanes by; no offer
   to the agent; the request is new; no lane that the caller does not know; enough tasks, all of them plain; each row
   still in its lane, ready, plain, never claimed, and without a field that the answer does not show.
-- submit_results: the epoch; for each receipt its task by reference, plain, held under this generation, nonce and epoch,
-  by the agent that the caller has proven; no dependents, no children, a dag of its own; a usual holder. The UPDATE
-  checks key, generation, nonce, epoch, state and renewals again.
-- renew_claims: the same without what concerns other tasks; the nonce is the row's, or that of the claim's own row.
+- submit_results: the epoch; for each receipt its task by reference, and a usual holder; no dependents, no children, a
+  dag of its own, unless the caller does what follows for others. Then, in the WHERE of the UPDATE and nowhere else: the
+  receipt's generation, nonce and epoch, the agent that the caller has proven, plain, and not changed meanwhile. The
+  nonce is the row's, or that of the claim's own row.
+- renew_claims: the same without what concerns other tasks.
 
 Nothing here lasts beyond a transaction: settings are set by `set_config(…, true)` in the body, names are those of the
 schema that the function was created in.
@@ -20,7 +21,7 @@ schema that the function was created in.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.core import limits, team
@@ -66,14 +67,17 @@ WHERE tenant || '' = $1 AND project || '' = $2 AND id = ANY($3)
 """
 
 
-def look(store: Postgres, tenant: str, project: str, agents: Collection[str]) -> Look | None:
+def look(
+    store: Postgres, tenant: str, project: str, agents: Collection[str], run: Callable[[list[Statement]], list[Answer]]
+) -> Look | None:
+    """`run`: what sends the statements."""
     schema = store.queries.dialect.schema
     table = table_of(Project, store.queries.dialect)
     columns = ", ".join(f'p."{column.name}"' for column in table.codec.columns)
     statements: list[Statement] = [(_LOOK.replace("{s}", schema).replace("{columns}", columns), [tenant, project])]
     if agents:
         statements.append((_SKILLS.replace("{s}", schema), [tenant, project, list(agents)]))
-    answers = store.use(lambda connection: connection.run(statements), again=True)
+    answers = run(statements)
     rows = answers[0].rows()
     if not rows:
         return None
@@ -82,32 +86,36 @@ def look(store: Postgres, tenant: str, project: str, agents: Collection[str]) ->
 
 
 def call(store: Postgres, tenant: str, calls: Sequence[Call]) -> list[Rows]:
-    statements = [_statement(store, tenant, one, calls if n == 0 else ()) for n, one in enumerate(calls)]
+    given = None if store.clock is None else store.clock()
+    statements = [statement(store, tenant, one, given, calls if n == 0 else ()) for n, one in enumerate(calls)]
     connection = store.connections.take()
     try:
         connection = _quiet(store, connection)
         answers = _run(store, connection, statements)
-        last, transaction = None, ""
+        last = None
         for answer in answers:
-            *_, sequence, own = answer.first()[: _LAST + 2]
-            if sequence is not None and own is not None:
-                last, transaction = int(sequence), own.decode()
+            last = last_event(answer) or last
         if last is not None:
-            store.notify(connection, tenant, last, int(transaction))
+            store.notify(connection, tenant, *last)
     finally:
         store.connections.give(connection)
     if last is not None:
-        store.announce(tenant, last, int(transaction))
+        store.announce(tenant, *last)
     return [answer.rows_apart for answer in answers]
 
 
 _LAST = 2  # the column of the last event's sequence; the transaction follows
 
 
-def _statement(store: Postgres, tenant: str, one: Call, locked: Sequence[Call]) -> Statement:
-    """`locked`: all calls, for the first of them, which takes the locks."""
+def last_event(answer: Answer) -> tuple[int, int] | None:
+    """The sequence of the last event that a call has appended, and its transaction."""
+    *_, sequence, own = answer.first()[: _LAST + 2]
+    return None if sequence is None or own is None else (int(sequence), int(own))
+
+
+def statement(store: Postgres, tenant: str, one: Call, given: int | None, locked: Sequence[Call] = ()) -> Statement:
+    """`given`: the time, unless it is the server's. `locked`: all calls, for the first, which takes their locks."""
     keys, shared = _locks(store, tenant, locked) if locked else ([], [])
-    given = None if store.clock is None else store.clock()
     common = [tenant, one.project, given, store.schema, one.seen, store.timeouts[1], keys, shared, store.floor_lock]
     own: tuple[Any, ...] = one[2:]
     if isinstance(one, Claims):
@@ -117,6 +125,14 @@ def _statement(store: Postgres, tenant: str, one: Call, locked: Sequence[Call]) 
     values = [*common, team.PRESENCE, *own]
     marks = ", ".join(f"${n}" for n in range(1, len(values) + 1))
     return f"SELECT * FROM {store.queries.dialect.schema}{_FUNCTIONS[type(one)]}({marks})", values  # noqa: S608 - our own names
+
+
+def unusual(error: Failed, before: int = 0) -> Unusual | None:
+    """What the server's error means for the calls; `before`: the number of statements in front of them."""
+    if error.state == UNUSUAL:
+        why, _, which = error.message.partition(": ")
+        return Unusual(max(0, error.place - before), why, [int(n) - 1 for n in which.split(",") if n])
+    return Unusual(0, error.message) if error.state in _LEFT_TO_OTHERS else None
 
 
 def _locks(store: Postgres, tenant: str, calls: Sequence[Call]) -> tuple[list[int], list[bool]]:
@@ -152,12 +168,7 @@ def _run(store: Postgres, connection: Connection, statements: list[Statement]) -
     except Failed as error:
         if connection.is_open and connection.in_transaction:
             connection.run([("ROLLBACK", ())])
-        if error.state == UNUSUAL:
-            why, _, which = error.message.partition(": ")
-            raise Unusual(max(0, error.place - len(begin)), why, [int(n) - 1 for n in which.split(",") if n]) from None
-        if error.state in _LEFT_TO_OTHERS:
-            raise Unusual(0, error.message) from error
-        raise translated(error, store.url) from error
+        raise unusual(error, len(begin)) or translated(error, store.url) from error
     except Lost as error:
         raise unknown(f"the connection was lost at the commit ({error})", store.url) from error
     except BAD_VALUES as error:

@@ -141,3 +141,14 @@ class NarrowTable(PostgresTable[R]):
             f" ORDER BY {order_by(by)}{rest}"
         )
         return text, [tenant, *values, *last, *of_narrow, *last, *last]
+
+    def _counted(self, tenant: str, where: Where, *fields: str) -> Statement:
+        names = ", ".join(f'"{field}"' for field in dict.fromkeys(fields)) or "1"
+        own, values = conditions(self.codec, where, self.dialect)
+        narrow, of_narrow = by_space(self.codec, tenant, where, self.dialect)
+        own_place, narrow_place = (text.partition(" FROM ")[2] for text in (self._own, self._narrow))
+        text = (
+            f"(SELECT {names} FROM {own_place} WHERE {joined(own)}"
+            f" UNION ALL SELECT {names} FROM {narrow_place} WHERE {' AND '.join(narrow)}) AS both_forms"
+        )
+        return text, [tenant, *values, *of_narrow]

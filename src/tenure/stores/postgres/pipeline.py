@@ -15,7 +15,7 @@ import msgspec
 from tenure.core.errors import Bug, SchemaMismatch, StoreCorrupt, TenureError
 from tenure.stores.postgres import statement_texts
 from tenure.stores.postgres.connection import Answer, Connection, Rows, Statement
-from tenure.stores.postgres.errors import BAD_VALUES, NO_SUCH, Failed, Lost, bad_value, lost, translated, unknown
+from tenure.stores.postgres.errors import BAD_VALUES, Failed, Lost, bad_value, lost, unknown
 from tenure.stores.postgres.log_cursor import settled
 from tenure.stores.postgres.values import shown
 
@@ -166,7 +166,7 @@ class Pipeline:
             self._fail(SchemaMismatch(f"{store.url}: another program emptied its table meta", "Restore a backup."))
         breaking, self._epoch, last, now, due = rows[0][-5:]
         if breaking > store.schema:
-            self._fail(self._upgraded(breaking))
+            self._fail(store.upgraded(breaking))
         if store.clock is None:
             self._is_due = dict.fromkeys(projects, False) | dict.fromkeys(map(shown, due or ()), True)
         else:
@@ -201,7 +201,7 @@ class Pipeline:
         try:
             answers = connection.run([*self._later, ("COMMIT", ())], aside=call)
         except Failed as error:
-            self._failed = translated(error, url)
+            self._failed = self._store.explained(error, connection)
             if connection.is_open and connection.in_transaction:
                 connection.run([("ROLLBACK", ())])
             raise self._failed from error
@@ -277,26 +277,8 @@ class Pipeline:
         if isinstance(error, Lost):
             self._fail(lost(error, url), error)
         if isinstance(error, Failed):
-            self._fail(self._of_a_newer_schema(error) or translated(error, url), error)
+            self._fail(self._store.explained(error, self._connection), error)
         self._fail(bad_value(error), error)
-
-    def _of_a_newer_schema(self, error: Failed) -> SchemaMismatch | None:
-        """A statement may fail only because a newer program has changed the tables: `meta`, read alone, tells."""
-        if error.state not in NO_SUCH or self._connection is None:
-            return None
-        try:
-            if self._connection.in_transaction:
-                self._connection.run([("ROLLBACK", ())])
-            ((breaking,),) = self._connection.all(f"SELECT breaking FROM {self._dialect.schema}meta")  # noqa: S608 - a checked name
-        except (Failed, Lost, ValueError):
-            return None
-        return self._upgraded(breaking) if breaking > self._store.schema else None
-
-    def _upgraded(self, breaking: int) -> SchemaMismatch:
-        return SchemaMismatch(
-            f"{self._store.url} was brought to schema {breaking} while this process ran with {self._store.schema}",
-            "Start again with the newer version.",
-        )
 
     def _fail(self, error: TenureError, cause: BaseException | None = None) -> NoReturn:
         """From here on the transaction can only roll back."""

@@ -1,7 +1,10 @@
 """Creating the tables, upgrading older ones, and refusing those of other programs.
 
 A migration holds an advisory lock, so of many processes that start at once one migrates and the others find it done.
-Each step is one transaction with its record: all of it, or nothing.
+Each step is one transaction with its record: all of it, or nothing. It waits for the transactions that write, and those
+that come later wait for it: each has read `meta` before its first write, and one that then finds a newer schema than
+its program's refuses. Before it changes anything it has all tables to itself, taken in the order in which every
+transaction begins to read them; another program may read in another order, and then it begins again.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from typing import NamedTuple
 from tenure.core import limits
 from tenure.core.errors import SchemaMismatch, StoreCorrupt, StoreUnavailable
 from tenure.stores.postgres import planner_statistics
-from tenure.stores.postgres.connection import Connection
+from tenure.stores.postgres.connection import Connection, Rows
+from tenure.stores.postgres.errors import AGAIN, LOCK_TIMEOUT, Failed
 from tenure.stores.sql.migrations import Applied, Migration, pending, read_migrations
 
 FOLDER = Path(__file__).parent / "migrations"
@@ -27,11 +31,30 @@ SELECT (SELECT system_identifier FROM pg_control_system())::text || '/'
     || (SELECT oid FROM pg_database WHERE datname = current_database())::text || '/' || ?
 """
 TABLES = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(?) AND relkind IN ('r', 'p', 'v', 'm')"
+# A table, and how many columns it has had.
+SHAPES = """
+SELECT relname, oid::bigint, relnatts::bigint FROM pg_class WHERE relnamespace = to_regnamespace(?) AND relkind = 'r'
+"""
 RECORD = "INSERT INTO migration (number, name, checksum, since, breaking) VALUES (?, ?, ?, ?, ?)"
 META_ROW = "INSERT INTO meta (epoch, schema, breaking, place) VALUES (?, ?, 0, ?)"
 SET_SCHEMA = "UPDATE meta SET schema = ?, breaking = CASE WHEN ? THEN ? ELSE breaking END"
-# Resolves unqualified names in migrations; the setting ends with the transaction.
-ENTER = "SELECT set_config('search_path', ?, true), set_config('lock_timeout', '10s', true)"
+# Settings end with the transaction. A step rewrites tables, whatever the role's own timeout is.
+SETTINGS = "SELECT set_config('lock_timeout', ?, true), set_config('statement_timeout', '0', true)"
+LOCK = "SELECT pg_advisory_xact_lock(?)"
+WAIT = "30s"  # for another process that migrates
+PATIENCE = "10s"  # for those that write or read
+# Resolves unqualified names in migrations.
+ENTER = "SELECT set_config('search_path', ?, true)"
+_READ_FIRST = ("meta", "epoch", "event", "event_block")  # by every transaction
+_STEP = 3600.0  # seconds that one step may take
+_TRIES = 5  # of a step that met a deadlock
+
+
+class Locks(NamedTuple):
+    """Keys of advisory locks."""
+
+    migrate: int
+    writers: int  # every transaction that writes holds it, shared
 
 
 class FoundSchema(NamedTuple):
@@ -45,7 +68,7 @@ def migrations() -> tuple[Migration, ...]:
     return read_migrations(FOLDER)
 
 
-def open_schema(connection: Connection, schema: str, lock: int, epoch: str, *, create: bool) -> FoundSchema:
+def open_schema(connection: Connection, schema: str, locks: Locks, epoch: str, *, create: bool) -> FoundSchema:
     """Upgrade the schema, or create it.
 
     Raises SchemaMismatch where it belongs to another program or is newer than this one, StoreUnavailable where there is
@@ -59,7 +82,7 @@ def open_schema(connection: Connection, schema: str, lock: int, epoch: str, *, c
     if look(connection, schema) is None or pending(migrations(), applied(connection, schema), schema):
         if look(connection, schema) is None and not create:
             raise StoreUnavailable(f"there is no store in the schema {schema}")
-        migrate(connection, schema, lock, epoch, here)
+        migrate(connection, schema, locks, epoch, here)
     steps = look(connection, schema)
     if steps is None:
         raise StoreCorrupt(f"{schema}: migrations were applied, but their tables are missing")
@@ -86,25 +109,63 @@ def applied(connection: Connection, schema: str) -> list[Applied]:
     return [Applied(*row) for row in connection.all(text)]
 
 
-def migrate(connection: Connection, schema: str, lock: int, epoch: str, place: str) -> None:
+def migrate(connection: Connection, schema: str, locks: Locks, epoch: str, place: str) -> None:
     """Apply pending steps: one transaction per step on an existing store, one for all steps of a new one."""
+    tries = 0
     while True:
-        connection.run([("BEGIN", ()), ("SELECT pg_advisory_xact_lock(?)", [lock])])
+        connection.run([("BEGIN", ()), (SETTINGS, [WAIT])])
         try:
-            done = look(connection, schema)  # another process may have been first
-            steps = pending(migrations(), applied(connection, schema) if done is not None else [], schema)
-            if not steps:
+            if not _step(connection, schema, locks, epoch, place):
                 return
-            if done is None:
-                _make(connection, schema, steps, epoch, place)
-            else:
-                connection.run([(ENTER, [schema])])
-                _apply(connection, steps[0])
-                connection.run([(SET_SCHEMA, [steps[0].number, steps[0].breaking, steps[0].number])])
             connection.run([("COMMIT", ())])
+            tries = 0
+        except Failed as error:
+            tries += 1
+            if error.state == LOCK_TIMEOUT:
+                raise StoreUnavailable(
+                    f"{schema}: others use it, or bring it to a newer version; it was left as it is",
+                    "Wait for them, or stop them, and start again.",
+                ) from error
+            if error.state not in AGAIN or tries == _TRIES:
+                raise
         finally:
             if connection.is_open and connection.in_transaction:
                 connection.run([("ROLLBACK", ())])
+
+
+def _step(connection: Connection, schema: str, locks: Locks, epoch: str, place: str) -> bool:
+    """Whether a step was applied, in the caller's transaction."""
+    connection.run([(LOCK, [locks.migrate])])
+    done = look(connection, schema)  # another process may have been first
+    steps = pending(migrations(), applied(connection, schema) if done is not None else [], schema)
+    if not steps:
+        return False
+    if done is None:
+        _make(connection, schema, steps, epoch, place)
+    else:
+        connection.run([(SETTINGS, [PATIENCE]), (LOCK, [locks.writers]), (ENTER, [schema])])
+        had = connection.all(SHAPES, [schema])
+        tables = {name for name, *_ in had}
+        names = [*(name for name in _READ_FIRST if name in tables), *sorted(tables.difference(_READ_FIRST))]
+        connection.run([(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE", ())])
+        _apply(connection, steps[0])
+        connection.run([(SET_SCHEMA, [steps[0].number, steps[0].breaking, steps[0].number])])
+        if len(steps) == 1:  # the statistics are for the tables of this program
+            _get_to_know(connection, had, connection.all(SHAPES, [schema]))
+    return True
+
+
+def _get_to_know(connection: Connection, had: Rows, has: Rows) -> None:
+    """Give the planner statistics of tables that this transaction has created, or added columns to."""
+    known = {oid for _, oid, _ in had}
+    changed = {name: oid in known for name, oid, columns in has if (name, oid, columns) not in had}
+    if not changed:
+        return
+    asked = "SELECT " + ", ".join(f"EXISTS (SELECT FROM {name})" for name in changed)  # noqa: S608 - our own names
+    filled = [name for name, has_rows in zip(changed, connection.all(asked)[0], strict=True) if has_rows]
+    new = [name for name, was_there in changed.items() if not was_there and name not in filled]
+    texts = [*(f"ANALYZE {name}" for name in filled), *planner_statistics.statements(new)]
+    connection.run([(text, ()) for text in texts])
 
 
 def _make(connection: Connection, schema: str, steps: Sequence[Migration], epoch: str, place: str) -> None:
@@ -117,5 +178,5 @@ def _make(connection: Connection, schema: str, steps: Sequence[Migration], epoch
 
 
 def _apply(connection: Connection, step: Migration) -> None:
-    connection.script(step.text)
+    connection.script(step.text, _STEP)
     connection.run([(RECORD, [step.number, step.name, step.checksum, step.since, step.breaking])])

@@ -26,12 +26,29 @@ CONTAINS = (
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-# Generic plans, from key to key: the statistics of a table that was empty an hour ago must not decide. A statement is
-# planned once. JIT would be triggered by the cost that disabled scans are given.
+# Generic plans, from key to key: the statistics of a table that was empty an hour ago must not decide, nor may a page
+# of a list read all of it. Nothing but rows counts as cost, since few pages of a small table cost less than a lookup. A
+# statement is planned once. JIT would be triggered by the cost that disabled scans are given.
 _PLANS = """set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
     set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
     set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true),
-    set_config('jit', 'off', true)"""
+    set_config('jit', 'off', true), set_config('random_page_cost', '0', true), set_config('seq_page_cost', '0', true),
+    set_config('cpu_tuple_cost', '1', true), set_config('cpu_index_tuple_cost', '1', true)"""
+BY_KEYS = f"SELECT {_PLANS}"
+# For one that reads most rows, as a count of everything does: planned each time, by what the server knows of them.
+FREELY = "SELECT " + ", ".join(
+    f"set_config('{name}', '{value}', true)"
+    for name, value in (
+        ("plan_cache_mode", "force_custom_plan"),
+        *((f"enable_{how}", "on") for how in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "memoize")),
+        *(
+            ("random_page_cost", "4"),
+            ("seq_page_cost", "1"),
+            ("cpu_tuple_cost", "0.01"),
+            ("cpu_index_tuple_cost", "0.005"),
+        ),
+    )
+)
 
 # An answer promises durability. A database or role that is configured to lose commits, to answer before a synchronous
 # standby has them, or to suppress warnings (see `_commit`) must not break that. The locks come last, when the settings
@@ -140,6 +157,7 @@ _SET_EPOCH = """
 INSERT INTO {s}epoch (tenant, epoch, place) VALUES (?, ?, ?)
 ON CONFLICT (tenant) DO UPDATE SET epoch = excluded.epoch, place = excluded.place
 """
+_BREAKING = "SELECT breaking FROM {s}meta"
 _SETTLE_META = "UPDATE {s}meta SET epoch = ?, place = ? WHERE place <> ?"
 # A different epoch for each tenant: the receipts of one must not be valid for another.
 _SETTLE_TENANTS = "UPDATE {s}epoch SET epoch = substr(md5(tenant || ?), 1, 8), place = ? WHERE place <> ?"
@@ -198,6 +216,7 @@ class Queries(NamedTuple):
     """The texts of one schema."""
 
     dialect: Dialect
+    breaking: str
     drawn: str
     floor: str
     head: str
@@ -235,8 +254,9 @@ def queries_of(schema: str) -> Queries:
     reading = _HEAD.format(last=last, now=read, tenant="$1", due="NULL")
     reading = reading.replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
     texts = (
-        f"SELECT {_DRAWN}", _FLOOR, head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE, _DUE_PROJECTS,
-        _NEXT_DUE, _IS_DUE, _HAS_DUE, _GIVE_ROWS, _SET_EPOCH, _SETTLE_META, _SETTLE_TENANTS, _MARK, _MARKS, _NEWS,
+        _BREAKING, f"SELECT {_DRAWN}", _FLOOR, head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE,
+        _DUE_PROJECTS, _NEXT_DUE, _IS_DUE, _HAS_DUE, _GIVE_ROWS, _SET_EPOCH, _SETTLE_META, _SETTLE_TENANTS, _MARK,
+        _MARKS, _NEWS,
     )  # fmt: skip
     dialect = Dialect(
         contains=CONTAINS, contains_values=("json", "json"), truths=("false", "true"), arrays=True, nulls_last=True,

@@ -11,16 +11,17 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, StoreUnavailable
+from tenure.core.errors import InvalidInput, SchemaMismatch, StoreUnavailable, TenureError
 from tenure.core.events import Event
 from tenure.stores.fast_path import Call, Look
 from tenure.stores.fast_path import Rows as FastRows
 from tenure.stores.port import DURABLE, FAST_PATH, PROCESSES, SNAPSHOTS, TENANTS, WAKE_UPS, WRITERS, Clock
 from tenure.stores.postgres import address, event_blocks, hot_functions, schema, statement_texts
-from tenure.stores.postgres.connection import Connection, Rows, Statement
+from tenure.stores.postgres.connection import Answer, Connection, Rows, Statement
 from tenure.stores.postgres.connection_pool import ConnectionPool
-from tenure.stores.postgres.errors import Failed, Lost, lost, translated
+from tenure.stores.postgres.errors import ABOUT_TABLES, Failed, Lost, lost, translated
 from tenure.stores.postgres.notifications import Listener, Notifier, Seen
+from tenure.stores.postgres.places import misplaced
 from tenure.stores.postgres.transaction import PostgresTransaction
 from tenure.stores.postgres.values import reader
 from tenure.stores.sql.codec import Codec
@@ -72,6 +73,7 @@ class Postgres:
         self._schema_name = where.schema
         self._process = os.getpid()
         self._closed = False
+        self.schema = len(schema.migrations())  # once it is open: that of the store when it was opened
         self.epoch_lock = self.lock_key("epoch")
         self.floor_lock = self.lock_key("floor") & 0x7FFFFFFF  # the first of two numbers: see `log_cursor`
         self.channel = f"tenure_{self.lock_key('channel') & 0xFFFFFFFF:08x}"
@@ -88,9 +90,9 @@ class Postgres:
             raise
 
     def _open(self, create: bool) -> schema.FoundSchema:
-        lock, epoch = self.lock_key("migrate"), self._random(4).hex()
+        locks, epoch = schema.Locks(self.lock_key("migrate"), self.epoch_lock), self._random(4).hex()
         return self.use(
-            lambda connection: schema.open_schema(connection, self._schema_name, lock, epoch, create=create)
+            lambda connection: schema.open_schema(connection, self._schema_name, locks, epoch, create=create)
         )
 
     def begin(self, tenant: str, *, write: bool) -> PostgresTransaction:
@@ -101,7 +103,11 @@ class Postgres:
 
     def look(self, tenant: str, project: str, agents: Collection[str]) -> Look | None:
         self._refuse_fork()
-        return hot_functions.look(self, tenant, project, agents)
+
+        def run(statements: list[Statement]) -> list[Answer]:
+            return self.use(lambda connection: connection.run(statements), again=True)
+
+        return hot_functions.look(self, tenant, project, agents, run)
 
     def call(self, tenant: str, calls: Sequence[Call]) -> list[FastRows]:
         self._refuse_fork()
@@ -180,6 +186,10 @@ class Postgres:
             ((count,),) = self._read(text)
             if count:
                 found.append(f"{count} rows of {what} name a task that does not exist")
+        for what, text in misplaced(self.queries.dialect.schema).items():
+            ((count,),) = self._read(text)
+            if count:
+                found.append(f"{count} entries of {what} are not as their tasks are")
         return found
 
     def close(self) -> None:
@@ -224,11 +234,31 @@ class Postgres:
                 connection = self.connections.replaced(connection)
                 return ask(connection)
         except Failed as error:
-            raise translated(error, self.url) from error
+            raise self.explained(error, connection) from error
         except Lost as error:
             raise lost(error, self.url) from error
         finally:
             self.connections.give(connection)
+
+    def explained(self, error: Failed, connection: Connection | None) -> TenureError:
+        """Our error for a failed statement. It may fail only because a newer program has changed the tables.
+
+        `meta`, read alone, tells: every schema has it.
+        """
+        if error.state[:2] in ABOUT_TABLES and connection is not None and connection.is_open:
+            with suppress(Failed, Lost, ValueError):
+                if connection.in_transaction:
+                    connection.run([("ROLLBACK", ())])
+                ((breaking,),) = connection.all(self.queries.breaking)
+                if breaking > self.schema:
+                    return self.upgraded(breaking)
+        return translated(error, self.url)
+
+    def upgraded(self, breaking: int) -> SchemaMismatch:
+        return SchemaMismatch(
+            f"{self.url} was brought to schema {breaking} while this process ran with {self.schema}",
+            "Start again with the newer version.",
+        )
 
     def _refuse_fork(self) -> None:
         if self._process != os.getpid():

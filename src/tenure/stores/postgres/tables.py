@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tenure.core import lifecycle
-from tenure.core.filters import Where
+from tenure.core.filters import Range, Where
 from tenure.core.records import Claim, Result, Task
 from tenure.stores.postgres.narrow_rows import NARROW, NarrowTable, PostgresTable, by_space
 from tenure.stores.sql.codec import Column, columns_of
@@ -22,6 +22,8 @@ from tenure.stores.sql.statements import (
     Statement,
     Table,
     beyond,
+    conditions,
+    joined,
     marks,
     order_by,
     order_of,
@@ -40,7 +42,8 @@ HOT = {
 _SELECTIVE = frozenset(
     {"id", "key", "ref", "idempotency_key", "parent", "dag", "offer_to", "set_aside_for", "created_at"}
 )
-_COUNTED = frozenset({"project", "state"})
+_BY_STATE = frozenset({"project", "state"})
+_BY_HOLDER = frozenset({"project", "session", "agent"})
 
 
 def parts_of(table: str, struct: type[msgspec.Struct]) -> dict[str, list[Column]]:
@@ -84,16 +87,24 @@ class SplitTable(PostgresTable[Task]):
         this = f'{s}"task_base" AS b WHERE b.tenant = ? AND b.project = ? AND b.id = ?'
         self._this = f"{this} AND h.space = b.space AND h.number = b.number AND h.version = ? AND h.generation = ?"
 
-    def _place_for(self, where: Where, *fields: str) -> str:
-        """The narrowest table or view that has all of these fields: a count then needs no join."""
-        named = {*where, *fields}
-        if named <= self._of_base:
-            return self.base
-        return f'{self.dialect.schema}"task_counted"' if named <= _COUNTED else self._view_for(where)
+    def _counted(self, tenant: str, where: Where, *fields: str) -> Statement:
+        """In the narrowest table or view that has all of these fields: most counts then need no join."""
+        named, view = {*where, *fields}, self._view_for(where)
+        if named <= self._of_base or (view == self.place and not named <= _BY_STATE):
+            clauses, values = conditions(self.codec, where, self.dialect)
+            place = self.base if named <= self._of_base else view
+            return f"{place} WHERE {joined(clauses)}", [tenant, *values]
+        if named <= _BY_STATE:
+            view = f'{self.dialect.schema}"task_counted"'
+        elif named <= _BY_HOLDER:
+            view = f'{self.dialect.schema}"held"'
+        clauses, values = by_space(self.codec, tenant, where, self.dialect)
+        return f"{view} WHERE {' AND '.join(clauses)}", values
 
     def _view_for(self, where: Where) -> str:
         """The view that finds tasks by what the filter names."""
-        if where.keys().isdisjoint(_SELECTIVE):
+        is_range = isinstance(where.get("id"), Range)  # which every place is in the order of
+        if _SELECTIVE.isdisjoint(where.keys() - {"id"} if is_range else where):
             for field, view in (("session", "task_of_session"), ("agent", "task_of_agent"), ("state", "task_listed")):
                 if where.get(field) is not None and None not in _items(where[field]):
                     return f'{self.dialect.schema}"{view}"'
@@ -111,8 +122,12 @@ class SplitTable(PostgresTable[Task]):
             clause, more = beyond(by, after)
             clauses, values = [*clauses, clause], [*values, *more]
         rest, last = ("", []) if limit is None else (" LIMIT ?", [limit])
-        # Each place in its own order, and the best of them: the planner must not sort all of a state.
-        places = list(self._places_of(_items(where["state"]))) if view.endswith('"task_listed"') else [view]
+        places = [view]
+        if view.endswith('"task_listed"'):
+            # Each place in its own order, and the best of them: the planner must not sort all of a state.
+            places = list(self._places_of(_items(where["state"])))
+            bounds, of_bounds = self._bounds_of_ids(where, order, after)
+            clauses, values = [*clauses, *bounds], [*values, *of_bounds]
         parts = [
             f"({self.select.replace(self.place, place)} WHERE {' AND '.join(clauses)} ORDER BY {order_by(by)}{rest})"
             for place in places
@@ -121,6 +136,15 @@ class SplitTable(PostgresTable[Task]):
             return parts[0], [*values, *last]
         text = f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS page ORDER BY {order_by(by)}{rest}"
         return text, [*[*values, *last] * len(parts), *last]
+
+    def _bounds_of_ids(self, where: Where, order: str, after: tuple[Any, str] | None) -> tuple[list[str], list[Any]]:
+        """The same bounds for a place: the planner does not conclude them, and would read all of a state."""
+        ranges = {"id": where["id"]} if isinstance(where.get("id"), Range) else {}
+        clauses, values = conditions(self.codec, ranges, self.dialect)
+        if after is not None and order in ("id", "-id"):
+            clause, more = beyond(order_of(self.codec, order, self.dialect), after)
+            clauses, values = [*clauses, clause], [*values, *more]
+        return [clause.replace('"id"', '"place_id"') for clause in clauses], values
 
     def _places_of(self, states: Sequence[Any]) -> Iterator[str]:
         s = self.dialect.schema

@@ -9,10 +9,12 @@ from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.events import Event
 from tenure.core.filters import Where, matches
 from tenure.core.records import Agent, Claim, Result, Row, Session, Task
-from tenure.stores.fast_path import Holders
+from tenure.stores.fast_path import Call, Holders, Look
+from tenure.stores.fast_path import Rows as FastRows
 from tenure.stores.port import Change, Head
-from tenure.stores.postgres import event_blocks, log_statements, statement_texts
+from tenure.stores.postgres import event_blocks, hot_functions, log_statements, statement_texts
 from tenure.stores.postgres.connection import Rows, Statement
+from tenure.stores.postgres.errors import BAD_VALUES, Failed, Lost
 from tenure.stores.postgres.pipeline import Pipeline
 from tenure.stores.postgres.values import shown
 from tenure.stores.sql.statements import event_table, table_of, writes
@@ -57,13 +59,19 @@ class PostgresTransaction(Pipeline):
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
         self._enter_asked(where)
-        rows = self._read(*table_of(kind, self._dialect).counting(self._tenant, where, by))
+        rows = self._added_up(table_of(kind, self._dialect).counting(self._tenant, where, by))
         return {_value(by): n for by, n in rows}
 
     def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
         self._enter_asked(where)
-        rows = self._read(*table_of(kind, self._dialect).summing(self._tenant, where, by, fields))
+        rows = self._added_up(table_of(kind, self._dialect).summing(self._tenant, where, by, fields))
         return {_value(row[0]): tuple(None if n is None else int(n) for n in row[1:]) for row in rows}
+
+    def _added_up(self, statement: Statement) -> Rows:
+        """Those who write only count what a few keys lead to."""
+        if self._write or self._noting is not None:
+            return self._read(*statement)
+        return self._run([(statement_texts.FREELY, ()), statement, (statement_texts.BY_KEYS, ())])[1].rows()
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         self._enter_asked(where)
@@ -137,6 +145,32 @@ class PostgresTransaction(Pipeline):
         claims = read(texts.claims_of, Claim)
         return Holders(tasks, claims, read(texts.agents_of, Agent), read(texts.sessions_of, Session))
 
+    # --- the fast path, within a transaction ---
+
+    def look(self, project: str) -> Look | None:
+        return hot_functions.look(self._store, self._tenant, project, (), self._run)
+
+    def call(self, call: Call) -> FastRows:
+        """A savepoint keeps what the transaction holds where the call is refused."""
+        self._must_write()
+        self._enter((call.project,))
+        assert self._connection is not None
+        assert not self._later, "it is the first that this transaction writes"
+        call_it = hot_functions.statement(self._store, self._tenant, call, self._now)
+        try:
+            answer = self._connection.run([("SAVEPOINT hot", ()), call_it])[1]
+        except Failed as error:
+            unusual = hot_functions.unusual(error, 1)
+            if unusual is None or not self._connection.in_transaction:
+                self._refuse(error)
+            self._run([("ROLLBACK TO SAVEPOINT hot", ())])
+            raise unusual from None
+        except (*BAD_VALUES, Lost) as error:
+            self._refuse(error)
+        self._wrote = self._has_floor = True
+        self._last = hot_functions.last_event(answer)
+        return answer.rows_apart
+
     # --- writing ---
 
     def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
@@ -162,7 +196,8 @@ class PostgresTransaction(Pipeline):
         for before, after in ((change.before, change.after) for change in changes):
             row: Any = before or after
             if isinstance(before, Task):
-                if not isinstance(after, Task) or _of_claim(before) != _of_claim(after):
+                # before its first claim a task has neither
+                if before.generation and (not isinstance(after, Task) or _of_claim(before) != _of_claim(after)):
                     tasks.setdefault(row.project, {})[row.id] = None
             elif isinstance(row, (Claim, Result)) and (before is not None or getattr(after, "accepted", False)):
                 tasks.setdefault(row.project, {})[row.task] = None

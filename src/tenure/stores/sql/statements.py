@@ -294,9 +294,10 @@ class Table(Generic[R]):
         """At most one row has these values. With an ORDER BY a planner may walk all rows in that order to find it."""
         return "project" in where and any(where.keys() >= set(unique.fields) for unique in self._uniques)
 
-    def _place_for(self, where: Where, *fields: str) -> str:
-        """The table to count in: it has these fields, and those of `where`."""
-        return self.place
+    def _counted(self, tenant: str, where: Where, *fields: str) -> Statement:
+        """What is counted, as the text behind FROM: the rows that match, with at least these fields."""
+        clauses, values = conditions(self.codec, where, self.dialect)
+        return f"{self.place} WHERE {joined(clauses)}", [tenant, *values]
 
     def counting(self, tenant: str, where: Where, by: str) -> Statement:
         """Returns pairs (value of `by`, number)."""
@@ -311,14 +312,12 @@ class Table(Generic[R]):
 
     def _grouping(self, tenant: str, where: Where, by: str, what: str, *fields: str) -> Statement:
         order_of(self.codec, by, self.dialect)  # checks it
-        clauses, values = conditions(self.codec, where, self.dialect)
-        place = self._place_for(where, by, *fields)
-        return f'SELECT "{by}", {what} FROM {place} WHERE {joined(clauses)} GROUP BY "{by}"', [tenant, *values]
+        text, values = self._counted(tenant, where, by, *fields)
+        return f'SELECT "{by}", {what} FROM {text} GROUP BY "{by}"', values
 
     def tallying(self, tenant: str, where: Where, most: int) -> Statement:
-        clauses, values = conditions(self.codec, where, self.dialect)
-        inner = f"SELECT 1 FROM {self._place_for(where)} WHERE {joined(clauses)} LIMIT ?"
-        return f"SELECT count(*) FROM ({inner}) AS matching", [tenant, *values, most]
+        text, values = self._counted(tenant, where)
+        return f"SELECT count(*) FROM (SELECT 1 FROM {text} LIMIT ?) AS matching", [*values, most]
 
 
 class EventTable:

@@ -76,6 +76,7 @@ class Twice:
         assert len(short) == len(long)
         for scene in (self.short, self.long):
             assert scene.engine.verify() == []
+            assert scene.store.check() == []
 
     def close(self) -> None:
         self.short.store.close()
@@ -316,6 +317,49 @@ class BothWays(Stage):
                 states.append(scene.task(second).state)
             assert states == ["ready", "ready"]
             return states
+
+        twice.both(play)
+        twice.check()
+
+    def test_results_that_others_wait_for_are_written_together(self, twice: Twice) -> None:
+        """Of a dag, with dependents, and of claims by name or repeated, among them a receipt that is not valid."""
+
+        def play(scene: Scene) -> list[Any]:
+            said = []
+            for turn in range(3):
+                keys = scene.plan(
+                    NewTask(title="a", name="a"), NewTask(title="b", name="b"),
+                    NewTask(title="c", name="c", depends_on=("a", "b")),
+                    NewTask(title="d", name="d", depends_on=("c",)),
+                )  # fmt: skip
+                lone = scene.add("lone")
+                scene.do(c.Release, receipt=scene.take(lone))
+                receipts = [scene.take(key, agent) for key, agent in ((keys[0], "ann"), (keys[1], "bo"), (lone, "cy"))]
+                batch = [
+                    c.Submit(project=PROJECT, receipt=receipt, data=turn) for receipt in [*receipts, "no", *receipts]
+                ]
+                said += [comparable(answer) for answer in scene.run(*batch)]
+                said += [scene.states(*keys, lone)]
+                assert said[-1] == ["completed", "completed", "ready", "pending", "completed"]
+                scene.finish(keys[2], keys[3])
+            assert scene.events(kind="dag.completed")
+            return said
+
+        twice.both(play)
+        twice.check()
+
+    def test_results_after_something_fell_due_are_the_same(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            said = []
+            for _ in range(2):
+                first, second, other = scene.add("First"), scene.add("Second"), scene.add("Other")
+                scene.do(c.Link, task=second, needs=first)
+                scene.take(other, "bo", lease=30.0)
+                receipt = scene.take(first, "ann", lease=600.0)
+                scene.clock.advance(seconds=60)
+                said += [comparable(answer) for answer in scene.run(c.Submit(project=PROJECT, receipt=receipt))]
+                said += [scene.states(first, second, other)]
+            return said
 
         twice.both(play)
         twice.check()

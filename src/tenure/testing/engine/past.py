@@ -46,7 +46,7 @@ def asked(scene: Scene, query: Query, at: int | str | None = None, by: Principal
 
 def snapshot(scene: Scene, dice: Random) -> Snapshot:
     def stored(tx: Any) -> dict[type[Row], dict[tuple[str, str], Row]]:
-        logged = [kind for kind in (*KINDS, Archived) if KINDS[kind].logged or kind is Archived]
+        logged: list[type[Row]] = [kind for kind in KINDS if KINDS[kind].logged or kind is Archived]
         return {
             kind: {
                 (row.project, row.id): row

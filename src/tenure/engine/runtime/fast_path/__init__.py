@@ -21,8 +21,13 @@ Why it is safe.
   write of the row. A task with a budget, a reservation, a contract, an artifact or a pause is not plain.
 - The call finds everything as usual, or it raises Unusual and nothing was done. It never refuses anything itself: the
   ordinary path decides what it leaves, in one transaction of its own.
-- The guard is in the statement that writes.
+- The guard is in the statement that writes, and nowhere else.
 - Calls of a project run beside each other, except claims; the ordinary path has the project to itself.
+
+What follows for others. A result of a task with dependents, children or a dag moves more than its own row. Such results
+are left by a call that shares the project. They are written by the same call inside of an ordinary transaction
+(`FastRunner.stamp`): all of them at once, before the first command is decided, and their effects (`effects.spread`) in
+the turn of each command. So a batch of them takes a few round trips, however many there are.
 
 Order. `Engine.run` keeps the order of its commands: where some of a run are unusual, those before them are called
 first, then they take the ordinary path, then the rest. Commands of different callers have no order.
@@ -44,17 +49,18 @@ command is refused in `next_claims.py` or `held_claims.py` until the function su
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from tenure.core import commands
 from tenure.core.commands import Principal
 from tenure.engine.runtime.context import Context, Random
 from tenure.engine.runtime.fast_path.command_run import Built, Known, NotFast
-from tenure.engine.runtime.fast_path.held_claims import renewals, submits
+from tenure.engine.runtime.fast_path.held_claims import Turn, in_turn, renewals, submits
 from tenure.engine.runtime.fast_path.next_claims import claims
 from tenure.engine.runtime.optimistic import Optimism
-from tenure.engine.runtime.unit_of_work import Reply
-from tenure.stores.fast_path import MOST, FastPath, Unusual
+from tenure.engine.runtime.unit_of_work import Reply, UnitOfWork
+from tenure.stores.fast_path import FOLLOWS, MOST, FastPath, FastTransaction, Unusual
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import CheckedCommand
@@ -62,6 +68,7 @@ if TYPE_CHECKING:
 _VERBS: dict[type[Any], Any] = {commands.ClaimNext: claims, commands.Submit: submits, commands.Renew: renewals}
 _STALE = ("project", "lanes")  # what was kept is out of date: look again
 MOST_KNOWN = 50_000  # agents of a project whose skills are kept
+ROUNDS_OF_STAMPS = 4  # attempts, each without those that were odd in the one before
 
 
 def kind_of(command: Any) -> tuple[str, type[Any]] | None:
@@ -77,16 +84,21 @@ class FastRunner:
         self._random, self._context = random, context
         self._optimism = context.optimism or Optimism()
         self._known: dict[str, Known] = {}
+        self._following: set[str] = set()  # projects with results that concern other tasks
 
-    def run(self, groups: Sequence[Sequence[CheckedCommand]]) -> list[list[Reply]] | None:
-        """The replies to each group, all in one transaction; None where this is not to be tried now.
+    def tries(self, kind: Any) -> bool:
+        """Whether commands of this kind are to be tried now."""
+        return self._optimism.tries(kind)
+
+    def run(self, groups: Sequence[Sequence[CheckedCommand]]) -> list[list[Reply]]:
+        """The replies to each group, all in one transaction.
 
         Raises Unusual, with the number of the group, where some or all commands need the ordinary path.
         """
         kinds = [kind_of(group[0].item.command) for group in groups]
-        sizes = [sum(getattr(one.item.command, "n", 1) for one in group) for group in groups]
-        if max(sizes) > MOST or not all(map(self._optimism.tries, kinds)):
-            return None
+        for n, group in enumerate(groups):
+            if sum(getattr(one.item.command, "n", 1) for one in group) > MOST:
+                raise Unusual(n, "too many")
         try:
             replies = self._called(groups)
         except Unusual as unusual:
@@ -105,9 +117,58 @@ class FastRunner:
             self._optimism.note(kind, True)
         return replies
 
+    def leading(self, batch: Sequence[CheckedCommand]) -> int:
+        """How many results the batch begins with that `stamp` is to try: where something has followed before."""
+        project = batch[0].item.command.project
+        same = takewhile(lambda one: kind_of(one.item.command) == (project, commands.Submit), batch)
+        many = sum(1 for _ in same)
+        return many if project in self._following and many <= MOST else 0
+
+    def stamp(self, work: UnitOfWork, batch: Sequence[CheckedCommand]) -> dict[int, Turn]:
+        """Within an ordinary transaction: write all of these results that need but guard and stamp, by one call.
+
+        For each of them, by its number, what gives its answer in its turn. The project is this transaction's alone, so
+        that also results with effects on others may go this way: these are applied in their turn.
+        """
+        tx: FastTransaction = work.tx  # type: ignore[assignment]  # the store declares it
+        project = batch[0].item.command.project
+        numbers = list(range(len(batch)))
+        for _ in range(ROUNDS_OF_STAMPS):
+            if not numbers:
+                break
+            run: list[tuple[Any, Principal]] = [(batch[n].item.command, batch[n].principal) for n in numbers]
+            try:
+                built = submits(self._looked_in(tx, project), run, self._random)
+                rows = tx.call(built.call._replace(follows=True))()  # type: ignore[call-arg]  # a Submits
+            except NotFast as error:
+                which: Sequence[int] = error.which
+            except Unusual as unusual:
+                if unusual.why in _STALE:
+                    self._known.pop(project, None)
+                    continue
+                which = unusual.which
+            else:
+                return dict(zip(numbers, in_turn(work, run, built, rows), strict=True))
+            odd = {numbers[n] for n in which}
+            numbers = [n for n in numbers if n not in odd] if odd else []
+        self._following.discard(project)  # until a call says so again
+        return {}
+
+    def _looked_in(self, tx: FastTransaction, project: str) -> Known:
+        """As `_looked`, by the transaction's own connection."""
+        known = self._known.get(project)
+        if known is None:
+            found = tx.look(project)
+            if found is None:
+                raise NotFast
+            known = self._known[project] = Known(found, self._context)
+        return known
+
     def _note(self, groups: Sequence[Sequence[CheckedCommand]], kinds: Sequence[Any], unusual: Unusual) -> None:
         """A few odd ones among many are no reason to back off."""
         of = unusual.call
+        if unusual.why == FOLLOWS:
+            self._following.add(groups[of][0].item.command.project)
         went = 0 < 4 * len(unusual.which) < len(groups[of])
         self._optimism.note(kinds[of], went)
         known = self._known.get(groups[of][0].item.command.project)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -10,14 +11,16 @@ import msgspec
 
 from tenure.core import commands, inputs, lifecycle
 from tenure.core.commands import Principal
-from tenure.core.errors import TenureError
-from tenure.core.ids import IdMaker, Receipt, parse_receipt
+from tenure.core.errors import Bug, TenureError
+from tenure.core.ids import IdMaker, Receipt, has_dag_row, parse_receipt
 from tenure.core.outcomes import Outcome
+from tenure.core.records import Dag, Edge, Task, replace
 from tenure.core.task_records import is_reference
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.context import Random
+from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.fast_path.command_run import Built, Known, NotFast, Run, column
-from tenure.engine.runtime.unit_of_work import Deferred, Reply
+from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Deferred, Reply, UnitOfWork
 from tenure.stores.fast_path import Renewals, Rows, Submits
 
 _json = msgspec.json.encode
@@ -73,7 +76,7 @@ def submits(known: Known, run: Run, random: Random) -> Built:
         column([p.user for p in senders]), column([p.address for p in senders]),
         column([command.trace_id for command in sent]), seed,
     )  # fmt: skip
-    return Built(call, partial(_accepted, seed, size))
+    return Built(call, partial(_accepted, seed, [r.generation for r in receipts]))
 
 
 def _result(number: int, command: commands.Submit, most: int | None) -> _Result:
@@ -100,24 +103,81 @@ class _Rows:
         return {row[0] - 1: row for row in self._read()}
 
 
-def _accepted(seed: bytes, size: int, rows: Rows) -> list[Reply]:
+def _accepted(seed: bytes, generations: list[int], rows: Rows) -> list[Reply]:
     done = _Rows(rows)
-    return [Deferred(partial(_accepted_as, done, n, seed, size)) for n in range(size)]
+    return [Deferred(partial(_accepted_as, done, n, seed, generations)) for n in range(len(generations))]
 
 
-def _accepted_as(done: _Rows, number: int, seed: bytes, size: int) -> Outcome:
-    _, now, _, _, key, version, product = done.by_place[number]
+def _accepted_as(done: _Rows, number: int, seed: bytes, generations: list[int]) -> Outcome:
+    _, now, _, _, key, version, product, *_ = done.by_place[number]
     return Outcome(
         outcome="ACCEPTED",
         message=f"{key}: accepted as {product}",
         work_product=product,
-        result=IdMaker(now, seed).nth("result", 2 * size + number + 1),
-        generation=1,
-        current_generation=1,
+        result=IdMaker(now, seed).nth("result", 2 * len(generations) + number + 1),
+        generation=generations[number],
+        current_generation=generations[number],
         work_lost=False,
         state=lifecycle.COMPLETED,
         version=version,
     )
+
+
+# --- what follows for other tasks ---
+
+Turn = Callable[[], Reply]
+
+
+def in_turn(work: UnitOfWork, run: Run, built: Built, rows: list[tuple[Any, ...]]) -> list[Turn]:
+    """For each accepted result what answers it, when the commands before it are done.
+
+    The effects of a move on others are those of the ordinary path; here their rows are only read together.
+    """
+    call = built.call
+    assert isinstance(call, Submits)
+    replies = built.replies(lambda: rows)
+    following = {row[0] - 1: row[7:] for row in rows if row[7] is not None}
+    _read_others(work, call.project, [task for task, _ in following.values()])
+    ids = IdMaker(work.now, call.seed)
+    turns: list[Turn] = []
+    for n, (command, principal) in enumerate(run):
+        if n in following:
+            who = (principal, command.trace_id, ids.nth("cmd", len(run) + n + 1))
+            turns.append(partial(_followed, work, who, (command.project, *following[n]), replies[n]))
+        else:
+            turns.append(partial(_told, replies[n]))
+    return turns
+
+
+def _told(reply: Reply) -> Reply:
+    return reply
+
+
+def _read_others(work: UnitOfWork, project: str, ids: list[str]) -> None:
+    if len(ids) < 2:
+        return
+    tasks = work.get_many(Task, project, ids).values()
+    work.get_many(Dag, project, [task.dag for task in tasks if has_dag_row(task)])
+    needed = [task.id for task in tasks if task.dependents]
+    if needed:
+        work.get_many(Task, project, [edge.task for edge in work.learn(Edge, project, "needs", needed)])
+
+
+def _followed(
+    work: UnitOfWork, who: tuple[Principal, str | None, str], moved: tuple[str, str, str], reply: Reply
+) -> Reply:
+    work.begin_command(*who)
+    project, task, state_before = moved
+    try:
+        after = work.require(Task, project, task)
+        work.moved.append((replace(after, state=state_before), after))
+        spread(work)
+    except OUR_FAULTS as error:  # the result is already written: the whole batch must roll back
+        raise Bug(f"submit: {type(error).__name__}: {error}", "nothing was done; please report this") from error
+    return reply
+
+
+# --- renewals ---
 
 
 def renewals(known: Known, run: Run, random: Random) -> Built:

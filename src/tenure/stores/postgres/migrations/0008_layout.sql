@@ -148,23 +148,25 @@ CREATE VIEW task AS SELECT
     h."ready_at", h."started_at", h."completed_at", b."failed_at", b."dead_lettered_at", b."archived_at", h."version",
     h."lane", b."band", b."rank", h."due_at", h."plain", h.number, h.space
     FROM task_base AS b JOIN task_hot AS h ON h.space = b.space AND h.number = b.number;
--- The same rows by their state, and by their holder.
-CREATE VIEW task_of_session AS SELECT t.* FROM held AS s JOIN task AS t
-    ON t.space = s.space AND t.number = s.number AND t.session = s.session;
-CREATE VIEW task_of_agent AS SELECT t.* FROM held AS s JOIN task AS t
-    ON t.space = s.space AND t.number = s.number AND t.agent = s.agent;
-CREATE VIEW task_in_queue AS SELECT t.* FROM queue AS s JOIN task AS t
+-- The same rows by their state, and by their holder; `place_id` is for bounds of ids. `OFFSET 0`: from the place to the row, whatever the planner expects.
+CREATE VIEW task_of_session AS SELECT t.* FROM held AS s CROSS JOIN LATERAL (SELECT * FROM task AS k
+    WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS t WHERE t.session = s.session AND t.space = s.space;
+CREATE VIEW task_of_agent AS SELECT t.* FROM held AS s CROSS JOIN LATERAL (SELECT * FROM task AS k
+    WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS t WHERE t.agent = s.agent AND t.space = s.space;
+CREATE VIEW task_in_queue AS SELECT t.*, s.id AS place_id FROM queue AS s JOIN task AS t
     ON t.space = s.space AND t.number = s.number AND t.id = s.id WHERE t.state = 'ready';
-CREATE VIEW task_holding AS SELECT t.* FROM held AS s JOIN task AS t
-    ON t.space = s.space AND t.number = s.number WHERE t.state IN ('claimed', 'running');
-CREATE VIEW task_standing AS SELECT t.* FROM standing AS s JOIN task AS t
+CREATE VIEW task_holding AS SELECT t.*, t.id AS place_id FROM held AS s CROSS JOIN LATERAL (SELECT * FROM task AS k
+    WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS t
+    WHERE t.state IN ('claimed', 'running') AND t.space = s.space;
+CREATE VIEW task_standing AS SELECT t.*, s.id AS place_id FROM standing AS s JOIN task AS t
     ON t.space = s.space AND t.number = s.number AND t.id = s.id AND t.state = s.state;
 CREATE VIEW task_listed AS SELECT * FROM task_in_queue UNION ALL SELECT * FROM task_standing
     UNION ALL SELECT * FROM task_holding;
-CREATE VIEW task_counted AS SELECT p.tenant, p.project, c.state FROM space AS p JOIN (
+CREATE VIEW task_counted AS SELECT p.tenant, p.project, c.state, c.space FROM space AS p JOIN (
     SELECT space, 'ready'::text COLLATE "C" AS state FROM queue
     UNION ALL SELECT space, state FROM standing
-    UNION ALL SELECT s.space, h.state FROM held AS s JOIN task_hot AS h ON h.space = s.space AND h.number = s.number
+    UNION ALL SELECT s.space, h.state FROM held AS s CROSS JOIN LATERAL (SELECT k.state FROM task_hot AS k
+        WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS h
         WHERE h.state IN ('claimed', 'running')) AS c ON c.space = p.number;
 
 INSERT INTO queue SELECT space, tenant, lane, band, rank, sequence, id, number, plain FROM task WHERE lane IS NOT NULL;
@@ -240,7 +242,7 @@ CREATE VIEW claim_narrow AS SELECT
     AS "model", 0::bigint AS "refused", 0::bigint AS "invalid", '{}'::text COLLATE "C" AS "metadata", j.process AS
     "process", NULL::text COLLATE "C" AS "funds", g.request AS "request_id", g.hash AS "request_hash", '[]'::text
     COLLATE "C" AS "requests", g.key AS "key", NULL::bigint AS "term", NULL::text COLLATE "C" AS "lease_why",
-    h.grant_event, NULL::bigint AS result_event, b.space
+    h.grant_event, NULL::bigint AS result_event, b.space, b.number
     FROM task_base AS b JOIN task_hot AS h ON h.space = b.space AND h.number = b.number
     JOIN granted AS g ON g.space = b.space AND g.session = h.session AND g.number = h.granted AND h.number = ANY (g.numbers)
     JOIN held AS j ON j.space = b.space AND j.session = g.session AND j.number = b.number
@@ -254,7 +256,7 @@ UNION ALL SELECT
     0::bigint AS "refused", 0::bigint AS "invalid", '{}'::text COLLATE "C" AS "metadata", NULL::text COLLATE "C" AS
     "process", NULL::text COLLATE "C" AS "funds", g.request AS "request_id", g.hash AS "request_hash", '[]'::text
     COLLATE "C" AS "requests", g.key AS "key", NULL::bigint AS "term", NULL::text COLLATE "C" AS "lease_why",
-    d.grant_event, d.result_event, b.space
+    d.grant_event, d.result_event, b.space, b.number
     FROM task_base AS b JOIN done AS d ON d.space = b.space AND d.number = b.number
     JOIN granted AS g ON g.space = b.space AND g.session = d.session AND g.number = d.granted AND d.number = ANY (g.numbers);
 CREATE VIEW claim AS SELECT
@@ -272,7 +274,7 @@ CREATE VIEW result_narrow AS SELECT
     g.session AS "session", g.agent AS "agent", g."user" AS "user", d.at AS "submitted_at", true AS "accepted",
     'ACCEPTED'::text COLLATE "C" AS "reason", d.data AS "data", d.summary AS "summary", d.size AS "size", d.digest AS
     "digest", d.at - g.at AS "processing", d.product AS "work_product", false AS "work_lost", false AS "late",
-    d.request AS "request_id", '[]'::text COLLATE "C" AS "artifacts", d.space
+    d.request AS "request_id", '[]'::text COLLATE "C" AS "artifacts", d.space, d.number
     FROM done AS d JOIN task_base AS b ON b.space = d.space AND b.number = d.number
     JOIN granted AS g ON g.space = d.space AND g.session = d.session AND g.number = d.granted;
 CREATE VIEW result AS SELECT
@@ -289,10 +291,14 @@ CREATE FUNCTION give_rows(p_tenant text, p_project text, p_tasks text[]) RETURNS
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     v_space integer := (SELECT number FROM space WHERE tenant = p_tenant AND project = p_project);
-    v_numbers bigint[] := ARRAY(SELECT h.number FROM task_base AS b JOIN task_hot AS h ON h.space = b.space
-        AND h.number = b.number LEFT JOIN done AS d ON d.space = b.space AND d.number = b.number
-        WHERE b.tenant || '' = p_tenant AND b.project || '' = p_project AND b.id = ANY (p_tasks)
-        AND (h.granted IS NOT NULL OR d.number IS NOT NULL));
+    v_numbers bigint[] := ARRAY(SELECT b.number FROM unnest(p_tasks) AS g (id)
+        CROSS JOIN LATERAL (SELECT k.number FROM task_base AS k
+            WHERE k.id = g.id AND (k.project = p_project AND k.tenant = p_tenant) IS TRUE OFFSET 0) AS b
+        CROSS JOIN LATERAL (SELECT k.granted FROM task_hot AS k
+            WHERE k.space = v_space AND k.number = b.number OFFSET 0) AS h
+        LEFT JOIN LATERAL (SELECT k.number FROM done AS k
+            WHERE k.space = v_space AND k.number = b.number OFFSET 0) AS d ON true
+        WHERE h.granted IS NOT NULL OR d.number IS NOT NULL);
     v_granted bigint[];
     v_sessions text[];
 BEGIN
@@ -300,9 +306,10 @@ BEGIN
         RETURN 0;
     END IF;
     SELECT array_agg(f.granted), array_agg(f.session) INTO v_granted, v_sessions FROM (
-        SELECT h.session, h.granted FROM task_hot AS h WHERE h.space = v_space AND h.number = ANY (v_numbers)
-            AND h.granted IS NOT NULL
-        UNION SELECT d.session, d.granted FROM done AS d WHERE d.space = v_space AND d.number = ANY (v_numbers)) AS f;
+        SELECT DISTINCT k.session, k.granted FROM unnest(v_numbers) AS n (number) CROSS JOIN LATERAL (
+            SELECT h.session, h.granted FROM task_hot AS h
+            WHERE h.space = v_space AND h.number = n.number AND h.granted IS NOT NULL
+            UNION ALL SELECT d.session, d.granted FROM done AS d WHERE d.space = v_space AND d.number = n.number) AS k) AS f;
     INSERT INTO claim_row (tenant, "project", "id", "task", "generation", "run", "attempt", "nonce", "epoch", "agent", "session", "user",
     "acquired_at", "lease", "state", "reason", "released_at", "renewals", "counted", "continues", "result_accepted",
     "work_product", "error_class", "error", "model", "refused", "invalid", "metadata", "process", "funds",
@@ -310,25 +317,26 @@ BEGIN
         SELECT tenant, "project", "id", "task", "generation", "run", "attempt", "nonce", "epoch", "agent", "session", "user",
     "acquired_at", "lease", "state", "reason", "released_at", "renewals", "counted", "continues", "result_accepted",
     "work_product", "error_class", "error", "model", "refused", "invalid", "metadata", "process", "funds",
-    "request_id", "request_hash", "requests", "key", "term", "lease_why", grant_event, result_event FROM claim_narrow AS c
-        WHERE c.tenant = p_tenant AND c.project = p_project AND c.task = ANY (p_tasks);
+    "request_id", "request_hash", "requests", "key", "term", "lease_why", grant_event, result_event FROM unnest(v_numbers) AS n (number)
+        CROSS JOIN LATERAL (SELECT * FROM claim_narrow AS k WHERE k.space = v_space AND k.number = n.number OFFSET 0) AS c;
     INSERT INTO result_row (tenant, "project", "id", "task", "run", "generation", "session", "agent", "user", "submitted_at", "accepted",
     "reason", "data", "summary", "size", "digest", "processing", "work_product", "work_lost", "late", "request_id",
     "artifacts")
         SELECT tenant, "project", "id", "task", "run", "generation", "session", "agent", "user", "submitted_at", "accepted",
     "reason", "data", "summary", "size", "digest", "processing", "work_product", "work_lost", "late", "request_id",
-    "artifacts" FROM result_narrow AS r
-        WHERE r.tenant = p_tenant AND r.project = p_project AND r.task = ANY (p_tasks);
+    "artifacts" FROM unnest(v_numbers) AS n (number)
+        CROSS JOIN LATERAL (SELECT * FROM result_narrow AS k WHERE k.space = v_space AND k.number = n.number OFFSET 0) AS r;
+    DELETE FROM granted AS g USING unnest(v_granted, v_sessions) AS f (number, session)
+        WHERE g.space = v_space AND g.session = f.session AND g.number = f.number AND (g.numbers <@ v_numbers) IS TRUE;
     UPDATE granted AS g SET numbers = ARRAY(SELECT n FROM unnest(g.numbers) AS n WHERE n <> ALL (v_numbers))
         FROM unnest(v_granted, v_sessions) AS f (number, session)
         WHERE g.space = v_space AND g.session = f.session AND g.number = f.number;
-    DELETE FROM granted AS g USING unnest(v_granted, v_sessions) AS f (number, session)
-        WHERE g.space = v_space AND g.session = f.session AND g.number = f.number AND g.numbers = '{}';
-    UPDATE held AS j SET process = NULL FROM task_hot AS h WHERE h.space = v_space AND h.number = ANY (v_numbers)
-        AND j.space = v_space AND j.session = h.session AND j.number = h.number AND j.process IS NOT NULL;
-    UPDATE task_hot SET nonce = NULL, claim_user = NULL, granted = NULL, grant_event = NULL
-        WHERE space = v_space AND number = ANY (v_numbers) AND granted IS NOT NULL;
-    DELETE FROM done WHERE space = v_space AND number = ANY (v_numbers);
+    UPDATE held AS j SET process = NULL FROM unnest(v_numbers) AS n (number) CROSS JOIN LATERAL (
+            SELECT k.session FROM task_hot AS k WHERE k.space = v_space AND k.number = n.number OFFSET 0) AS h
+        WHERE j.space = v_space AND j.session = h.session AND j.number = n.number AND j.process IS NOT NULL;
+    UPDATE task_hot AS h SET nonce = NULL, claim_user = NULL, granted = NULL, grant_event = NULL
+        FROM unnest(v_numbers) AS n (number) WHERE h.space = v_space AND h.number = n.number AND h.granted IS NOT NULL;
+    DELETE FROM done AS d USING unnest(v_numbers) AS n (number) WHERE d.space = v_space AND d.number = n.number;
     RETURN cardinality(v_numbers);
 END $$;
 
@@ -347,6 +355,11 @@ ALTER TABLE event_block ALTER "id" DROP NOT NULL, ALTER "task" DROP NOT NULL, AL
 ALTER TABLE event_block ALTER numbers SET STORAGE EXTERNAL, ALTER summary SET STORAGE EXTERNAL;
 
 -- --- the fast path: see `stores/postgres/hot_functions.py` ----------------------------------------------------------
+-- Those that only other functions call have the search path of their callers: setting it costs as much as a lookup.
+--
+-- A session plans each statement once, perhaps on empty tables, and must not read whole tables for ever after. So the
+-- three verbs count rows and nothing else as cost, join by nested loops alone, row by row (`OFFSET 0`), and hide tenant
+-- and project (`IS TRUE`) where an id or a ref leads to the row: indexes that begin with them would look as good.
 
 -- Ends the call with nothing written: the ordinary path decides, of all commands or of those that it names.
 CREATE FUNCTION unusual(p_why text, p_which bigint[]) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -400,7 +413,7 @@ END $$;
 -- clock's, never before the project's last event. Refuses a call by an older program, or on a project that has changed.
 CREATE FUNCTION begin_hot(p_tenant text, p_project text, p_given bigint, p_schema bigint, p_seen text, p_wait text,
     p_locks bigint[], p_shared boolean[], p_floor integer, OUT o_now bigint, OUT o_epoch text, OUT o_space integer)
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     v_breaking bigint;
 BEGIN
@@ -440,7 +453,7 @@ BEGIN
 END $$;
 
 -- The first of so many sequences in a row: drawn again where another transaction drew in between.
-CREATE FUNCTION draw_sequences(p_many integer) RETURNS bigint LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION draw_sequences(p_many integer) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     v_first bigint;
     v_last bigint;
@@ -455,21 +468,30 @@ BEGIN
     PERFORM unusual('sequences', NULL);
 END $$;
 
--- The first digits of every id that is made at that time: its milliseconds, in base 32.
+-- The first digits of every id that is made at that time: its milliseconds, in base 32. One expression, which the planner
+-- puts in the place of the call.
 CREATE FUNCTION id_time(p_now bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + (p_now / 1000 >> 5 * (9 - n) & 31)::integer, 1), ''
-        ORDER BY n) FROM generate_series(0, 9) AS n
+    SELECT substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + (p_now / 1000 >> 45 & 31)::integer, 1)
+        || substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + (p_now / 1000 >> 40 & 31)::integer, 1)
+        || substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + (p_now / 1000 >> 35 & 31)::integer, 1)
+        || substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + (p_now / 1000 >> 30 & 31)::integer, 1)
+        || substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + (p_now / 1000 >> 25 & 31)::integer, 1)
+        || substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + (p_now / 1000 >> 20 & 31)::integer, 1)
+        || substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + (p_now / 1000 >> 15 & 31)::integer, 1)
+        || substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + (p_now / 1000 >> 10 & 31)::integer, 1)
+        || substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + (p_now / 1000 >> 5 & 31)::integer, 1)
+        || substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + (p_now / 1000 & 31)::integer, 1)
 $$;
 
 -- Signs of life: at most every `presence`, and never where another transaction is writing the same.
 CREATE FUNCTION note_presence(p_tenant text, p_project text, p_now bigint, p_agents text[], p_sessions text[]) RETURNS void
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE agent SET last_seen = p_now WHERE tenant = p_tenant AND project = p_project AND id = ANY (ARRAY(
-        SELECT a.id FROM agent AS a WHERE a.tenant = p_tenant AND a.project = p_project AND a.id = ANY (p_agents)
+    UPDATE agent SET last_seen = p_now WHERE (tenant = p_tenant AND project = p_project) IS TRUE AND id = ANY (ARRAY(
+        SELECT a.id FROM agent AS a WHERE (a.tenant = p_tenant AND a.project = p_project) IS TRUE AND a.id = ANY (p_agents)
         FOR NO KEY UPDATE SKIP LOCKED));
-    UPDATE session SET last_activity = p_now WHERE tenant = p_tenant AND project = p_project AND id = ANY (ARRAY(
-        SELECT s.id FROM session AS s WHERE s.tenant = p_tenant AND s.project = p_project AND s.id = ANY (p_sessions)
+    UPDATE session SET last_activity = p_now WHERE (tenant = p_tenant AND project = p_project) IS TRUE AND id = ANY (ARRAY(
+        SELECT s.id FROM session AS s WHERE (s.tenant = p_tenant AND s.project = p_project) IS TRUE AND s.id = ANY (p_sessions)
         FOR NO KEY UPDATE SKIP LOCKED));
 END $$;
 
@@ -485,7 +507,8 @@ RETURNS TABLE (slot bigint, o_now bigint, o_last bigint, o_xid text, o_epoch tex
     priority bigint, tags text, not_before bigint, created_by text, created_at bigint, ready_at bigint, version bigint,
     title text, description text, spec text, metadata text, constraints text, output text, touches text)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_memoize = off SET jit = off AS $$
+    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_memoize = off SET jit = off
+    SET random_page_cost = 0 SET seq_page_cost = 0 SET cpu_tuple_cost = 1 SET cpu_index_tuple_cost = 1 AS $$
 #variable_conflict use_column
 DECLARE
     v_total integer := cardinality(p_of);
@@ -666,14 +689,19 @@ BEGIN
     END IF;
 END $$;
 
--- Submits of one project, each the current holder's of a plain task that concerns no other.
+-- Submits of one project, each the current holder's of a plain task. `p_follows`: the caller has the project to itself, and
+-- does what follows for other tasks; else a task that concerns others is left to it. A claim has its nonce in the task's
+-- row, or a row of its own. The guard is the WHERE of `moved`: what the receipt says against the row that is written.
 CREATE FUNCTION submit_results(p_tenant text, p_project text, p_given bigint, p_schema bigint, p_seen text, p_wait text,
     p_locks bigint[], p_shared boolean[], p_floor integer, p_presence bigint, p_epoch text, p_ref text[],
     p_generation bigint[], p_nonces bytea, p_agent text[], p_result text[], p_data text[], p_summary text[],
-    p_size bigint[], p_digest text[], p_request text[], p_by text[], p_address text[], p_trace text[], p_seed bytea)
-RETURNS TABLE (slot bigint, o_now bigint, o_last bigint, o_xid text, key text, version bigint, product text)
+    p_size bigint[], p_digest text[], p_request text[], p_by text[], p_address text[], p_trace text[], p_seed bytea,
+    p_follows boolean)
+RETURNS TABLE (slot bigint, o_now bigint, o_last bigint, o_xid text, key text, version bigint, product text, task text,
+    state_before text)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_memoize = off SET jit = off AS $$
+    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_memoize = off SET jit = off
+    SET random_page_cost = 0 SET seq_page_cost = 0 SET cpu_tuple_cost = 1 SET cpu_index_tuple_cost = 1 AS $$
 #variable_conflict use_column
 DECLARE
     v_total integer := cardinality(p_ref);
@@ -692,23 +720,28 @@ BEGIN
     v_time := 'result_' || id_time(v_now);
     v_first := draw_sequences(v_total);
     RETURN QUERY WITH found AS MATERIALIZED (
-        SELECT g.n, g.ref, g.generation, t.nonce, v_time || g.result AS result, g.data, g.summary, g.size, g.digest,
-            g.request, b.id, b.key, t.number, t.state, t.renewals, t.run, t.attempts, t.version, t.agent, t.session,
-            t.claim_user, t.claimed_at, t.started_at, t.granted, t.grant_event,
-            a.last_seen <= v_now - p_presence AS agent_is_old,
+        SELECT g.n, g.generation, substr(p_nonces, g.n::integer * 16 - 15, 16) AS nonce, g.agent AS only_of,
+            v_time || g.result AS result, g.data, g.summary, g.size, g.digest, g.request, b.id, b.key, t.number, t.state,
+            t.renewals, t.run, t.attempts, t.version, t.agent, t.session, coalesce(t.claim_user, c."user") AS claim_user,
+            coalesce(c.acquired_at, t.claimed_at) AS acquired_at, t.started_at, t.granted, t.grant_event, t.plain, c.id AS claim,
+            c.nonce AS own_nonce, a.last_seen <= v_now - p_presence AS agent_is_old,
             x.last_activity <= v_now - p_presence AND x.ended_at IS NULL AS session_is_old,
+            b.dependents > 0 OR b.children > 0 OR b.dag <> 'dag_' || substr(b.id, 6) OR b.id NOT LIKE 'task\_%' AS follows,
             'wp-' || b.key || '-gen' || t.generation || '-'
                 || left(encode(sha256(convert_to(v_time || g.result, 'UTF8')), 'hex'), 6) AS product
         FROM unnest(p_ref, p_generation, p_agent, p_result, p_data, p_summary, p_size, p_digest, p_request)
             WITH ORDINALITY AS g (ref, generation, agent, result, data, summary, size, digest, request, n)
-        JOIN task_base AS b ON b.ref = g.ref AND b.project = p_project AND b.tenant = p_tenant
-        JOIN task_hot AS t ON t.space = v_space AND t.number = b.number
-        LEFT JOIN agent AS a ON a.id = t.agent AND a.project = p_project AND a.tenant = p_tenant
-        LEFT JOIN session AS x ON x.id = t.session AND x.project = p_project AND x.tenant = p_tenant
-        WHERE t.plain AND t.granted IS NOT NULL AND t.generation = g.generation AND t.generation = 1
-            AND t.claim_epoch = p_epoch AND t.nonce = substr(p_nonces, g.n::integer * 16 - 15, 16) AND (g.agent IS NULL OR g.agent = t.agent)
-            AND t.percent IS DISTINCT FROM 100 AND (t.state = 'claimed') = (t.started_at IS NULL)
-            AND b.dependents = 0 AND b.children = 0 AND b.dag = 'dag_' || substr(b.id, 6) AND b.id LIKE 'task\_%'
+        CROSS JOIN LATERAL (SELECT * FROM task_base AS b
+            WHERE b.ref = g.ref AND (b.project = p_project AND b.tenant = p_tenant) IS TRUE OFFSET 0) AS b
+        CROSS JOIN LATERAL (SELECT * FROM task_hot AS t WHERE t.space = v_space AND t.number = b.number OFFSET 0) AS t
+        LEFT JOIN LATERAL (SELECT * FROM claim_row AS c
+            WHERE c.id = CASE WHEN t.granted IS NULL THEN b.id || '@' || t.generation END
+                AND (c.project = p_project AND c.tenant = p_tenant) IS TRUE OFFSET 0) AS c ON true
+        LEFT JOIN LATERAL (SELECT * FROM agent AS a
+            WHERE a.id = t.agent AND (a.project = p_project AND a.tenant = p_tenant) IS TRUE OFFSET 0) AS a ON true
+        LEFT JOIN LATERAL (SELECT * FROM session AS x
+            WHERE x.id = t.session AND (x.project = p_project AND x.tenant = p_tenant) IS TRUE OFFSET 0) AS x ON true
+        WHERE t.claim_epoch IS NOT NULL AND (t.granted IS NULL) = (c.id IS NOT NULL) AND t.percent IS DISTINCT FROM 100
             AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR a.troubles > 0) IS NOT TRUE
     ), moved AS (
         UPDATE task_hot AS t SET
@@ -717,9 +750,18 @@ BEGIN
             percent = 100, started_at = coalesce(t.started_at, v_now), updated_at = v_now, version = t.version + 1,
             due_at = NULL, plain = false, nonce = NULL, claim_user = NULL, granted = NULL, grant_event = NULL
         FROM found AS f
-        WHERE t.space = v_space AND t.number = f.number AND t.generation = f.generation AND t.nonce = f.nonce
-            AND t.claim_epoch = p_epoch AND t.state = f.state AND t.renewals = f.renewals AND t.plain
-        RETURNING 1
+        WHERE t.space = v_space AND t.number = f.number AND t.generation = f.generation
+            AND coalesce(t.nonce, f.own_nonce) = f.nonce AND t.claim_epoch = p_epoch
+            AND (f.only_of IS NULL OR t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals AND t.plain
+            AND (p_follows OR NOT f.follows)
+        RETURNING f.n
+    ), ended AS (
+        UPDATE claim_row AS c SET
+            state = 'released', reason = 'COMPLETED', released_at = v_now, renewals = f.renewals, process = NULL,
+            result_accepted = true, work_product = f.product, result_event = v_first + f.n - 1
+        FROM found AS f
+        WHERE c.id = f.claim AND (c.project = p_project AND c.tenant = p_tenant) IS TRUE AND c.state = 'active'
+        RETURNING f.n
     ), freed AS (
         DELETE FROM held AS h USING found AS f
         WHERE h.space = v_space AND h.session = f.session AND h.number = f.number
@@ -731,36 +773,36 @@ BEGIN
             renewals, at, size, nonce, result, product, digest, summary, request, data)
         SELECT v_space, p_tenant, f.number, f.session, f.granted, f.grant_event, v_first + f.n - 1, f.generation,
             f.run, f.attempts, f.renewals, v_now, f.size, f.nonce, f.result, f.product, f.digest, f.summary, f.request,
-            f.data FROM found AS f
+            f.data FROM found AS f WHERE f.claim IS NULL
+    ), results AS (
+        INSERT INTO result_row (tenant, project, id, task, run, generation, session, agent, "user", submitted_at, accepted,
+            reason, data, summary, size, digest, processing, work_product, work_lost, late, request_id, artifacts)
+        SELECT p_tenant, p_project, f.result, f.id, f.run, f.generation, f.session, f.agent, f.claim_user, v_now, true,
+            'ACCEPTED', f.data, f.summary, f.size, f.digest, v_now - f.acquired_at, f.product, false, false, f.request,
+            '[]' FROM found AS f WHERE f.claim IS NOT NULL
     ), block AS (
         INSERT INTO event_block (first, last, tenant, project, time, kind, new_state, form, seed, numbers, version, agent,
-            session, "user", address, trace_id, claimer, request_id, said, summary, facts)
+            session, "user", address, trace_id, claimer, request_id, said, summary, facts, generation, previous_state)
         SELECT v_first, v_first + v_total - 1, p_tenant, p_project, v_now, 'task.completed', 'completed', 2,
             p_seed, array_agg(f.number ORDER BY f.n), array_agg(f.version + 1 ORDER BY f.n), array_agg(f.agent ORDER BY f.n),
             array_agg(f.session ORDER BY f.n), p_by, p_address, p_trace, array_agg(f.claim_user ORDER BY f.n), p_request,
-            p_data, p_summary, array_agg(f.run || ',' || f.claimed_at || ',' || f.renewals || ','
-                || (f.started_at IS NULL)::integer || ',' || right(f.product, 6) ORDER BY f.n) FROM found AS f
+            p_data, p_summary, array_agg(f.run || ',' || f.acquired_at || ',' || f.renewals || ','
+                || (f.started_at IS NULL)::integer || ',' || right(f.product, 6) ORDER BY f.n),
+            CASE WHEN count(f.claim) > 0 THEN array_agg(f.generation ORDER BY f.n) END,
+            CASE WHEN count(f.claim) > 0 THEN array_agg(f.state ORDER BY f.n) END FROM found AS f
         HAVING count(*) = v_total
-    ), agents AS (
-        SELECT a.id FROM agent AS a WHERE a.tenant = p_tenant AND a.project = p_project
-            AND a.id = ANY (ARRAY(SELECT DISTINCT f.agent FROM found AS f WHERE f.agent_is_old))
-        FOR NO KEY UPDATE SKIP LOCKED
-    ), sessions AS (
-        SELECT x.id FROM session AS x WHERE x.tenant = p_tenant AND x.project = p_project
-            AND x.id = ANY (ARRAY(SELECT DISTINCT f.session FROM found AS f WHERE f.session_is_old))
-        FOR NO KEY UPDATE SKIP LOCKED
-    ), seen_agents AS (
-        UPDATE agent AS a SET last_seen = v_now WHERE a.tenant = p_tenant AND a.project = p_project
-            AND a.id = ANY (ARRAY(SELECT s.id FROM agents AS s))
-    ), seen_sessions AS (
-        UPDATE session AS x SET last_activity = v_now WHERE x.tenant = p_tenant AND x.project = p_project
-            AND x.id = ANY (ARRAY(SELECT s.id FROM sessions AS s))
+    ), presence AS (
+        SELECT note_presence(p_tenant, p_project, v_now, array_agg(f.agent) FILTER (WHERE f.agent_is_old),
+            array_agg(f.session) FILTER (WHERE f.session_is_old)) FROM found AS f HAVING bool_or(f.agent_is_old OR f.session_is_old)
     )
-    SELECT f.n, v_now, v_first + v_total - 1, pg_current_xact_id()::text, f.key, f.version + 1, f.product
+    SELECT f.n, v_now, v_first + v_total - 1, pg_current_xact_id()::text, f.key, f.version + 1, f.product,
+        CASE WHEN f.follows THEN f.id END, f.state
     FROM found AS f
-    WHERE CASE WHEN (SELECT count(*) FROM found) < v_total THEN unusual('receipts', ARRAY(
-            SELECT k FROM generate_series(1, v_total) AS k WHERE k NOT IN (SELECT o.n FROM found AS o)))
-        WHEN (SELECT count(*) FROM moved) < v_total THEN unusual('changed', NULL) ELSE true END;
+    WHERE CASE WHEN (SELECT count(*) FROM moved) < v_total THEN unusual(
+            CASE WHEN (SELECT bool_or(o.follows AND o.plain) FROM found AS o) THEN 'follows' ELSE 'receipts' END, ARRAY(
+            SELECT k FROM generate_series(1, v_total) AS k WHERE k NOT IN (SELECT m.n FROM moved AS m)))
+        WHEN (SELECT count(*) FROM ended) < (SELECT count(o.claim) FROM found AS o) THEN unusual('changed', NULL)
+        ELSE (SELECT count(*) FROM presence) < 2 END;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     IF v_count <> v_total THEN
         PERFORM unusual('receipts', ARRAY(SELECT generate_series(1, v_total)));
@@ -774,7 +816,8 @@ CREATE FUNCTION renew_claims(p_tenant text, p_project text, p_given bigint, p_sc
     p_by text[], p_address text[], p_trace text[], p_event text[], p_command text[])
 RETURNS TABLE (slot bigint, o_now bigint, o_last bigint, o_xid text, until bigint, mail bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_memoize = off SET jit = off AS $$
+    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_memoize = off SET jit = off
+    SET random_page_cost = 0 SET seq_page_cost = 0 SET cpu_tuple_cost = 1 SET cpu_index_tuple_cost = 1 AS $$
 #variable_conflict use_column
 DECLARE
     v_total integer := cardinality(p_ref);
@@ -791,21 +834,23 @@ BEGIN
     END IF;
     v_time := id_time(v_now);
     RETURN QUERY WITH found AS MATERIALIZED (
-        SELECT g.*, t.nonce, b.id, b.key, b.track, t.number, t.state, t.renewals, t.version, t.agent AS holder, t.session,
-            v_now + coalesce(g.lease, t.lease) AS until, a.last_seen <= v_now - p_presence AS agent_is_old,
+        SELECT g.*, substr(p_nonces, g.n::integer * 16 - 15, 16) AS nonce, c.nonce AS own_nonce, b.id, b.key, b.track,
+            t.number, t.state, t.renewals, t.version, t.agent AS holder, t.session, v_now + coalesce(g.lease, t.lease) AS until, a.last_seen <= v_now - p_presence AS agent_is_old,
             x.last_activity <= v_now - p_presence AND x.ended_at IS NULL AS session_is_old
         FROM unnest(p_ref, p_generation, p_agent, p_lease, p_by_agent, p_by_session, p_by, p_address, p_trace,
             p_event, p_command) WITH ORDINALITY AS g (ref, generation, agent, lease, by_agent, by_session, "by",
             address, trace, event, command, n)
-        JOIN task_base AS b ON b.ref = g.ref AND b.project = p_project AND b.tenant = p_tenant
-        JOIN task_hot AS t ON t.space = v_space AND t.number = b.number
-        LEFT JOIN claim_row AS c ON t.granted IS NULL AND c.task = b.id AND c.generation = g.generation
-            AND c.project = p_project AND c.tenant = p_tenant AND c.epoch = p_epoch
-        LEFT JOIN agent AS a ON a.id = t.agent AND a.project = p_project AND a.tenant = p_tenant
-        LEFT JOIN session AS x ON x.id = t.session AND x.project = p_project AND x.tenant = p_tenant
-        WHERE t.plain AND t.generation = g.generation AND t.claim_epoch = p_epoch
-            AND coalesce(t.nonce, c.nonce) = substr(p_nonces, g.n::integer * 16 - 15, 16)
-            AND (g.agent IS NULL OR g.agent = t.agent)
+        CROSS JOIN LATERAL (SELECT * FROM task_base AS b
+            WHERE b.ref = g.ref AND (b.project = p_project AND b.tenant = p_tenant) IS TRUE OFFSET 0) AS b
+        CROSS JOIN LATERAL (SELECT * FROM task_hot AS t WHERE t.space = v_space AND t.number = b.number OFFSET 0) AS t
+        LEFT JOIN LATERAL (SELECT * FROM claim_row AS c
+            WHERE c.id = CASE WHEN t.granted IS NULL THEN b.id || '@' || t.generation END
+                AND (c.project = p_project AND c.tenant = p_tenant) IS TRUE OFFSET 0) AS c ON true
+        LEFT JOIN LATERAL (SELECT * FROM agent AS a
+            WHERE a.id = t.agent AND (a.project = p_project AND a.tenant = p_tenant) IS TRUE OFFSET 0) AS a ON true
+        LEFT JOIN LATERAL (SELECT * FROM session AS x
+            WHERE x.id = t.session AND (x.project = p_project AND x.tenant = p_tenant) IS TRUE OFFSET 0) AS x ON true
+        WHERE t.claim_epoch IS NOT NULL
             AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR a.troubles > 0) IS NOT TRUE
     ), moved AS (
         UPDATE task_hot AS t SET
@@ -815,10 +860,10 @@ BEGIN
             updated_at = CASE WHEN f.state = 'claimed' THEN v_now ELSE t.updated_at END,
             version = CASE WHEN f.state = 'claimed' THEN t.version + 1 ELSE t.version END
         FROM found AS f
-        WHERE t.space = v_space AND t.number = f.number AND t.generation = f.generation AND t.claim_epoch = p_epoch
-            AND t.nonce IS NOT DISTINCT FROM f.nonce
-            AND t.state = f.state AND t.renewals = f.renewals AND t.plain
-        RETURNING 1
+        WHERE t.space = v_space AND t.number = f.number AND t.generation = f.generation
+            AND coalesce(t.nonce, f.own_nonce) = f.nonce AND t.claim_epoch = p_epoch
+            AND (f.agent IS NULL OR t.agent = f.agent) AND t.state = f.state AND t.renewals = f.renewals AND t.plain
+        RETURNING f.n
     ), due AS (
         INSERT INTO due_block (space, tenant, at, numbers)
         SELECT v_space, p_tenant, f.until, array_agg(f.number) FROM found AS f GROUP BY f.until
@@ -832,28 +877,17 @@ BEGIN
             trace, 'cmd_' || v_time || command, by_session IS NULL OR by_session = session
         FROM found WHERE state = 'claimed' ORDER BY n
         RETURNING sequence
-    ), agents AS (
-        SELECT a.id FROM agent AS a WHERE a.tenant = p_tenant AND a.project = p_project
-            AND a.id = ANY (ARRAY(SELECT DISTINCT f.holder FROM found AS f WHERE f.agent_is_old))
-        FOR NO KEY UPDATE SKIP LOCKED
-    ), sessions AS (
-        SELECT x.id FROM session AS x WHERE x.tenant = p_tenant AND x.project = p_project
-            AND x.id = ANY (ARRAY(SELECT DISTINCT f.session FROM found AS f WHERE f.session_is_old))
-        FOR NO KEY UPDATE SKIP LOCKED
-    ), seen_agents AS (
-        UPDATE agent AS a SET last_seen = v_now WHERE a.tenant = p_tenant AND a.project = p_project
-            AND a.id = ANY (ARRAY(SELECT s.id FROM agents AS s))
-    ), seen_sessions AS (
-        UPDATE session AS x SET last_activity = v_now WHERE x.tenant = p_tenant AND x.project = p_project
-            AND x.id = ANY (ARRAY(SELECT s.id FROM sessions AS s))
+    ), presence AS (
+        SELECT note_presence(p_tenant, p_project, v_now, array_agg(f.holder) FILTER (WHERE f.agent_is_old),
+            array_agg(f.session) FILTER (WHERE f.session_is_old)) FROM found AS f HAVING bool_or(f.agent_is_old OR f.session_is_old)
     )
     SELECT f.n, v_now, (SELECT max(s.sequence) FROM started AS s), pg_current_xact_id()::text, f.until,
         (SELECT count(*) FROM (SELECT FROM message AS m WHERE m.tenant = p_tenant AND m.project = p_project
             AND m.recipient = f.holder AND m.read_at IS NULL LIMIT p_mail) AS unread)
     FROM found AS f
-    WHERE CASE WHEN (SELECT count(*) FROM found) < v_total THEN unusual('receipts', ARRAY(
-            SELECT k FROM generate_series(1, v_total) AS k WHERE k NOT IN (SELECT o.n FROM found AS o)))
-        WHEN (SELECT count(*) FROM moved) < v_total THEN unusual('changed', NULL) ELSE true END;
+    WHERE CASE WHEN (SELECT count(*) FROM moved) < v_total THEN unusual('receipts', ARRAY(
+            SELECT k FROM generate_series(1, v_total) AS k WHERE k NOT IN (SELECT m.n FROM moved AS m)))
+        ELSE (SELECT count(*) FROM presence) < 2 END;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     IF v_count <> v_total THEN
         PERFORM unusual('receipts', ARRAY(SELECT generate_series(1, v_total)));

@@ -120,9 +120,12 @@ def _in_scope(work: UnitOfWork, tx: Transaction, project: str, budget: Budget, u
 
 def _elsewhere(tx: Transaction, project: str, now: int) -> list[Usage]:
     """Usage of the other projects, which the tenant's budget counts too; their archived usage is summed."""
-    pages = (page for name in tx.count(Usage, {}, "project") for page in row_pages(
-        tx, Usage, {"project": name}, ROWS_A_PAGE) if name != project)  # fmt: skip
-    return [row for page in pages for row in page if row.at <= now]
+    found: list[Usage] = []
+    for name in tx.count(Usage, {}, "project"):
+        if name != project:
+            for page in row_pages(tx, Usage, {"project": name}, ROWS_A_PAGE):
+                found += [row for row in page if row.at <= now]
+    return found
 
 
 def _amount(budget: Budget, row: Usage) -> int:
