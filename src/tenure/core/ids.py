@@ -29,7 +29,8 @@ TRACK = r"[A-Z]{1,32}"
 NAME = r"[^\s/@|\x00-\x1f]{1,128}"
 _TRACK = pattern(TRACK)
 _NAME = pattern(NAME)
-_TENANT = pattern(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+TENANT = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+_TENANT = pattern(TENANT)
 
 
 class IdMaker:

@@ -64,7 +64,7 @@ def check_key_of(member: Member | None, role: str, projects: tuple[str, ...]) ->
     if member is None or covers(member, role, projects):
         return
     if not is_in(member):
-        raise NotAllowed(f"{member.id} is no longer a member", "invite them again, or name another user")
+        raise NotAllowed(f"{member.id} has left the tenant", "invite them again, or name another user")
     where = f" in {', '.join(member.projects)[:200]}" if member.projects else ""
     raise NotAllowed(f"{member.id} is {member.role}{where}: a key of theirs cannot reach further")
 

@@ -1,7 +1,7 @@
 """A store in the memory of this process, which ends with it. For tests, trials and simulations.
 
 Every transaction, also a read one, holds the one lock. So it sees no changes of others, and a rollback undoes its
-steps. Each tenant beside `local` is a store of its own under the same lock.
+steps. Each tenant beside `local` is a separate store under the same lock.
 """
 
 from __future__ import annotations

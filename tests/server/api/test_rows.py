@@ -275,7 +275,7 @@ def names_of(world: World, operation: str, project: str, agent: str) -> dict[str
         "name": "fact" if operation == "emit" else "a.txt", "webhook": "out", "pool": "none", "sink": "nats", "url": "https://example.org/hook",
         "receipt": world.receipts.get((known, agent, receipt), "Z-999@1:53Z70T9DQ1FPZ2RDF81842BXPTNRVB1Y"),
         "old": "1" * 40, "new": "2" * 40, "branch": "main", "cron": "* * * * *", "on": "webhook", "to": "ann",
-        "body": "e30=",
+        "body": "e30=", "tenant": "local", "user": "mia",
     }  # fmt: skip
 
 

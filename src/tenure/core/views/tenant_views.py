@@ -18,7 +18,7 @@ class TenantView(TypedDict):
     name: str
     status: Annotated[str, Meta(extra_json_schema={"enum": ["open", "closed"]})]
     tier: Annotated[str | None, Meta(extra_json_schema={"enum": [*TIERS, None]})]
-    limits: Annotated[dict[str, int], Meta(description="all that apply, by the tier and its own; empty: none")]
+    limits: Annotated[dict[str, int], Meta(description="by its tier, and changed for it; empty: none")]
     changed_limits: Annotated[Sequence[str], Meta(description="those that are not the tier's")]
     created_at: Instant | None
     created_by: str | None

@@ -10,7 +10,7 @@ from tenure.core.records import Task, Track
 from tenure.engine.reads import task_counts
 from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
-from tenure.engine.verbs.agents import active_sessions
+from tenure.engine.verbs.agents import active_sessions, sessions_of_all
 from tenure.engine.verbs.claim_shares import live_claims
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def all_limits(work: UnitOfWork, project: str) -> list[LimitView]:
     held = {"project": project, "state": lifecycle.HELD}
     used = {
         "max_concurrent_claims": sum(work.count(Task, held, "state").values()),
-        "max_active_sessions": active_sessions(work, project=project),
+        "max_active_sessions": active_sessions(work, project),
     }
-    of_all = {"max_concurrent_claims": live_claims, "max_active_sessions": active_sessions}
+    of_all = {"max_concurrent_claims": live_claims, "max_active_sessions": sessions_of_all}
     given = work.limits_of(row)
 
     def view(name: str, meaning: str) -> LimitView:

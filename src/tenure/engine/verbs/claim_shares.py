@@ -7,6 +7,8 @@ project has at most as many live claims as its share, and the shares add up to t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tenure.core import lifecycle
 from tenure.core.outcomes import Outcome
 from tenure.core.records import ClaimShare, Task, replace
@@ -23,16 +25,20 @@ def denied_by_tenant(work: UnitOfWork, project: str) -> Outcome | None:
         return None
     own = work.get(ClaimShare, project, CLAIMS)
     room = own.granted if own is not None and own.whole == most else 0
-    held = _held(work, project, most)
+    held = work.tally(Task, {"project": project, "state": lifecycle.HELD}, most)
     if held < room:
         return None
     work.need_locks(STORE, lasting=False)
     others = [share for share in work.find(ClaimShare, {"id": CLAIMS}) if share.project != project]
+    # In one query, without their locks: to lock one project after another would be to wait in any order.
+    live = work.count(Task, {"state": lifecycle.HELD}, "project")
     # A share of a former limit is void: its project counts with what it holds, and asks here before it claims more.
-    taken = {share.project: _taken(work, share, most) for share in others}
-    free = most - sum(taken.values()) - max(room, held)
+    valid = {share.project: share.granted for share in others if share.whole == most}
+    taken = sum(valid.values()) + sum(count for of, count in live.items() if of not in valid and of != project)
+    free = most - taken - max(room, held)
     if free <= 0:
-        free += _taken_back(work, [share for share in others if share.whole == most], most, 1 - free)
+        unused = [share for share in others if valid.get(share.project, 0) > live.get(share.project, 0)]
+        free += _taken_back(work, unused, live, 1 - free)
     if free <= 0:
         name = work.context.tenant
         return Outcome(
@@ -46,25 +52,16 @@ def denied_by_tenant(work: UnitOfWork, project: str) -> Outcome | None:
     return None
 
 
-def _held(work: UnitOfWork, project: str, most: int) -> int:
-    return work.tally(Task, {"project": project, "state": lifecycle.HELD}, most)
-
-
-def _taken(work: UnitOfWork, share: ClaimShare, most: int) -> int:
-    return share.granted if share.whole == most else _held(work, share.project, most)
-
-
-def _taken_back(work: UnitOfWork, others: list[ClaimShare], most: int, needed: int) -> int:
+def _taken_back(work: UnitOfWork, unused: list[ClaimShare], live: Mapping[str, int], needed: int) -> int:
     """What other projects have and do not use, from as few of them as it takes."""
     found = 0
-    for share in others:
+    for share in unused:
         if found >= needed:
             break
-        if share.granted > _held(work, share.project, most):
-            work.need_locks(STORE, share.project, lasting=False)  # runs again; nothing is claimed there meanwhile
-            used = _held(work, share.project, most)
-            work.put(replace(share, granted=used))
-            found += share.granted - used
+        work.need_locks(STORE, share.project, lasting=False)  # runs again; nothing is claimed there meanwhile
+        used = live.get(share.project, 0)
+        work.put(replace(share, granted=used))
+        found += share.granted - used
     return found
 
 

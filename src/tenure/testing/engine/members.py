@@ -160,7 +160,7 @@ class Members(Stage):
         scene.do(c.RemoveMember, project="", user="mia")
         gone = scene.try_to(c.CreateKey, project="", name="mia", role="viewer", projects=("web",))
         assert isinstance(gone, NotAllowed)
-        assert "no longer a member" in gone.message
+        assert "has left the tenant" in gone.message
 
     @pytest.mark.parametrize(
         ("fields", "code"),

@@ -52,9 +52,8 @@ class TenantScene(Scene):
 
     def claims(self, count: int, project: str = PROJECT, **fields: Any) -> list[Outcome]:
         """So many claims, one command each."""
-        return [
-            self.do(c.ClaimNext, project=project, agent="ann", session="s", **fields) for _ in range(count)
-        ]  # fmt: skip
+        command = {"project": project, "agent": "ann", "session": "s", **fields}
+        return [self.do(c.ClaimNext, **command) for _ in range(count)]
 
     def granted(self, count: int, project: str = PROJECT) -> int:
         return sum(outcome.outcome == "GRANTED" for outcome in self.claims(count, project))
