@@ -218,7 +218,6 @@ def land(run: Run, given: Namespace) -> Answer:
     """
     from tenure.agents import land
     from tenure.agents.git import shown
-
     from tenure.cli.signing import key_of
 
     receipt = _receipt(run, given)

@@ -164,7 +164,6 @@ class RemoteCallers:
                 self._callers.popitem(last=False)
             return self._callers[key]
 
-
     def _refuse_signers(self, project: str, session: str) -> None:
         """A server holds no private key: what such a session submits here could never count."""
         found = self._transport.engine.read(lambda tx: tx.load(Session, ((project, session),)))

@@ -6,6 +6,7 @@ Off unless the project has the limit `tokens_per_line`. The result is kept; a pe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tenure.core import claims, commands, lifecycle, moves
 from tenure.core.errors import InvalidInput
@@ -44,7 +45,7 @@ def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes,
     pause = lifecycle.PauseCause(cause=lifecycle.REVIEW, reason=why, at=work.now, by=f"agent:{over.agent}")
     free = replace(moves.paused(free, pause), late_submit_open=False)
     details = {"result": result.id, "tokens": tokens, "lines": cmd.lines}
-    said = {"message": why, "level": "warning", "details": details}
+    said: dict[str, Any] = {"message": why, "level": "warning", "details": details}
     kept = work.record("task.paused", result, over, *signatures(work, hold, result), task=free, holder=over, **said)
     spread(work)
     said = {"version": kept.version, "hint": "a person must adopt the result or resume the task"}
