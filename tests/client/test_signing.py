@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tenure import AsyncClient, Client, Worker
+from tenure.client.signed_submits import signed
 from tenure.core import commands as c
 from tenure.core.commands.holder_commands import ResultSignature
 from tenure.core.ids import parse_receipt
 from tenure.core.records import replace
-from tenure.client.signed_submits import signed
 from tenure.sealing.signing import SigningKey
 from tests.sampling import places
 from tests.servers.postgres import url_of

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from tenure.core.errors import InvalidInput
 from tenure.core.signed_results import fingerprint, message
 from tenure.sealing.signing import SigningKey, is_signed, key_in
-from tenure.core.errors import InvalidInput
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "prove-what-happened.md"
 GIVEN: dict[str, Any] = {

@@ -324,3 +324,16 @@ async def test_what_is_no_request_is_told_so(raw: Dial, place: Served, owner: Cl
     assert answer.status in (200, 202, 400)
     if answer.status == 200:
         assert "error" in said(answer)
+
+
+async def test_a_session_that_signs_is_refused(connect: Connect, owner: Client) -> None:
+    """The server holds no private key: what it submitted here could never count."""
+    from tenure.sealing.signing import SigningKey
+
+    owner.add("x")
+    with Client(owner.transport.url, "default", agent="ann", session="signs") as ann:
+        ann.register(public_key=SigningKey(b"\x01" * 32).public)
+    async with connect("ann", Tenure_Session="signs") as signer, connect("ann", Tenure_Session="other") as other:
+        refused = await signer("claim")
+        assert "signs its results" in json.dumps(refused)
+        assert (await other("claim"))["outcome"] == "GRANTED"
