@@ -17,7 +17,7 @@ from tenure.sealing.signing import SigningKey, is_signed, key_in
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "prove-what-happened.md"
 GIVEN: dict[str, Any] = {
     "tenant": "local", "project": "shop", "task": "B-003", "generation": 7, "epoch": "00112233",
-    "data": {"files": ["a.py"], "ok": True}, "summary": "done", "artifacts": {"report.txt": "d" * 64}, "request_id": "r1",
+    "data": {"files": ["a.py"], "ok": True}, "summary": "done", "artifacts": {"a.txt": "d" * 64}, "request_id": "r1",
 }  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def test_every_part_is_covered() -> None:
     others: dict[str, list[Any]] = {
         "tenant": ["x"], "project": ["x"], "task": ["B-004"], "generation": [8], "epoch": ["00112234"],
         "data": [{}, {"ok": True, "files": ["b.py"]}, None], "summary": ["", "Done"],
-        "artifacts": [{}, {"report.txt": "e" * 64}, {"other": "d" * 64}], "request_id": [None, "r2"],
+        "artifacts": [{}, {"a.txt": "e" * 64}, {"other": "d" * 64}], "request_id": [None, "r2"],
     }  # fmt: skip
     texts = [message(**GIVEN), *(message(**GIVEN | {n: value}) for n, values in others.items() for value in values)]
     assert all(a != b for a, b in itertools.combinations(texts, 2))

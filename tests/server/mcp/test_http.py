@@ -12,8 +12,12 @@ import anyio.lowlevel
 import pytest
 
 from tenure.client import Client
+from tenure.core.commands import Principal
+from tenure.core.errors import NotAllowed
+from tenure.mcp.remote_callers import RemoteCallers, RemoteRequest
 from tenure.mcp.server import WAITING
 from tenure.mcp.tools import TOOLS
+from tenure.sealing.signing import SigningKey
 from tests.mcp.conftest import ERAS
 from tests.server.mcp.conftest import Connect, Served
 
@@ -326,14 +330,11 @@ async def test_what_is_no_request_is_told_so(raw: Dial, place: Served, owner: Cl
         assert "error" in said(answer)
 
 
-async def test_a_session_that_signs_is_refused(connect: Connect, owner: Client) -> None:
+def test_a_session_that_signs_is_refused(place: Served, owner: Client) -> None:
     """The server holds no private key: what it submitted here could never count."""
-    from tenure.sealing.signing import SigningKey
-
-    owner.add("x")
-    with Client(owner.transport.url, "default", agent="ann", session="signs") as ann:
+    with Client(str(place.store), "default", agent="ann", session="signs") as ann:
         ann.register(public_key=SigningKey(b"\x01" * 32).public)
-    async with connect("ann", Tenure_Session="signs") as signer, connect("ann", Tenure_Session="other") as other:
-        refused = await signer("claim")
-        assert "signs its results" in json.dumps(refused)
-        assert (await other("claim"))["outcome"] == "GRANTED"
+    callers = RemoteCallers(place.service.engine, place.service.gatherer, {}, "default")
+    with pytest.raises(NotAllowed, match="signs its results"):
+        callers.find(RemoteRequest(Principal(role="agent", agent="ann", session="signs")))
+    assert callers.find(RemoteRequest(Principal(role="agent", agent="ann", session="other"))).client.session == "other"
