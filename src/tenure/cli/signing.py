@@ -23,11 +23,10 @@ def keep_key(run: Run, path: str) -> SigningKey:
 
 def key_of(run: Run) -> SigningKey | None:
     """The key of this session, if it has one."""
-    from tenure.sealing.signing import key_in
     from tenure.user_state import is_own, user_states
 
     if path := run.setting("signing_key"):
-        return key_in(os.path.join(run.folder, path))
+        return _key_in(os.path.join(run.folder, path))
     for folder in user_states(run.environ):
         if is_own(folder):
             try:
@@ -35,8 +34,14 @@ def key_of(run: Run) -> SigningKey | None:
                     path = file.read().decode(errors="replace")
             except OSError:
                 continue
-            return key_in(path)
+            return _key_in(path)
     return None
+
+
+def _key_in(path: str) -> SigningKey:
+    from tenure.sealing.signing import key_in
+
+    return key_in(path)
 
 
 def _note(session: str) -> str:

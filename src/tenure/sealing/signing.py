@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from tenure.core.errors import InvalidInput
@@ -76,7 +75,7 @@ def _made(path: str, seed: bytes) -> SigningKey:
             os.fsync(number)
         with suppress(FileExistsError):
             os.link(new, path)
-        Path(new).unlink()
+        os.unlink(new)  # noqa: PTH108 - `done` imports no pathlib
     except OSError as error:
         raise InvalidInput(f"key {path}: {error.strerror}") from None
     return key_in(path)
