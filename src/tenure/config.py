@@ -115,12 +115,10 @@ SETTINGS: dict[str, Setting] = {
     "serve.log_level": Setting(str, "info", "the lowest level that its log has: `debug`, `info`, `warning` or `error`"),
     "serve.log_file": Setting(str, None, "the file of its log, one JSON object a line; by default stderr"),
     "serve.access_log": Setting(
-        str, None, "the file of its access log, a chain of hashes; `-`: standard output; by default none"
+        str, None, "the file of its access log, a chain of hashes; `-`: stdout; by default none"
     ),
     "serve.access_log_size": Setting(float, limits.ACCESS_LOG_SIZE, "megabytes after which that file is put aside"),
-    "serve.access_log_days": Setting(
-        float, limits.ACCESS_LOG_DAYS, "days that files of it are kept once they were put aside; 0: for ever"
-    ),
+    "serve.access_log_days": Setting(float, limits.ACCESS_LOG_DAYS, "days that a file put aside is kept; 0: for ever"),
     "serve.auth": Setting(
         str,
         "auto",
