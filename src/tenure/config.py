@@ -86,9 +86,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "tasks.max_attempts": Setting(int, None, "the attempts of such tasks"),
     "tasks.on_lost": Setting(str, None, "what a lost claim means for such tasks: `retry`, `back_off` or `hold`"),
-    "signing_key": Setting(
-        str, None, "the file of the key that signs this session's results; `join --key` and `run --sign` choose it"
-    ),
+    "signing_key": Setting(str, None, "the file of the key that signs this session's results: see `join --key`"),
     "log.level": Setting(str, "info", "the lowest level in the log of commands: `debug`, `info`, `warning` or `error`"),
     "log.file": Setting(
         str, None, "the log of commands and of `daemon`, one JSON object a line, without arguments; by default none"
