@@ -131,7 +131,7 @@ class Copier:
     def _prepared(self, model: Model) -> list[sql.Composed]:
         own = model.id.removeprefix("task_")
         rows: list[tuple[str, dict[str, str], dict[str, Any]]] = []
-        # A claim and a result with rows of their own: those name their task by its id.
+        # A claim and a result with separate rows: those name their task by its id.
         give = sql.SQL("SELECT {}('local', %s, ARRAY[%s])").format(sql.Identifier(self._schema, "give_rows"))
         self._link.execute(give, (model.project, model.id))
         for table, columns in self._tables.items():

@@ -70,12 +70,12 @@ def run_raw(command: str, folder: Path, environ: dict[str, str]) -> str:
 
 
 def even(text: str, folder: Path) -> str:
-    """What differs from run to run, made the same: receipts, ids, places, times of day."""
+    """What differs from run to run, made the same: receipts, ids, places, dates, times of day."""
     text = text.replace(str(folder.resolve()), "/home/ann/shop").replace(str(folder), "/home/ann/shop")
     text = re.sub(r"(@\d+):[0-9a-f]{40}", r"\1:3fa9…", text)
     text = re.sub(r"\b(cmd|task|result|dag|msg)_[0-9A-HJKMNP-TV-Z]{26}", r"\1_01…", text)
     text = re.sub(r"\bwp-([\w-]+)-[0-9a-f]{6}\b", r"wp-\1-9c4e1d", text)
-    text = re.sub(r"\b\d\d:\d\d:\d\d\b", "12:00:00", text)
+    text = re.sub(r"\b(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\b", _at_noon, text)
     # Six seconds and more pass before this command on a slow machine.
     text = re.sub(r"age_minutes 0\.\d(.*) effective \S+", r"age_minutes 0.0\1 effective 50.0", text)
     # An agent leads for 30 s after its last command: on a slow machine another does by now, or none.
@@ -83,6 +83,10 @@ def even(text: str, folder: Path) -> str:
     text = re.sub(r"\([\d.]+ s\) +", "(1 s)  ", text)
     text = re.sub(r"held +ended by", "held" + " " * 23 + "ended by", text)
     return re.sub(r"\b(now|\d+ s ago)", "now", text)
+
+
+def _at_noon(found: re.Match[str]) -> str:
+    return ("2026-11-17 " if "-" in found[0] else "") + "12:00:00"
 
 
 def matches(told: str, said: str) -> bool:

@@ -93,7 +93,7 @@ ASSIGNMENT = (
         "engine/runtime/fast_path/command_run.py",
         "not self.project.router and not leads_agents(context, self.project)",
         "not leads_agents(context, self.project)",
-        BOTH_WAYS,
+        on("postgres", "test_a_claim_of_a_plain_task_assigns_its_track[eager]"),
     ),
     # --- order ---
     Mutant(

@@ -29,10 +29,10 @@ MOVING = (
     Mutant(
         "upgrade: a PostgreSQL step without its transaction",
         "stores/postgres/schema.py",
-        """                _apply(connection, steps[0])""",
-        """                link.run([("COMMIT", ()), (f'SET search_path TO "{schema}"', ())])
-                link.script(steps[0].text)
-                link.run([(RECORD, [*steps[0][:2], steps[0].checksum, steps[0].since, False])])""",
+        """        _apply(connection, steps[0])""",
+        """        connection.run([("COMMIT", ()), (f'SET search_path TO "{schema}"', ())])
+        connection.script(steps[0].text)
+        connection.run([(RECORD, [*steps[0][:2], steps[0].checksum, steps[0].since, False])])""",
         f"{TEST_UPGRADE}::test_an_upgrade_that_is_cut_off_leaves_the_old_store_whole[0001-postgres]",
     ),
     Mutant(

@@ -57,7 +57,8 @@ POSTGRES = (
     Mutant(
         "an upgrade that does not wait for whoever writes",
         "stores/postgres/schema.py",
-        "(LOCK, [locks.writers]), ",
+        """        connection.run([(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE", ())])
+""",
         "",
         f"{TEST_NEWER}::test_an_upgrade_waits_for_whoever_writes_and_gives_up_in_time",
     ),
@@ -175,25 +176,18 @@ POSTGRES = (
         on("postgres", "test_results_that_others_wait_for_are_written_together[eager]"),
     ),
     Mutant(
-        "fast path: a result in a transaction that has settled others",
-        "engine/runtime/engine.py",
-        "if self._fast is not None and stamps and work.is_untouched:",
-        "if self._fast is not None and stamps:",
-        on("postgres", "test_results_after_something_fell_due_are_the_same[eager]"),
-    ),
-    Mutant(
         "fast path: a request granted twice in one batch",
         "engine/runtime/fast_path/next_claims.py",
         "            if one.sent.id in seen:\n",
         "            if False:\n",
-        on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-804]"),
+        on("postgres", "test_a_request_that_comes_twice_is_granted_once[eager]"),
     ),
     Mutant(
         "fast path: a request that has come before",
         "stores/postgres/migrations/0008_layout.sql",
         "AND g.request = s.request LIMIT 1)",
         "AND g.request = s.request LIMIT 0)",
-        on("postgres", "test_the_request_id_of_a_claim_is_not_taken_for_another"),
+        on("postgres", "test_a_request_that_comes_twice_is_granted_once[eager]"),
     ),
     Mutant(
         "fast path: an agent that was offered something",
@@ -214,14 +208,14 @@ POSTGRES = (
         "stores/postgres/migrations/0008_layout.sql",
         "a.last_seen <= v_now - p_presence AS agent_is_old, t.last_activity",
         "false AS agent_is_old, t.last_activity",
-        on("postgres", "test_a_history_leaves_the_same_by_the_short_way_and_the_long[learning-702]"),
+        on("postgres", "test_a_claim_and_a_renewal_are_signs_of_life[eager-claim]"),
     ),
     Mutant(
         "fast path: an answer without what other rows hold",
         "stores/postgres/migrations/0008_layout.sql",
         "strpos(w.spec, 'context_refs') + strpos(w.spec, '$body') > 0",
         "false",
-        on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-800]"),
+        on("postgres", "test_a_claim_of_a_task_with_large_values_returns_them[eager]"),
     ),
     Mutant(
         "events that go with those that were dropped",
@@ -259,11 +253,11 @@ POSTGRES = (
         on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-801]"),
     ),
     Mutant(
-        "fast path: what was asked ahead is never void",
+        "what was asked ahead is never void",
         "stores/postgres/pipeline.py",
         "        self._ahead.clear()\n",
         "",
-        on("postgres", "test_a_history_leaves_the_same_by_the_short_way_and_the_long[learning-701]"),
+        f"{TEST_POSTGRES_GUARDS}::test_what_was_read_ahead_is_not_used_after_a_write",
     ),
     Mutant(
         "a notification wakes every tenant",

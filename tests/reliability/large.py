@@ -166,8 +166,10 @@ def main(argv: list[str]) -> int:
         small.fill(SMALL // 2, SMALL // 10)
         large.fill(wanted.tasks // 2, wanted.old)
         filled = time.monotonic() - began
+        print(f"{SMALL + wanted.tasks} tasks in {filled:.0f} s", flush=True)
         beside, looks = small.look(wanted.turns), large.look(wanted.turns)
         (few, _), (many, checked) = small.verify(), large.verify()
+        print(f"verified in {few:.0f} and {many:.0f} s", flush=True)
         growth = many / wanted.tasks / (few / SMALL)
         if growth > GROWTH:
             large.wrong.append(f"verify takes {growth:.2f} times as long for a task as in a small store")

@@ -163,6 +163,15 @@ def test_a_call_is_refused_where_what_it_relies_on_has_changed(store: Postgres, 
     assert len(store.call("local", [call])[0]()) == 1
 
 
+def test_what_was_read_ahead_is_not_used_after_a_write(store: Postgres, task: Task) -> None:
+    with store.begin("local", write=True) as tx:
+        tx.lock("write", [P])
+        tx.expect(lambda ahead: ahead.load(Task, [(P, task.id)]))
+        assert tx.load(Task, [(P, task.id)]) == [task]
+        tx.save([Change(task, replace(task, height=7))])
+        assert [found.height for found in tx.load(Task, [(P, task.id)])] == [7]
+
+
 def test_a_call_is_refused_while_a_task_is_due(store: Postgres, task: Task) -> None:
     """Also a call that concerns another task: every answer is one of settled rows."""
     call = asked_for(store, 1)

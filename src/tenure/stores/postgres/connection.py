@@ -144,7 +144,7 @@ class Connection:
             self._flush()
 
     def settle(self) -> None:
-        """Read what is left to read; raises Lost where the server has closed the connection meanwhile."""
+        """Read the answers that are still to come; raises Lost where the server has closed the connection meanwhile."""
         self._take_owed()
         with self._losing():
             if self._poll.poll(0):

@@ -7,10 +7,10 @@ time. So it writes one row of `event_block`: an array per column (`ITEMS`), and 
 
 Sequences. A block has all sequences from `first` to `last`, and no other event has one in between. So blocks and single
 events are two sorted lists, and a reader merges them. A call draws its sequences at once, and again where another
-writer drew in between; after 100 attempts it is left to the ordinary path. They are dense on purpose: readers tell from
+writer drew in between; after 100 attempts it is left to the ordinary path. They are dense on purpose: readers see by
 them how many events they are behind.
 
-Forms. A block names the form it was written in, and what is read from a form never changes: `tests/stores/blocks.json`
+Forms. A block names the form it was written in, and a form is read the same for ever: `tests/stores/blocks.json`
 has what each of them gives.
 - Form 1 has every value in its arrays. No block is written in it any more.
 - Form 2 names tasks by their number: id, key and track, which never change, are those of the task. Where it has no

@@ -3,14 +3,14 @@
 The functions are in the migration that creates them; here are their arguments. A single call is one statement without
 BEGIN, so that the server commits it by itself; several are one transaction. What each function checks, in this order:
 
-- all: isolation READ COMMITTED; the locks, in statements of their own before the first read (`project` shared, for
+- all: isolation READ COMMITTED; the locks, in separate statements before the first read (`project` shared, for
   claims also `claim`, then the epoch's shared); no newer schema; the project's row is the one that the caller judged;
   `now` is not before the project's last event; no task of the project is due; the floor of the log's cursor.
 - claim_tasks: agent and session are known, active, usual, and have the skills that the caller chose lanes by; no offer
   to the agent; the request is new; no lane that the caller does not know; enough tasks, all of them plain; each row
   still in its lane, ready, plain, never claimed, and without a field that the answer does not show.
-- submit_results: the epoch; for each receipt its task by reference, and a usual holder; no dependents, no children, a
-  dag of its own, unless the caller does what follows for others. Then, in the WHERE of the UPDATE and nowhere else: the
+- submit_results: the epoch; for each receipt its task by reference, and a usual holder; no dependents, no children, its
+  own dag, unless the caller does what follows for others. Then, in the WHERE of the UPDATE and nowhere else: the
   receipt's generation, nonce and epoch, the agent that the caller has proven, plain, and not changed meanwhile. The
   nonce is the row's, or that of the claim's own row.
 - renew_claims: the same without what concerns other tasks.

@@ -1,37 +1,37 @@
-"""Narrow rows: the layout that makes fencing cheap, and claims and results that have no row of their own.
+"""Narrow rows: the layout that makes fencing cheap, and claims and results that have no separate row.
 
 Why. Each write of a row costs a new version of it and an entry in every index of its table; an entry of texts costs
 several times one of numbers. So what a claim and a result must write is little, narrow, and by number.
 
 The tables.
 - `space`: the number of each project. Keys begin with it, and the tenant is a column beside it, for policies.
-- `task_base`: what is written rarely, with the task's `number` and all indexes by text. `task_hot`: the fence (state,
-  generation, holder, lease, version), keyed by number. No other column of it has an index, so its updates stay in their
-  page. `task` is a view of both.
+- `task_base`: the columns that are written rarely, with the task's `number` and all indexes by text. `task_hot`: the
+  fence (state, generation, holder, lease, version), keyed by number. No other column of it has an index, so its updates
+  stay in their page. `task` is a view of both.
 - Places, which stand for indexes of `task_hot`: `queue` has what can be claimed, in the order of the claim; `held` what
   somebody holds; `standing` everything else by its state; `due_block` the due times. Every write of a task brings its
   places in line, in the same statement (`SplitTable._with_places`, and the functions of the fast path).
 - `granted`: one row a claim command of the fast path. `done`: one row a finished claim, with its result.
-- `claim_row`, `result_row`: claims and results with a row of their own, as the ordinary path writes them. `claim` and
+- `claim_row`, `result_row`: claims and results with a separate row, as the ordinary path writes them. `claim` and
   `result` are views of these and of `claim_narrow`, `result_narrow`.
 
 A narrow claim is of a task that was never claimed before, so a task has at most one. While it is live, its nonce, user
 and place in the log are in the task's hot row (`granted` names its command's row); when it was completed, in `done`.
-Before the ordinary path changes anything that a narrow claim or result is made of, `give_rows` writes it out as rows of
-its own and clears the narrow form, in the same transaction (`PostgresTransaction._giving_rows`). The ordinary path has
-the project to itself, so nobody sees a claim twice or not at all.
+Before the ordinary path changes anything that a narrow claim or result is made of, `give_rows` writes it out as
+separate rows and clears the narrow form, in the same transaction (`PostgresTransaction._giving_rows`). The ordinary
+path has the project to itself, so nobody sees a claim twice or not at all.
 
 Due blocks outlive their tasks. A batch that claims 500 tasks writes one block with 500 numbers. A number in it counts
-while the task's own `due_at` is the block's time; nobody removes it before. Whoever meets a block that counts for none
-of its tasks drops it (`has_due` behind `now`, `first_due` on the way to the next), so each entry is looked at once more
-than it is written. The ordinary path writes blocks of one, and removes them with the change.
+while the task's own `due_at` is the block's time; nobody removes it before. A transaction that meets a block that
+counts for none of its tasks drops it (`has_due` behind `now`, `first_due` on the way to the next), so each entry is
+looked at once more than it is written. The ordinary path writes blocks of one, and removes them with the change.
 
 Which tests prove it. `testing/engine/both_ways.py` compares every claim and result with the ordinary path's;
 `tests/stores/test_postgres_guards.py` has due blocks, `test_postgres_plans.py` the plan of every statement here;
 `tests/upgrades` brings stores of older releases into this layout.
 
 What a new field must do. A field of Task is a column of `task_base`, or of `task_hot` where a hot verb changes it; the
-views of tasks are made anew by that migration. A field of Claim or Result is a column of `claim_row` or `result_row`,
+views of tasks are made again by that migration. A field of Claim or Result is a column of `claim_row` or `result_row`,
 and a value in both halves of the views; where a narrow claim could have another value than the default, it needs a
 column in `granted` or `done`.
 """
@@ -88,7 +88,7 @@ class PostgresTable(Table[R]):
 
 
 class NarrowTable(PostgresTable[R]):
-    """Claims or results: some have a row of their own, and the others are read from narrow tables."""
+    """Claims or results: some have a separate row, and the others are read from narrow tables."""
 
     def __init__(self, kind: type[R], dialect: Dialect) -> None:
         super().__init__(kind, dialect)
@@ -118,7 +118,7 @@ class NarrowTable(PostgresTable[R]):
     def finding(
         self, tenant: str, where: Where, order: str, after: tuple[Any, str] | None, limit: int | None
     ) -> Statement:
-        """The rows of their own and the narrow ones, each in its order, and the best of them."""
+        """The separate rows and the narrow ones, each in its order, and the best of them."""
         by = order_of(self.codec, order, self.dialect)
         own, values = conditions(self.codec, where, self.dialect)
         narrow, of_narrow = by_space(self.codec, tenant, where, self.dialect)

@@ -1,7 +1,7 @@
 """Whether tasks are where `narrow_rows.py` says: the check of the store counts those that are not.
 
 Places are written by the store, not kept by the server as an index is. A ready task that is not in the queue would
-never be claimed, a lease without its due block would never expire, and nothing else would tell.
+never be claimed, a lease without its due block would never expire, and nothing else would show it.
 """
 # ruff: noqa: S608 - constants alone
 
@@ -26,7 +26,7 @@ _PLACES = {
             f" THEN lane IS NOT NULL WHEN state IN ('claimed', 'running') THEN {_HELD} ELSE false END"
         ),
     ),
-    "due times": (  # a block outlives its tasks, so only what is missing counts
+    "due times": (  # a block outlives its tasks, so only missing ones count
         (
             "SELECT d.space, d.at, n.number FROM {s}due_block AS d, unnest(d.numbers) AS n (number)"
             " JOIN {s}task_hot AS h USING (number) WHERE h.space = d.space AND h.due_at = d.at GROUP BY 1, 2, 3"
@@ -34,7 +34,7 @@ _PLACES = {
         "SELECT space, due_at, number FROM {s}task_hot WHERE due_at IS NOT NULL",
     ),
     "base rows": ("SELECT space, tenant, number FROM {s}task_base", "SELECT space, tenant, number FROM {s}task_hot"),
-    "grants": (  # live and finished claims without a row of their own, and the commands that they name
+    "grants": (  # live and finished claims without a separate row, and the commands that they name
         "SELECT g.space, g.session, g.number, n.number FROM {s}granted AS g, unnest(g.numbers) AS n (number)",
         (
             "SELECT space, session, granted, number FROM {s}task_hot WHERE granted IS NOT NULL"

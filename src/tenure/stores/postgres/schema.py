@@ -1,10 +1,10 @@
 """Creating the tables, upgrading older ones, and refusing those of other programs.
 
 A migration holds an advisory lock, so of many processes that start at once one migrates and the others find it done.
-Each step is one transaction with its record: all of it, or nothing. It waits for the transactions that write, and those
-that come later wait for it: each has read `meta` before its first write, and one that then finds a newer schema than
-its program's refuses. Before it changes anything it has all tables to itself, taken in the order in which every
-transaction begins to read them; another program may read in another order, and then it begins again.
+Each step is one transaction with its record: all of it, or nothing. Before it changes anything it has all tables to
+itself, taken in the order in which every transaction begins to read them, `meta` first. So it waits for those that
+have begun, which decide by the older rules; those that come later wait for it, find a newer schema than their
+program's, and refuse. Another program may read in another order: after a deadlock the step begins again.
 """
 
 from __future__ import annotations
@@ -50,13 +50,6 @@ _STEP = 3600.0  # seconds that one step may take
 _TRIES = 5  # of a step that met a deadlock
 
 
-class Locks(NamedTuple):
-    """Keys of advisory locks."""
-
-    migrate: int
-    writers: int  # every transaction that writes holds it, shared
-
-
 class FoundSchema(NamedTuple):
     schema: int
     is_copy: bool
@@ -68,7 +61,7 @@ def migrations() -> tuple[Migration, ...]:
     return read_migrations(FOLDER)
 
 
-def open_schema(connection: Connection, schema: str, locks: Locks, epoch: str, *, create: bool) -> FoundSchema:
+def open_schema(connection: Connection, schema: str, lock: int, epoch: str, *, create: bool) -> FoundSchema:
     """Upgrade the schema, or create it.
 
     Raises SchemaMismatch where it belongs to another program or is newer than this one, StoreUnavailable where there is
@@ -82,7 +75,7 @@ def open_schema(connection: Connection, schema: str, locks: Locks, epoch: str, *
     if look(connection, schema) is None or pending(migrations(), applied(connection, schema), schema):
         if look(connection, schema) is None and not create:
             raise StoreUnavailable(f"there is no store in the schema {schema}")
-        migrate(connection, schema, locks, epoch, here)
+        migrate(connection, schema, lock, epoch, here)
     steps = look(connection, schema)
     if steps is None:
         raise StoreCorrupt(f"{schema}: migrations were applied, but their tables are missing")
@@ -109,13 +102,13 @@ def applied(connection: Connection, schema: str) -> list[Applied]:
     return [Applied(*row) for row in connection.all(text)]
 
 
-def migrate(connection: Connection, schema: str, locks: Locks, epoch: str, place: str) -> None:
+def migrate(connection: Connection, schema: str, lock: int, epoch: str, place: str) -> None:
     """Apply pending steps: one transaction per step on an existing store, one for all steps of a new one."""
     tries = 0
     while True:
         connection.run([("BEGIN", ()), (SETTINGS, [WAIT])])
         try:
-            if not _step(connection, schema, locks, epoch, place):
+            if not _step(connection, schema, lock, epoch, place):
                 return
             connection.run([("COMMIT", ())])
             tries = 0
@@ -133,9 +126,9 @@ def migrate(connection: Connection, schema: str, locks: Locks, epoch: str, place
                 connection.run([("ROLLBACK", ())])
 
 
-def _step(connection: Connection, schema: str, locks: Locks, epoch: str, place: str) -> bool:
+def _step(connection: Connection, schema: str, lock: int, epoch: str, place: str) -> bool:
     """Whether a step was applied, in the caller's transaction."""
-    connection.run([(LOCK, [locks.migrate])])
+    connection.run([(LOCK, [lock])])
     done = look(connection, schema)  # another process may have been first
     steps = pending(migrations(), applied(connection, schema) if done is not None else [], schema)
     if not steps:
@@ -143,7 +136,7 @@ def _step(connection: Connection, schema: str, locks: Locks, epoch: str, place: 
     if done is None:
         _make(connection, schema, steps, epoch, place)
     else:
-        connection.run([(SETTINGS, [PATIENCE]), (LOCK, [locks.writers]), (ENTER, [schema])])
+        connection.run([(SETTINGS, [PATIENCE]), (ENTER, [schema])])
         had = connection.all(SHAPES, [schema])
         tables = {name for name, *_ in had}
         names = [*(name for name in _READ_FIRST if name in tables), *sorted(tables.difference(_READ_FIRST))]

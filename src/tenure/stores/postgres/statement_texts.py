@@ -74,7 +74,7 @@ _HEAD = """
 SELECT m.breaking, coalesce(e.epoch, m.epoch), t.last, t.now, {due}
 FROM {{s}}meta AS m LEFT JOIN {{s}}epoch AS e ON e.tenant = {tenant}, LATERAL (SELECT {last} AS last, {now} AS now) AS t
 """
-# The projects with due tasks. A writer also drops what is not due any more: see `narrow_rows.py`.
+# The projects with due tasks. A writer also drops blocks that are not due any more: see `narrow_rows.py`.
 _DUE_IN = """
 ARRAY(SELECT p.name FROM unnest($1::text[]) AS p (name) WHERE {s}has_due($2, p.name, greatest(t.last, t.now)))
 """

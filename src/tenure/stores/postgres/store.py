@@ -90,9 +90,9 @@ class Postgres:
             raise
 
     def _open(self, create: bool) -> schema.FoundSchema:
-        locks, epoch = schema.Locks(self.lock_key("migrate"), self.epoch_lock), self._random(4).hex()
+        lock, epoch = self.lock_key("migrate"), self._random(4).hex()
         return self.use(
-            lambda connection: schema.open_schema(connection, self._schema_name, locks, epoch, create=create)
+            lambda connection: schema.open_schema(connection, self._schema_name, lock, epoch, create=create)
         )
 
     def begin(self, tenant: str, *, write: bool) -> PostgresTransaction:
@@ -243,7 +243,7 @@ class Postgres:
     def explained(self, error: Failed, connection: Connection | None) -> TenureError:
         """Our error for a failed statement. It may fail only because a newer program has changed the tables.
 
-        `meta`, read alone, tells: every schema has it.
+        `meta`, read alone, shows it: every schema has it.
         """
         if error.state[:2] in ABOUT_TABLES and connection is not None and connection.is_open:
             with suppress(Failed, Lost, ValueError):

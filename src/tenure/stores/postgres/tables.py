@@ -38,7 +38,7 @@ HOT = {
         "started_at", "completed_at", "version", "lane", "due_at", "plain",
     )
 }  # fmt: skip
-# Filters that find a few tasks by an index of their own.
+# Filters that find a few tasks by a separate index.
 _SELECTIVE = frozenset(
     {"id", "key", "ref", "idempotency_key", "parent", "dag", "offer_to", "set_aside_for", "created_at"}
 )
@@ -65,7 +65,7 @@ class _Step(NamedTuple):
 
 
 class SplitTable(PostgresTable[Task]):
-    """Tasks: `task_base` has what is written rarely, `task_hot` the fence, and side tables their places.
+    """Tasks: `task_base` has the columns that are written rarely, `task_hot` the fence, and side tables their places.
 
     A place is what a task is found by: in the queue, held, standing in a state, due. All of them change with the row.
     """

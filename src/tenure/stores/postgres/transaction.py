@@ -191,7 +191,7 @@ class PostgresTransaction(Pipeline):
             self._wrote = True
 
     def _giving_rows(self, changes: Sequence[Change]) -> list[Statement]:
-        """Claims and results that are about to change get rows of their own: see `narrow_rows.py`."""
+        """Claims and results that are about to change get separate rows: see `narrow_rows.py`."""
         tasks: dict[str, dict[str, None]] = {}
         for before, after in ((change.before, change.after) for change in changes):
             row: Any = before or after
@@ -281,7 +281,7 @@ class PostgresTransaction(Pipeline):
 
 
 def _of_claim(task: Task) -> tuple[Any, ...]:
-    """What a claim without a row of its own has from its task's."""
+    """What a claim without a separate row has from its task's."""
     return task.generation, task.run, task.attempts, task.agent, task.session
 
 

@@ -295,7 +295,7 @@ class Table(Generic[R]):
         return "project" in where and any(where.keys() >= set(unique.fields) for unique in self._uniques)
 
     def _counted(self, tenant: str, where: Where, *fields: str) -> Statement:
-        """What is counted, as the text behind FROM: the rows that match, with at least these fields."""
+        """The text behind FROM of a count: the rows that match, with at least these fields."""
         clauses, values = conditions(self.codec, where, self.dialect)
         return f"{self.place} WHERE {joined(clauses)}", [tenant, *values]
 

@@ -141,6 +141,21 @@ class BothWays(Stage):
         if "lead" in settings:
             assert twice.short.events(kind="leader.lost")
 
+    def test_a_claim_of_a_plain_task_assigns_its_track(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.DefineProject, router=True)
+            scene.do(c.Register, agent="ann", session="s-ann")
+            answers: list[Any] = []
+            for _ in range(3):
+                scene.add("plain")
+                granted = scene.next("ann")
+                answers += [comparable(granted), comparable(scene.submit(str(granted.receipt)))]
+            assert scene.events(kind="track.assigned")
+            return answers
+
+        twice.both(play)
+        twice.check()
+
     def test_an_answer_is_of_its_own_turn_in_the_batch(self, twice: Twice) -> None:
         """A repeat tells where its task stands now: the result behind it in the batch, which moves it, comes after."""
 
@@ -335,15 +350,44 @@ class BothWays(Stage):
                 lone = scene.add("lone")
                 scene.do(c.Release, receipt=scene.take(lone))
                 receipts = [scene.take(key, agent) for key, agent in ((keys[0], "ann"), (keys[1], "bo"), (lone, "cy"))]
-                batch = [
-                    c.Submit(project=PROJECT, receipt=receipt, data=turn) for receipt in [*receipts, "no", *receipts]
-                ]
+                # from the first on it is known that something follows
+                said.append(comparable(scene.submit(receipts[0], turn)))
+                given = [*receipts[1:], "no", *receipts]
+                batch = [c.Submit(project=PROJECT, receipt=receipt, data=turn) for receipt in given]
                 said += [comparable(answer) for answer in scene.run(*batch)]
                 said += [scene.states(*keys, lone)]
                 assert said[-1] == ["completed", "completed", "ready", "pending", "completed"]
                 scene.finish(keys[2], keys[3])
             assert scene.events(kind="dag.completed")
             return said
+
+        twice.both(play)
+        twice.check()
+
+    @pytest.mark.parametrize("last", ["claim", "renewal"])
+    def test_a_claim_and_a_renewal_are_signs_of_life(self, twice: Twice, last: str) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s")
+            scene.run(*[c.Add(project=PROJECT, task=NewTask(title="plain"))] * 2)
+            answers = [scene.next("ann", session="s")]
+            scene.pass_time(seconds=100)
+            if last == "claim":
+                answers.append(scene.next("ann", session="s"))
+            else:
+                answers.append(scene.do(c.Renew, receipt=str(answers[0].receipt)))
+            return [comparable(answer) for answer in answers]
+
+        twice.both(play)
+        twice.check()
+
+    def test_a_request_that_comes_twice_is_granted_once(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s")
+            scene.run(*[c.Add(project=PROJECT, task=NewTask(title="plain"))] * 4)
+            claim = c.ClaimNext(project=PROJECT, agent="ann", session="s", request_id="r")
+            answers = [*scene.run(claim, claim), *scene.run(claim), *scene.run(claim)]
+            assert len({answer.receipt for answer in answers if isinstance(answer, Outcome)}) == 1
+            return [comparable(answer) for answer in answers]
 
         twice.both(play)
         twice.check()

@@ -20,7 +20,7 @@ Why it is safe.
 - Only plain tasks qualify. `core/settle.py` defines them in one place, and `settle.stamp` sets the mark at every
   write of the row. A task with a budget, a reservation, a contract, an artifact or a pause is not plain.
 - The call finds everything as usual, or it raises Unusual and nothing was done. It never refuses anything itself: the
-  ordinary path decides what it leaves, in one transaction of its own.
+  ordinary path decides what it leaves, in a separate transaction.
 - The guard is in the statement that writes, and nowhere else.
 - Calls of a project run beside each other, except claims; the ordinary path has the project to itself.
 
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from tenure.engine.runtime.engine import CheckedCommand
 
 _VERBS: dict[type[Any], Any] = {commands.ClaimNext: claims, commands.Submit: submits, commands.Renew: renewals}
-_STALE = ("project", "lanes")  # what was kept is out of date: look again
+_STALE = ("project", "lanes")  # the kept values are out of date: look again
 MOST_KNOWN = 50_000  # agents of a project whose skills are kept
 ROUNDS_OF_STAMPS = 4  # attempts, each without those that were odd in the one before
 
@@ -165,7 +165,7 @@ class FastRunner:
         return known
 
     def _note(self, groups: Sequence[Sequence[CheckedCommand]], kinds: Sequence[Any], unusual: Unusual) -> None:
-        """A few odd ones among many are no reason to back off."""
+        """A few odd ones among many do not make it back off."""
         of = unusual.call
         if unusual.why == FOLLOWS:
             self._following.add(groups[of][0].item.command.project)

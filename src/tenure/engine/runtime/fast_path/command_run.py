@@ -1,4 +1,4 @@
-"""What the verbs of the fast path share: what is known of a project, who may give commands there, columns."""
+"""What the verbs of the fast path share: the facts of a project, who may give commands there, columns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Built(NamedTuple):
 
 
 class Known:
-    """What is known of a project, and computed from it once."""
+    """The facts of a project, and values computed from it once."""
 
     def __init__(self, look: Look, context: Context) -> None:
         self.look = look

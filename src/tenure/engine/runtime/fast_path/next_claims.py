@@ -176,10 +176,8 @@ class _Outcomes:
 
 
 def _granted(row: tuple[Any, ...], asked: _Asked, model: ModelFor, nonces: bytes) -> Outcome:
-    (
-        place, now, _, _, epoch, _, id, key, ref, track, type, dag, parent, run, max_attempts, priority, tags,
-        not_before, created_by, created_at, ready_at, version, title, *brief,
-    ) = row  # fmt: skip
+    place, now, _, _, epoch, _, id, key, ref, track, type, dag, parent, run, *rest = row
+    max_attempts, priority, tags, not_before, created_by, created_at, ready_at, version, title, *brief = rest
     command = asked.command
     until = now + asked.lease
     view: Any = {
