@@ -118,7 +118,7 @@ TENANTS = (
         "stores/memory.py",
         "        return MemoryTransaction(self._of(tenant), write)\n",
         "        return MemoryTransaction(self, write)\n",
-        (f"{APART}::test_no_route_tells_of_another_tenant[other ids]",),
+        (f"{APART}::test_no_route_tells_of_another_tenant[2]",),
     ),
     # --- who grants what
     Mutant(
@@ -224,8 +224,8 @@ TENANTS = (
     Mutant(
         "limit: a batch of claims goes past the tenant's limit",
         "engine/verbs/claim.py",
-        "    return denied_by_tenant(work, agent.project)\n",
-        "    return denied_by_tenant(work, agent.project) if claimant.sent.id is None and not work.events else None\n",
+        "        if (denial := denied_by_limit(work, claimant)) is not None:\n            break\n",
+        "",
         on("memory", "test_a_batch_of_claims_ends_at_the_limit"),
     ),
     Mutant(

@@ -11,7 +11,7 @@ from tenure.core.records import Member, Tenant
 from tenure.core.roles import level_of, lower_of
 from tenure.core.tenant_records import HOME
 
-MEMBER_ROLES = ("viewer", "member", "admin", "owner")  # people are no agents
+MEMBER_ROLES = ("viewer", "member", "admin", "owner")  # of people, not of agents
 ADMIN_GRANTS = "member"  # the highest role that an admin gives, changes or takes away
 
 

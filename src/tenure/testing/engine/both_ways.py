@@ -262,6 +262,19 @@ class BothWays(Stage):
         twice.both(odd)
         twice.check()
 
+    def test_a_terminated_agent_that_still_holds_a_task_gets_no_other(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s")
+            scene.run(*[c.Add(project=PROJECT, task=NewTask(title="plain"))] * 2)
+            held = scene.next("ann", session="s")
+            scene.do(c.Terminate, agent="ann", graceful=True)
+            denied = scene.next("ann", session="s")
+            assert (held.outcome, denied.outcome) == ("GRANTED", "DENIED_AGENT")
+            return [comparable(held), comparable(denied)]
+
+        twice.both(play)
+        twice.check()
+
     def test_a_lone_task_with_subtasks_is_counted_in_its_own_dag(self, twice: Twice) -> None:
         def play(scene: Scene) -> list[Any]:
             scene.do(c.Register, agent="ann", session="s")
@@ -295,8 +308,8 @@ class BothWays(Stage):
         def play(scene: Scene) -> list[Any]:
             scene.do(c.Register, agent="ann", session="s")
             answers = []
-            for _ in range(3):
-                scene.add(spec={"prompt": "x" * 5000})
+            for large in ({"spec": {"prompt": "x" * 5000}}, {"description": "x" * 5000}) * 2:
+                scene.add(**large)
                 answers.append(comparable(scene.do(c.ClaimNext, agent="ann", session="s")))
             return answers
 

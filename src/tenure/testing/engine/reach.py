@@ -243,7 +243,7 @@ def some_query(kind: type[q.Query], key: str, **more: Any) -> q.Query:
     """A query of that kind that has an answer in a project with this task, held by ann; a dag is named by `more`."""
     fields: dict[str, Any] = {
         "task": key, "agent": "ann", "session": "s-ann", "tasks": (key,), "scope": "project", "schedule": "s",
-        "trigger": "t", "webhook": "w", "pool": "crew",
+        "trigger": "t", "webhook": "w", "pool": "crew", "tenant": "local",
     }  # fmt: skip
     needed = [field.name for field in msgspec.structs.fields(kind) if field.required]
     return kind(project=PROJECT, **{name: fields[name] for name in needed if name in fields} | more)
