@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,10 +20,11 @@ from tenure.engine import Context, Engine
 from tenure.stores.fast_path import Call
 from tenure.stores.postgres import Postgres, hot_functions
 from tenure.stores.postgres.connection import Connection
-from tests.servers.postgres import PostgresServer, url_of
+from tests.servers.postgres import PostgresServer
 from tests.stores.test_postgres_plans import nodes
 from tests.stores.test_postgres_sharing import MANY, P, added, asked_for, claimed, handed_in, renewal, submits
 
+SCHEMA = "hot_plans"
 FULL = 1200  # tasks
 SOME = 5  # commands of a call
 MOST_ROWS = 4 * SOME  # that a step may read; it may look at what a session holds
@@ -93,24 +94,36 @@ def everything(stage: Stage, turn: str) -> Iterator[tuple[str, Callable[[], Call
             yield f"{what} {form.__name__}", lambda call=call, receipts=receipts: call(store, receipts)  # type: ignore[misc]
 
 
+@contextmanager
+def new_stage(postgres: PostgresServer) -> Iterator[Stage]:
+    """On tables that were just created: those that tests share have been analysed and emptied by others."""
+    store = Postgres(f"{postgres.url}?schema={SCHEMA}")
+    try:
+        stage = Stage(store)
+        yield stage
+        store.connections.give(stage.link)
+    finally:
+        store.use(lambda link: link.script(f"RESET ALL; DROP SCHEMA {SCHEMA} CASCADE"))
+        store.close()
+
+
+def analyse(stage: Stage) -> None:
+    tables = stage.link.all("SELECT tablename FROM pg_tables WHERE schemaname = ?", [SCHEMA])
+    stage.link.run([(f"ANALYZE {SCHEMA}.{name}", ()) for (name,) in tables])
+
+
 @pytest.fixture(scope="module", params=["planned on empty tables", "planned on full ones"])
-def reports(
-    postgres: PostgresServer, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, list[Told]]]:
-    store = Postgres(url_of(tmp_path_factory.mktemp("plans")))
-    stage = Stage(store)
-    if request.param == "planned on empty tables":
-        added(stage.engine, 3 * MANY)
-        for _, call in everything(stage, "first"):
-            stage.call(call())
-    stage.fill(FULL)
-    if request.param == "planned on full ones":
-        stage.link.run([("ANALYZE", ())])
-    stage.link.script(REPORT)
-    yield {what: stage.explained(call()) for what, call in everything(stage, "then")}
-    stage.link.script("RESET ALL")
-    store.connections.give(stage.link)
-    store.close()
+def reports(postgres: PostgresServer, request: pytest.FixtureRequest) -> dict[str, list[Told]]:
+    with new_stage(postgres) as stage:
+        if request.param == "planned on empty tables":
+            added(stage.engine, 3 * MANY)
+            for _, call in everything(stage, "first"):
+                stage.call(call())
+        stage.fill(FULL)
+        if request.param == "planned on full ones":
+            analyse(stage)
+        stage.link.script(REPORT)
+        return {what: stage.explained(call()) for what, call in everything(stage, "then")}
 
 
 WHAT = [
@@ -171,32 +184,33 @@ def commands(stage: Stage, turn: str) -> Iterator[tuple[str, Callable[[], Any]]]
 
 
 @pytest.mark.parametrize("when", ["planned on empty tables", "planned on full ones"])
-def test_no_statement_of_the_ordinary_path_reads_whole_tables(
-    postgres: PostgresServer, tmp_path: Path, when: str
-) -> None:
-    store = Postgres(url_of(tmp_path))
-    stage = Stage(store)
-    store.connections.give(stage.link)
-    if when == "planned on empty tables":
-        for _, do in commands(stage, "first"):
+def test_no_statement_of_the_ordinary_path_reads_whole_tables(postgres: PostgresServer, when: str) -> None:
+    with new_stage(postgres) as stage:
+        store = stage.store
+        store.connections.give(stage.link)  # the engine uses this one, since it was given back last
+        if when == "planned on empty tables":
+            for _, do in commands(stage, "first"):
+                do()
+        stage.fill(FULL)
+        if when == "planned on full ones":
+            analyse(stage)
+        store.use(lambda link: link.script(QUIETLY))
+        for what, do in commands(stage, "then"):
+            at = postgres.log.stat().st_size
             do()
-    stage.fill(FULL)
-    if when == "planned on full ones":
-        store.use(lambda link: link.run([("ANALYZE", ())]))
-    store.use(lambda link: link.script(QUIETLY))
-    for what, do in commands(stage, "then"):
-        at = postgres.log.stat().st_size
-        do()
-        seen = 0
-        for entry in LINE.split(postgres.log.read_text("utf-8")[at:]):
-            if not entry.startswith("duration: "):
-                continue
+            steps = list(logged_steps(postgres.log.read_text("utf-8")[at:]))
+            for text, step in steps:
+                read = step["Actual Loops"] * (step["Actual Rows"] + step.get("Rows Removed by Filter", 0))
+                assert read <= FULL // 10, (what, text, step)
+            assert len(steps) > 5, what
+        stage.link = store.connections.take()
+
+
+def logged_steps(log: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Statements that the server has reported, and the steps of their plans that read tables."""
+    for entry in LINE.split(log):
+        if entry.startswith("duration: "):
             report, _ = json.JSONDecoder().raw_decode(entry.partition("plan:\n")[2].lstrip())
             for step in nodes(report["Plan"]):
                 if step.get("Relation Name", "meta") not in ONE_ROW:
-                    read = step["Actual Loops"] * (step["Actual Rows"] + step.get("Rows Removed by Filter", 0))
-                    assert read <= FULL // 10, (what, report["Query Text"], step)
-                    seen += 1
-        assert seen > 5, what
-    store.use(lambda link: link.script("RESET ALL"))
-    store.close()
+                    yield report["Query Text"], step
