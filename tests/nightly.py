@@ -33,6 +33,8 @@ HARNESSES = {
     "api": "--cases 3000",
     "api on PostgreSQL": "--cases 1000 --postgres",
     "over_http": "",
+    "tenants": "--requests 10000",
+    "tenants on PostgreSQL": "--requests 2000 --postgres",
     "serving": "--faults 60",
     "model": "--histories 4000",
     "model on PostgreSQL": "--histories 400 --store postgres",

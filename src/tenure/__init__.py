@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         Abort,
         Add,
         AddMany,
+        AddTenant,
         Adopt,
         Answer,
         Approve,
@@ -76,8 +77,11 @@ if TYPE_CHECKING:
         Assign,
         AssignTrack,
         Cancel,
+        ChangeMember,
+        ChangeTenant,
         ClaimNext,
         ClaimTask,
+        CloseTenant,
         CreateKey,
         DefineProject,
         DefineTrack,
@@ -90,6 +94,7 @@ if TYPE_CHECKING:
         FilesChanged,
         Gone,
         Heartbeat,
+        InviteMember,
         Judge,
         Land,
         Lead,
@@ -118,6 +123,7 @@ if TYPE_CHECKING:
         Release,
         ReleaseTrack,
         RemoveBudget,
+        RemoveMember,
         RemovePool,
         RemoveRelay,
         RemoveSchedule,
@@ -126,6 +132,7 @@ if TYPE_CHECKING:
         Renew,
         RenewReservation,
         RenewValidation,
+        ReopenTenant,
         Reorder,
         ReplayWebhook,
         ReportUsage,
@@ -188,6 +195,7 @@ __all__ = [
     "Abort",
     "Add",
     "AddMany",
+    "AddTenant",
     "Added",
     "AddedMany",
     "Adopt",
@@ -201,11 +209,14 @@ __all__ = [
     "AsyncContext",
     "Cancel",
     "Cancelled",
+    "ChangeMember",
+    "ChangeTenant",
     "Changed",
     "ClaimNext",
     "ClaimTask",
     "Claimed",
     "Client",
+    "CloseTenant",
     "CommandContext",
     "Context",
     "CreateKey",
@@ -228,6 +239,7 @@ __all__ = [
     "Held",
     "HeldByAnother",
     "InvalidInput",
+    "InviteMember",
     "Judge",
     "Land",
     "Lead",
@@ -266,6 +278,7 @@ __all__ = [
     "Release",
     "ReleaseTrack",
     "RemoveBudget",
+    "RemoveMember",
     "RemovePool",
     "RemoveRelay",
     "RemoveSchedule",
@@ -274,6 +287,7 @@ __all__ = [
     "Renew",
     "RenewReservation",
     "RenewValidation",
+    "ReopenTenant",
     "Reorder",
     "ReplayWebhook",
     "ReportUsage",
@@ -351,18 +365,19 @@ _NAMES = {
         "AsyncContext Cancelled CommandContext Context Failure Permanent RetryLater TaskFunction Worker"
     ),
     "tenure.core.commands": (
-        "Abort Add AddMany Adopt Answer Approve Archive Ask Assign AssignTrack Cancel ClaimNext "
-        "ClaimTask CreateKey DefineProject DefineTrack Deliver Dependency Drain Edit Emit Fail "
-        "FilesChanged Gone Heartbeat Judge Land Lead Leave Link MoveBudget NewTask NewTrack Note "
-        "Pause PausePool PauseRelay PauseSchedule PauseTrigger PauseWebhook Plan Process Progress "
-        "Publish PutArtifact Read Reassign Recover Register Reject Release ReleaseTrack "
-        "RemoveBudget RemovePool RemoveRelay RemoveSchedule RemoveTrigger RemoveWebhook Renew "
-        "RenewReservation RenewValidation Reorder ReplayWebhook ReportUsage Reserve Reset Resume "
+        "Abort Add AddMany AddTenant Adopt Answer Approve Archive Ask Assign AssignTrack Cancel "
+        "ChangeMember ChangeTenant ClaimNext ClaimTask CloseTenant CreateKey DefineProject "
+        "DefineTrack Deliver Dependency Drain Edit Emit Fail FilesChanged Gone Heartbeat InviteMember "
+        "Judge Land Lead Leave Link MoveBudget NewTask NewTrack Note Pause PausePool PauseRelay "
+        "PauseSchedule PauseTrigger PauseWebhook Plan Process Progress Publish PutArtifact Read "
+        "Reassign Recover Register Reject Release ReleaseTrack RemoveBudget RemoveMember RemovePool "
+        "RemoveRelay RemoveSchedule RemoveTrigger RemoveWebhook Renew RenewReservation "
+        "RenewValidation ReopenTenant Reorder ReplayWebhook ReportUsage Reserve Reset Resume "
         "ResumeAgent ResumePool ResumeRelay ResumeSchedule ResumeTrigger ResumeWebhook Retry "
         "RevokeKey RewindRelay RotateKey RotateSecret RotateWebhook RunSchedule SaveCheckpoint Send "
-        "SetBudget SetPool SetSchedule SetTrigger SetWatch SetWebhook Spawn Start StartLine "
-        "StepDown StopLine Submit TakeValidation Template Terminate TestWebhook Totals TryTrigger "
-        "Undecide Undo Unlink Unreserve Wait"
+        "SetBudget SetPool SetSchedule SetTrigger SetWatch SetWebhook Spawn Start StartLine StepDown "
+        "StopLine Submit TakeValidation Template Terminate TestWebhook Totals TryTrigger Undecide "
+        "Undo Unlink Unreserve Wait"
     ),
     "tenure.core.errors": "InvalidInput NotFound TenureError",
     "tenure.core.outcomes": "Outcome",

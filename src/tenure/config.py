@@ -52,6 +52,9 @@ SETTINGS: dict[str, Setting] = {
         "or a server: `https://…`",
     ),
     "key": Setting(str, None, "the API key or token for a server; it is never printed"),
+    "tenant": Setting(
+        str, None, "which tenant: of a store with several, by default `local`; of a server, by default the key's own"
+    ),
     "project": Setting(str, "default", "which project of the store; `init` names the first after its folder"),
     "artifacts": Setting(
         str,
@@ -131,6 +134,12 @@ SETTINGS: dict[str, Setting] = {
     "serve.jwt_secret": Setting(str, None, "or the secret of HS256 tokens; at least 32 characters"),
     "serve.jwt_prefix": Setting(
         str, "", "the prefix of the claims `role`, `agent`, `projects` and `capabilities`, as in `https://example.org/`"
+    ),
+    "serve.jwt_tenant": Setting(
+        str,
+        None,
+        "the claim that names the tenant or tenants of a JWT, without that prefix; a JWT that does not name the tenant "
+        "is good for its members alone",
     ),
     "serve.store_wait": Setting(
         float,
@@ -323,6 +332,7 @@ class Home(NamedTuple):
 
     folder: str
     url: str
+    tenant: str | None = None  # None: `local` in a store, the key's own at a server
 
     @property
     def shown(self) -> str:
@@ -421,10 +431,10 @@ def find_home(start: str, settings: Settings) -> Home:
     folder = find_folder(start)
     url = settings["url"].value
     if url is not None:
-        return Home(folder or store_states(settings.environ, url)[0], url)
+        return Home(folder or store_states(settings.environ, url)[0], url, settings["tenant"].value)
     if folder is None:
         raise NoStore(f"there is no store in {start} or above", "`tenure init` creates one here")
-    return Home(folder, os.path.join(folder, DATABASE))
+    return Home(folder, os.path.join(folder, DATABASE), settings["tenant"].value)
 
 
 # --- settings -----------------------------------------------------------------------------------------------

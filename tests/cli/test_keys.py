@@ -6,7 +6,7 @@ import re
 
 from tests.cli.conftest import Tenure
 
-KEY = r"tnr_[0-9a-z]{13}_[0-9a-z]{52}"
+KEY = r"tnr_local_[0-9a-z]{13}_[0-9a-z]{52}"
 
 
 def test_a_key_is_printed_alone_for_programs(tenure: Tenure) -> None:
@@ -15,8 +15,8 @@ def test_a_key_is_printed_alone_for_programs(tenure: Tenure) -> None:
     assert re.fullmatch(KEY + "\n", made.out)
     (listed,) = tenure("key", "list", "--json").json
     assert (listed["name"], listed["role"], listed["user"], listed["status"]) == ("ci", "member", "mia", "live")
-    assert listed["id"] == made.out.split("_")[1]
-    secret = made.out.strip().split("_")[2]
+    assert listed["id"] == made.out.split("_")[2]
+    secret = made.out.strip().split("_")[3]
     shown = tenure("key", "list").out + tenure("log", "--json").out
     assert secret not in shown
     assert listed["expires_at"][:10] in shown

@@ -230,6 +230,25 @@ def pooled(ann: Any) -> None:
     ann.pool("crew")
 
 
+def joined(ann: Any) -> None:
+    """Members, and the tenants of a store that keeps one."""
+    ann.add_tenant("acme", tier="enterprise")
+    ann.change_tenant("acme", tier="default", limits={"max_lease": None})
+    ann.close_tenant("local", "no")
+    ann.reopen_tenant("acme")
+    ann.tenants(closed=True)
+    ann.tenant("local")
+    ann.tenant("acme")
+    ann.invite_member("mia", "owner")
+    ann.invite_member("bo", projects=["shop"])
+    ann.invite_member("bo", "chief")
+    ann.change_member("bo", "viewer", projects=[])
+    ann.remove_member("mia")
+    ann.remove_member("bo")
+    ann.remove_member("bo")
+    ann.members(left=True)
+
+
 def tell(ann: Any) -> None:
     """Every verb and every look at least once, and refusals and errors among them."""
     ann.status()  # no such project yet
@@ -342,6 +361,7 @@ def tell(ann: Any) -> None:
     made_by_itself(ann)
     sent_out(ann)
     pooled(ann)
+    joined(ann)
     gone = ann.cancel("Q-001", "no need")
     ann.undo(gone.command_id)
     ann.cancel("Q-001")

@@ -64,6 +64,10 @@ HARNESSES = {
         "runners and the coordinator killed at any moment"
     ),
     "api": "the HTTP API compared with its OpenAPI document: valid and invalid requests generated from it",
+    "tenants": (
+        "random requests of one tenant with names, ids and keys of another: each answer is equal, to the byte, to that "
+        "of a store without the other tenant"
+    ),
     "over_http": "the engine's suite with every command sent over HTTP",
     "powerloss": (
         "every write, sync and rename of a run is recorded; images of what the disk may contain at each sync are "

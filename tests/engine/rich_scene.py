@@ -14,7 +14,16 @@ from tenure.core.webhook_delivery import STATUS_CHANGED
 from tenure.testing.factories import PROJECT, Scene
 
 LONG = "x" * 5000  # kept apart from its row
-OF_STORE = (q.Projects, q.Gauges, q.Spending, q.Keys, q.Relays)  # looks at no project
+OF_STORE = (
+    q.Projects,
+    q.Gauges,
+    q.Spending,
+    q.Keys,
+    q.Relays,
+    q.Tenants,
+    q.ShowTenant,
+    q.Members,
+)  # looks at no project
 OLD, NEW = "1" * 40, "2" * 40
 
 
@@ -55,6 +64,9 @@ def enrich(scene: Scene) -> Rich:
     for name, role in (("boss", "admin"), ("robot", "agent")):
         scene.do(c.CreateKey, project="", name=name, role=role, expires_in=360000.0, projects=(PROJECT,))
     scene.do(c.RevokeKey, project="", key="robot")
+    for user in ("mia", "gone"):
+        scene.do(c.InviteMember, project="", user=user, projects=(PROJECT,))
+    scene.do(c.RemoveMember, project="", user="gone")
     _sources(scene)
     _webhook(scene)
     _pool(scene)
@@ -261,6 +273,9 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     yield q.Spawns, {}
     yield q.Spawns, {"pool": "crew", "state": ("running",)}
     yield q.Keys, {"ended": True}
+    yield q.Tenants, {"closed": True}
+    yield q.ShowTenant, {"tenant": "local"}
+    yield q.Members, {"left": True}
     yield q.Processes, {}
     for kind in (q.ShowSavings, q.Estimates, q.Models):
         yield kind, {}

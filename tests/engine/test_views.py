@@ -11,6 +11,7 @@ from typing import Any, is_typeddict
 import msgspec
 import pytest
 
+from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core import views
 from tenure.core.instants import is_instant
@@ -18,6 +19,7 @@ from tenure.core.lifecycle import STATES
 from tenure.core.outcomes import Outcome
 from tenure.core.views.task_views import Instant
 from tenure.engine.reads.query_table import read_query
+from tenure.stores.memory import Memory
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
 from tenure.testing.factories import PROJECT, Scene
@@ -39,6 +41,8 @@ class Stage:
 
         self.scene.engine.do = do  # type: ignore[method-assign]
         self.rich: Rich = enrich(self.scene)
+        several = Scene(Memory(clock=clock), clock)  # a file keeps one tenant
+        self.outcomes.append(several.do(c.AddTenant, project="", tenant="acme"))
 
     def look(self, kind: type[q.Query], **fields: Any) -> Any:
         return read_query(self.scene.engine, kind(project="" if kind in OF_STORE else PROJECT, **fields))

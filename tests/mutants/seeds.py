@@ -29,6 +29,7 @@ from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
 from tests.mutants.seeds_of_spawners import SPAWNERS
+from tests.mutants.seeds_of_tenants import TENANTS
 from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_validation import VALIDATION
@@ -58,6 +59,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *SERVING,
     *SHARING,
     *SIGNING_IN,
+    *TENANTS,
     *SPAWNERS,
     *THE_SERVER,
     *SOURCES,

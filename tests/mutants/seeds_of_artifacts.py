@@ -128,7 +128,7 @@ ARTIFACTS = (
     Mutant(
         "artifact: no bound on their size",
         PUT,
-        "    rules.check_size(hold.project, cmd.size)\n",
+        "    rules.check_size(work.limits_of(hold.project), cmd.size)\n",
         "",
         "test_sizes_are_bounded_by_the_limit_of_results",
     ),

@@ -53,7 +53,6 @@ POSTGRES = (
         "raise lost(error, url) from error",
         f"{TEST_POSTGRES_SERVER}::test_a_commit_whose_standby_was_not_waited_for_is_not_told_as_done",
     ),
-    # The guard is the WHERE of the UPDATE alone, in each function.
     Mutant(
         "an upgrade that does not wait for whoever writes",
         "stores/postgres/schema.py",
@@ -92,6 +91,7 @@ POSTGRES = (
         "WHERE due_at IS NOT NULL AND agent IS NULL GROUP BY",
         TEST_UPGRADED,
     ),
+    # The guard is the WHERE of the UPDATE alone, in each function.
     Mutant(
         "fast path: no nonce check",
         FUNCTIONS,
@@ -250,7 +250,7 @@ POSTGRES = (
         "core/settle.py",
         "if task.guarded or task.models",
         "if task.models",
-        on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[learning-801]"),
+        on("postgres", "test_a_claim_of_a_task_that_touches_files_reserves_them[eager]"),
     ),
     Mutant(
         "what was asked ahead is never void",

@@ -174,7 +174,7 @@ REPEATS = (
         "stores/postgres/migrations/0008_layout.sql",
         "OR a.terminated_at IS NOT NULL OR a.troubles > 0 OR a.draining",
         "OR a.troubles > 0 OR a.draining",
-        on("postgres", "test_a_terminated_agent_claims_nothing_until_it_is_resumed[True]"),
+        on("postgres", "test_a_terminated_agent_that_still_holds_a_task_gets_no_other[eager]"),
     ),
     Mutant(
         "an agent's own word lifts what an operator said",

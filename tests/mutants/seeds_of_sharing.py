@@ -35,7 +35,7 @@ SHARING = (
         HOT,
         'store.lock_key("claim", tenant, project))\n            shared.append(False)',
         'store.lock_key("claim", tenant, project))\n            shared.append(True)',
-        f"{TEST_POSTGRES_SHARING}::test_claims_go_one_after_another",
+        f"{TEST_POSTGRES_SHARING}::test_a_claim_holds_the_lock_of_claims_alone",
     ),
     Mutant(
         "who decides shares",
@@ -122,7 +122,7 @@ SHARING = (
         FUNCTIONS,
         "        PERFORM unusual('lanes', NULL);",
         "        NULL;",
-        f"{TEST_POSTGRES_GUARDS}::test_a_call_is_refused_where_what_it_relies_on_has_changed",
+        f"{TEST_POSTGRES_GUARDS}::test_a_lane_that_the_caller_does_not_know_might_have_had_the_best_task",
     ),
     Mutant(
         "fast path: skills that have changed",
@@ -150,7 +150,7 @@ SHARING = (
         "stores/postgres/transaction.py",
         "statements = [*self._giving_rows(changes), *",
         "statements = [*",
-        on("postgres", "test_a_crowd_on_plain_tasks_leaves_the_same[eager-801]"),
+        on("postgres", "test_what_a_holder_changes_after_a_plain_claim_is_the_same[eager]"),
     ),
     # --- the log
     Mutant(

@@ -57,7 +57,7 @@ WORKERS = (
         "engine/runtime/fast_path/next_claims.py",
         "        agent_type,\n    )",
         '        "",\n    )',
-        on("postgres", "test_many_claims_at_once_keep_to_the_agent_type"),
+        on("postgres", "test_a_claim_that_chooses_among_plain_tasks_gets_the_same[eager]"),
     ),
     Mutant(
         "workers: an edit keeps the former agent type",
@@ -177,7 +177,7 @@ WORKERS = (
         "engine/runtime/fast_path/next_claims.py",
         " or command.without or command.like:",
         " or command.like:",
-        on("postgres", "test_a_claim_gets_no_task_that_it_excludes"),
+        on("postgres", "test_a_claim_that_chooses_among_plain_tasks_gets_the_same[eager]"),
     ),
     Mutant(
         "workers: a server wakes a worker for no event of its tasks",

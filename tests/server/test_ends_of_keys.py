@@ -28,7 +28,7 @@ class Keyed:
         self.client.init()
         self.server = TenureServer(store, settings={"TENURE_SERVE_AUTH": "required"})
         self.key = str(self.client.do(c.CreateKey(name="ann", role="agent")).secret)
-        self.id = self.key.split("_")[1]
+        self.id = self.key.split("_")[2]
 
     def line(self) -> HTTPConnection:
         return HTTPConnection("127.0.0.1", self.server.port, timeout=30)

@@ -163,6 +163,16 @@ def test_a_call_is_refused_where_what_it_relies_on_has_changed(store: Postgres, 
     assert len(store.call("local", [call])[0]()) == 1
 
 
+def test_a_lane_that_the_caller_does_not_know_might_have_had_the_best_task(store: Postgres, task: Task) -> None:
+    known = asked_for(store, 1)
+    added(Engine(store, SystemRandom()), 1, constraints={"required_capabilities": ["python"]})
+    with pytest.raises(Unusual, match="lanes"):
+        store.call("local", [known])
+    look = store.look("local", P, ())
+    assert look is not None
+    assert (len(look.lanes), len(known.lanes)) == (2, 1)
+
+
 def test_what_was_read_ahead_is_not_used_after_a_write(store: Postgres, task: Task) -> None:
     with store.begin("local", write=True) as tx:
         tx.lock("write", [P])

@@ -117,6 +117,17 @@ def test_claims_go_one_after_another(engine: Engine, store: Postgres, impatient:
     assert told(impatient.run(claims())) == ["GRANTED"] * MANY
 
 
+def test_a_claim_holds_the_lock_of_claims_alone(engine: Engine, store: Postgres) -> None:
+    added(engine)
+    call, key = asked_for(store, 1), store.lock_key("claim", "local", P)
+    early, late = store.connections.take(), store.connections.take()
+    early.run([("BEGIN", ()), hot_functions.statement(store, "local", call, None, [call])])
+    assert late.all("SELECT pg_try_advisory_xact_lock_shared(?)", [key]) == [(False,)]
+    early.run([("ROLLBACK", ())])
+    for link in (early, late):
+        store.connections.give(link)
+
+
 def test_nobody_is_beside_one_who_decides(engine: Engine, store: Postgres, impatient: Engine) -> None:
     added(engine)
     receipts = claimed(engine)
@@ -234,6 +245,7 @@ def test_who_comes_second_to_a_row_does_nothing(engine: Engine, store: Postgres,
     """The second has seen the row before the first changed it, and waits: what it saw is not so any more."""
     added(engine)
     receipts = claimed(engine)
+    store.call("local", [renewal(store, receipts)])  # a first renewal would also append an event of its version
 
     def call(verb: str, seed: bytes) -> Any:
         return (handed_in if verb == "submit" else renewal)(store, receipts, seed)

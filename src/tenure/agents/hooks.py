@@ -71,6 +71,7 @@ class Call(NamedTuple):
             self.home.url,
             self.project,
             key=self.settings["key"].value,
+            tenant=self.home.tenant,
             agent=who.agent,
             session=who.session,
             role="agent",
@@ -92,6 +93,7 @@ class HookOptions(NamedTuple):
     project: str | None = None
     agent: str | None = None
     session: str | None = None
+    tenant: str | None = None
 
 
 def answer(
@@ -102,7 +104,7 @@ def answer(
     if event.kind is None:
         return {}
     where = options.folder or (event.folder if os.path.isdir(event.folder) else folder)
-    settings = read_settings(where, environ, {"project": options.project})
+    settings = read_settings(where, environ, {"project": options.project, "tenant": options.tenant})
     try:
         home = find_home(where, settings)
     except NoStore:

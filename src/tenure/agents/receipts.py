@@ -104,7 +104,9 @@ class Receipts:
         self.project, self.session, self.agent = project, session, agent
         self._home, self._environ = home, environ
         self._states: tuple[str, ...] = ()
-        self._inner = os.path.join("receipts", safe_name(session), safe_name(project))
+        self._inner = os.path.join(
+            "receipts", safe_name(session), safe_name(f"{home.tenant}@{project}" if home.tenant else project)
+        )
 
     # --- writes ---
 

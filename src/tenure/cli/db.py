@@ -11,6 +11,7 @@ from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import counted, lasting, table
 from tenure.config import SECRETS, setting_of, without_password
 from tenure.core.errors import NotAllowed
+from tenure.core.tenant_records import HOME
 from tenure.trust.risky_settings import shown
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ def config(run: Run, given: Namespace) -> Answer:
     from tenure.config import BadConfig, read_settings
 
     problems: list[BadConfig] = []
-    run.settings = read_settings(run.folder, run.environ, {"project": given.project}, problems=problems)
+    named = {"project": given.project, "tenant": given.tenant}
+    run.settings = read_settings(run.folder, run.environ, named, problems=problems)
     for problem in problems:
         run.warn(problem.message)
     if given.key is not None and given.key not in list(run.settings):  # `in` would read it
@@ -204,6 +206,8 @@ def copy(run: Run, given: Namespace) -> Answer:
     whole or not at all. Claiming is stopped in the first store; earlier receipts are void (STALE_EPOCH).
     """
     _must_own(run)
+    if run.setting("tenant") not in (None, HOME):
+        raise Usage(f"db copy: copies projects of the tenant {HOME} alone (got {run.setting('tenant')})")
     source, target = (_store_named(run, url) for url in (given.source, given.target))
     from tenure.client.copy import copy as copied
 

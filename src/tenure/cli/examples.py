@@ -147,6 +147,16 @@ key create | key create ci --role agent --only web | key create laptop --role me
 key list | key list | key list --all
 key rotate | key rotate ci | key rotate ci --grace 0
 key revoke | key revoke ci | key revoke ci --json
+tenant add | tenant add acme | tenant add acme --tier enterprise
+tenant list | tenant list | tenant list --all
+tenant show | tenant show acme | tenant show acme --json
+tenant limits | tenant limits acme | tenant limits acme max_concurrent_claims=500
+tenant close | tenant close acme -m "moved away" | tenant close acme --json
+tenant reopen | tenant reopen acme | tenant reopen acme --json
+member invite | member invite ann --role admin | member invite bo --only web
+member list | member list | member list --tenant acme --all
+member role | member role ann viewer | member role bo --only web --only api
+member remove | member remove ann | member remove ann --json
 completion | completion bash | completion zsh
 doctor | doctor | doctor --json
 serve | serve | serve --host 0.0.0.0 --port 8080

@@ -78,6 +78,7 @@ def options(*declared: Option) -> Callable[[Verb], Verb]:
 # Every verb has these; they may also stand before it.
 SHARED: tuple[Option, ...] = (
     arg("-C", "--dir", metavar="DIR", help="run as if started in DIR"),
+    arg("--tenant", metavar="NAME", help="which tenant of the store or server"),
     arg("--project", metavar="NAME", help="which project of the store"),
     arg("--agent", metavar="NAME", help="act as this agent (else detected)"),
     arg("--session", metavar="ID", help="act in this session (else detected)"),
@@ -109,7 +110,8 @@ class Run:
     def settings(self) -> Settings:
         from tenure.config import read_settings
 
-        return read_settings(self.folder, self.environ, {"project": self.given.project})
+        named = {"project": self.given.project, "tenant": self.given.tenant}
+        return read_settings(self.folder, self.environ, named)
 
     def give_sign_of_life(self) -> None:
         """A heartbeat of a known agent that has given no sign for a while; no answer depends on it."""
@@ -208,7 +210,8 @@ class Run:
 
             tables = UserTables(file_of(self.settings, "prices"), file_of(self.settings, "tiers"))
         return NotingClient(
-            url, self.project, key=self.setting("key"), agent=who.agent, session=who.session, role=role or who.role,
+            url, self.project, key=self.setting("key"), tenant=self.setting("tenant"), agent=who.agent,
+            session=who.session, role=role or who.role,
             user=who.user, create=create, artifacts=self.artifacts, tables=tables, done=self.done,
             task_defaults=self._task_defaults,
             allow_http=bool(self._trusted("webhooks.allow_http")), networks=self._networks,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import Any
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown, verb_of
@@ -90,12 +91,17 @@ def _limits(found: list[dict[str, Any]]) -> str:
 )  # fmt: skip
 def set_limits(run: Run, given: Namespace) -> Answer:
     """Change limits of the project; those that you do not name stay."""
+    return answered(run.client.init(change_limits=limit_changes(run.verb, given.limits)))
+
+
+def limit_changes(verb: str, pairs: Sequence[tuple[str, str]]) -> dict[str, int | None]:
+    """The limits that NAME=VALUE pairs change; None: back to the default."""
     changes: dict[str, int | None] = {}
-    for name, value in given.limits:
+    for name, value in pairs:
         if value != "default" and not value.isdecimal():
-            raise Usage(f"limits set: {name}={value[:40]} must be a whole number, or default")
+            raise Usage(f"{verb}: {name}={value[:40]} must be a whole number, or default")
         changes[name] = None if value == "default" else int(value)
-    return answered(run.client.init(change_limits=changes))
+    return changes
 
 
 # --- tracks -------------------------------------------------------------------------------------------------

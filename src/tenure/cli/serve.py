@@ -104,7 +104,9 @@ def _client(run: Run, settings: Mapping[str, Value]) -> Client:
 
 
 def _announce(run: Run, url: str, link: str | None, *, opens: bool, workers: int) -> None:
-    say(f"serving {run.own_home.shown} on {url}" + (f" by {workers} workers" if workers > 1 else ""))
+    home = run.own_home
+    whose = f"tenant {home.tenant} of {home.shown}" if home.tenant else home.shown
+    say(f"serving {whose} on {url}" + (f" by {workers} workers" if workers > 1 else ""))
     if link is not None and run.is_terminal:  # not into a log, which others may read
         say(f"dashboard: {link}")
     if opens:
@@ -147,7 +149,7 @@ def mcp(run: Run, given: Namespace) -> int:
 
     started_with = StartOptions(
         run.folder, run.environ, is_fixed=given.dir is not None, project=given.project, agent=given.agent,
-        session=given.session,
+        session=given.session, tenant=given.tenant,
     )  # fmt: skip
     return serve(started_with, kept_crash, early)
 

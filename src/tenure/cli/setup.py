@@ -367,7 +367,7 @@ def hook(run: Run, given: Namespace) -> int:
         from tenure.agents.hooks import HookOptions, answer
 
         folder = run.folder if given.dir else None
-        chosen = HookOptions(given.event, given.caller, folder, given.project, given.agent, given.session)
+        chosen = HookOptions(given.event, given.caller, folder, given.project, given.agent, given.session, given.tenant)
         said = answer(payload, chosen, run.environ, run.folder, time.time)
     except Exception as error:  # noqa: BLE001 an agent must not fail because of its hook
         _note(run, given.event, error)

@@ -39,6 +39,7 @@ class AsyncClient(AsyncVerbs):
         project: str | None = None,
         *,
         key: str | None = None,
+        tenant: str | None = None,
         agent: str | None = None,
         session: str | None = None,
         role: str = "owner",
@@ -50,16 +51,16 @@ class AsyncClient(AsyncVerbs):
     ) -> None:
         task_defaults = SHIPPED
         if url is None:
-            url, project, key, artifacts, task_defaults = find_store(project, key, artifacts)
+            url, tenant, project, key, artifacts, task_defaults = find_store(tenant, project, key, artifacts)
         self._identify(project, agent, session, role, user)
         random = random or SystemRandom()
         self.transport: AsyncLocalTransport | AsyncHttpTransport
         if is_server(url):
-            self.transport = AsyncHttpTransport(url, key=key, random=random)
+            self.transport = AsyncHttpTransport(url, key=key, tenant=tenant, random=random)
         else:
             self.transport = AsyncLocalTransport(
                 url, random=random, create=create is not False, clock=clock, artifacts=artifacts,
-                task_defaults=task_defaults,
+                task_defaults=task_defaults, tenant=tenant,
             )  # fmt: skip
         self._creates_project = create is True
 

@@ -113,13 +113,14 @@ def is_server(url: str) -> bool:
 
 class FoundStore(NamedTuple):
     url: str
+    tenant: str | None
     project: str
     key: str | None
     artifacts: str | None
     task_defaults: TaskDefaults
 
 
-def find_store(project: str | None, key: str | None, artifacts: str | None) -> FoundStore:
+def find_store(tenant: str | None, project: str | None, key: str | None, artifacts: str | None) -> FoundStore:
     """The store of the working folder with its settings, found and trusted as by the command line.
 
     Raises NoStore where there is none, Untrusted where a cloned file names it.
@@ -127,10 +128,11 @@ def find_store(project: str | None, key: str | None, artifacts: str | None) -> F
     from tenure.config import artifacts_of, find_home, read_settings, task_defaults_of
 
     here = os.getcwd()  # noqa: PTH109 - as the command line reads it
-    settings = read_settings(here, os.environ, {"project": project, "key": key, "artifacts": artifacts})
+    given = {"tenant": tenant, "project": project, "key": key, "artifacts": artifacts}
+    settings = read_settings(here, os.environ, given)
     home = find_home(here, settings)
     return FoundStore(
-        home.url, str(settings["project"].value), settings["key"].value, artifacts_of(settings, home),
+        home.url, home.tenant, str(settings["project"].value), settings["key"].value, artifacts_of(settings, home),
         task_defaults_of(settings),
     )  # fmt: skip
 

@@ -37,7 +37,8 @@ class Client(Verbs):
 
     `url` is a store (a path, `sqlite://`, `postgresql://` …) or a server (`http://`, `https://`); without it, the store
     that the command line would find in the working folder, with its project. `key` (default: TENURE_KEY) signs in to
-    a server and decides the role there; `role` can only lower it.
+    a server and decides the role there; `role` can only lower it. `tenant` names one of several: of a store (default:
+    `local`), or of a server (default: the key's own).
 
     Thread-safe. With `gather=True` commands that several threads send at once share transactions of a local store,
     which pays off from a handful of threads on; beyond 10,000 waiting commands it raises Overloaded. From asyncio use
@@ -56,6 +57,7 @@ class Client(Verbs):
         project: str | None = None,
         *,
         key: str | None = None,
+        tenant: str | None = None,
         agent: str | None = None,
         session: str | None = None,
         role: str = "owner",
@@ -73,7 +75,7 @@ class Client(Verbs):
         networks: Sequence[str] = (),
     ) -> None:
         if url is None:
-            url, project, key, artifacts, task_defaults = find_store(project, key, artifacts)
+            url, tenant, project, key, artifacts, task_defaults = find_store(tenant, project, key, artifacts)
         self._identify(project, agent, session, role, user)
         random = random or SystemRandom()
         self._sleep = pause
@@ -81,7 +83,7 @@ class Client(Verbs):
         if is_server(url):
             from tenure.client.transports.http import HttpTransport
 
-            self.transport = HttpTransport(url, key=key, random=random, monotonic=monotonic, pause=pause)
+            self.transport = HttpTransport(url, key=key, tenant=tenant, random=random, monotonic=monotonic, pause=pause)
         else:
             from tenure.client.transports.local import LocalTransport
 
@@ -94,6 +96,7 @@ class Client(Verbs):
                 "task_defaults": task_defaults,
                 "allow_http": allow_http,
                 "networks": networks,
+                "tenant": tenant,
             }
             self.transport = LocalTransport(url, random=random, create=create is not False, gather=gather, **how)
         if create:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tenure.client.caller import as_tuples
-from tenure.client.pools import Pools
 from tenure.client.results import Changed, Reserved, Team, Updated
+from tenure.client.tenants import Tenants
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import Process
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # only for types: the import of Decimal alone would cost ever
     from tenure.client.times import Duration
 
 
-class OperatorVerbs(Pools):
+class OperatorVerbs(Tenants):
     # --- projects ---
 
     def init(self, **settings: Unpack[ProjectSettings]) -> Updated:

@@ -7,7 +7,7 @@ nothing. It has the rows of each kind in `OWNED`, without fields that have their
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -30,7 +30,6 @@ from tenure.core.records import (
     DeadLetter,
     Edge,
     Landing,
-    Project,
     Result,
     Row,
     Task,
@@ -71,15 +70,15 @@ class Document(msgspec.Struct, frozen=True):
     bodies: dict[str, msgspec.Raw] = {}
 
 
-def archive_after(project: Project) -> int:
-    """How long after its end a task keeps its own rows."""
-    seconds = project.limits.get("archive_after")
+def archive_after(given: Mapping[str, int]) -> int:
+    """How long after its end a task keeps its own rows, under the limits that apply in its project."""
+    seconds = given.get("archive_after")
     return AFTER if seconds is None else min(seconds * SECOND, limits.ARCHIVE_LONGEST)
 
 
-def kept_for(project: Project) -> int | None:
+def kept_for(given: Mapping[str, int]) -> int | None:
     """How long it is kept in the archive; None: for ever."""
-    days = project.limits.get("history_retention")
+    days = given.get("history_retention")
     return None if days is None else min(days * DAY, limits.ARCHIVE_LONGEST)
 
 

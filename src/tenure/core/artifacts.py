@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, LimitReached, TooLarge
-from tenure.core.records import Artifact, Claim, Content, Project, Task, replace
+from tenure.core.records import Artifact, Claim, Content, Task, replace
 
 SECOND = 1_000_000
 LARGEST = limits.ARTIFACT_BYTES
@@ -36,16 +36,16 @@ def artifact_id(claim: Claim, name: str) -> str:
     return f"{claim.id}:{name}"
 
 
-def largest(project: Project) -> int:
-    """The most bytes that an artifact of the project may have."""
-    return project.limits.get("max_result_size", LARGEST)
+def largest(given: Mapping[str, int]) -> int:
+    """The most bytes that an artifact may have, under the limits that apply in its project."""
+    return given.get("max_result_size", LARGEST)
 
 
-def check_size(project: Project, size: int) -> None:
-    if size > largest(project):
+def check_size(given: Mapping[str, int], size: int) -> None:
+    if size > largest(given):
         raise TooLarge(
-            f"an artifact may have at most {largest(project)} bytes here (got {size})",
-            "an admin can raise the project's limit max_result_size",
+            f"an artifact may have at most {largest(given)} bytes here (got {size})",
+            "an admin can raise the limit max_result_size",
         )
 
 

@@ -146,6 +146,14 @@ TEXTS: dict[str, str] = {
     "key.created": "{by} creates API key {key}",
     "key.rotated": "{by} rotates API key {key}",
     "key.revoked": "{by} revokes API key {key}",
+    "tenant.added": "{by} creates tenant {tenant}",
+    "tenant.changed": "{by} changes the limits of tenant {tenant}",
+    "tenant.closed": "{by} closes tenant {tenant}",
+    "tenant.reopened": "{by} opens tenant {tenant} again",
+    "member.invited": "{by} invites {member}",
+    "member.joined": "{member} joins",
+    "member.changed": "{by} changes the membership of {member}",
+    "member.removed": "{by} removes {member}",
     "archive.moved": "finished tasks move to the archive",
     "archive.returned": "tasks return from the archive",
     "archive.pruned": "tasks are deleted from the archive",
@@ -157,9 +165,9 @@ TEXTS: dict[str, str] = {
 # Fields of `details` that a sentence names, and what stands there in an event without them.
 _DETAILS = {
     "agent": "?", "branch": "a branch", "budget": "?", "by": "somebody", "from": "?", "holder": "a validator",
-    "key": "?", "name": "?", "needs": "another task", "order": "?", "paths": "?", "patterns": "?", "pool": "?",
-    "schedule": "?", "scope": "?", "sink": "?", "task_key": "a task", "term": "?", "threshold": "?", "to": "?",
-    "track": "?", "trigger": "?", "webhook": "?", "why": "?",
+    "key": "?", "member": "?", "name": "?", "needs": "another task", "order": "?", "paths": "?", "patterns": "?",
+    "pool": "?", "schedule": "?", "scope": "?", "sink": "?", "task_key": "a task", "tenant": "?", "term": "?",
+    "threshold": "?", "to": "?", "track": "?", "trigger": "?", "webhook": "?", "why": "?",
 }  # fmt: skip
 _SHOWN = 3
 

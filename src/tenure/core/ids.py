@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.patterns import pattern
 
@@ -28,6 +29,8 @@ TRACK = r"[A-Z]{1,32}"
 NAME = r"[^\s/@|\x00-\x1f]{1,128}"
 _TRACK = pattern(TRACK)
 _NAME = pattern(NAME)
+TENANT = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+_TENANT = pattern(TENANT)
 
 
 class IdMaker:
@@ -174,6 +177,15 @@ def check_name(name: str, what: str) -> str:
     """Names of agents, sessions and projects have no spaces, `/`, `@` or `|`, and at most 128 characters."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{what} {name[:140]!r} must be 1 to 128 characters without spaces, '/', '@' or '|'")
+    return name
+
+
+def check_tenant(name: str) -> str:
+    """A tenant's name is a part of keys and paths: small letters, digits and inner hyphens."""
+    if len(name) > limits.TENANT_NAME or not _TENANT.fullmatch(name):
+        raise InvalidInput(
+            f"tenant {name[:80]!r} must be 1 to {limits.TENANT_NAME} of a-z, 0-9 and inner hyphens, as in acme-2"
+        )
     return name
 
 

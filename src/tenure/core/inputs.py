@@ -20,7 +20,7 @@ from tenure.core.commands import Command, NewTask
 from tenure.core.decoders import converted, decoder_of, defaults_of
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.money import parse_usd
-from tenure.core.records import Brief, Project, RetryPolicy, Task, replace
+from tenure.core.records import Brief, RetryPolicy, Task, replace
 
 C = TypeVar("C", bound=Command)
 
@@ -196,23 +196,23 @@ def _has_nul(value: Any) -> bool:
 AUTO = "auto"
 
 
-def lease_of(seconds: float | str | None, project: Project, default: float = limits.LEASE) -> int:
-    """The lease in microseconds, within the project's limits."""
+def lease_of(seconds: float | str | None, given: Mapping[str, int], default: float = limits.LEASE) -> int:
+    """The lease in microseconds, within the limits that apply in the project."""
     if isinstance(seconds, str):
         raise InvalidInput(f"lease {seconds[:40]!r} must be a number of seconds, or {AUTO} for a claim")
     wanted = default if seconds is None else seconds
-    low, high = lease_limits(project)
+    low, high = lease_limits(given)
     if not math.isfinite(wanted) or not low <= wanted <= high:
         raise InvalidInput(
             f"lease must be from {low:g} s (min_lease) to {high:g} s (max_lease) in this project (got {wanted:g} s)",
-            "an admin can change the limits" if project.limits else None,
+            "an admin can change the limits" if given else None,
         )
     return round(wanted * SECOND)
 
 
-def lease_limits(project: Project) -> tuple[float, float]:
-    """The shortest and the longest lease of the project, in seconds."""
-    return max(MIN_LEASE, project.limits.get("min_lease", 0)), project.limits.get("max_lease", LONGEST_LEASE)
+def lease_limits(given: Mapping[str, int]) -> tuple[float, float]:
+    """The shortest and the longest lease under these limits, in seconds."""
+    return max(MIN_LEASE, given.get("min_lease", 0)), given.get("max_lease", LONGEST_LEASE)
 
 
 def micros(seconds: float, what: str, *, low: float = 0.0, high: float = 10 * 365 * 24 * 3600.0) -> int:

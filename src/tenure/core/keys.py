@@ -1,7 +1,8 @@
 """API keys: their format, and what a key allows; sessions of the dashboard that a key opened.
 
-`tnr_<id>_<secret>`: the id is public and names the row; the secret is 32 random bytes, shown once. It is kept as a
-plain SHA-256: 256 random bits cannot be guessed, so a slow hash would only slow down every request.
+`tnr_<tenant>_<id>_<secret>`: the id is public and names the row in that tenant; the secret is 32 random bytes, shown
+once. It is kept as a plain SHA-256: 256 random bits cannot be guessed, so a slow hash would only slow down every
+request. Keys from before tenants, `tnr_<id>_<secret>`, belong to the home tenant.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ from tenure.core import ids, limits
 from tenure.core.errors import NotAllowed
 from tenure.core.records import ApiKey, WebSession
 from tenure.core.roles import level_of
+from tenure.core.tenant_records import HOME
 
 ID_BYTES = 8
 SECRET_BYTES = 32
-_SPELLED = re.compile(r"tnr_([0-9a-z]{13})_([0-9a-z]{52})")
+_SPELLED = re.compile(r"tnr_(?:([a-z0-9-]{1,40})_)?([0-9a-z]{13})_([0-9a-z]{52})")
 
 
 class Given(NamedTuple):
     """A key as presented."""
 
+    tenant: str
     id: str
     secret: str
 
@@ -36,14 +39,14 @@ def new_secret(random: bytes) -> str:
     return ids.encode_base32(random).lower()
 
 
-def spelled(id: str, secret: str) -> str:
-    return f"tnr_{id}_{secret}"
+def spelled(tenant: str, id: str, secret: str) -> str:
+    return f"tnr_{tenant}_{id}_{secret}"
 
 
 def parse_key(text: str) -> Given | None:
-    """The two parts of a key, or None where it is malformed."""
+    """The parts of a key, or None where it is malformed."""
     match = _SPELLED.fullmatch(text)
-    return Given(*match.groups()) if match else None
+    return Given(match[1] or HOME, match[2], match[3]) if match else None
 
 
 def digest_of(secret: str) -> bytes:

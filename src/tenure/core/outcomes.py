@@ -125,6 +125,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     trigger: Mapping[str, Any] | None = None
     webhook: Mapping[str, Any] | None = None
     pool: Mapping[str, Any] | None = None
+    tenant: Mapping[str, Any] | None = None
+    member: Mapping[str, Any] | None = None
     secret: str | None = None  # a new or rotated key in full: shown only here
     pauses: tuple[Mapping[str, Any], ...] | None = None  # the remaining pauses
     left: tuple[str, ...] | None = None  # reported and not changed

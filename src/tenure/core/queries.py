@@ -473,6 +473,30 @@ class Keys(Query, frozen=True, kw_only=True):
     ended: bool = False
 
 
+class Tenants(Query, frozen=True, kw_only=True):
+    """The tenants of the deployment, by name; with `closed` also closed ones."""
+
+    declaration: ClassVar = Declaration("tenants", "owner", "GET", "/tenants")
+
+    closed: bool = False
+
+
+class ShowTenant(Query, frozen=True, kw_only=True, tag="tenant"):
+    """One tenant."""
+
+    declaration: ClassVar = Declaration("tenants", "owner", "GET", "/tenants/{tenant}")
+
+    tenant: str
+
+
+class Members(Query, frozen=True, kw_only=True):
+    """The members of the tenant, by name; with `left` also former ones."""
+
+    declaration: ClassVar = Declaration("members", "admin", "GET", "/members")
+
+    left: bool = False
+
+
 class Schedules(Query, frozen=True, kw_only=True):
     """Schedules, by name."""
 

@@ -36,6 +36,7 @@ from tenure.core.task_records import (
     Usage,
     Validation,
 )
+from tenure.core.tenant_records import ClaimShare, Member, Tenant
 
 
 class Track(Row, frozen=True, kw_only=True):
@@ -462,4 +463,7 @@ KINDS: dict[type[Row], Kind] = {
     DataKey: Kind("data_key", logged=False),
     Pool: Kind("pool", _STARTS),
     Spawn: Kind("spawn", logged=False),
+    Tenant: Kind("tenant"),
+    Member: Kind("member"),
+    ClaimShare: Kind("claim_share", logged=False),
 }

@@ -10,7 +10,8 @@ GONE = "…"
 TRACE = "$trace"  # in a claim's metadata: the stack trace of its failure
 
 _PATTERNS = (
-    (re.compile(r"\b(tnr_[0-9a-z]{4,})_[0-9a-z]{8,}", re.IGNORECASE), rf"\1_{GONE}"),  # the id of a key is public
+    # The tenant and the id of a key are public.
+    (re.compile(r"\b(tnr_(?:[0-9a-z-]{1,40}_)?[0-9a-z]{4,})_[0-9a-z]{8,}", re.IGNORECASE), rf"\1_{GONE}"),
     (re.compile(r"((?:@|%40)[0-9]{1,18}(?::|%3A))[0-9A-Za-z]{6,}", re.IGNORECASE), rf"\1{GONE}"),  # a receipt
     (re.compile(r"\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?"), f"eyJ{GONE}"),  # a JSON web token
     (re.compile(r"\b(bearer|basic)(\s+|%20)[^\s,;\"']+", re.IGNORECASE), rf"\1\2{GONE}"),

@@ -26,6 +26,9 @@ QUERIES_NEED: dict[type[Query], str] = {
 _KEYS = (c.CreateKey, c.RotateKey, c.RevokeKey)
 _FILTERED = (q.Projects, q.Keys)
 _RELAYS = (c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay, q.Relays)  # they read the log of every project
+_TENANTS = (c.AddTenant, c.ChangeTenant, c.CloseTenant, c.ReopenTenant, q.Tenants, q.ShowTenant)
+_MEMBERS = (c.InviteMember, c.ChangeMember, c.RemoveMember, q.Members)
+OF_ALL_PROJECTS = (*_RELAYS, *_TENANTS, *_MEMBERS)
 _LED = (c.Assign, c.Reassign, c.Recover)  # also for the agent that leads the project, under its term
 VALIDATING = (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide)
 
@@ -139,7 +142,7 @@ def check_role(principal: Principal, command: Command, *, agents_may_operate: bo
     if principal.projects:
         if is_of_store:
             check_all_projects(principal, "the store's coordinator")
-        if isinstance(command, _RELAYS):
+        if isinstance(command, OF_ALL_PROJECTS):
             check_all_projects(principal, str(type(command).__struct_config__.tag))
         if not isinstance(command, _KEYS):
             check_scope(principal, command.project)
@@ -179,7 +182,7 @@ def check_query(principal: Principal, query: Query) -> None:
     needed = QUERIES_NEED.get(type(query), ROLES[0])
     if level_of(principal.role) < level_of(needed):
         raise NotAllowed(f"{type(query).__struct_config__.tag}: needs the role {needed}; you are {principal.role}")
-    if isinstance(query, _RELAYS):
+    if isinstance(query, OF_ALL_PROJECTS):
         check_all_projects(principal, str(type(query).__struct_config__.tag))
     if not isinstance(query, _FILTERED):
         check_scope(principal, query.project)

@@ -39,6 +39,7 @@ class StartOptions(NamedTuple):
     project: str | None = None
     agent: str | None = None
     session: str | None = None
+    tenant: str | None = None
 
 
 class ReceiptKeeper(Protocol):
@@ -108,7 +109,7 @@ class LocalCallers:
         options = self.options
         missing: NoStore | None = None
         for folder in (options.folder, *roots):
-            settings = read_settings(folder, options.environ, {"project": options.project})
+            settings = read_settings(folder, options.environ, {"project": options.project, "tenant": options.tenant})
             try:
                 return folder, settings, find_home(folder, settings)
             except NoStore as error:
@@ -120,13 +121,14 @@ class LocalCallers:
         self, home: Home, project: str, who: Who, shown: str | None, tables: UserTables, task_defaults: TaskDefaults
     ) -> Client:
         # A recreated store has the same path but is another file.
-        key = (home.url, _file(home.url), project, who.agent, who.session, tables, task_defaults)
+        key = (home.url, home.tenant, _file(home.url), project, who.agent, who.session, tables, task_defaults)
         if key not in self._clients:
             check_store(home, self.options.environ)
             self._clients[key] = Client(
                 home.url,
                 project,
                 key=shown,
+                tenant=home.tenant,
                 agent=who.agent,
                 session=who.session,
                 role="agent",

@@ -20,6 +20,7 @@ from tenure.core.records import replace
 from tenure.core.roles import check_kind, check_scope, sees_store
 from tenure.server import feed, responses
 from tenure.server.access_log import of_command, of_query
+from tenure.server.auth.request_source import TENANT_PATH, without_tenant
 from tenure.server.logs import ServerLog
 from tenure.server.query_strings import query_of, query_reader
 from tenure.server.representation import represented, tagged
@@ -108,6 +109,7 @@ class App:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
+            scope = without_tenant(scope)
             await self._serve(Request(scope, receive), receive, self._kept_secure(scope, send))
 
     def _kept_secure(self, scope: Scope, send: Send) -> Send:
@@ -356,6 +358,7 @@ def _location(request: Request, command: Command, outcome: Outcome) -> responses
     if outcome.outcome != "CREATED":
         return ()
     path = (request.scope.get("raw_path") or request.scope["path"].encode()).decode("latin-1")
+    path = request.scope.get(TENANT_PATH, "") + path
     if isinstance(command, Add) and outcome.task is not None:
         path = f"{path}/{quote(outcome.task['key'], safe='')}"
     elif isinstance(command, Plan) and outcome.tasks:

@@ -2,8 +2,8 @@
 
 The signature covers the body, so the body must be read to verify it. The cost is bounded: without a signature header no
 body is read; the body has a maximum size; verification only reads, and comes before rate limits, so wrong deliveries do
-not block genuine ones. No response distinguishes an unknown name from a wrong signature. Only a verified delivery
-becomes a command, which verifies the signature again in its transaction.
+not block genuine ones. No response distinguishes an unknown tenant or name from a wrong signature. Only a verified
+delivery becomes a command, which verifies the signature again in its transaction.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tenure.server import responses
 from tenure.server.app import Endpoint
 from tenure.server.auth.authenticator import FAILURES, FAILURES_A_SECOND
 from tenure.server.auth.policy import Policy
-from tenure.server.auth.request_source import check_host, source_of
+from tenure.server.auth.request_source import NAMED_TENANT, check_host, source_of, tenant_named
 from tenure.server.process_memory import Memory
 from tenure.server.rate_limits import caller_at, limited
 from tenure.server.requests import Request
@@ -50,6 +50,9 @@ class _DeliveryEndpoint:
             raise self._refused(caller, "unsigned")
         body = await request.body(signatures.LARGEST_BODY)
         project, trigger = request.fields["project"], request.fields["trigger"]
+        named = tenant_named(who, request.scope.get(NAMED_TENANT))
+        if named not in (None, self._service.engine.tenant):
+            raise self._refused(caller, f"{project} {trigger}")
         if not await self._service.read_in_thread(is_genuine, self._service.engine, project, trigger, headers, body):
             raise self._refused(caller, f"{project} {trigger}")
         self._deliveries.take(f"{caller} {project} {trigger}")

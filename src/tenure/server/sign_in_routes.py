@@ -30,13 +30,23 @@ class _SignInEndpoints:
     async def login(self, request: Request) -> Response:
         given = _key_in(request, await request.body(limits.SIGN_IN_BYTES))
         signed_in = await self._authenticator.sign_in(request.scope, given)
-        return responses.of_value(_view_of(signed_in.principal), (b"set-cookie", signed_in.set_cookie.encode()))
+        return responses.of_value(self._view_of(signed_in.principal), (b"set-cookie", signed_in.set_cookie.encode()))
 
     async def logout(self, request: Request) -> Response:
         return responses.of_value({}, (b"set-cookie", (await self._authenticator.sign_out(request.scope)).encode()))
 
     async def me(self, request: Request) -> Response:
-        return responses.of_value(_view_of(request.principal))
+        return responses.of_value(self._view_of(request.principal))
+
+    def _view_of(self, principal: Principal) -> PrincipalView:
+        return {
+            "tenant": self._authenticator.tenant,
+            "role": principal.role,
+            "user": principal.user,
+            "agent": principal.agent,
+            "projects": principal.projects,
+            "key": principal.key,
+        }
 
 
 def _key_in(request: Request, body: bytes) -> str:
@@ -44,13 +54,3 @@ def _key_in(request: Request, body: bytes) -> str:
     if (request.header(b"content-type") or "").startswith("application/x-www-form-urlencoded"):
         return parse_qs(body.decode("latin-1")).get("key", [""])[0]
     return decode_login(body).key
-
-
-def _view_of(principal: Principal) -> PrincipalView:
-    return {
-        "role": principal.role,
-        "user": principal.user,
-        "agent": principal.agent,
-        "projects": principal.projects,
-        "key": principal.key,
-    }

@@ -13,7 +13,7 @@ from tenure.spawners.port import SpawnFailed, SpawnRequest
 AGENTS = ("claude", "codex", "copilot", "gemini", "opencode")  # that `tenure run` knows by name
 # A child is another caller: it gets neither the identity nor the access of the process that starts it.
 _OURS = ("TENURE_KEY", "TENURE_URL", "TENURE_PROJECT", "TENURE_AGENT", "TENURE_SESSION", "TENURE_ROLE", "TENURE_TASK",
-         "TENURE_GENERATION")  # fmt: skip
+         "TENURE_GENERATION", "TENURE_TENANT")  # fmt: skip
 _SERVERS = ("TENURE_SERVE_", "TENURE_GATEWAY_")
 
 

@@ -1,7 +1,7 @@
 """A store in the memory of this process, which ends with it. For tests, trials and simulations.
 
 Every transaction, also a read one, holds the one lock. So it sees no changes of others, and a rollback undoes its
-steps.
+steps. Each tenant beside `local` is a separate store under the same lock.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, StoreUna
 from tenure.core.events import Event
 from tenure.core.filters import Contains, Prefix, Present, Where, matches, selected, sums_of
 from tenure.core.records import KINDS, Row, Task, replace
+from tenure.core.tenant_records import HOME
 from tenure.stores.host_clock import reader_of
-from tenure.stores.port import EVENT_UNIQUE, HOST_CLOCK, SNAPSHOTS, UNIQUE, Change, Clock, Head, Unique
+from tenure.stores.port import EVENT_UNIQUE, HOST_CLOCK, SNAPSHOTS, TENANTS, UNIQUE, Change, Clock, Head, Unique
 from tenure.stores.sql.codec import JSON, columns_of
 
 R = TypeVar("R", bound=Row)
@@ -35,7 +36,7 @@ _PATIENCE = limits.MEMORY_WAIT
 class Memory:
     """Implements the port with dicts."""
 
-    features: frozenset[str] = frozenset({HOST_CLOCK, SNAPSHOTS})
+    features: frozenset[str] = frozenset({HOST_CLOCK, SNAPSHOTS, TENANTS})
     is_copy = False
 
     def __init__(
@@ -58,20 +59,28 @@ class Memory:
         self.written = threading.Condition()
         self._monotonic = monotonic
         self._pause = pause
+        self._random = random
+        self._tenants: dict[str, Memory] = {HOME: self}
+
+    def _of(self, tenant: str) -> Memory:
+        with self.written:
+            if tenant not in self._tenants:
+                made = Memory(self.url, random=self._random)
+                made.clock, made.lock, made.written = self.clock, self.lock, self.written
+                self._tenants[tenant] = made
+            return self._tenants[tenant]
 
     def begin(self, tenant: str, *, write: bool) -> MemoryTransaction:
-        _refuse_others(tenant)
-        return MemoryTransaction(self, write)
+        return MemoryTransaction(self._of(tenant), write)
 
     def mark(self, tenant: str) -> int:
-        _refuse_others(tenant)
-        return self.last
+        return self._of(tenant).last
 
     def wait(self, marks: Mapping[str, int], timeout: float) -> frozenset[str]:
-        _refuse_others(*marks)
+        logs = {tenant: self._of(tenant) for tenant in marks}
         until = self._monotonic() + timeout
         with self.written:
-            while not (changed := frozenset(tenant for tenant, mark in marks.items() if self.last > mark)):
+            while not (changed := frozenset(tenant for tenant, mark in marks.items() if logs[tenant].last > mark)):
                 left = until - self._monotonic()
                 if left <= 0:
                     break
@@ -337,12 +346,6 @@ class MemoryTransaction:
         if value is not None:
             self._undo.append(lambda: self._store.taken.add(value))
             self._store.taken.discard(value)
-
-
-def _refuse_others(*tenants: str) -> None:
-    for tenant in tenants:
-        if tenant != "local":
-            raise InvalidInput(f"tenant {tenant!r}: this store keeps only the tenant 'local'")
 
 
 def _check(struct: type[msgspec.Struct], where: Where, *sorting: str) -> None:

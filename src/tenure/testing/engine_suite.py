@@ -31,6 +31,7 @@ from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.lengths import Lengths
+from tenure.testing.engine.members import Members
 from tenure.testing.engine.models import Models
 from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
@@ -54,6 +55,7 @@ from tenure.testing.engine.spawn_endings import SpawnEndings
 from tenure.testing.engine.spending import Spending
 from tenure.testing.engine.task_counts import KeptCounts
 from tenure.testing.engine.team import Team
+from tenure.testing.engine.tenant_limits import LimitsOfTenants
 from tenure.testing.engine.terminating import Terminating
 from tenure.testing.engine.timelines import Timelines
 from tenure.testing.engine.tracks import Tracks
@@ -103,6 +105,8 @@ class EngineSuite(
     OwnClaims,
     Operators,
     Keys,
+    Members,
+    LimitsOfTenants,
     Reach,
     Undo,
     Upkeep,

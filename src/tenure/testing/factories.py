@@ -67,9 +67,9 @@ class Dice:
 class Scene:
     """One project on one store. Every verb is a command on the engine; looks are settled and write nothing."""
 
-    def __init__(self, store: Store, clock: FakeClock, seed: int = 0) -> None:
+    def __init__(self, store: Store, clock: FakeClock, seed: int = 0, context: Context = SECRETS) -> None:
         self.store, self.clock, self.dice = store, clock, Dice(seed)
-        self.engine = Engine(store, self.dice, SECRETS)
+        self.engine = Engine(store, self.dice, context)
         self.broken = False  # a test that damages rows says so, and is not verified at its end
         self.engine.run((c.DefineProject(project=PROJECT),), OWNER)
 

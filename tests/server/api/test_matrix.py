@@ -36,6 +36,8 @@ NAMES = {
     "sink": "none",
     "webhook": "none",
     "pool": "none",
+    "tenant": "acme",
+    "user": "mia",
     "name": "a/b.txt",
 }
 # The least that reaches the role's own check: the store's coordinator is another matter, see below.

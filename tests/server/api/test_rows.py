@@ -96,6 +96,10 @@ EXPECT: dict[str, Rule] = {
     **dict.fromkeys(
         ("pause_relay", "resume_relay", "rewind_relay", "remove_relay"), Rule("admin", store=True)
     ),
+    **dict.fromkeys(("members", "invite_member", "change_member", "remove_member"), Rule("admin", store=True)),
+    **dict.fromkeys(
+        ("tenants", "tenant", "add_tenant", "change_tenant", "close_tenant", "reopen_tenant"), Rule("owner", store=True)
+    ),
     **dict.fromkeys(
         ("take_delivery", "health", "readiness", "coordinator_health", "login", "logout", "openapi"), Rule(None)
     ),
@@ -111,6 +115,16 @@ ALL_PROJECTS = {
     "metrics",
     "coordinator_recover",
     "coordinator_logs",
+    "members",
+    "invite_member",
+    "change_member",
+    "remove_member",
+    "tenants",
+    "tenant",
+    "add_tenant",
+    "change_tenant",
+    "close_tenant",
+    "reopen_tenant",
 }
 ROWS = ("own", "other")
 OUTPUTS: dict[str, dict[str, Any]] = {
@@ -261,7 +275,7 @@ def names_of(world: World, operation: str, project: str, agent: str) -> dict[str
         "name": "fact" if operation == "emit" else "a.txt", "webhook": "out", "pool": "none", "sink": "nats", "url": "https://example.org/hook",
         "receipt": world.receipts.get((known, agent, receipt), "Z-999@1:53Z70T9DQ1FPZ2RDF81842BXPTNRVB1Y"),
         "old": "1" * 40, "new": "2" * 40, "branch": "main", "cron": "* * * * *", "on": "webhook", "to": "ann",
-        "body": "e30=",
+        "body": "e30=", "tenant": "local", "user": "mia",
     }  # fmt: skip
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from tenure.core import commands as c
 from tenure.core.commands import Principal
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.server.auth.authenticator import Authenticator
 from tenure.server.auth.policy import Policy
+from tenure.server.auth.request_source import NAMED_TENANT
 from tenure.server.auth.tokens import Fetch
 from tenure.stores.memory import Memory
 from tenure.testing.clock import FakeClock
@@ -22,9 +23,19 @@ from tenure.testing.factories import Dice
 class Door:
     """An authenticator, with short calls for requests to it."""
 
-    def __init__(self, policy: Policy | None = None, fetch: Fetch | None = None) -> None:
-        self.clock = FakeClock()
-        self.engine = Engine(Memory(clock=self.clock), Dice())
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        fetch: Fetch | None = None,
+        tenant: str = "local",
+        beside: Door | None = None,
+    ) -> None:
+        """`tenant`: one of several, in the store of the door `beside` if that is given."""
+        self.clock = beside.clock if beside else FakeClock()
+        self.home = Engine(beside.engine.store if beside else Memory(clock=self.clock), Dice())
+        if tenant != "local":
+            self.home.do(c.AddTenant(tenant=tenant))
+        self.engine = Engine(self.home.store, Dice(len(tenant)), Context(tenant=tenant))
         self.engine.do(c.DefineProject(project="p"))
         self.seconds = 0.0
         self.lookups = 0
@@ -52,10 +63,12 @@ class Door:
         assert secret is not None
         return secret
 
-    def admit(self, key: str | None = None, **said: Any) -> Principal:
+    def admit(self, key: str | None = None, *, below: str | None = None, **said: Any) -> Principal:
+        """`below`: the tenant that the path names."""
         if key is not None:
             said["authorization"] = f"Bearer {key}"
-        return asyncio.run(self.authenticator.authenticate(scope(**said)))
+        named = {} if below is None else {NAMED_TENANT: below}
+        return asyncio.run(self.authenticator.authenticate(scope(**said) | named))
 
 
 def scope(

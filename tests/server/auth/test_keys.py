@@ -20,7 +20,7 @@ from tests.server.auth.conftest import Door, scope
 
 
 def revoke(door: Door, key: str) -> None:
-    door.engine.do(c.RevokeKey(key=key.split("_")[1]))
+    door.engine.do(c.RevokeKey(key=key.split("_")[2]))
 
 
 def test_a_key_says_who_it_is(door: Door) -> None:
@@ -105,7 +105,7 @@ def test_a_key_that_the_feed_tells_of_opens_nothing_at_once(door: Door) -> None:
 
 def test_a_look_that_was_under_way_when_a_key_changed_is_not_kept(door: Door) -> None:
     key = door.key()
-    id = key.split("_")[1]
+    id = key.split("_")[2]
     with pytest.raises(row_cache.NeedsLookup) as asked:
         door.authenticator.key_cache.find(id)
     reading, changed = threading.Event(), threading.Event()
@@ -140,7 +140,7 @@ def test_an_expired_key_ends_by_the_stores_clock(door: Door) -> None:
 
 def test_a_rotated_key_takes_both_secrets_for_a_while(door: Door) -> None:
     key = door.key()
-    new = door.engine.do(c.RotateKey(key=key.split("_")[1], grace=60)).secret
+    new = door.engine.do(c.RotateKey(key=key.split("_")[2], grace=60)).secret
     assert door.admit(key).key == door.admit(new).key
     door.pass_time(60)
     door.admit(new)
@@ -315,7 +315,7 @@ def test_a_long_answer_learns_that_its_key_is_revoked(door: Door) -> None:
 def test_a_long_answer_ends_when_the_secret_it_was_begun_with_does(door: Door) -> None:
     key = door.key()
     who = door.admit(key)
-    door.engine.do(c.RotateKey(key=key.split("_")[1], grace=60))
+    door.engine.do(c.RotateKey(key=key.split("_")[2], grace=60))
     door.pass_time(row_cache.KEPT)
     assert asyncio.run(door.authenticator.is_still_valid(who))
     door.pass_time(60)

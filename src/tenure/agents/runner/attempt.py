@@ -218,6 +218,8 @@ class Attempt:
             env["TENURE_MODEL"] = start.model or self.granted.model or ""
         if self.granted.tier:
             env["TENURE_TIER"] = self.granted.tier
+        if options.home.tenant:
+            env["TENURE_TENANT"] = options.home.tenant
         url = options.home.url
         if os.path.dirname(url) != options.home.folder:
             env["TENURE_URL"] = url if "://" in url else os.path.abspath(url)

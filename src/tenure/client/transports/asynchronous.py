@@ -43,6 +43,7 @@ class AsyncLocalTransport:
         clock: Clock | None,
         artifacts: str | None = None,
         task_defaults: TaskDefaults = SHIPPED,
+        tenant: str | None = None,
     ) -> None:
         # Here, not above: a client of a server does not load the engine.
         from tenure.client.transports.local import LocalTransport
@@ -51,7 +52,7 @@ class AsyncLocalTransport:
 
         self._local = LocalTransport(
             url, random=random, create=create, gather=True, clock=clock, artifacts=artifacts,
-            task_defaults=task_defaults,
+            task_defaults=task_defaults, tenant=tenant,
         )  # fmt: skip
         self.url = self._local.url
         self._waker = Waker(self._local.engine)
@@ -184,9 +185,15 @@ def _resolve(future: asyncio.Future[None]) -> None:
 
 class AsyncHttpTransport(Calls):
     def __init__(
-        self, url: str, *, key: str | None, random: Random, monotonic: Callable[[], float] = time.monotonic
+        self,
+        url: str,
+        *,
+        key: str | None,
+        random: Random,
+        tenant: str | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(url, key=key, random=random, monotonic=monotonic)
+        super().__init__(url, key=key, tenant=tenant, random=random, monotonic=monotonic)
         try:
             import httpx2
         except ImportError as error:

@@ -57,11 +57,13 @@ NOT_SIGNED_IN = 401
 class Calls:
     """One coroutine for each call of a transport."""
 
-    def __init__(self, url: str, *, key: str | None, random: Random, monotonic: Monotonic) -> None:
+    def __init__(
+        self, url: str, *, key: str | None, random: Random, monotonic: Monotonic, tenant: str | None = None
+    ) -> None:
         key = key or os.environ.get("TENURE_KEY") or None
         self.address = address_of(url, key)
         self.url = self.address.url
-        self._credentials = Credentials(self.address, key)
+        self._credentials = Credentials(self.address, key, tenant)
         self._random, self._monotonic = random, monotonic
 
     async def _exchange(self, request: Request, wait: float, is_wanted: IsWanted) -> Reply:
@@ -197,8 +199,8 @@ class Calls:
 
 
 class _BlockingCalls(Calls):
-    def __init__(self, url: str, key: str | None, random: Random, monotonic: Monotonic, pause: Pause) -> None:
-        super().__init__(url, key=key, random=random, monotonic=monotonic)
+    def __init__(self, url: str, pause: Pause, **how: Any) -> None:
+        super().__init__(url, **how)
         self.connections = Connections(self.address)
         self._sleep = pause
 
@@ -236,8 +238,17 @@ def _blocking(
 class HttpTransport:
     """Blocks the calling thread; threads share its connections."""
 
-    def __init__(self, url: str, *, key: str | None, random: Random, monotonic: Monotonic, pause: Pause) -> None:
-        self._calls = _BlockingCalls(url, key, random, monotonic, pause)
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None,
+        random: Random,
+        monotonic: Monotonic,
+        pause: Pause,
+        tenant: str | None = None,
+    ) -> None:
+        self._calls = _BlockingCalls(url, pause, key=key, random=random, monotonic=monotonic, tenant=tenant)
         self.url = self._calls.url
 
     do = _blocking(Calls.do)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.core.records import replace
 from tenure.core.task_defaults import SHIPPED, TaskDefaults
+from tenure.core.tenant_records import HOME
 from tenure.engine import Context, Engine, Random
 from tenure.engine.runtime.context import SHIPPED_TABLES, UserTables
 from tenure.stores.open_store import open_store, path_of
@@ -43,6 +45,7 @@ class LocalTransport:
         allow_http: bool = False,
         networks: Sequence[str] = (),
         elects: bool = True,
+        tenant: str | None = None,
     ) -> None:
         """With `gather` the commands of several threads share transactions.
 
@@ -50,20 +53,32 @@ class LocalTransport:
         """
         self.store = open_store(url, clock=clock, create=create)
         self.url = self.store.url
-        self._artifacts = ProjectArtifacts(artifacts, url)
+        self._monotonic = monotonic
+        self._artifacts = ProjectArtifacts(artifacts, url, tenant or HOME)
         sealer: Any = LazySealer(url)
         context = Context(
             pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES, sealer=sealer,
             task_defaults=task_defaults, allow_http=allow_http, networks=tuple(networks),
-            elects=elects and FAST_PATH not in self.store.features,
+            elects=elects and FAST_PATH not in self.store.features, tenant=tenant or HOME,
         )  # fmt: skip
-        self.engine = Engine(self.store, random, context)
-        self._monotonic = monotonic
+        self.engine = Engine(self.store, random, context) if tenant in (None, HOME) else self._of(context, random)
         self.gatherer: Batcher | None = None
         if gather:
             from tenure.engine.runtime.batcher import Batcher
 
             self.gatherer = Batcher(self.engine)
+
+    def _of(self, context: Context, random: Random) -> Engine:
+        """The engine of a tenant beside the home tenant; NotFound where there is none of that name."""
+        from tenure.engine.runtime.tenancy import TenantLimits, check_open
+
+        try:
+            row = check_open(self.store, context.tenant)
+            limits = TenantLimits(self.store, row, self._monotonic)
+            return Engine(self.store, random, replace(context, limits=limits))
+        except BaseException:
+            self.store.close()
+            raise
 
     def do(self, command: Command, principal: Principal) -> Outcome:
         return (self.gatherer or self.engine).do(command, principal)
@@ -189,7 +204,7 @@ class ProjectArtifacts:
     Opened on first use: most commands need none.
     """
 
-    def __init__(self, url: str | None, store: str, tenant: str = "local") -> None:
+    def __init__(self, url: str | None, store: str, tenant: str = HOME) -> None:
         self._url, self._store, self._tenant = url or os.environ.get("TENURE_ARTIFACTS"), store, tenant
         self._opened: dict[str, Artifacts] = {}
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from tenure.client.local_token import find_token
 from tenure.client.transports.http_messages import Trouble
 from tenure.core.errors import InvalidInput, StoreUnavailable
+from tenure.core.ids import check_tenant
 
 
 class Address(NamedTuple):
@@ -49,19 +50,20 @@ def address_of(url: str, key: str | None) -> Address:
 
 
 class Credentials:
-    """What a client sends to sign in: its key, or the token of the server's start on this machine.
+    """What a client sends to sign in: its key, or the token of the server's start on this machine; and the tenant.
 
     A restarted server has a new token, so the file is read again when the token is refused.
     """
 
-    def __init__(self, address: Address, key: str | None) -> None:
+    def __init__(self, address: Address, key: str | None, tenant: str | None = None) -> None:
         self._address = address if key is None and address.is_loopback else None
+        self._tenant = {"Tenure-Tenant": check_tenant(tenant)} if tenant else {}
         self.headers: dict[str, str] = {}
         self._show(key or self._token())
 
     def _show(self, shown: str | None) -> None:
         self._shown = shown
-        self.headers = {"Authorization": f"Bearer {shown}"} if shown else {}
+        self.headers = ({"Authorization": f"Bearer {shown}"} if shown else {}) | self._tenant
 
     def _token(self) -> str | None:
         return find_token(os.environ, self._address.host, self._address.port) if self._address is not None else None

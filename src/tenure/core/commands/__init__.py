@@ -100,6 +100,15 @@ from tenure.core.commands.team_commands import (
     Terminate,
     Unreserve,
 )
+from tenure.core.commands.tenant_commands import (
+    AddTenant,
+    ChangeMember,
+    ChangeTenant,
+    CloseTenant,
+    InviteMember,
+    RemoveMember,
+    ReopenTenant,
+)
 from tenure.core.commands.validation_commands import Approve, Judge, Reject, RenewValidation, TakeValidation, Undecide
 from tenure.core.commands.webhook_commands import (
     PauseWebhook,

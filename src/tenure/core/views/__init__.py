@@ -93,6 +93,7 @@ from tenure.core.views.team_views import (
     SessionView,
     TrackProgress,
 )
+from tenure.core.views.tenant_views import MemberView, TenantView
 
 OF: dict[type[q.Query], Any] = {
     q.Projects: list[str],
@@ -151,6 +152,9 @@ OF: dict[type[q.Query], Any] = {
     q.Log: list[EventView],
     q.TaskLog: list[EventView],
     q.Keys: list[KeyView],
+    q.Tenants: list[TenantView],
+    q.ShowTenant: TenantView,
+    q.Members: list[MemberView],
     q.Schedules: list[ScheduleView],
     q.ShowSchedule: ScheduleInFull,
     q.Triggers: list[TriggerView],
@@ -172,6 +176,8 @@ IN_OUTCOME: dict[str, Any] = {
     "key": KeyView,
     "webhook": WebhookView,
     "pool": PoolView,
+    "tenant": TenantView,
+    "member": MemberView,
     "budget": BudgetView,
     "shortage": ShortageView,
     "schedule": ScheduleView,

@@ -14,6 +14,7 @@ from tenure.core.views.task_views import Instant
 class PrincipalView(TypedDict):
     """Who sent the request."""
 
+    tenant: str
     role: Annotated[str, Meta(extra_json_schema={"enum": list(roles.ROLES)})]
     user: str | None
     agent: str | None

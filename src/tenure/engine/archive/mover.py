@@ -164,7 +164,9 @@ def _read_by_all(work: UnitOfWork, project: str, lineages: Sequence[list[Task]])
 
 def _until(work: UnitOfWork, project: str, older: int | None = None) -> int:
     row = work.get(Project, project, project)
-    after = older if older is not None else archive.archive_after(row) if row is not None else archive.AFTER
+    after = (
+        older if older is not None else archive.archive_after(work.limits_of(row)) if row is not None else archive.AFTER
+    )
     return work.now - after
 
 
@@ -349,7 +351,7 @@ def _pruned(engine: Engine, project: str, moved: Moved) -> Moved:
 def _old(work: UnitOfWork, project: str, place: tuple[int, str] | None, most: int) -> list[Archived]:
     """A page of archive rows whose tasks were created before its retention period began."""
     row = work.get(Project, project, project)
-    kept = archive.kept_for(row) if row is not None else None
+    kept = archive.kept_for(work.limits_of(row)) if row is not None else None
     if kept is None:
         return []
     where = {"project": project, "created_at": Range(high=work.now - kept + 1)}
@@ -358,7 +360,8 @@ def _old(work: UnitOfWork, project: str, place: tuple[int, str] | None, most: in
 
 def _prune_page(work: UnitOfWork, project: str, place: tuple[int, str] | None) -> tuple[int, tuple[int, str] | None]:
     page = _old(work, project, place, PAGE)
-    kept = archive.kept_for(work.get(Project, project, project) or Project(project=project, id=project))
+    of = work.get(Project, project, project) or Project(project=project, id=project)
+    kept = archive.kept_for(work.limits_of(of))
     going: dict[str, Archived] = {}
     for row in page:
         lineage = [row]

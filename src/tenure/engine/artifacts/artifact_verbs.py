@@ -45,7 +45,7 @@ def put_artifact(work: UnitOfWork, cmd: commands.PutArtifact) -> Outcome:
     if mine is not None and is_same:
         task = hold.task if hold.refusal is not None else keep_started(work, hold.task)
         return _answer(hold, task, mine, again=True)
-    rules.check_size(hold.project, cmd.size)
+    rules.check_size(work.limits_of(hold.project), cmd.size)
     rules.check_beside(hold.task, name, {row.name for row in of_task(work, hold.task)})
     _count_in(work, cmd, digest)
     if mine is not None:
@@ -129,7 +129,7 @@ def ready(engine: Engine, project: str, receipt: str, name: str, principal: Prin
             and not _was_put(work, hold, name)
         ):
             return hold.refusal
-        return Ready(rules.largest(hold.project), work.now)
+        return Ready(rules.largest(work.limits_of(hold.project)), work.now)
 
     return engine.read_settled((project,), ask)
 

@@ -44,7 +44,7 @@ class Held(NamedTuple):
 def take(work: UnitOfWork, cmd: commands.TakeValidation) -> Outcome:
     project = project_of(work, cmd.project)
     inputs.check_text(cmd.checker, "checker", inputs.LONGEST_NAME, required=True)
-    lease = inputs.lease_of(cmd.lease, project, validation.LEASE)
+    lease = inputs.lease_of(cmd.lease, work.limits_of(project), validation.LEASE)
     if cmd.task is not None:
         task = task_named(work, cmd.project, cmd.task)
         row = row_of_task(work, task)
@@ -195,7 +195,7 @@ def _refusal(held: Held) -> Outcome:
 def renew(work: UnitOfWork, cmd: commands.RenewValidation) -> Outcome:
     held = _held(work, cmd.project, cmd.receipt)
     project = work.require(Project, cmd.project, cmd.project)
-    lease = None if cmd.lease is None else inputs.lease_of(cmd.lease, project)
+    lease = None if cmd.lease is None else inputs.lease_of(cmd.lease, work.limits_of(project))
     row = work.put(validation.renewed(held.row, lease, work.now))
     leased, state = work.leased_until(row.until), held.task.state
     return Outcome(outcome="RENEWED", **leased, generation=row.generation, directive="continue", state=state)

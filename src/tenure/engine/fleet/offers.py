@@ -147,7 +147,7 @@ def _chosen(work: UnitOfWork, search: Search, spawns: Sequence[Spawn]) -> tuple[
 
 def _are_enough_claims(work: UnitOfWork, project: Project, spawns: Sequence[Spawn]) -> bool:
     """Whether the project's live claims and the offers of its pools reach its limit."""
-    most = project.limits.get("max_concurrent_claims")
+    most = work.limits_of(project).get("max_concurrent_claims")
     if most is None:
         return False
     held = work.tally(Task, {"project": project.id, "state": lifecycle.HELD}, most)

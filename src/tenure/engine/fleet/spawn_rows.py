@@ -56,7 +56,7 @@ def new_key(work: UnitOfWork, spawn: Spawn) -> tuple[ApiKey, str]:
         created_at=work.now, created_by=f"pool:{spawn.pool}",
     )  # fmt: skip
     work.record("key.created", key, project=STORE, details=_of_key(key))
-    return key, keys.spelled(key.id, secret)
+    return key, keys.spelled(work.context.tenant, key.id, secret)
 
 
 def revoke_key(work: UnitOfWork, spawn: Spawn) -> None:

@@ -138,7 +138,7 @@ def question_of(
     jobs = [Job(t, briefs[t.id], patterns_of(briefs[t.id]) if t.guarded else ()) for t in tasks]
     edges = list(_of_tasks(work, Edge, project.id, [t.id for t in tasks if t.unmet]))
     held = work.find(Reservation, {"project": project.id})
-    most = project.limits.get("max_concurrent_claims")
+    most = work.limits_of(project).get("max_concurrent_claims")
     scene = Scene(jobs, edges, work.now, held=held, most=most)
     history = _history(work, project.id, open_)
     samples = Samples(history)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from tenure.core import inputs, lifecycle, limits, tracks
 from tenure.core import queries as q
-from tenure.core.filters import Present
-from tenure.core.records import Session, Task, Track
+from tenure.core.records import Task, Track
 from tenure.engine.reads import task_counts
 from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
-from tenure.engine.verbs.agents import is_over
+from tenure.engine.verbs.agents import active_sessions, sessions_of_all
+from tenure.engine.verbs.claim_shares import live_claims
 
 if TYPE_CHECKING:
     from tenure.core.views import LimitView, ProjectView, TrackView
@@ -41,21 +41,22 @@ DEFAULT_LIMITS = {
 def all_limits(work: UnitOfWork, project: str) -> list[LimitView]:
     """The limits of a project, also those that it leaves at their defaults."""
     row = project_of(work, project)
-    sessions = work.find(Session, {"project": project, "ended_at": Present(False)})
+    held = {"project": project, "state": lifecycle.HELD}
     used = {
-        "max_concurrent_claims": sum(work.count(Task, {"project": project, "state": lifecycle.HELD}, "state").values()),
-        "max_active_sessions": sum(not is_over(work, session) for session in sessions),
+        "max_concurrent_claims": sum(work.count(Task, held, "state").values()),
+        "max_active_sessions": active_sessions(work, project),
     }
-    return [
-        {
-            "name": name,
-            "meaning": meaning,
-            "value": row.limits.get(name, DEFAULT_LIMITS.get(name)),
-            "source": "project" if name in row.limits else "default",
-            "used": used.get(name),
-        }
-        for name, meaning in inputs.LIMITS.items()
-    ]
+    of_all = {"max_concurrent_claims": live_claims, "max_active_sessions": sessions_of_all}
+    given = work.limits_of(row)
+
+    def view(name: str, meaning: str) -> LimitView:
+        source = "default" if name not in given else "project" if row.limits.get(name) == given[name] else "tenant"
+        # What a tenant's limit counts is counted in all its projects.
+        use = of_all[name](work) if source == "tenant" and name in of_all else used.get(name)
+        value = given.get(name, DEFAULT_LIMITS.get(name))
+        return {"name": name, "meaning": meaning, "value": value, "source": source, "used": use}
+
+    return [view(name, meaning) for name, meaning in inputs.LIMITS.items()]
 
 
 def all_tracks(work: UnitOfWork, project: str) -> list[TrackView]:

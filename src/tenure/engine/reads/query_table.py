@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 _COUNTING = frozenset({q.Status, q.Overview})  # queries that need all tasks by state
-_WITHOUT_PROJECT = frozenset({q.Projects, q.Gauges, q.Spending, q.Keys, q.Relays})
+_WITHOUT_PROJECT = frozenset({q.Projects, q.Gauges, q.Spending, q.Keys, q.Relays, q.Tenants, q.ShowTenant, q.Members})
 
 
 def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> Any:
@@ -104,6 +104,10 @@ def reads_of(theme: str) -> Reads:  # noqa: PLR0912, PLR0915  # one case a theme
             from tenure.engine.fleet.pool_verbs import READS
         case "api_keys":
             from tenure.engine.verbs.api_keys import READS
+        case "tenants":
+            from tenure.engine.verbs.tenants import READS
+        case "members":
+            from tenure.engine.verbs.members import READS
         case "schedules":
             from tenure.engine.sources.schedules import READS
         case "triggers":

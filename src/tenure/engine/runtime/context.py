@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tenure.core.sealed import Sealer
     from tenure.engine.reads.task_counts import TaskCounts
     from tenure.engine.runtime.optimistic import Optimism
+    from tenure.engine.runtime.tenancy import TenantLimits
 
 
 class Random(Protocol):
@@ -57,7 +58,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     webhooks may have URLs without TLS. `networks`: private ones that webhooks may be sent to, as in 10.0.0.0/8.
     `task_defaults`: of new tasks that name no priority, attempts or `on_lost`.
     `elects`: the first agent of a project that joins or claims leads it, unless the project says otherwise. `counts`:
-    the tasks by state, of a process that follows the log; None: they are counted each time.
+    the tasks by state, of a process that follows the log; None: they are counted each time. `keeps_tenants`: the store
+    keeps tenants beside `local`; the engine sets it. `limits`: those of a tenant beside `local`; None: it has none.
     """
 
     tenant: str = "local"
@@ -72,6 +74,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     optimism: Optimism | None = None
     elects: bool = False
     counts: TaskCounts | None = None
+    keeps_tenants: bool = False
+    limits: TenantLimits | None = None
 
 
 DEFAULT = Context()

@@ -34,6 +34,7 @@ _KNOWN = frozenset(c.ALL)
 _WITHOUT_PROJECT = frozenset(
     {c.DefineProject, c.Deliver, c.CreateKey, c.RotateKey, c.RevokeKey, c.Lead, c.StepDown}
     | {c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay}
+    | {c.AddTenant, c.ChangeTenant, c.CloseTenant, c.ReopenTenant, c.InviteMember, c.ChangeMember, c.RemoveMember}
 )
 _LOADED: Handlers = {}
 
@@ -159,6 +160,10 @@ def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912, PLR0915  # one case a
             from tenure.engine.fleet.pool_verbs import HANDLERS
         case "api_keys":
             from tenure.engine.verbs.api_keys import HANDLERS
+        case "tenants":
+            from tenure.engine.verbs.tenants import HANDLERS
+        case "members":
+            from tenure.engine.verbs.members import HANDLERS
         case _:
             raise AssertionError(theme)
     return HANDLERS

@@ -11,13 +11,14 @@ from tenure.core import commands, inputs, limits
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import ClockJump, Conflict, InvalidInput, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
+from tenure.core.records import replace
 from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, NeedsEvidence, collect
 from tenure.engine.runtime.batch_reads import expected, read_ahead
 from tenure.engine.runtime.context import DEFAULT, Context, Random
 from tenure.engine.runtime.decision import decided, is_known
 from tenure.engine.runtime.effects import PAGE, Report, settle_due, settle_overdue
 from tenure.engine.runtime.unit_of_work import Answer, Deferred, NeedsMoreLocks, Reply, RunAgain, UnitOfWork
-from tenure.stores.port import FAST_PATH, SNAPSHOTS, Store, Transaction
+from tenure.stores.port import FAST_PATH, SNAPSHOTS, TENANTS, Store, Transaction
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.clock_repair import Accepted
@@ -52,10 +53,13 @@ class Engine:
     """Runs commands on a store. Synchronous, safe to share between threads."""
 
     def __init__(self, store: Store, random: Random, context: Context = DEFAULT) -> None:
-        self.store, self.random, self.context = store, random, context
+        self.store, self.random = store, random
+        self.context = replace(context, keeps_tenants=TENANTS in store.features)
         self.tenant = context.tenant
         self._by_receipt = FAST_PATH in store.features
-        self._fast = _fast_runner(self) if context.fast_path and FAST_PATH in store.features else None
+        # The fast path knows the limits of projects, not those of tenants.
+        is_fast = context.fast_path and context.limits is None and FAST_PATH in store.features
+        self._fast = _fast_runner(self) if is_fast else None
         self._with_store_lock: set[str] = set()  # projects whose transactions also write rows of the store
         self._of_copies = threading.Lock()  # held while beginning a copy's epoch
         self._enter_copy()
@@ -296,6 +300,7 @@ class Engine:
         copy without its own epoch: a store may prove to be a copy whenever it is opened again.
         """
         tried = rounds = 0
+        self._refresh_limits()
         known = dict(evidence or ())
         locked = list(projects) if self._with_store_lock.isdisjoint(projects) else sorted({"", *projects})
         while True:
@@ -334,6 +339,11 @@ class Engine:
                 if tried == tries:
                     raise
                 self.context.pause(0.001 * 2**tried * (0.5 + self.random.fraction()))
+
+    def _refresh_limits(self) -> None:
+        """Outside of a transaction: the tenant's row is in another tenant."""
+        if self.context.limits is not None:
+            self.context.limits.refresh()
 
     def _begin(self, tx: Transaction) -> UnitOfWork:
         """Runs first in a write transaction, before settling; a leader proves its term here: see `LeaderEngine`."""
@@ -403,6 +413,7 @@ class Engine:
     def read_settled(self, projects: Sequence[str], ask: Callable[[UnitOfWork], T], *, follows: bool = False) -> T:
         """As `read`, from the rows of these projects brought up to `now`."""
         self._enter_copy()
+        self._refresh_limits()
 
         def settled(tx: Transaction) -> T:
             work = UnitOfWork(tx, self.random, self.context)

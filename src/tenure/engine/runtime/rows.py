@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenure.core import claims, ids, limits
-from tenure.core.errors import Ambiguous, NotFound
+from tenure.core.errors import Ambiguous, InvalidInput, NotFound
 from tenure.core.events import Event
 from tenure.core.filters import Prefix, Where, matches, sums_of
 from tenure.core.ids import Receipt
@@ -331,6 +331,13 @@ def project_of(work: Rows, name: str) -> Project:
     if project is None:
         raise no_project(name)
     return project
+
+
+def check_without_project(work: Rows, project: str, what: str, hint: str | None = None) -> None:
+    """Rows of the tenant as a whole are written under the lock of the project ""."""
+    if project:
+        project_of(work, project)
+        raise InvalidInput(f"{what} belong to the store: leave out the project", hint)
 
 
 def no_project(name: str) -> NotFound:

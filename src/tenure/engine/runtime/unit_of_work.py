@@ -7,7 +7,7 @@ refused or failed command is undone alone (`undo_to`). Nothing reaches the store
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
@@ -20,8 +20,9 @@ from tenure.core.errors import Bug, TenureError
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
-from tenure.core.records import KINDS, Brief, Claim, Reservation, Row, Task, replace
+from tenure.core.records import KINDS, Brief, Claim, Project, Reservation, Row, Task, replace
 from tenure.core.settle import stamp
+from tenure.core.tenant_limits import bounded
 from tenure.engine.checks.evidence import Evidence, Question
 from tenure.engine.runtime.context import DEFAULT, Context, Random
 from tenure.engine.runtime.rows import UNREAD, Key, Rows
@@ -38,6 +39,7 @@ class UnitOfWork(Rows):
     def __init__(self, tx: Transaction, random: Random, context: Context = DEFAULT) -> None:
         super().__init__(tx)
         self.random, self.context, self.tables = random, context, context.tables
+        self.tenant_limits = {} if context.limits is None else context.limits()
         self.counted_before: Before | None = None  # see engine/reads/task_counts.py
         self.now = tx.now
         self.instant = tx.now  # the time of a change: earlier than `now` while settling
@@ -87,6 +89,10 @@ class UnitOfWork(Rows):
         if self._ids is None:
             self._ids = ids.IdMaker(self.now, self.random.token(ids.IdMaker.RANDOM_BYTES))
         return self._ids.next(prefix)
+
+    def limits_of(self, project: Project) -> Mapping[str, int]:
+        """The limits that apply in the project: its own, within those of its tenant."""
+        return bounded(project.limits, self.tenant_limits)
 
     def need_locks(self, *projects: str, lasting: bool = True) -> None:
         """Ensure the write lock of these projects; raises NeedsMoreLocks where the transaction must restart with it.

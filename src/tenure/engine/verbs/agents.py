@@ -102,14 +102,33 @@ def is_over(work: UnitOfWork, session: Session) -> bool:
 
 def _check_session_limit(work: UnitOfWork, project: Project) -> None:
     most = project.limits.get("max_active_sessions")
-    if most is None:
-        return
-    open_ = work.find(Session, {"project": project.id, "ended_at": Present(False)})
-    if sum(not is_over(work, s) for s in open_) >= most:
+    if most is not None and active_sessions(work, project.id) >= most:
         raise LimitReached(
             f"project {project.id} has {most} active sessions, its max_active_sessions limit",
             "end one, or ask an admin to raise the limit",
         )
+    most = work.tenant_limits.get("max_active_sessions")
+    if most is None:
+        return
+    work.need_locks("", lasting=False)  # sessions begin in any project
+    if sessions_of_all(work) >= most:
+        name = work.context.tenant
+        raise LimitReached(
+            f"tenant {name} has {most} active sessions in all projects, its max_active_sessions limit",
+            f"end one; the deployment's owner can raise it: tenure tenant limits {name} max_active_sessions=N",
+        )
+
+
+def active_sessions(work: UnitOfWork, project: str) -> int:
+    open_ = work.find(Session, {"project": project, "ended_at": Present(False)})
+    return sum(not is_over(work, session) for session in open_)
+
+
+def sessions_of_all(work: UnitOfWork) -> int:
+    """The active sessions of all projects of the tenant, in two queries: one of each project would lock it."""
+    open_ = work.find(Session, {"ended_at": Present(False)})
+    holding = work.count(Task, {"session": Present()}, "session")
+    return sum(not team.is_over(session, holding.get(session.id, 0), work.now) for session in open_)
 
 
 def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenure.core import commands, ids, inputs, keys, limits, roles
+from tenure.core import commands, ids, inputs, keys, limits, roles, tenants
 from tenure.core import queries as q
 from tenure.core.commands.command import digest_of
 from tenure.core.errors import Ambiguous, InvalidInput, NotFound
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
-from tenure.core.records import ApiKey, replace
+from tenure.core.records import ApiKey, Member, replace
 from tenure.engine.runtime.decision import check_same
-from tenure.engine.runtime.rows import fields_of, project_of
+from tenure.engine.runtime.rows import check_without_project, fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 
 if TYPE_CHECKING:
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = limits.KEY_NAME
 LONGEST_GRACE = limits.KEY_GRACE
-AnyKeyCommand = commands.CreateKey | commands.RotateKey | commands.RevokeKey
 
 
 def create_key(work: UnitOfWork, cmd: commands.CreateKey) -> Outcome:
-    _check_place(work, cmd)
+    check_without_project(work, cmd.project, "keys", "`projects` limits where a key is valid")
     _check_wanted(work, cmd)
     again = _sent_before(work, cmd)
     if again is not None:
@@ -49,7 +48,7 @@ def create_key(work: UnitOfWork, cmd: commands.CreateKey) -> Outcome:
 
 def rotate_key(work: UnitOfWork, cmd: commands.RotateKey) -> Outcome:
     """The secret before the last is void at once; the last one ends with the grace period, or earlier if it expires."""
-    _check_place(work, cmd)
+    check_without_project(work, cmd.project, "keys", "`projects` limits where a key is valid")
     grace = inputs.micros(cmd.grace, "grace", high=LONGEST_GRACE)
     again = _sent_before(work, cmd)
     if again is not None:
@@ -77,13 +76,18 @@ def rotate_key(work: UnitOfWork, cmd: commands.RotateKey) -> Outcome:
 
 
 def revoke_key(work: UnitOfWork, cmd: commands.RevokeKey) -> Outcome:
-    _check_place(work, cmd)
+    check_without_project(work, cmd.project, "keys", "`projects` limits where a key is valid")
     key = key_named(work, cmd.key)
     if key.revoked_at is not None:
         return Outcome(outcome="UNCHANGED", key=key_view(work, key))
+    key = revoked(work, key)
+    return Outcome(outcome="UPDATED", key=key_view(work, key), message=f"key {key.id} ({key.name}) is revoked")
+
+
+def revoked(work: UnitOfWork, key: ApiKey) -> ApiKey:
     key = replace(key, revoked_at=work.now, previous=b"", previous_until=None)
     _record(work, "key.revoked", key)
-    return Outcome(outcome="UPDATED", key=key_view(work, key), message=f"key {key.id} ({key.name}) is revoked")
+    return key
 
 
 def key_named(work: UnitOfWork, name: str) -> ApiKey:
@@ -101,12 +105,6 @@ def key_named(work: UnitOfWork, name: str) -> ApiKey:
     return mine[0]
 
 
-def _check_place(work: UnitOfWork, cmd: AnyKeyCommand) -> None:
-    if cmd.project:
-        project_of(work, cmd.project)
-        raise InvalidInput("keys belong to the store: leave out the project", "`projects` limits where a key is valid")
-
-
 def _check_wanted(work: UnitOfWork, cmd: commands.CreateKey) -> None:
     inputs.check_text(cmd.name, "name", LONGEST_NAME, required=True)
     if not cmd.name.isprintable():
@@ -118,6 +116,7 @@ def _check_wanted(work: UnitOfWork, cmd: commands.CreateKey) -> None:
         roles.check_scope(who, name)
         project_of(work, name)
     keys.check_project(who.role, who.projects, cmd.role, cmd.projects)
+    tenants.check_key_of(work.get(Member, "", cmd.user or cmd.name), cmd.role, cmd.projects)
     for name in inputs.check_list(cmd.capabilities, "capability"):
         inputs.check_choice(name, roles.CAPABILITIES, "capability")
     if cmd.agent is not None:
@@ -152,7 +151,7 @@ def _with_secret(work: UnitOfWork, kind: str, key: ApiKey, outcome: str) -> Outc
     key = replace(key, digest=keys.digest_of(secret))
     _record(work, kind, key)
     message, hint = f"key {key.id} ({key.name})", "save it now: it is not shown again"
-    spelled = keys.spelled(key.id, secret)
+    spelled = keys.spelled(work.context.tenant, key.id, secret)
     return Outcome(outcome=outcome, key=key_view(work, key), secret=spelled, message=message, hint=hint)
 
 

@@ -272,7 +272,7 @@ def denied_by_agent(claimant: Claimant) -> Outcome | None:
 
 
 def denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
-    agent, limits = claimant.agent, claimant.project.limits
+    agent, limits = claimant.agent, work.limits_of(claimant.project)
     if agent.draining:
         return Outcome(outcome="DENIED_LIMIT", message=f"agent {agent.id} is draining and claims no more tasks")
     allowed = agent.max_concurrent_tasks
@@ -296,12 +296,16 @@ def denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
             message=f"project {agent.project} has {most} live claims, its max_concurrent_claims limit",
             hint="an admin can raise the limit max_concurrent_claims",
         )
-    return None
+    if not work.tenant_limits:
+        return None
+    from tenure.engine.verbs.claim_shares import denied_by_tenant  # most tenants have no limits; keeps startup fast
+
+    return denied_by_tenant(work, agent.project)
 
 
 def _denied_by_generations(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
     """Dead-letter a task that has reached the limit, so that it does not block its lane."""
-    most = claimant.project.limits.get("max_generations_per_task", MOST_GENERATIONS)
+    most = work.limits_of(claimant.project).get("max_generations_per_task", MOST_GENERATIONS)
     of_run = {"project": task.project, "task": task.id, "run": task.run}
     if task.generation < most or work.tally(Claim, of_run, most) < most:
         return None

@@ -118,7 +118,7 @@ def done_before(hold: Hold, reason: str, error_class: str | None = None) -> Outc
 
 def renew(work: UnitOfWork, cmd: commands.Renew) -> Outcome:
     hold = held(work, cmd.project, cmd.receipt)
-    lease = None if cmd.lease is None else inputs.lease_of(cmd.lease, hold.project)
+    lease = None if cmd.lease is None else inputs.lease_of(cmd.lease, work.limits_of(hold.project))
     before = brief.acknowledged(work, hold.task, cmd.seen)
     task = _started(work, claims.renewed(before, lease, work.now, background=cmd.background))
     answer = Outcome(

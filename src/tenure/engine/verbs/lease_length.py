@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from tenure.core import inputs, limits
@@ -20,13 +20,13 @@ class Lease(NamedTuple):
 def leases_of(work: UnitOfWork, project: Project, asked: float | str | None) -> Callable[[Task], Lease]:
     """The lease for each task of one claim; raises InvalidInput where the requested one is outside of the limits."""
     if asked != inputs.AUTO:
-        fixed = Lease(inputs.lease_of(asked, project))
+        fixed = Lease(inputs.lease_of(asked, work.limits_of(project)))
         return lambda _: fixed
     by_type: dict[str, Lease] = {}
 
     def automatic(task: Task) -> Lease:
         if task.estimate is not None:
-            return _within(project, task.estimate, "the task's estimate")
+            return _within(work.limits_of(project), task.estimate, "the task's estimate")
         if task.type not in by_type:
             by_type[task.type] = _of_type(work, project, task.type)
         return by_type[task.type]
@@ -35,12 +35,12 @@ def leases_of(work: UnitOfWork, project: Project, asked: float | str | None) -> 
 
 
 def _of_type(work: UnitOfWork, project: Project, type: str) -> Lease:
-    lengths = lengths_of(work, project.id, type)
+    lengths, given = lengths_of(work, project.id, type), work.limits_of(project)
     if len(lengths) < SAMPLES:
         found = f"{len(lengths)} of the {SAMPLES} completed tasks needed for type {type}"
-        return _within(project, round(limits.LEASE * inputs.SECOND), f"the default: {found}")
+        return _within(given, round(limits.LEASE * inputs.SECOND), f"the default: {found}")
     longest = lengths[-(-len(lengths) * 95 // 100) - 1]
-    return _within(project, longest, f"95 % of {len(lengths)} completed tasks of type {type} took no longer")
+    return _within(given, longest, f"95 % of {len(lengths)} completed tasks of type {type} took no longer")
 
 
 def lengths_of(work: UnitOfWork, project: str, type: str) -> list[int]:
@@ -56,8 +56,8 @@ def lengths_of(work: UnitOfWork, project: str, type: str) -> list[int]:
     )
 
 
-def _within(project: Project, length: int, why: str) -> Lease:
-    low, high = (round(seconds * inputs.SECOND) for seconds in inputs.lease_limits(project))
+def _within(given: Mapping[str, int], length: int, why: str) -> Lease:
+    low, high = (round(seconds * inputs.SECOND) for seconds in inputs.lease_limits(given))
     if length < low:
         return Lease(low, f"{why}; not below min_lease")
     if length > high:

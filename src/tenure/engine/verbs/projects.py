@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenure.core import commands, ids, inputs, lifecycle, limits, priority
+from tenure.core import commands, ids, inputs, lifecycle, limits, priority, tenant_limits
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import scope_text, stop_text
@@ -48,7 +48,8 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
     if cmd.agents_may_operate is not None:
         changes["agents_may_operate"] = cmd.agents_may_operate
     if cmd.limits is not None or cmd.change_limits is not None:
-        changes["limits"] = _limits(cmd, project)
+        changes["limits"] = own = _limits(cmd, project)
+        tenant_limits.check_lowers(own, work.tenant_limits)
     if cmd.routing is not None:
         changes["routing"] = cmd.routing
     if cmd.lead is not None:

@@ -56,7 +56,7 @@ def reserve(work: UnitOfWork, cmd: commands.Reserve) -> Outcome:
         return _with_claim(work, cmd, task, patterns, agent, session)
     if receipt is not None:
         return _regrouped(work, cmd, receipt, group, patterns)
-    return _alone(work, cmd, inputs.lease_of(cmd.lease, project, DEFAULT_LEASE), patterns)
+    return _alone(work, cmd, inputs.lease_of(cmd.lease, work.limits_of(project), DEFAULT_LEASE), patterns)
 
 
 def _with_claim(
@@ -146,7 +146,7 @@ def renew_reservation(work: UnitOfWork, cmd: commands.RenewReservation) -> Outco
     rows = _group(work, cmd.project, parse_receipt(cmd.receipt))
     lease = rows[0].lease or 0
     if cmd.lease is not None:
-        lease = inputs.lease_of(cmd.lease, project)
+        lease = inputs.lease_of(cmd.lease, work.limits_of(project))
     for row in rows:
         work.put(replace(row, lease=lease, until=work.now + lease))
     return Outcome(outcome="RENEWED", lease_until=work.now + lease, lease=lease / inputs.SECOND)

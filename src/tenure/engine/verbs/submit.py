@@ -25,7 +25,7 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
     encoded = inputs.check_size(cmd.data, "result", inputs.LARGEST_RESULT)
     inputs.check_text(cmd.summary, "summary")
     hold = judged(work, cmd.project, cmd.receipt, late=True)
-    most = hold.project.limits.get("max_result_size")
+    most = work.limits_of(hold.project).get("max_result_size")
     if most is not None and len(encoded) > most:
         raise TooLarge(f"result has {len(encoded)} bytes; max_result_size is {most}", "an admin can raise the limit")
     digest = hashlib.sha256(encoded).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Sign-ins: dashboard sessions, and when a key was last used. They append no event."""
+"""Sign-ins: dashboard sessions, when a key was last used, and when a member joined. Only the last has an event."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from tenure.core.filters import Range
 from tenure.core.records import ApiKey, WebSession, replace
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import UnitOfWork
+from tenure.engine.verbs.members import joined
 
 MOST_OLD = limits.OLD_SESSIONS
 MOST_OF_A_KEY = limits.KEY_SESSIONS
@@ -42,11 +43,18 @@ def end(engine: Engine, id: str) -> None:
 
 
 def note_use(engine: Engine, key_id: str) -> None:
-    """Record that the key has just signed somebody in."""
+    """Record that the key has just signed somebody in; a member joins with the first of their keys."""
 
     def decide(work: UnitOfWork) -> None:
         key = work.get(ApiKey, "", key_id)
         if key is not None and (key.used_at or 0) < work.now:
             work.put(replace(key, used_at=work.now))
+            if key.user is not None:
+                joined(work, key.user)
 
     engine.transact(("",), decide)
+
+
+def note_join(engine: Engine, user: str) -> None:
+    """Record that a member has signed in for the first time."""
+    engine.transact(("",), lambda work: joined(work, user))

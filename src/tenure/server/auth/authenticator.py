@@ -14,17 +14,19 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from tenure.client.local_token import is_local_token
-from tenure.core import ids, inputs, keys, limits, roles
-from tenure.core.commands import Command, Principal, RevokeKey, RotateKey
-from tenure.core.errors import NotAllowed, NotSignedIn, Overloaded, TenureError
+from tenure.core import ids, inputs, keys, limits, roles, tenants
+from tenure.core.commands import ChangeMember, Command, InviteMember, Principal, RemoveMember, RevokeKey, RotateKey
+from tenure.core.errors import NotAllowed, NotFound, NotSignedIn, Overloaded, TenureError
 from tenure.core.events import Event
 from tenure.core.keys import TOKEN_BYTES, is_good_session, session_id
-from tenure.core.records import ApiKey
-from tenure.engine import Engine
+from tenure.core.records import ApiKey, Member
+from tenure.core.tenant_records import HOME
+from tenure.engine import Context, Engine
 from tenure.engine.verbs import web_sessions
 from tenure.server.auth.policy import Policy
 from tenure.server.auth.request_source import (
     COOKIE_SECONDS,
+    NAMED_TENANT,
     RequestSource,
     check_host,
     check_origin,
@@ -34,8 +36,9 @@ from tenure.server.auth.request_source import (
     is_loopback_name,
     name_in,
     source_of,
+    tenant_named,
 )
-from tenure.server.auth.row_cache import NeedsLookup, key_cache, session_cache
+from tenure.server.auth.row_cache import NeedsLookup, key_cache, member_cache, session_cache, tenant_cache
 from tenure.server.auth.tokens import LEEWAY, Fetch, Tokens
 from tenure.server.process_memory import Memory, OwnMemory
 from tenure.server.rate_limits import MOST_CALLERS, caller_at, limited
@@ -64,7 +67,11 @@ class SignedIn(NamedTuple):
 
 
 class Authenticator:
-    """One for a server process, in its event loop.
+    """One for a server process and its tenant, in its event loop.
+
+    A credential decides the tenant: a key names it, a session is one of its rows, a token names it or is a member's. A
+    tenant that is not the caller's is answered like one that does not exist, whether it does or not: nothing is looked
+    up in it.
 
     `read_in_thread` runs lookups, `write_in_thread` writes. `token` is the token of this start, on loopback: see
     `local_token`.
@@ -86,6 +93,10 @@ class Authenticator:
         self.policy = policy
         self.key_cache = key_cache(engine, monotonic)
         self.session_cache = session_cache(engine, monotonic)
+        self.member_cache = member_cache(engine, monotonic)
+        self.tenant = engine.tenant
+        home = Engine(engine.store, engine.random, Context()) if self.tenant != HOME else None
+        self._tenant_cache = tenant_cache(home, monotonic) if home is not None else None
         self._engine, self._token, self._monotonic = engine, token, monotonic
         self._local_sessions = memory.sessions(monotonic)
         self._tokens = Tokens(policy.jwt, fetch=fetch, monotonic=monotonic) if policy.jwt is not None else None
@@ -93,17 +104,17 @@ class Authenticator:
         self._lookups: dict[str, asyncio.Future[Any]] = {}
         self._requests = memory.buckets("requests", policy.rate, 2 * policy.rate, monotonic)
         self._failures = memory.buckets("sign-ins", FAILURES_A_SECOND, FAILURES, monotonic)
-        self._used: OrderedDict[str, float] = OrderedDict()  # keys → when their use was last written
+        self._used: OrderedDict[str, float] = OrderedDict()  # keys and members → when their use was last written
         self._use_writes: set[asyncio.Future[Any]] = set()
 
     # --- entry points ---
 
     async def authenticate(self, scope: Mapping[str, Any]) -> Principal:
         """The principal of this ASGI scope's request."""
-        source = source_of(scope, self.policy.proxies)
-        principal = await self._resolved(lambda: self._authenticated(source))
+        source, named = source_of(scope, self.policy.proxies), scope.get(NAMED_TENANT)
+        principal = await self._resolved(lambda: self._authenticated(source, named))
         if principal.key is not None and not principal.key.startswith(_BY_JWT):
-            self._write_use(principal.key)
+            self._write_later(principal.key, partial(web_sessions.note_use, self._engine, principal.key))
         return principal
 
     async def sign_in(self, scope: Mapping[str, Any], text: str) -> SignedIn:
@@ -112,13 +123,16 @@ class Authenticator:
         check_host(source, self.policy)
         check_origin(source, is_by_cookie=True)
         text, token = text.strip(), os.urandom(TOKEN_BYTES).hex()
+        named = scope.get(NAMED_TENANT)
         if is_local_token(text):
             principal = self._by_local_token(source, text)
+            await self._resolved(lambda: self._check_tenant(source, named))
             id = session_id(token)
             assert id is not None
             self._local_sessions.begin(id, COOKIE_SECONDS)
             return SignedIn(principal, cookie_of(token, source.scheme))
         key, _ = await self._resolved(lambda: self._by_key(source, text))
+        await self._resolved(lambda: self._check_tenant(source, named))
         given = keys.parse_key(text)
         assert given is not None
         await self._write_in_thread(partial(web_sessions.begin, self._engine, token, key.id, given.secret))
@@ -139,24 +153,33 @@ class Authenticator:
         """An observer of the service: a key that changed here is read again at once; other servers hear of it."""
         if isinstance(command, (RotateKey, RevokeKey)):
             self.key_cache.forget(command.key)
+        elif isinstance(command, (InviteMember, ChangeMember, RemoveMember)):
+            self.member_cache.forget(command.user)
 
     def hear(self, events: Sequence[Event]) -> None:
-        """A listener of the feed: keys that changed are read again."""
+        """A listener of the feed: keys and members that changed are read again."""
         for event in events:
             if event.kind.startswith("key."):
                 self.key_cache.forget(event.details["key"])
+            elif event.kind.startswith("member."):
+                self.member_cache.forget(event.details["member"])
 
     async def is_still_valid(self, principal: Principal) -> bool:
         """Whether the principal of a long response would still be authenticated."""
         try:
             return await self._resolved(lambda: self._is_valid(principal))
-        except NotSignedIn:
+        except (NotSignedIn, NotFound):
             return False
 
     def _is_valid(self, principal: Principal) -> bool:
+        self._check_open()
         kind, _, shown = principal.credential.partition(":")
-        if kind == "jwt":
-            return time.time() < float(shown) + LEEWAY
+        if kind in ("jwt", "member"):
+            member = self._member(principal.user or "")
+            is_lost = (
+                kind == "member" if member is None else not tenants.covers(member, principal.role, principal.projects)
+            )
+            return not is_lost and time.time() < float(shown) + LEEWAY
         if kind == "here":
             return self._local_sessions.is_open(shown)
         if kind == "web":
@@ -180,44 +203,64 @@ class Authenticator:
         # Each lookup was outdated on arrival.
         raise Overloaded("keys change faster than they can be read", "nothing was done; send it again in a moment")
 
-    def _write_use(self, id: str) -> None:
-        """Write the key's last use, at most once a minute; the request does not wait for it."""
+    def _write_later(self, name: str, write: Callable[[], object]) -> None:
+        """Write the use of a key or a member's first sign-in, at most once a minute; the request does not wait."""
         now = self._monotonic()
-        if now - self._used.get(id, -USE_WRITTEN) < USE_WRITTEN:
+        if now - self._used.get(name, -USE_WRITTEN) < USE_WRITTEN:
             return
-        self._used[id] = now
-        self._used.move_to_end(id)
+        self._used[name] = now
+        self._used.move_to_end(name)
         if len(self._used) > MOST_CALLERS:
             self._used.popitem(last=False)
 
         async def note() -> None:
             with suppress(TenureError):  # unavailable, overloaded or closing: the next use is written
-                await self._write_in_thread(partial(web_sessions.note_use, self._engine, id))
+                await self._write_in_thread(write)
 
-        write = asyncio.ensure_future(note())
-        self._use_writes.add(write)
-        write.add_done_callback(self._use_writes.discard)
+        written = asyncio.ensure_future(note())
+        self._use_writes.add(written)
+        written.add_done_callback(self._use_writes.discard)
 
     # --- credentials ---
 
-    def _authenticated(self, source: RequestSource) -> Principal:
+    def _authenticated(self, source: RequestSource, named: str | None) -> Principal:
         check_host(source, self.policy)
         text = source.header(b"authorization")
         if text is not None:
             check_origin(source)
-            principal = self._by_header(source, text)
+            principal = self._by_header(source, text, named)
         elif self._is_local(source) and self._token is None:
             check_origin(source)
+            self._check_tenant(source, named)
             return _local(source, "")
         else:
             principal = self._by_cookie(source)
         self._requests.take(principal.key or "")
+        self._check_tenant(source, named)
         return principal
+
+    def _check_tenant(self, source: RequestSource, named: str | None) -> None:
+        """Refuse a caller who is known here and asks for another tenant: there is none for them."""
+        wanted = tenant_named(source, named)
+        if wanted not in (None, self.tenant):
+            raise tenants.unknown(wanted or "")
+        self._check_open()
+
+    def _check_open(self) -> None:
+        """A closed tenant is unknown, also to its own."""
+        if self._tenant_cache is None:
+            return
+        try:
+            row, _ = self._tenant_cache.find(self.tenant)
+        except NotSignedIn:
+            raise tenants.unknown(self.tenant) from None
+        if not tenants.is_open(row):
+            raise tenants.unknown(self.tenant)
 
     def _is_local(self, source: RequestSource) -> bool:
         return self.policy.is_open and source.is_local and is_loopback_name(name_in(source.host))
 
-    def _by_header(self, source: RequestSource, text: str) -> Principal:
+    def _by_header(self, source: RequestSource, text: str, named: str | None) -> Principal:
         scheme, _, credential = text.partition(" ")
         credential = credential.strip()
         if scheme.lower() != "bearer" or not credential:
@@ -229,7 +272,7 @@ class Authenticator:
             given = keys.parse_key(credential)
             assert given is not None
             return _principal_of(key, source, f"secret:{keys.digest_of(given.secret).hex()[:SHOWN]}")
-        return self._by_token(source, credential)
+        return self._by_token(source, credential, named)
 
     def _by_local_token(self, source: RequestSource, text: str) -> Principal:
         with self._counted(source, "the token of this start"):
@@ -244,6 +287,8 @@ class Authenticator:
         with self._counted(source, given.id if given is not None else "no key"):
             if given is None:
                 raise NotSignedIn("malformed API key", _HOW_TO_SIGN_IN)
+            if given.tenant != self.tenant:
+                raise _not_accepted()
             try:
                 key, now = self.key_cache.find(given.id)
             except NotSignedIn:
@@ -252,15 +297,28 @@ class Authenticator:
                 raise _not_accepted()
         return key, now
 
-    def _by_token(self, source: RequestSource, token: str) -> Principal:
+    def _by_token(self, source: RequestSource, token: str, named: str | None) -> Principal:
         if self._tokens is None:
             raise NotSignedIn("malformed API key, and JWTs are not configured on this server", _HOW_TO_SIGN_IN)
         _check_private(source)
         with self._counted(source, "jwt"):
             claims = self._tokens.read(token)
-        credential, key = f"jwt:{claims.expires}", _BY_JWT + claims.subject
-        who = (claims.role, claims.subject, claims.agent, claims.projects, key, claims.capabilities)
+        self._check_tenant(source, named)
+        member = self._member(claims.subject)
+        reach = tenants.reach_of_token(self.tenant, claims.tenants, claims.role, claims.projects, member)
+        if reach.role is None:
+            raise self._tokens.no_role()
+        if member is not None and member.joined_at is None:
+            self._write_later(f"member {member.id}", partial(web_sessions.note_join, self._engine, member.id))
+        credential = f"{'member' if reach.is_by_membership else 'jwt'}:{claims.expires}"
+        who = (reach.role, claims.subject, claims.agent, reach.projects, _BY_JWT + claims.subject, claims.capabilities)
         return _principal(source, credential, *who)
+
+    def _member(self, user: str) -> Member | None:
+        try:
+            return self.member_cache.find(user)[0]
+        except NotSignedIn:
+            return None
 
     def _by_cookie(self, source: RequestSource) -> Principal:
         id = _session_in(source)

@@ -16,7 +16,7 @@ from tenure.server.auth.request_source import Network, is_loopback_name
 # A repository's shared file may suggest a port, but not who may sign in.
 _OURS_ALONE = (
     "serve.auth", "serve.hosts", "serve.trusted_proxy", "serve.jwt_issuer", "serve.jwt_audience", "serve.jwt_jwks",
-    "serve.jwt_secret", "serve.jwt_prefix", "serve.jwt_longest",
+    "serve.jwt_secret", "serve.jwt_prefix", "serve.jwt_longest", "serve.jwt_tenant",
 )  # fmt: skip
 
 
@@ -29,6 +29,7 @@ class Jwt(NamedTuple):
     secret: str | None = None
     prefix: str = ""
     longest: float = 86400.0  # seconds from iat to exp
+    tenant: str | None = None  # the claim that names tenants
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,8 @@ def _jwt(value: Any) -> Jwt | None:
             raise BadConfig(f"serve.jwt_jwks is {jwks!r}; it must be an https URL")
     if not value("jwt_longest") > 0:
         raise BadConfig(f"serve.jwt_longest is {value('jwt_longest')}; it must be more than 0 seconds")
-    return Jwt(value("jwt_issuer"), value("jwt_audience"), jwks, secret, value("jwt_prefix"), value("jwt_longest"))
+    more = (value("jwt_prefix"), value("jwt_longest"), value("jwt_tenant"))
+    return Jwt(value("jwt_issuer"), value("jwt_audience"), jwks, secret, *more)
 
 
 def check_bind(policy: Policy, *, has_keys: bool) -> None:

@@ -11,7 +11,7 @@ our cookie if it has one. It always sends the name by which it reached us (Host)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +29,7 @@ _HOST = re.compile(r"[A-Za-z0-9._:\[\]-]*")
 _ONCE = frozenset(
     {
         b"authorization", b"host", b"origin", b"tenure-agent", b"tenure-session", b"tenure-user", b"tenure-role",
-        b"sec-fetch-site", b"sec-fetch-mode",
+        b"tenure-tenant", b"sec-fetch-site", b"sec-fetch-mode",
     }
 )  # fmt: skip
 _FORWARDING = (b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip")
@@ -153,6 +153,34 @@ def is_loopback_name(name: str) -> bool:
     """Whether it is a loopback address, or a name that no DNS server can redirect."""
     name = name.lower().rstrip(".")
     return name == "localhost" or name.endswith(".localhost") or is_loopback(name)
+
+
+# --- the tenant that a request names: in its path, below /t/NAME, or in the header Tenure-Tenant ---
+
+NAMED_TENANT = "tenure.tenant"  # in an ASGI scope: the tenant of its path
+TENANT_PATH = "tenure.tenant_path"  # and the beginning of the path as it was sent
+
+
+def without_tenant(scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """The scope of a request below `/t/NAME`, as it would be without that; every other scope as it is."""
+    path: str = scope["path"]
+    if not path.startswith("/t/"):
+        return scope
+    name, slash, rest = path.removeprefix("/t/").partition("/")
+    start = f"/t/{name}"
+    raw: bytes = scope.get("raw_path") or path.encode()
+    # A name has no character that needs to be escaped: one that is escaped names no tenant.
+    is_plain = raw.startswith(start.encode()) and bool(slash)
+    inner = {"path": f"/{rest}", "raw_path": raw[len(start) :]} if is_plain else {}
+    return {**scope, **inner, NAMED_TENANT: name, TENANT_PATH: start}
+
+
+def tenant_named(source: RequestSource, by_path: str | None) -> str | None:
+    """The tenant that the request names; None: the credential decides alone."""
+    by_header = source.header(b"tenure-tenant")
+    if by_path is not None and by_header not in (None, by_path):
+        raise InvalidInput("the path and the header Tenure-Tenant name different tenants", "name one of them")
+    return by_header if by_path is None else by_path
 
 
 # --- checks of Host and Origin ---

@@ -17,7 +17,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from tenure.core import limits
 from tenure.core.errors import NotSignedIn
-from tenure.core.records import ApiKey, Row, WebSession
+from tenure.core.records import ApiKey, Member, Row, Tenant, WebSession
 from tenure.engine import Engine
 
 KEPT = limits.KEY_CACHE
@@ -89,6 +89,15 @@ class RowCache(Generic[R]):
 
 def key_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[ApiKey]:
     return RowCache(engine, ApiKey, monotonic=monotonic)
+
+
+def member_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[Member]:
+    return RowCache(engine, Member, monotonic=monotonic)
+
+
+def tenant_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[Tenant]:
+    """`engine`: of the home tenant."""
+    return RowCache(engine, Tenant, monotonic=monotonic)
 
 
 def session_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[WebSession]:

@@ -28,11 +28,12 @@ MOST = limits.TOKENS_CACHED
 
 class Claims(NamedTuple):
     subject: str
-    role: str
+    role: str | None  # None: it names none, and the membership decides
     agent: str | None = None
     projects: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
     expires: float = 0.0  # by the host's clock, in seconds
+    tenants: tuple[str, ...] | None = None  # None: the issuer knows no tenants
 
 
 class _Entry(NamedTuple):
@@ -102,10 +103,8 @@ class Tokens:
         prefix = self._settings.prefix
         role, agent, projects = (content.get(prefix + name) for name in ("role", "agent", "projects"))
         can = content.get(prefix + "capabilities")
-        if role not in roles.ROLES:
-            raise NotSignedIn(
-                f"the token's claim {prefix}role must be one of {', '.join(roles.ROLES)} (got {role!r:.60})"
-            )
+        if role is not None and role not in roles.ROLES:
+            raise self.no_role(role)
         if agent is not None and not isinstance(agent, str):
             raise NotSignedIn(f"the token's claim {prefix}agent must be a string")
         # An empty list means "no project" to its author, and must not become "all projects".
@@ -122,7 +121,24 @@ class Tokens:
             raise NotSignedIn(error.message) from None
         if not 1 <= len(content["sub"]) <= limits.JWT_SUBJECT:
             raise NotSignedIn(f"the token's sub must have 1 to {limits.JWT_SUBJECT} characters")
-        return Claims(content["sub"], role, agent, tuple(projects or ()), tuple(can or ()), float(content["exp"]))
+        return Claims(
+            content["sub"], role, agent, tuple(projects or ()), tuple(can or ()), float(content["exp"]),
+            self._tenants(content),
+        )  # fmt: skip
+
+    def no_role(self, given: object = None) -> NotSignedIn:
+        known = ", ".join(roles.ROLES)
+        return NotSignedIn(f"the token's claim {self._settings.prefix}role must be one of {known} (got {given!r:.60})")
+
+    def _tenants(self, content: dict[str, Any]) -> tuple[str, ...] | None:
+        claim = self._settings.tenant
+        if claim is None:
+            return None
+        named = content.get(claim, ())
+        found = [named] if isinstance(named, str) else named
+        if not isinstance(found, (list, tuple)) or not all(isinstance(name, str) for name in found):
+            raise NotSignedIn(f"the token's claim {claim} must be a name or a list of names")
+        return tuple(found)
 
 
 def _name(token: str) -> bytes:

@@ -32,6 +32,8 @@ A granted claim has a *receipt*. It is the only proof of the claim: every write 
 Requests carry `Authorization: Bearer KEY`. A server on a loopback address also accepts the token of its start, which is
 in a file of the user who started it; `tenure serve` with `serve.auth = "open"` needs neither. `Tenure-Agent`,
 `Tenure-Session` and `Tenure-User` then name the caller. `Tenure-Role` lowers the caller's role and never raises it.
+The credential decides the tenant; `Tenure-Tenant`, or a path below `/t/NAME`, names it where somebody has several. A
+tenant that is not the caller's is not found, whether it exists or not.
 `x-tenure-role` is the lowest role that an operation needs: viewer, agent, member, admin, owner; `nobody` may use it
 over HTTP where only a process on the store's own host may. Agents also need the capability in `x-tenure-capability`.
 """

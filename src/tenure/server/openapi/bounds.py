@@ -7,6 +7,7 @@ not included.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tenure.core import (
@@ -16,12 +17,15 @@ from tenure.core import (
     inputs,
     landings,
     lifecycle,
+    limits,
     priority,
     processes,
     reservations,
     retry,
     roles,
     team,
+    tenant_limits,
+    tenants,
     usage,
 )
 from tenure.core.events import LEVELS
@@ -36,7 +40,7 @@ from tenure.engine.verbs.usage import BY
 Schema = dict[str, Any]
 
 
-def _one_of(words: tuple[str, ...] | list[str]) -> Schema:
+def _one_of(words: Iterable[str]) -> Schema:
     return {"enum": list(words)}
 
 
@@ -99,6 +103,12 @@ OF_FIELD: dict[str, Schema] = {
     **dict.fromkeys(("NewTrack.name", "DefineTrack.name", "NewTask.name", "NewTask.idempotency_key"), NAMED),
     "CreateKey.name": {"minLength": 1, "maxLength": api_keys.LONGEST_NAME},
     "CreateKey.projects": LISTED,
+    "AddTenant.tenant": {"pattern": _whole(ids.TENANT), "maxLength": limits.TENANT_NAME},
+    **{f"{name}.tier": _one_of(tenant_limits.TIERS) for name in ("AddTenant", "ChangeTenant")},
+    "ChangeTenant.limits": {"propertyNames": _one_of(tenant_limits.TIERS["default"])},
+    **{f"{name}Member.role": _one_of(tenants.MEMBER_ROLES) for name in ("Invite", "Change")},
+    **{f"{name}Member.projects": LISTED for name in ("Invite", "Change")},
+    "InviteMember.user": {"minLength": 1, "maxLength": limits.JWT_SUBJECT},
     "expires_in": {"minimum": 1},
     "grace": {"minimum": 0, "maximum": api_keys.LONGEST_GRACE},
     "max_concurrent_tasks": {"minimum": 1},

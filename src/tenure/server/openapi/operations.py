@@ -35,6 +35,8 @@ IN_PATH = {
     "trigger": "the name of the trigger",
     "webhook": "the name of the webhook",
     "sink": "the name of the sink",
+    "tenant": "the name of the tenant",
+    "user": "the name of the member",
     "name": "the artifact's name, for example `reports/summary.md`",
 }
 MEANINGS = {
@@ -118,13 +120,14 @@ THEMES = {
     "schedules": "Tasks by the clock.",
     "triggers": "Tasks by events and signed deliveries.",
     "keys": "API keys.",
+    "tenants": "Tenants of the deployment, and the members of one.",
     "server": "Probes, metrics, sign-in and the coordinator.",
 }
 # By the first segment of a path below its project.
 _THEME = {
     "ready": "tasks", "next": "tasks", "states": "tasks", "dead-letters": "tasks", "plans": "dags", "publish": "dags",
     "forecast": "dags",
-    "events": "log", "undo": "log", "processes": "agents", "gone": "agents", "leader": "agents",
+    "members": "tenants", "events": "log", "undo": "log", "processes": "agents", "gone": "agents", "leader": "agents",
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@
 -- 0004_messaging 973f8f0887a5fa7d8ee21994390e61ce1dd59afbf3c9cf06b1e67b0a0cc01c58 since 0.2.0
 -- 0005_fleet b1a95bb6f4934306016100a43e2c10d31a45a188ae6b874b734e2c5c7a272863 since 0.2.0
 -- 0006_usage_operation f4c2b08f8e3386118714df194f6c9777f6c02ef3e2793453297f1476258fd424 since 0.2.0
+-- 0007_tenants 7aff83468c14c2fc3ed6fe26f36b55b7d52c00c2a2900f922214088010ec4312 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -246,6 +247,18 @@ CREATE INDEX claim_request ON claim (tenant, project, request_id) WHERE request_
 -- index claim_session of claim
 CREATE INDEX claim_session ON claim (tenant, project, session, id);
 
+-- table claim_share of claim_share
+CREATE TABLE claim_share (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    granted INTEGER NOT NULL,
+    whole INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_claim_share_1 of claim_share
+
 -- table content of content
 CREATE TABLE content (
     tenant TEXT NOT NULL,
@@ -473,6 +486,23 @@ CREATE TABLE log_cursor (
     sequence INTEGER NOT NULL,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
+
+-- table member of member
+CREATE TABLE member (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    role TEXT NOT NULL,
+    projects TEXT NOT NULL,
+    invited_by TEXT NOT NULL,
+    invited_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    joined_at INTEGER,
+    left_at INTEGER,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_member_1 of member
 
 -- table message of message
 CREATE TABLE message (
@@ -894,6 +924,23 @@ CREATE INDEX task_tagged ON task (tenant, project, id, tags) WHERE tags <> '[]';
 
 -- index task_unaffordable of task
 CREATE INDEX task_unaffordable ON task (tenant, project, set_aside_for, band, boost, rank, id) WHERE price IS NOT NULL;
+
+-- table tenant of tenant
+CREATE TABLE tenant (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    tier TEXT NOT NULL,
+    limits TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    closed_at INTEGER,
+    closed_for TEXT,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_tenant_1 of tenant
 
 -- table track of track
 CREATE TABLE track (

@@ -20,7 +20,7 @@ from tenure.core import commands as c
 from tenure.core.commands import Command, NewTask, Principal, Totals
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Answered, Claim, Dag, Leader, Model, Result, Session, Task, Track
+from tenure.core.records import Agent, Answered, Claim, Dag, Leader, Model, Reservation, Result, Session, Task, Track
 from tenure.engine import Context, Engine
 from tenure.engine.runtime.engine import checked_command
 from tenure.engine.runtime.optimistic import Optimism
@@ -262,6 +262,58 @@ class BothWays(Stage):
         twice.both(odd)
         twice.check()
 
+    def test_a_claim_that_chooses_among_plain_tasks_gets_the_same(self, twice: Twice) -> None:
+        """By the agent's type, and by what it excludes."""
+
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s", type="coder")
+            for_coders = scene.add("typed", constraints={"agent_type": "coder"})
+            first, second = scene.add("first"), scene.add("second")
+            got = [scene.next("ann", session="s"), scene.next("ann", session="s", without=(scene.task(first).id,))]
+            assert [(answer.task or {})["key"] for answer in got] == [for_coders, second]
+            return [comparable(answer) for answer in got]
+
+        twice.both(play)
+        twice.check()
+
+    def test_a_claim_of_a_task_that_touches_files_reserves_them(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s")
+            scene.add(touches=("src/**",))
+            answers = [comparable(scene.next("ann", session="s"))]
+            assert scene.rows(Reservation)
+            return answers
+
+        twice.both(play)
+        twice.check()
+
+    def test_what_a_holder_changes_after_a_plain_claim_is_the_same(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s")
+            scene.run(*[c.Add(project=PROJECT, task=NewTask(title="plain"))] * 3)
+            receipts = [str(scene.next("ann", session="s").receipt) for _ in range(3)]
+            return [
+                comparable(scene.do(c.Progress, receipt=receipts[0], percent=10)),
+                comparable(scene.fail(receipts[1])),
+                comparable(scene.do(c.Release, receipt=receipts[2])),
+            ]
+
+        twice.both(play)
+        twice.check()
+
+    def test_a_terminated_agent_that_still_holds_a_task_gets_no_other(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.do(c.Register, agent="ann", session="s")
+            scene.run(*[c.Add(project=PROJECT, task=NewTask(title="plain"))] * 2)
+            held = scene.next("ann", session="s")
+            scene.do(c.Terminate, agent="ann", graceful=True)
+            denied = scene.next("ann", session="s")
+            assert (held.outcome, denied.outcome) == ("GRANTED", "DENIED_AGENT")
+            return [comparable(held), comparable(denied)]
+
+        twice.both(play)
+        twice.check()
+
     def test_a_lone_task_with_subtasks_is_counted_in_its_own_dag(self, twice: Twice) -> None:
         def play(scene: Scene) -> list[Any]:
             scene.do(c.Register, agent="ann", session="s")
@@ -295,8 +347,8 @@ class BothWays(Stage):
         def play(scene: Scene) -> list[Any]:
             scene.do(c.Register, agent="ann", session="s")
             answers = []
-            for _ in range(3):
-                scene.add(spec={"prompt": "x" * 5000})
+            for large in ({"spec": {"prompt": "x" * 5000}}, {"description": "x" * 5000}) * 2:
+                scene.add(**large)
                 answers.append(comparable(scene.do(c.ClaimNext, agent="ann", session="s")))
             return answers
 

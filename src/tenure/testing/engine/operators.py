@@ -530,7 +530,7 @@ def some_command(kind: type[c.Command], key: str) -> c.Command:
         "schedule": "s", "trigger": "t", "cron": "* * * * *", "on": "webhook", "headers": {}, "body": b"",
         "template": c.Template(tasks=(NewTask(title="x"),)), "digest": "d" * 64, "size": 1, "since": 0,
         "sink": "s", "webhook": "w", "pool": "w", "program": "claude", "url": "https://example.com/",
-        "paths": ("a",), "to": "@all",
+        "paths": ("a",), "to": "@all", "tenant": "acme", "user": "ann",
     }  # fmt: skip
     wanted = {f: fields[f] for f in kind.__struct_fields__ if f in fields}
     if kind is c.Add:
@@ -539,6 +539,5 @@ def some_command(kind: type[c.Command], key: str) -> c.Command:
         wanted["agent"] = True
     if kind is c.RewindRelay:
         wanted = {"sink": "s", "to": 0}
-    of_store = (c.CreateKey, c.RotateKey, c.RevokeKey, c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay)
-    is_of_store = kind in of_store
+    is_of_store = kind in (c.CreateKey, c.RotateKey, c.RevokeKey) or kind in roles.OF_ALL_PROJECTS
     return kind(project="" if is_of_store else PROJECT, **wanted)

@@ -22,7 +22,7 @@ from tenure.testing.factories import PROJECT, Scene, code_of
 ANN = Principal(role="agent", agent="ann", user="fleet", is_proven=True, key="k-ann")
 BO = Principal(role="agent", agent="bo", user="fleet", is_proven=True, key="k-bo")
 RELAYS = (c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay)
-OF_STORE = (c.CreateKey, c.RotateKey, c.RevokeKey, *RELAYS)
+OF_STORE = (c.CreateKey, c.RotateKey, c.RevokeKey, *roles.OF_ALL_PROJECTS)
 
 
 class Reach(Stage):
@@ -53,7 +53,7 @@ class Reach(Stage):
     def test_another_project_looks_unknown_to_every_look(self, scene: Scene) -> None:
         key = scene.add()
         outsider = Principal(role="owner", projects=("mine",))
-        for kind in set(q.ALL) - {q.Projects, q.Keys, q.Relays}:
+        for kind in set(q.ALL) - {q.Projects, q.Keys, *roles.OF_ALL_PROJECTS}:
             more = {"dag": "d"} if kind is q.ShowDag else {}
             with pytest.raises(NotFound, match="no project"):
                 read_query(scene.engine, some_query(kind, key, **more), outsider)
@@ -243,7 +243,7 @@ def some_query(kind: type[q.Query], key: str, **more: Any) -> q.Query:
     """A query of that kind that has an answer in a project with this task, held by ann; a dag is named by `more`."""
     fields: dict[str, Any] = {
         "task": key, "agent": "ann", "session": "s-ann", "tasks": (key,), "scope": "project", "schedule": "s",
-        "trigger": "t", "webhook": "w", "pool": "crew",
+        "trigger": "t", "webhook": "w", "pool": "crew", "tenant": "local",
     }  # fmt: skip
     needed = [field.name for field in msgspec.structs.fields(kind) if field.required]
     return kind(project=PROJECT, **{name: fields[name] for name in needed if name in fields} | more)

@@ -203,7 +203,7 @@ def renewals(known: Known, run: Run, random: Random) -> Built:
 
 def _lease(known: Known, number: int, command: commands.Renew) -> int | None:
     try:
-        return None if command.lease is None else inputs.lease_of(command.lease, known.project)
+        return None if command.lease is None else inputs.lease_of(command.lease, known.project.limits)
     except TenureError:
         raise NotFast(number) from None
 

@@ -91,7 +91,7 @@ def _asked(known: Known, number: int, command: commands.ClaimNext, principal: Pr
         if lease is None:
             if isinstance(command.lease, str):
                 raise NotFast(number)
-            lease = known.leases[command.lease] = inputs.lease_of(command.lease, known.project)
+            lease = known.leases[command.lease] = inputs.lease_of(command.lease, known.project.limits)
         lanes = known.fits.get(like)
         if lanes is None:
             inputs.check_list(command.capabilities or (), "capability")

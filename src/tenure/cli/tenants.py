@@ -1,0 +1,174 @@
+"""`tenant …` and `member …`: the tenants of a deployment, and the people in one."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any
+
+from tenure.cli.main import Answer, Run, answered, arg, options, shown
+from tenure.cli.option_kinds import pair
+from tenure.cli.projects import limit_changes
+from tenure.cli.text_format import Columns, ago, columns, plain, table
+from tenure.core.outcomes import Outcome
+
+TENANT = arg("name", help="the tenant")
+USER = arg("user", help="the person, as in the `sub` of their tokens and the `user` of their keys")
+ONLY = {"action": "append", "metavar": "PROJECT", "help": "in this project alone (may be repeated)"}
+
+
+# --- tenants --------------------------------------------------------------------------------------------------
+
+
+@options(
+    arg("name", help="its name: a-z, 0-9 and hyphens, as in acme"),
+    arg("--tier", default="default", metavar="TIER", help="of its limits: default or enterprise (default)"),
+)
+def add_tenant(run: Run, given: Namespace) -> Answer:
+    """Create a tenant. `--tenant NAME` works in it; nothing of it is visible elsewhere.
+
+    PostgreSQL keeps several tenants, an SQLite file only `local`.
+    """
+    return _of_tenant(run.client.add_tenant(given.name, tier=given.tier))
+
+
+@options(
+    TENANT,
+    arg("limits", nargs="*", type=pair, metavar="NAME=VALUE",
+        help="as in max_concurrent_claims=500; NAME=default goes back to the tier's"),
+    arg("--tier", metavar="TIER", help="default or enterprise"),
+)  # fmt: skip
+def tenant_limits(run: Run, given: Namespace) -> Answer:
+    """Show the limits of a tenant, which count over all its projects; or change its tier, or single limits.
+
+    A project may lower them with `tenure limits set`. Servers apply a change within two seconds.
+    """
+    if given.tier is None and not given.limits:
+        return shown(run.client.tenant(given.name), _limits_text)
+    outcome = run.client.change_tenant(given.name, tier=given.tier, limits=limit_changes(run.verb, given.limits))
+    return answered(outcome, lambda: _limits_text(outcome.tenant or {})) if outcome.ok else answered(outcome)
+
+
+def _limits_text(row: Mapping[str, Any]) -> str:
+    if not row["limits"]:
+        return f"{row['name']} has no limits"
+    own = set(row["changed_limits"])
+    lines = [(name, str(value), "tenant" if name in own else row["tier"]) for name, value in row["limits"].items()]
+    return table(lines, ("limit", "value", "from"))
+
+
+@options(TENANT, arg("-m", "--message", default="", metavar="TEXT", help="why"))
+def close_tenant(run: Run, given: Namespace) -> Answer:
+    """Close a tenant: nobody can use it, and it looks unknown. Its rows stay; `tenant reopen` undoes it."""
+    return _of_tenant(run.client.close_tenant(given.name, given.message))
+
+
+@options(TENANT)
+def reopen_tenant(run: Run, given: Namespace) -> Answer:
+    """Open a closed tenant again, as it was."""
+    return _of_tenant(run.client.reopen_tenant(given.name))
+
+
+def _of_tenant(outcome: Outcome) -> Answer:
+    row = outcome.tenant
+    if not outcome.ok or row is None:
+        return answered(outcome)
+    return answered(outcome, f"{row['name']}  {outcome.outcome.lower()}, {row['status']}")
+
+
+@options(arg("-a", "--all", action="store_true", help="closed ones too"))
+def list_tenants(run: Run, given: Namespace) -> Answer:
+    """List the tenants of the deployment."""
+
+    def text(found: list[dict[str, Any]]) -> str:
+        now = run.client.now()
+        wanted: Columns = {
+            "tenant": "name",
+            "": "status",
+            "tier": "tier",
+            "created": lambda row: row["created_at"] and ago(row["created_at"], now),
+            "by": lambda row: row["created_by"] and plain(row["created_by"]),
+            "closed": lambda row: row["closed_at"] and ago(row["closed_at"], now),
+            "why": lambda row: row["closed_for"] and plain(row["closed_for"]),
+        }
+        return columns(found, wanted, "no tenants")
+
+    return shown(run.client.tenants(closed=given.all), text)
+
+
+@options(TENANT)
+def show_tenant(run: Run, given: Namespace) -> Answer:
+    """Show one tenant: who created it, when and why it was closed."""
+
+    def text(row: Mapping[str, Any]) -> str:
+        now = run.client.now()
+        lines = [f"{row['name']}  {row['status']}" + (f", tier {row['tier']}" if row["tier"] else "")]
+        if row["created_at"]:
+            lines.append(f"  created {ago(row['created_at'], now)} by {plain(row['created_by'])}")
+        if row["closed_at"]:
+            why = f": {plain(row['closed_for'])}" if row["closed_for"] else ""
+            lines.append(f"  closed {ago(row['closed_at'], now)}{why}")
+        return "\n".join(lines)
+
+    return shown(run.client.tenant(given.name), text)
+
+
+# --- members --------------------------------------------------------------------------------------------------
+
+
+@options(
+    USER,
+    arg("--role", default="member", metavar="ROLE", help="viewer, member, admin or owner (member)"),
+    arg("--only", default=[], **ONLY),
+)
+def invite_member(run: Run, given: Namespace) -> Answer:
+    """Make a person a member of the tenant. An owner gives every role, an admin those up to member."""
+    return _of_member(run.client.invite_member(given.user, given.role, projects=given.only))
+
+
+@options(
+    USER,
+    arg("role", nargs="?", help="viewer, member, admin or owner"),
+    arg("--only", **ONLY),
+    arg("--everywhere", action="store_true", help="in all projects again"),
+)
+def member_role(run: Run, given: Namespace) -> Answer:
+    """Change the role or the projects of a member. Keys of theirs that reach further are revoked."""
+    projects = () if given.everywhere else given.only
+    return _of_member(run.client.change_member(given.user, given.role, projects=projects))
+
+
+@options(USER)
+def remove_member(run: Run, given: Namespace) -> Answer:
+    """End a membership, and revoke the API keys of that person."""
+    return _of_member(run.client.remove_member(given.user))
+
+
+def _of_member(outcome: Outcome) -> Answer:
+    row = outcome.member
+    if not outcome.ok or row is None:
+        return answered(outcome)
+    where = f" in {', '.join(map(plain, row['projects']))}" if row["projects"] else ""
+    note = f"\n  {outcome.message}" if outcome.message else ""
+    return answered(
+        outcome, f"{plain(row['user'])}  {outcome.outcome.lower()}: {row['role']}{where}, {row['status']}{note}"
+    )
+
+
+@options(arg("-a", "--all", action="store_true", help="former ones too"))
+def list_members(run: Run, given: Namespace) -> Answer:
+    """List the members of the tenant."""
+
+    def text(found: list[dict[str, Any]]) -> str:
+        now = run.client.now()
+        wanted: Columns = {
+            "member": lambda row: plain(row["user"]),
+            "": "status",
+            "role": "role",
+            "projects": lambda row: ", ".join(map(plain, row["projects"])) or "all",
+            "invited": lambda row: ago(row["invited_at"], now),
+            "by": lambda row: plain(row["invited_by"]),
+        }
+        return columns(found, wanted, "no members")
+
+    return shown(run.client.members(left=given.all), text)

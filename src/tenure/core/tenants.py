@@ -1,0 +1,104 @@
+"""Tenants and their members: names, and who may grant which role to whom."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tenure.core import limits
+from tenure.core.errors import InvalidInput, NotAllowed, NotFound
+from tenure.core.keys import check_project, is_within
+from tenure.core.records import Member, Tenant
+from tenure.core.roles import level_of, lower_of
+from tenure.core.tenant_records import HOME
+
+MEMBER_ROLES = ("viewer", "member", "admin", "owner")  # of people, not of agents
+ADMIN_GRANTS = "member"  # the highest role that an admin gives, changes or takes away
+
+
+def check_user(user: str) -> str:
+    if not 1 <= len(user) <= limits.JWT_SUBJECT or not user.isprintable() or user != user.strip():
+        raise InvalidInput(f"user {user[:80]!r} must be 1 to {limits.JWT_SUBJECT} printable characters on one line")
+    return user
+
+
+def unknown(name: str) -> NotFound:
+    """The one answer about a tenant that does not exist, is closed, or is not the caller's."""
+    return NotFound(f"no tenant {name[:80]!r} here")
+
+
+def check_home(tenant: str, verb: str) -> None:
+    """Tenants are created and closed by the deployment's owner, who works in the home tenant."""
+    if tenant != HOME:
+        raise NotAllowed(f"{verb}: only the owner of the deployment manages tenants", "ask the deployment's owner")
+
+
+def is_open(row: Tenant) -> bool:
+    return row.closed_at is None
+
+
+def is_in(member: Member) -> bool:
+    return member.left_at is None
+
+
+def status(member: Member) -> str:
+    if not is_in(member):
+        return "left"
+    return "invited" if member.joined_at is None else "active"
+
+
+def check_grant(role: str, projects: tuple[str, ...], wanted: str, where: tuple[str, ...]) -> None:
+    """An owner grants every role, an admin those up to member; nobody beyond their own projects."""
+    if level_of(role) < level_of("owner") and level_of(wanted) > level_of(ADMIN_GRANTS):
+        raise NotAllowed(f"the role {wanted} is given and taken away by an owner; you are {role}")
+    check_project(role, projects, wanted, where)
+
+
+def covers(member: Member, role: str, projects: tuple[str, ...]) -> bool:
+    """Whether a key with this role and these projects reaches no further than the membership."""
+    is_low = level_of(role) <= level_of(member.role)
+    return is_in(member) and is_low and is_within(member.projects, projects)
+
+
+def check_key_of(member: Member | None, role: str, projects: tuple[str, ...]) -> None:
+    """A key never reaches further than the membership of the person it belongs to."""
+    if member is None or covers(member, role, projects):
+        return
+    if not is_in(member):
+        raise NotAllowed(f"{member.id} has left the tenant", "invite them again, or name another user")
+    where = f" in {', '.join(member.projects)[:200]}" if member.projects else ""
+    raise NotAllowed(f"{member.id} is {member.role}{where}: a key of theirs cannot reach further")
+
+
+class Reach(NamedTuple):
+    """What a token allows in a tenant."""
+
+    role: str | None  # None: nothing gives the caller a role
+    projects: tuple[str, ...]
+    is_by_membership: bool
+
+
+def reach_of_token(
+    tenant: str,
+    named: tuple[str, ...] | None,
+    role: str | None,
+    projects: tuple[str, ...],
+    member: Member | None,
+) -> Reach:
+    """What a verified token allows in this tenant; NotFound where the tenant is not its bearer's.
+
+    `named`: the tenants that the token names, None where its issuer knows none: then it is good in the home tenant. In
+    any other the bearer must be a member. A membership also bounds what a token allows, and its end ends that.
+    """
+    is_named = tenant == HOME if named is None else tenant in named
+    if member is None:
+        if not is_named:
+            raise unknown(tenant)
+        return Reach(role, projects, is_by_membership=False)
+    if not is_in(member):
+        raise unknown(tenant)
+    where = projects or member.projects
+    if projects and member.projects:
+        where = tuple(name for name in projects if name in member.projects)
+        if not where:
+            raise unknown(tenant)
+    return Reach(lower_of(role or member.role, member.role), where, is_by_membership=not is_named)

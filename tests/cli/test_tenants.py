@@ -1,0 +1,75 @@
+"""`tenant …`, `member …` and `--tenant`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Tenure
+from tests.servers.postgres import PostgresServer
+
+
+def test_an_embedded_store_has_one_tenant(tenure: Tenure) -> None:
+    assert (
+        tenure("tenant", "list").out.split()
+        == ["tenant", "tier", "created", "by", "closed", "why", "local", "open"] + ["–"] * 5
+    )
+    refused = tenure("tenant", "add", "acme")
+    assert (refused.code, "keeps only the tenant local" in refused.err) == (8, True)
+    for words in (("--tenant", "acme", "list"), ("list", "--tenant", "acme")):
+        assert "keeps only the tenant local" in tenure(*words).err
+    assert tenure("list", "--tenant", "local").code == 0
+    assert tenure("tenant", "limits", "local").out == "local has no limits\n"
+
+
+def test_members_are_invited_changed_and_removed(tenure: Tenure) -> None:
+    assert tenure("member", "invite", "ann@example.com", "--role", "owner").out.startswith(
+        "ann@example.com  created: owner"
+    )
+    assert tenure("member", "invite", "bo", "--only", "default", "--json").json["member"]["projects"] == ["default"]
+    assert tenure("key", "create", "bo", "--role", "member", "--only", "default").code == 0
+    assert (
+        tenure("member", "role", "bo", "viewer").out
+        == "bo  updated: viewer in default, invited\n  1 of their API keys revoked\n"
+    )
+    assert tenure("member", "role", "bo", "--everywhere", "--json").json["member"]["projects"] == []
+    assert tenure("member", "remove", "bo").code == 0
+    assert [one["user"] for one in tenure("member", "list", "--json").json] == ["ann@example.com"]
+    assert "left" in tenure("member", "list", "--all").out
+    last = tenure("member", "remove", "ann@example.com")
+    assert (last.code, "only owner" in last.err + last.out) == (7, True)
+
+
+@pytest.fixture
+def team(bare: Tenure, postgres: PostgresServer) -> Tenure:
+    """A folder whose commands use a store that keeps several tenants."""
+    bare.environ["TENURE_URL"] = f"{postgres.url}?schema=tenants"
+    assert bare.process("init").code == 0
+    return bare
+
+
+def test_tenants_of_one_store_see_nothing_of_each_other(team: Tenure) -> None:
+    assert team.process("tenant", "add", "acme").out == "acme  created, open\n"
+    assert team.process("--tenant", "acme", "init").code == 0
+    assert team.process("add", "theirs", "--tenant", "acme").code == 0
+    assert team.process("add", "ours").code == 0
+    team.environ["TENURE_TENANT"] = "acme"
+    assert [one["key"] for one in team.process("list", "--json").json] == ["A-001-theirs"]
+    claimed = team.process("claim", "--session", "s", "--json").json
+    assert claimed["task"]["key"] == "A-001-theirs"
+    assert team.process("key", "create", "ann").out.startswith("tnr_acme_")
+    assert team.process("tenant", "list").code == 7
+    del team.environ["TENURE_TENANT"]
+    # The same session has a receipt of an equal key in the other tenant; it is not presented here.
+    assert team.process("done", "A-001", "--session", "s").code != 0
+    assert [one["key"] for one in team.process("list", "--json").json] == ["A-001-ours"]
+    assert team.process("done", "--session", "s", "--tenant", "acme").code == 0
+    raised = team.process("tenant", "limits", "acme", "max_concurrent_claims=500", "--tier", "enterprise")
+    assert "max_concurrent_claims" in raised.out
+    assert team.process("tenant", "show", "acme", "--json").json["limits"]["max_concurrent_claims"] == 500
+    assert team.process("tenant", "close", "acme", "-m", "moved").code == 0
+    assert "no tenant 'acme' here" in team.process("list", "--tenant", "acme").err
+    assert team.process("list", "--tenant", "nobody").err == team.process("list", "--tenant", "acme").err.replace(
+        "acme", "nobody"
+    )
+    assert team.process("tenant", "reopen", "acme").code == 0
+    assert team.process("list", "--tenant", "acme").code == 0
