@@ -189,6 +189,9 @@ if TYPE_CHECKING:
     from tenure.core.records import (
         RetryPolicy,
     )
+    from tenure.sealing.signing import (
+        SigningKey,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
@@ -319,6 +322,7 @@ __all__ = [
     "SetTrigger",
     "SetWatch",
     "SetWebhook",
+    "SigningKey",
     "Spawn",
     "Spawned",
     "StaleReceipt",
@@ -382,6 +386,7 @@ _NAMES = {
     "tenure.core.errors": "InvalidInput NotFound TenureError",
     "tenure.core.outcomes": "Outcome",
     "tenure.core.records": "RetryPolicy",
+    "tenure.sealing.signing": "SigningKey",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 

@@ -86,6 +86,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "tasks.max_attempts": Setting(int, None, "the attempts of such tasks"),
     "tasks.on_lost": Setting(str, None, "what a lost claim means for such tasks: `retry`, `back_off` or `hold`"),
+    "signing_key": Setting(str, None, "the file of the key that signs this session's results: see `join --key`"),
     "log.level": Setting(str, "info", "the lowest level in the log of commands: `debug`, `info`, `warning` or `error`"),
     "log.file": Setting(
         str, None, "the log of commands and of `daemon`, one JSON object a line, without arguments; by default none"
@@ -103,6 +104,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "hooks.keep_working": Setting(bool, False, "the hook asks an agent that stops while it holds a task to continue"),
     "run.agent": Setting(str, None, "the agent that `tenure run` starts without --agent"),
+    "run.sign": Setting(bool, False, "whether `tenure run` signs results, with your key on this machine"),
     "run.route": Setting(bool, False, "whether `tenure run` starts agents with the model that a claim recommends"),
     "run.timeout": Setting(float, limits.RUN_TIMEOUT, "seconds after which `tenure run` ends an agent's process"),
     "serve.host": Setting(str, "127.0.0.1", "the address that `tenure serve` listens on"),

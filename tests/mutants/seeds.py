@@ -26,6 +26,7 @@ from tests.mutants.seeds_of_repeats import REPEATS
 from tests.mutants.seeds_of_secrets import SECRETS
 from tests.mutants.seeds_of_serving import SERVING
 from tests.mutants.seeds_of_sharing import SHARING
+from tests.mutants.seeds_of_signing import SIGNING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
 from tests.mutants.seeds_of_spawners import SPAWNERS
@@ -58,6 +59,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *SECRETS,
     *SERVING,
     *SHARING,
+    *SIGNING,
     *SIGNING_IN,
     *TENANTS,
     *SPAWNERS,

@@ -170,3 +170,15 @@ def test_until_empty_waits_for_tasks_that_only_other_runners_may_take(stage: Sta
     stage.started(second)
     stage.go()
     assert "1 completed" in runner.ends()
+
+
+def test_a_runner_signs_its_results_with_the_users_key(stage: Stage) -> None:
+    keys = [stage.add("One"), stage.add("Two")]
+    stage.go()
+
+    stage.run("--until-empty", "--sign").ends()
+
+    found = [entry["signatures"] for key in keys for entry in stage.client.history(key)]
+    assert [len(one) for one in found] == [1, 1]
+    assert len({one[0]["public_key"] for one in found}) == 1
+    assert stage.outbox() == []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options
 from tenure.cli.option_kinds import contents, json_value, percent, seconds
+from tenure.cli.signing import key_of
 
 if TYPE_CHECKING:
     from tenure.core.outcomes import Outcome
@@ -36,6 +37,7 @@ def done(run: Run, given: Namespace) -> Answer:
 
     def submit(receipt: str) -> Outcome:
         data = _checked(run, given)
+        run.client.signing_key = key_of(run)
         return run.client.submit(
             receipt, data, given.summary, given.request_id, artifacts=given.artifact, seen=given.seen
         )

@@ -49,6 +49,7 @@ AT_MOST = limits.RUN_AGENTS
         help="merge the work into its branch, then submit (implies --worktree; the default of -n 2 and more in git)"),
     arg("--shared", action="store_true", help="let several agents work in this one checkout"),
     arg("--onto", metavar="BRANCH", help="begin from and land on this branch (else the one that is checked out)"),
+    arg("--sign", action="store_true", help="sign results with your key on this machine (run.sign)"),
     arg("--bwrap", action="store_true", help="run in a process namespace: nothing an agent starts outlives it"),
     arg("--prompt", type=contents, default="", metavar="TEXT", help="added to every prompt: text, or @FILE"),
     *FILTERS,
@@ -140,6 +141,7 @@ def _options(run: Run, given: Namespace) -> Options:
         mode=ONCE if given.once else UNTIL_EMPTY if given.until_empty else FOREVER, most_tasks=most, timeout=timeout,
         lease=given.lease, grace=given.grace, bwrap=_bwrap(run) if given.bwrap else None, prompt=given.prompt,
         worktree=worktree, land=land, onto=onto, spawn=given.spawn, task=given.task,
+        sign=given.sign or bool(run.setting("run.sign")),
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ UNRECOGNISED = ("generic", "human")
     arg("--model", action="append", default=[], metavar="NAME", help="models you work with (may be repeated)"),
     arg("--region", metavar="NAME", help="where you are"),
     arg("--max-tasks", type=int, metavar="N", help="how many tasks at once"),
+    arg("--key", metavar="FILE", help="sign your results with the key in this file; it is made if there is none"),
 )
 def join(run: Run, given: Namespace) -> Answer:
     """Register your name and capabilities. Optional: agents are detected from their environment.
@@ -35,6 +36,10 @@ def join(run: Run, given: Namespace) -> Answer:
     default = run.setting("agents.type")
     who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type or default)
     run.who = who = who if who.type not in UNRECOGNISED else who._replace(type=default or who.type)
+    if given.key:
+        from tenure.cli.signing import keep_key
+
+        run.client.signing_key = keep_key(run, given.key)
     outcome = run.client.register(
         type=given.type or who.type, capabilities=tuple(given.cap), tracks=tuple(given.track),
         models=tuple(given.model), region=given.region, max_concurrent_tasks=given.max_tasks, user=who.user,

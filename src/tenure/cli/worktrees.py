@@ -218,8 +218,10 @@ def land(run: Run, given: Namespace) -> Answer:
     """
     from tenure.agents import land
     from tenure.agents.git import shown
+    from tenure.cli.signing import key_of
 
     receipt = _receipt(run, given)
+    run.client.signing_key = key_of(run)
     landed = land.land(
         run.client, receipt, run.folder, source=given.source, onto=given.onto, summary=given.summary,
         result=given.result, message=given.message, seen=given.seen,

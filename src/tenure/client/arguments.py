@@ -112,6 +112,7 @@ class AgentFields(TypedDict, total=False):
     pid: int | None
     pid_start: int | None
     managed: bool
+    public_key: str | None
 
 
 class Health(TypedDict, total=False):

@@ -97,7 +97,7 @@ class AsyncClient(AsyncVerbs):
 
     async def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
         put = await self.put_artifact(command.receipt, LARGE, encoded, type=JSON)
-        return await self.transport.do(referring(command, put), self.principal) if put.ok else put
+        return await self.do(referring(command, put)) if put.ok else put
 
     async def batch(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
         """Run many commands in one transaction; one outcome or error each."""

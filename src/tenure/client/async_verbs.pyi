@@ -6,6 +6,7 @@ from decimal import Decimal
 from tenure.client.arguments import AgentFields, BudgetFields, ClaimOptions, Health, ProjectSettings, TaskChanges, TaskFields
 from tenure.client.handles import Ended
 from tenure.client.results import Added, Changed, Claimed, Held, Mail, Next, Planned, Reserved, Spawned, Submitted, Team, Updated, Validation
+from tenure.client.signed_submits import signed
 from tenure.client.times import Duration, Instant, Moment
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, NewTask, NewTrack, Principal, Process, Submit, Template, Totals
@@ -563,7 +564,10 @@ class AsyncVerbs:
         ...
 
     async def register(self, **fields: Unpack[AgentFields]) -> Team:
-        """Register this agent: type, capabilities, models, tracks, region, max_concurrent_tasks …"""
+        """Register this agent: type, capabilities, models, tracks, region, max_concurrent_tasks …
+
+            With a `signing_key` its public key too: results of this session must then be signed, and are.
+            """
         ...
 
     async def heartbeat(self, **fields: Unpack[Health]) -> Team:

@@ -11,12 +11,16 @@ import msgspec
 from tenure.client.results import Result
 from tenure.client.times import with_plain_times
 from tenure.core.commands import ClaimNext, Command, NewTask, Principal, Submit
-from tenure.core.errors import TenureError
+from tenure.core.errors import NotFound, TenureError
+from tenure.core.ids import parse_receipt
 from tenure.core.inputs import LARGEST_RESULT
 from tenure.core.outcomes import Outcome
-from tenure.core.queries import Query
+from tenure.core.queries import Artifacts, Query, ShowSession
 from tenure.core.records import replace
 from tenure.core.task_defaults import TaskDefaults
+
+if TYPE_CHECKING:
+    from tenure.sealing.signing import SigningKey
 
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
@@ -52,6 +56,8 @@ class Caller:
     user: str | None
     principal: Principal
     transport: Any
+    signing_key: SigningKey | None = None  # `register` names it, and from then on each result is signed with it
+    _tenant: str | None = None  # as the store knows it, once it is needed
 
     if TYPE_CHECKING:
 
@@ -70,13 +76,35 @@ class Caller:
     def do(self, command: Command) -> Outcome:
         """Run any command. A result that is too large for a row is stored as an artifact first."""
         command = with_plain_times(command)
-        if isinstance(command, Submit) and (large := too_large(command.data)) is not None:
-            return self._submit_large(command, large)
+        if isinstance(command, Submit):
+            if (large := too_large(command.data)) is not None:
+                return self._submit_large(command, large)
+            if self.signing_key is not None and command.signature is None:
+                return self._steps(self._submit_signed(command, self.signing_key))
         outcome: Outcome = self.transport.do(command, self.principal)
         return outcome
 
     def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
         raise NotImplementedError
+
+    async def _submit_signed(self, command: Submit, key: SigningKey) -> Outcome:
+        """Submit with a signature over what the store will read: see `core/signed_results.py`."""
+        from tenure.client.signed_submits import request_id_of, signed, wanted_artifacts
+
+        command = replace(command, request_id=request_id_of(command))
+        receipt = parse_receipt(command.receipt)
+        put: Any = ()
+        try:
+            if self._tenant is None:
+                found: Any = await self._each(self.query(ShowSession(project=self.project, session=self.session)))
+                self._tenant = found["tenant"]
+            put = await self._each(self.query(Artifacts(project=self.project, task=receipt.name)))
+        except NotFound:  # the store answers by the receipt
+            pass
+        artifacts = wanted_artifacts(put, receipt, command.artifacts)
+        command = signed(command, receipt, self._tenant or "local", artifacts, key)
+        outcome: Outcome = await self._each(self.transport.do(command, self.principal))
+        return outcome
 
     def claim_or_wait(self, command: ClaimNext, seconds: float) -> Outcome:
         """As `do`, but waits up to `seconds` for a claimable task."""

@@ -141,7 +141,7 @@ class Client(Verbs):
 
     def _submit_large(self, command: Submit, encoded: bytes) -> Outcome:
         put = self.put_artifact(command.receipt, LARGE, encoded, type=JSON)
-        return self.transport.do(referring(command, put), self.principal) if put.ok else put
+        return self.do(referring(command, put)) if put.ok else put
 
     def claim_or_wait(
         self, command: ClaimNext, seconds: float, *, is_wanted: Callable[[], bool] | None = None

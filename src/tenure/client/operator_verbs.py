@@ -161,7 +161,12 @@ class OperatorVerbs(Tenants):
     # --- the team ---
 
     def register(self, **fields: Unpack[AgentFields]) -> Team:
-        """Register this agent: type, capabilities, models, tracks, region, max_concurrent_tasks …"""
+        """Register this agent: type, capabilities, models, tracks, region, max_concurrent_tasks …
+
+        With a `signing_key` its public key too: results of this session must then be signed, and are.
+        """
+        if self.signing_key is not None:
+            fields.setdefault("public_key", self.signing_key.public)
         return self._do(Team, c.Register, agent=self.agent, session=self.session, **as_tuples(fields))
 
     def heartbeat(self, **fields: Unpack[Health]) -> Team:

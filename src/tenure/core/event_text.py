@@ -115,6 +115,7 @@ TEXTS: dict[str, str] = {
     "agent.left": "{who} leaves",
     "agent.died": "{who} died: its process is gone",
     "session.started": "a session of {who} starts",
+    "session.keyed": "session {session} signs its results with key {fingerprint}",
     "session.ended": "a session of {who} ends",
     "message.sent": "{who} sends a message to {to}",
     "reservation.taken": "{who} reserves {patterns}",

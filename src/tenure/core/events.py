@@ -93,6 +93,7 @@ KINDS: dict[str, str] = {
     "agent.died": "its process is gone, as a process on its host found; it is offline",
     "session.started": "a session started",
     "session.ended": "a session ended",
+    "session.keyed": "a session registered its public key: its results must be signed",
     "message.sent": "mail was sent to an agent",
     "budget.set": "a budget was created or changed",
     "budget.removed": "a budget was removed",

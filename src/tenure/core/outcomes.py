@@ -59,6 +59,7 @@ CODES: dict[str, Code] = {
     "VERSION_CONFLICT": Code("invalid", "the task changed since that version"),
     "CHANGED": Code("invalid", "the description has changed since the holder last read it; the claim stays"),
     "INVALID_OUTPUT": Code("invalid", "the output does not meet the task's contract"),
+    "BAD_SIGNATURE": Code("invalid", "the session signs its results, and the signature is missing or wrong"),
     "TEMPLATE_FAILED": Code("invalid", "the tasks of a trigger's template cannot be created"),
     "CANNOT_UNDO": Code("denied", "the tasks have changed since then; nothing was done"),
 }

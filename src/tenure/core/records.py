@@ -32,6 +32,7 @@ from tenure.core.task_records import (
     RetryPolicy,
     RetryWords,
     Row,
+    Signature,
     Task,
     Usage,
     Validation,
@@ -70,6 +71,7 @@ class Project(Row, frozen=True, kw_only=True):
     router: bool = False  # a track is worked on by the agents assigned to it
     ordering: str = "priority"  # or shortest: of tasks that are created from now on
     order_turn: int = 0  # grows by one with each change of the order
+    signs: bool = False  # a session has a public key: claims take no fast path
     lead: str = "default"  # auto: an agent leads; off: only by `lead`; default: auto in a store without a server
     # Repeated here from rows that a claim would otherwise have to read:
     limited: tuple[str, ...] = ()  # models in trouble, each a Model
@@ -129,6 +131,7 @@ class Session(Row, frozen=True, kw_only=True):
     created_at: int
     last_activity: int
     ended_at: int | None = None
+    public_key: str | None = None  # its results must be signed with this key
 
 
 class Message(Row, frozen=True, kw_only=True):
@@ -413,6 +416,7 @@ KINDS: dict[type[Row], Kind] = {
     Brief: Kind("brief"),
     Claim: Kind("claim", frozenset({"nonce", "process", "funds", "requests", "key"})),
     Result: Kind("result"),
+    Signature: Kind("signature"),
     Validation: Kind("validation", frozenset({"nonce", "lease", "until"})),
     Checkpoint: Kind("checkpoint"),
     Usage: Kind("usage", logged=False),

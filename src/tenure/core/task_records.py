@@ -102,7 +102,7 @@ class Task(Row, frozen=True, kw_only=True):
     done_by: int | None = None  # completion estimated by the holder
     warned_at: int | None = None  # hung: when it was warned
     funded: bool = False  # its claim has reserved money in budgets
-    reserved: bool = False  # its claim has reservations
+    reserved: bool = False  # its claim has reservations, or its session signs: no fast path
     unseen_since: int | None = None  # the brief number that its holder last read, while there is a newer one
     max_duration: int | None = None
     artifacts: int = 0  # number put by its claims: saves a query for the many tasks without
@@ -245,6 +245,18 @@ class Result(Row, frozen=True, kw_only=True):
     late: bool = False
     request_id: str | None = None
     artifacts: tuple[str, ...] = ()  # ids of those passed on with it
+
+
+class Signature(Row, frozen=True, kw_only=True):
+    """The signature of a result; its id is the result's."""
+
+    task: str
+    generation: int
+    session: str
+    public_key: str
+    value: str
+    request_id: str | None = None
+    at: int
 
 
 class Validation(Row, frozen=True, kw_only=True):

@@ -22,10 +22,10 @@ from tenure.client.transports.local import LocalTransport
 from tenure.config import Value
 from tenure.core import ids, limits, roles
 from tenure.core.commands import Command, Principal
-from tenure.core.errors import TenureError
+from tenure.core.errors import NotAllowed, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
-from tenure.core.records import replace
+from tenure.core.records import Session, replace
 from tenure.engine import Engine
 from tenure.engine.runtime.batcher import Batcher
 from tenure.mcp.callers import Caller, kind_of, type_of
@@ -152,6 +152,7 @@ class RemoteCallers:
             asked.principal.projects[0] if len(asked.principal.projects) == 1 else self._project
         )
         who, principal = identify_remote(asked)
+        self._refuse_signers(project, who.session)
         key = (asked.connection, project, principal)
         with self._lock:
             if key not in self._callers:
@@ -162,6 +163,15 @@ class RemoteCallers:
             while len(self._callers) > limits.MCP_CONNECTIONS:
                 self._callers.popitem(last=False)
             return self._callers[key]
+
+    def _refuse_signers(self, project: str, session: str) -> None:
+        """A server holds no private key: what such a session submits here could never count."""
+        found = self._transport.engine.read(lambda tx: tx.load(Session, ((project, session),)))
+        if found and found[0].public_key is not None:
+            raise NotAllowed(
+                f"session {session} signs its results, which is not possible over the server's MCP",
+                "use the command line or the SDK where its key is, or another session",
+            )
 
 
 def identify_remote(asked: RemoteRequest) -> tuple[Who, Principal]:

@@ -110,6 +110,7 @@ EVENTS: dict[str, str] = {
     "agent.left": "",
     "agent.died": "host text, pid integer, said_by text",
     "session.started": "",
+    "session.keyed": "fingerprint text",
     "session.ended": "",
     "message.sent": "mail_id text, mail_type text, to text, recipients texts, action? text, text? text, "
         "reply_to? text?, expires_at? instant?",

@@ -51,6 +51,7 @@ from tenure.testing.engine.relays import Relays
 from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.reservations import Reservations
 from tenure.testing.engine.schedules import Schedules
+from tenure.testing.engine.signing import Signing
 from tenure.testing.engine.spawn_endings import SpawnEndings
 from tenure.testing.engine.spending import Spending
 from tenure.testing.engine.task_counts import KeptCounts
@@ -128,6 +129,7 @@ class EngineSuite(
     Recalling,
     QuickChecks,
     Validations,
+    Signing,
     Verdicts,
     BothWays,
 ):

@@ -12,8 +12,12 @@ import anyio.lowlevel
 import pytest
 
 from tenure.client import Client
+from tenure.core.commands import Principal
+from tenure.core.errors import NotAllowed
+from tenure.mcp.remote_callers import RemoteCallers, RemoteRequest
 from tenure.mcp.server import WAITING
 from tenure.mcp.tools import TOOLS
+from tenure.sealing.signing import SigningKey
 from tests.mcp.conftest import ERAS
 from tests.server.mcp.conftest import Connect, Served
 
@@ -324,3 +328,13 @@ async def test_what_is_no_request_is_told_so(raw: Dial, place: Served, owner: Cl
     assert answer.status in (200, 202, 400)
     if answer.status == 200:
         assert "error" in said(answer)
+
+
+def test_a_session_that_signs_is_refused(place: Served, owner: Client) -> None:
+    """The server holds no private key: what it submitted here could never count."""
+    with Client(str(place.store), "default", agent="ann", session="signs") as ann:
+        ann.register(public_key=SigningKey(b"\x01" * 32).public)
+    callers = RemoteCallers(place.service.engine, place.service.gatherer, {}, "default")
+    with pytest.raises(NotAllowed, match="signs its results"):
+        callers.find(RemoteRequest(Principal(role="agent", agent="ann", session="signs")))
+    assert callers.find(RemoteRequest(Principal(role="agent", agent="ann", session="other"))).client.session == "other"

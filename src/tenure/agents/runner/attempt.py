@@ -25,6 +25,7 @@ from tenure.agents.runner.prompt import prompt_for
 from tenure.agents.runner.shared import AttemptEnd, Shared
 from tenure.agents.transcript_text import of_output
 from tenure.client import Client
+from tenure.client.signed_submits import own_key_file
 from tenure.core.commands import ReportUsage, Totals
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
@@ -220,6 +221,8 @@ class Attempt:
             env["TENURE_TIER"] = self.granted.tier
         if options.home.tenant:
             env["TENURE_TENANT"] = options.home.tenant
+        if options.sign:
+            env["TENURE_SIGNING_KEY"] = own_key_file(options.environ)  # its own `tenure done` is signed too
         url = options.home.url
         if os.path.dirname(url) != options.home.folder:
             env["TENURE_URL"] = url if "://" in url else os.path.abspath(url)

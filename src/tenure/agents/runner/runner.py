@@ -39,6 +39,10 @@ class Runner:
         self._watch = watch
         process = self.shared.process
         name = f"run-{process.pid}-{process.start}" if process else "run"
+        if options.sign:
+            from tenure.client.signed_submits import own_key
+
+            client.signing_key = own_key(options.environ)
         self.client = speaking(client, options.name, name)
         self.slots = [Slot(self.shared, client, number + 1) for number in range(options.slots)]
         self._validating = ValidationThread(

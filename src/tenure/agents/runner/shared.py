@@ -47,6 +47,7 @@ class Options(NamedTuple):
     prompt: str = ""  # added to every prompt
     spawn: str | None = None  # the id that a pool gave this process; it goes with every claim
     task: str | None = None  # the one task to claim
+    sign: bool = False  # sign results with the user's key
 
     def agent(self, number: int) -> str:
         """The name of an agent; a pool has named its one agent in full."""

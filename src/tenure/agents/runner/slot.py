@@ -121,6 +121,8 @@ class Slot(threading.Thread):
         if self._next is None:
             self._count += 1
             self._next = speaking(self.client, self.agent, f"{self.session}.{self._count}")
+            if self.options.sign:  # before its first claim
+                self.register(self._next)
         return self._next
 
     def _is_over(self, outcome: Outcome) -> bool:
@@ -221,8 +223,11 @@ class Slot(threading.Thread):
 
     # --- presence ---
 
-    def register(self) -> None:
-        """Be known as an agent of this kind; what a person registered it with before is kept."""
+    def register(self, client: Client | None = None) -> None:
+        """Be known as an agent of this kind; what a person registered it with before is kept.
+
+        `client` is that of another session, if it registers a key.
+        """
         known: Mapping[str, Any] = next((a for a in self.client.agents() if a["name"] == self.agent), {})
         kept: dict[str, Any] = {n: known[n] for n in ("capabilities", "tracks", "region") if known.get(n)}
         if self.options.filters.get("capabilities"):  # a task that is taken again is asked for by name
@@ -230,7 +235,7 @@ class Slot(threading.Thread):
         model, process = self.options.model, self.shared.process
         if process is not None:
             kept |= {"host": process.host, "boot": process.boot, "pid": process.pid, "pid_start": process.start}
-        self.client.register(
+        (client or self.client).register(
             type=self.options.cli.type,
             models=(model,) if model else tuple(known.get("models") or ()),
             max_concurrent_tasks=known.get("max_concurrent_tasks"),

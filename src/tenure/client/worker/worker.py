@@ -58,7 +58,8 @@ class Worker:
     `redis+stream://…`. Workers with the same `pool` share them. `take="next"` claims the best task for each message,
     `take="task"` the task that the message names. `agent_type` is the type that it registers: see
     `constraints.agent_type`, and commands to `@type:…`. The lease `"auto"` is chosen for each claim: by the task's
-    estimate, else by how long completed tasks of its type took.
+    estimate, else by how long completed tasks of its type took. With `sign` it signs its results, with the
+    user's key on this machine.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Worker:
         source: str | None = None,
         pool: str = "workers",
         take: str = "next",
+        sign: bool = False,
     ) -> None:
         if concurrency < 1:
             raise InvalidInput(f"concurrency must be at least 1 (got {concurrency})")
@@ -94,7 +96,7 @@ class Worker:
         self._opening = threading.Lock()
         self.lease: float | str = AUTO if lease == AUTO else seconds_of(lease, "lease")
         self.concurrency, self.grace = concurrency, seconds_of(grace, "grace")
-        self._capabilities, self._agent_type = tuple(capabilities), agent_type
+        self._capabilities, self._agent_type, self._signs = tuple(capabilities), agent_type, sign
         self._source_url, self._pool, self._take = source, pool, take
         self._source: MessageSource | None = None
         self._who: dict[str, Any] = {"agent": agent, "session": session, "user": user, "lease": self.lease}
@@ -245,6 +247,10 @@ class Worker:
         self._mail = MailCommands(self.client, self._commands)
         self._source = self._open_source()
         region = self._filters["region"]
+        if self._signs:
+            from tenure.client.signed_submits import own_key
+
+            self.client.signing_key = own_key(os.environ)
         self.client.register(type=self._agent_type, capabilities=self._capabilities, region=region, managed=True)
         for sent in outbox.Outbox(self.client.transport.url, os.environ).flush(self.client):
             said = sent.outcome.outcome if sent.outcome else sent.error

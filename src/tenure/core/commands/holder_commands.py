@@ -155,6 +155,13 @@ class PutArtifact(Command, frozen=True, kw_only=True, tag="put_artifact"):
     since: int  # the store's time before the upload: later deletions may concern these bytes
 
 
+class ResultSignature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A signature over a result, as `core/signed_results.py` describes it."""
+
+    value: str  # in hex
+    artifacts: dict[str, str] = {}  # name → digest of the artifacts that the result passes on
+
+
 class Submit(Command, frozen=True, kw_only=True, tag="submit"):
     """Submit the result. It counts if the receipt is the task's last; a refused one is kept."""
 
@@ -168,6 +175,7 @@ class Submit(Command, frozen=True, kw_only=True, tag="submit"):
     test_files: int = 0  # changed test files
     artifacts: tuple[str, ...] | None = None  # names put under this claim; None: all of the task's run
     seen: int | None = None  # the number of the description that the result is for
+    signature: ResultSignature | None = None  # of a session with a public key
 
 
 class Fail(Command, frozen=True, kw_only=True, tag="fail"):

@@ -30,6 +30,7 @@ class Register(Command, frozen=True, kw_only=True, tag="register"):
     pid: int | None = None
     pid_start: int | None = None
     managed: bool = False
+    public_key: str | None = None  # Ed25519, in hex: results of the session must be signed with it
 
 
 class Heartbeat(Command, frozen=True, kw_only=True, tag="heartbeat"):

@@ -64,6 +64,7 @@ from tenure.core.views.task_views import (
     HistoryEntry,
     LandingView,
     ResultView,
+    SignatureView,
     SpentView,
     StateLine,
     TaskInFull,

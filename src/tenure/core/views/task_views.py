@@ -236,6 +236,19 @@ class ResultView(RefusedView):
     data: Any
 
 
+class SignatureView(TypedDict):
+    """The signature of a result, which anybody can check with the public key."""
+
+    result: str
+    generation: int
+    session: str
+    public_key: str
+    fingerprint: str
+    signature: str
+    request_id: str | None
+    at: Instant
+
+
 class CheckpointView(TypedDict):
     """A holder's checkpoint for the next one."""
 
@@ -409,6 +422,9 @@ class HistoryEntry(TypedDict):
     landing: LandingView | None  # the last of them
     validation: ValidationView | None
     artifacts: Sequence[ArtifactView]
+    signatures: NotRequired[
+        Annotated[Sequence[SignatureView], Meta(description="of its results, if its session signs")]
+    ]
 
 
 class PriorityView(TypedDict):

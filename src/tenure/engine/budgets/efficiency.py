@@ -6,6 +6,7 @@ Off unless the project has the limit `tokens_per_line`. The result is kept; a pe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tenure.core import claims, commands, lifecycle, moves
 from tenure.core.errors import InvalidInput
@@ -16,7 +17,7 @@ from tenure.core.usage import check_all, is_thin, thin_text
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
-from tenure.engine.verbs.submit import new_result, submitted
+from tenure.engine.verbs.submit import new_result, signatures, submitted
 
 REVIEW = "review"  # the release reason of the claim
 
@@ -44,9 +45,8 @@ def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes,
     pause = lifecycle.PauseCause(cause=lifecycle.REVIEW, reason=why, at=work.now, by=f"agent:{over.agent}")
     free = replace(moves.paused(free, pause), late_submit_open=False)
     details = {"result": result.id, "tokens": tokens, "lines": cmd.lines}
-    kept = work.record(
-        "task.paused", result, over, task=free, message=why, holder=over, level="warning", details=details
-    )
+    said: dict[str, Any] = {"message": why, "level": "warning", "details": details}
+    kept = work.record("task.paused", result, over, *signatures(work, hold, result), task=free, holder=over, **said)
     spread(work)
     said = {"version": kept.version, "hint": "a person must adopt the result or resume the task"}
     return submitted("REVIEW", kept, over, f"kept for {why}", result=result.id, **said)

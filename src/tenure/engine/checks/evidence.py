@@ -96,6 +96,23 @@ def of_output(work: UnitOfWork, contract: Mapping[str, Any], data: Any, summary:
     return found
 
 
+SIGNATURE = "signature"  # in place of a validator
+
+
+def of_signature(work: UnitOfWork, public_key: str, signature: str, message: bytes) -> bool:
+    """Whether the signature is the key's, over this message; raises NeedsEvidence where it is not known."""
+    import hashlib
+
+    asked = {"key": public_key, "signature": signature, "message": message.decode()}
+    key = hashlib.sha256(msgspec.json.encode((SIGNATURE, asked), order="sorted")).hexdigest()
+    found = work.evidence.get(key)
+    if found is None:
+        raise NeedsEvidence((Question(key, SIGNATURE, asked, (None, "")),))
+    if found.error is not None:
+        raise found.error
+    return found.ok is True
+
+
 def check_contracts(work: UnitOfWork, contracts: Iterable[Mapping[str, Any]]) -> None:
     """Raise the error of the first invalid one; NeedsEvidence where that is not known."""
     unknown: dict[str, Question] = {}
@@ -135,6 +152,11 @@ def collect(questions: Iterable[Question]) -> dict[str, Finding]:
 
 
 def _found(question: Question) -> Finding:
+    if question.validator == SIGNATURE:
+        from tenure.sealing.signing import is_signed
+
+        said = question.settings
+        return Finding(is_signed(said["key"], said["signature"], said["message"].encode()))
     from tenure.validators.known import validator
     from tenure.validators.port import Output, Undecided
 
@@ -159,7 +181,10 @@ def too_many(questions: Iterable[Question]) -> dict[str, Finding]:
     from tenure.validators.port import Undecided
 
     busy = Undecided("too many outputs are being checked", "send it again in a moment", again=True)
-    return {q.key: Finding(None, (busy.message,), busy if q.output is None else None) for q in questions}
+    return {
+        q.key: Finding(None, (busy.message,), busy if q.output is None or q.validator == SIGNATURE else None)
+        for q in questions
+    }
 
 
 def _broken(question: Question, error: Exception) -> Finding:

@@ -74,8 +74,9 @@ def _waits(work: UnitOfWork, hold: holder_verbs.Hold, result: Result, name: str,
     details = {"validator": name, "result": result.id, "late": result.late}
     waiting = moves.validating(free, work.now)
     kept = work.record(
-        "task.validating", result, over, row, task=waiting, holder=over, message=note or "", details=details
-    )
+        "task.validating", result, over, row, *submit.signatures(work, hold, result), task=waiting, holder=over,
+        message=note or "", details=details,
+    )  # fmt: skip
     spread(work)
     return _is_waiting(work, kept, over, row)
 
@@ -139,6 +140,7 @@ def _invalid(
                 work, hold, cmd, encoded, digest, accepted=False, reason="INVALID_OUTPUT", late=hold.is_late
             )
         )
+        rows += submit.signatures(work, hold, rows[0])  # type: ignore[arg-type]  # the result
         marked = replace(marked, refused=marked.refused + 1)
     is_last = marked.invalid >= MOST_INVALID
     if is_last and not hold.is_late:

@@ -27,11 +27,13 @@ from tenure.core.records import (
     Result,
     Schedule,
     Session,
+    Signature,
     Task,
     Trigger,
     Usage,
 )
 from tenure.core.redaction import TRACE
+from tenure.core.signed_results import fingerprint
 from tenure.core.trace_ids import trace_of
 from tenure.engine.archive.recall import recall_dag, remember
 from tenure.engine.artifacts import artifact_verbs
@@ -235,10 +237,14 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
     put: dict[int, list[v.ArtifactView]] = {}
     for one in artifact_verbs.of_task(work, task):
         put.setdefault(one.generation, []).append(artifact_verbs.view(one, task))
+    signed: dict[int, list[v.SignatureView]] = {}
+    for sign in work.find(Signature, {"project": project, "task": task.id}) if project_of(work, project).signs else ():
+        signed.setdefault(sign.generation, []).append(_signature_view(sign))
     return [
         fields_of(c, "generation run attempt session agent user acquired_at released_at state counted")
         | fields_of(c, "result_accepted error_class error")
         | {name: value for name in ("term", "lease_why") if (value := getattr(c, name)) is not None}
+        | ({"signatures": signed[c.generation]} if c.generation in signed else {})
         | {
             "metadata": {name: value for name, value in c.metadata.items() if name != TRACE},
             "trace": c.metadata.get(TRACE),
@@ -254,6 +260,11 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
         }
         for c in lineage(work, task)
     ]
+
+
+def _signature_view(row: Signature) -> v.SignatureView:
+    said: Any = fields_of(row, "generation session public_key request_id at")
+    return said | {"result": row.id, "fingerprint": fingerprint(row.public_key), "signature": row.value}  # type: ignore[no-any-return]
 
 
 def results(work: UnitOfWork, project: str, name: str) -> list[v.ResultView]:

@@ -11,6 +11,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.pools import agent_of
 from tenure.core.processes import check_process, process_of, text_of
 from tenure.core.records import Agent, Claim, HealthMinute, Message, Pool, Project, Row, Session, Task, replace
+from tenure.core.signed_results import check_public_key, fingerprint
 from tenure.engine.runtime.effects import end_agent, free_tracks, spread
 from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
@@ -68,7 +69,10 @@ def known_session(work: UnitOfWork, project: Project, id: str, agent: str, user:
         ids.check_name(id, "session")
         _check_session_limit(work, project)
         began = session.created_at if session else work.now
-        session = Session(project=project.id, id=id, agent=agent, user=user, created_at=began, last_activity=work.now)
+        key = session.public_key if session else None  # a name that signed once always signs
+        session = Session(
+            project=project.id, id=id, agent=agent, user=user, created_at=began, last_activity=work.now, public_key=key
+        )
         work.record("session.started", session, project=project.id, agent=agent, session=id)
         return session
     return active(work, session)
@@ -155,10 +159,30 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
     )
     work.record("agent.updated" if before else "agent.registered", agent, project=cmd.project, agent=cmd.agent)
     if cmd.session is not None:
-        known_session(work, project, cmd.session, cmd.agent, user_of(work, cmd.user))
+        session = known_session(work, project, cmd.session, cmd.agent, user_of(work, cmd.user))
+        if cmd.public_key is not None:
+            _keyed(work, project, session, check_public_key(cmd.public_key))
+    elif cmd.public_key is not None:
+        raise InvalidInput("public_key needs a session: it signs the results of one")
     return Outcome(
         outcome="UPDATED" if before else "CREATED", agent=agent_view(work, agent), command_id=work.command_id
     )
+
+
+def _keyed(work: UnitOfWork, project: Project, session: Session, key: str) -> None:
+    """Register the session's public key, once: from then on its results must be signed with it."""
+    if session.public_key == key:
+        return
+    if session.public_key is not None:
+        raise InvalidInput(f"session {session.id} has another key already", "a new key is a new session")
+    if any(claims.is_held(task) for task in work.find(Task, {"project": project.id, "session": session.id})):
+        raise InvalidInput(f"session {session.id} holds tasks", "register its key before its first claim")
+    rows: list[Row] = [replace(session, public_key=key)]
+    if not project.signs:
+        rows.append(replace(work.require(Project, project.id, project.id), signs=True))
+    details = {"fingerprint": fingerprint(key)}
+    names = {"agent": session.agent, "session": session.id}
+    work.record("session.keyed", *rows, project=project.id, details=details, **names)
 
 
 def _said_by_operators(agent: Agent | None) -> dict[str, Any]:

@@ -551,7 +551,7 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         new = replace(new, lease_why=lease.why, term=task.offer_term)
     new = _with_model(work, task, new, claimant)
     reserved = _reserve(work, held) if task.guarded else []
-    if reserved:
+    if reserved or claimant.session.public_key is not None:  # its submit must be signed: see engine/checks/signatures
         held = replace(held, reserved=True)
     if _counts(task, claimant):
         from tenure.engine.budgets.budget_guard import reserve

@@ -34,6 +34,7 @@ class Hold(NamedTuple):
     claim: Claim
     refusal: Outcome | None
     verdict: Verdict
+    signed: tuple[str, str] | None = None  # public key and signature of the result, once they are checked
 
     @property
     def is_late(self) -> bool:

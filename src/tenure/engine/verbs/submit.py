@@ -28,6 +28,10 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
     most = work.limits_of(hold.project).get("max_result_size")
     if most is not None and len(encoded) > most:
         raise TooLarge(f"result has {len(encoded)} bytes; max_result_size is {most}", "an admin can raise the limit")
+    if hold.verdict.genuine and (hold.project.signs or cmd.signature is not None):
+        from tenure.engine.checks.signatures import check_signature  # few sessions sign; keeps startup fast
+
+        hold = check_signature(work, hold, cmd, _passed_on(work, hold, cmd.artifacts))
     digest = hashlib.sha256(encoded).hexdigest()[:32]
     answer = _accepted_before(work, hold, cmd, digest)
     if answer is None and hold.refusal is None:
@@ -78,9 +82,19 @@ def _passed_on(work: UnitOfWork, hold: Hold, names: tuple[str, ...] | None) -> t
 
 def accepted(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
     result = new_result(work, hold, cmd, encoded, digest, accepted=False, reason="", late=hold.is_late)
+    signed = signatures(work, hold, result)
     if hold.is_late:  # the claim keeps the reason for which it ended
-        return accept(work, hold.task, hold.claim, result)
-    return accept(work, *claims.ended(hold.task, hold.claim, lifecycle.COMPLETED_BY, work.now), result)
+        return accept(work, hold.task, hold.claim, result, *signed)
+    return accept(work, *claims.ended(hold.task, hold.claim, lifecycle.COMPLETED_BY, work.now), result, *signed)
+
+
+def signatures(work: UnitOfWork, hold: Hold, result: Result) -> list[Row]:
+    """The row of the result's signature, if it has one."""
+    if hold.signed is None:
+        return []
+    from tenure.engine.checks.signatures import signature_rows
+
+    return signature_rows(work, hold, result)
 
 
 def accept(work: UnitOfWork, free: Task, over: Claim, result: Result, *rows: Row, **details: Any) -> Outcome:
@@ -160,7 +174,7 @@ def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, 
         "processing_time": (result.processing or 0) // 1000,
     }
     said = {"level": "warning", "message": refusal.message, "details": details}
-    work.record("task.result_refused", result, marked, task=task, holder=claim, **said)
+    work.record("task.result_refused", result, marked, *signatures(work, hold, result), task=task, holder=claim, **said)
     spread(work)
     hint = f"your result was kept as refused; see tenure show {task.ref}"
     if task.state == lifecycle.DEAD_LETTERED:

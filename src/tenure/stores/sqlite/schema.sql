@@ -5,6 +5,7 @@
 -- 0005_fleet b1a95bb6f4934306016100a43e2c10d31a45a188ae6b874b734e2c5c7a272863 since 0.2.0
 -- 0006_usage_operation f4c2b08f8e3386118714df194f6c9777f6c02ef3e2793453297f1476258fd424 since 0.2.0
 -- 0007_tenants 7aff83468c14c2fc3ed6fe26f36b55b7d52c00c2a2900f922214088010ec4312 since 0.2.0
+-- 0008_signatures 5fd9fceb2382b804e6fbd25fee4bf70704822558fde54db9a28e804de1b84cc4 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -599,7 +600,7 @@ CREATE TABLE project (
     limited TEXT NOT NULL,
     typical TEXT NOT NULL,
     funded TEXT NOT NULL,
-    set_aside TEXT NOT NULL, router INTEGER NOT NULL DEFAULT 0, ordering TEXT NOT NULL DEFAULT 'priority', order_turn INTEGER NOT NULL DEFAULT 0, lead TEXT NOT NULL DEFAULT 'default',
+    set_aside TEXT NOT NULL, router INTEGER NOT NULL DEFAULT 0, ordering TEXT NOT NULL DEFAULT 'priority', order_turn INTEGER NOT NULL DEFAULT 0, lead TEXT NOT NULL DEFAULT 'default', signs INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -714,12 +715,32 @@ CREATE TABLE session (
     user TEXT,
     created_at INTEGER NOT NULL,
     last_activity INTEGER NOT NULL,
-    ended_at INTEGER,
+    ended_at INTEGER, public_key TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
 -- index session_open of session
 CREATE INDEX session_open ON session (tenant, project, agent, id) WHERE ended_at IS NULL;
+
+-- table signature of signature
+CREATE TABLE signature (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    session TEXT NOT NULL,
+    public_key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    request_id TEXT,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index signature_task of signature
+CREATE INDEX signature_task ON signature (tenant, project, task, generation);
+
+-- index sqlite_autoindex_signature_1 of signature
 
 -- table sink of sink
 CREATE TABLE sink (

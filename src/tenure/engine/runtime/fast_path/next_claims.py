@@ -39,8 +39,8 @@ class _Asked(NamedTuple):
 
 def claims(known: Known, run: Run, random: Random) -> Built:
     project = known.project
-    # Affordability, limits and stopped work need the ordinary path.
-    if project.stopped or project.limited or project.funded or project.set_aside:
+    # Affordability, limits, stopped work and sessions that sign need the ordinary path.
+    if project.stopped or project.limited or project.funded or project.set_aside or project.signs:
         raise NotFast
     if "max_concurrent_claims" in project.limits or not known.lanes:
         raise NotFast
