@@ -3,7 +3,7 @@
 Without statistics PostgreSQL considers every index that begins with (tenant, project) as good as any other, and finds
 one task by reading all of them: 656 µs instead of 78 at 3,000 tasks, and more with every task. So a new store fills its
 tables with made-up rows, runs ANALYZE and empties them again. The statistics stay until autovacuum collects those of
-real rows. An upgrade does so for tables that its last step has created, and analyses those that it has filled.
+real rows. An upgrade does so for tables that its steps have created, and analyses those that they have filled.
 """
 # ruff: noqa: S608 - our own names
 

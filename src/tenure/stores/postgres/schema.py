@@ -105,10 +105,11 @@ def applied(connection: Connection, schema: str) -> list[Applied]:
 def migrate(connection: Connection, schema: str, lock: int, epoch: str, place: str) -> None:
     """Apply pending steps: one transaction per step on an existing store, one for all steps of a new one."""
     tries = 0
+    had = connection.all(SHAPES, [schema])
     while True:
         connection.run([("BEGIN", ()), (SETTINGS, [WAIT])])
         try:
-            if not _step(connection, schema, lock, epoch, place):
+            if not _step(connection, schema, lock, epoch, place, had):
                 return
             connection.run([("COMMIT", ())])
             tries = 0
@@ -126,8 +127,8 @@ def migrate(connection: Connection, schema: str, lock: int, epoch: str, place: s
                 connection.run([("ROLLBACK", ())])
 
 
-def _step(connection: Connection, schema: str, lock: int, epoch: str, place: str) -> bool:
-    """Whether a step was applied, in the caller's transaction."""
+def _step(connection: Connection, schema: str, lock: int, epoch: str, place: str, had: Rows) -> bool:
+    """Whether a step was applied, in the caller's transaction. `had`: the tables before the first step."""
     connection.run([(LOCK, [lock])])
     done = look(connection, schema)  # another process may have been first
     steps = pending(migrations(), applied(connection, schema) if done is not None else [], schema)
@@ -137,8 +138,7 @@ def _step(connection: Connection, schema: str, lock: int, epoch: str, place: str
         _make(connection, schema, steps, epoch, place)
     else:
         connection.run([(SETTINGS, [PATIENCE]), (ENTER, [schema])])
-        had = connection.all(SHAPES, [schema])
-        tables = {name for name, *_ in had}
+        tables = {name for name, *_ in connection.all(SHAPES, [schema])}
         names = [*(name for name in _READ_FIRST if name in tables), *sorted(tables.difference(_READ_FIRST))]
         connection.run([(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE", ())])
         _apply(connection, steps[0])
@@ -149,7 +149,7 @@ def _step(connection: Connection, schema: str, lock: int, epoch: str, place: str
 
 
 def _get_to_know(connection: Connection, had: Rows, has: Rows) -> None:
-    """Give the planner statistics of tables that this transaction has created, or added columns to."""
+    """Give the planner statistics of tables that this upgrade has created, or added columns to."""
     known = {oid for _, oid, _ in had}
     changed = {name: oid in known for name, oid, columns in has if (name, oid, columns) not in had}
     if not changed:
