@@ -20,7 +20,7 @@ APART = {
     ("GRACE", 2.0): "from SIGTERM to SIGKILL of a test command, a detail of processes/bounded_run.py",
     ("KEPT", 64): "names of ended workers that a page of metrics may meet twice",
     ("LARGEST", 1 << 26): "a value between workers of one server, above every body that it accepts",
-    ("LONGEST_KEY", 200): "characters of a name in the access log, above every name that the engine accepts",
+    ("LONGEST_KEY", 200): "characters of a name or path that a line of the access log keeps",
     ("LONGEST_PATH", 90): "the address of a Unix socket, by the kernel",
     ("MOST", 1 << 10): "items of a call of the fast path, as its functions have it",
     ("MOST_APART", 8): "when a batch is divided; answers are the same",
