@@ -24,13 +24,12 @@ from typing import Any
 from tenure.core import commands
 from tenure.core.errors import TenureError
 from tenure.core.records import RetryPolicy, Task
-from tenure.engine import Context, Engine
+from tenure.engine import Engine
 from tenure.stores.open_store import open_store
 from tenure.testing.factories import reading
 from tests.reliability import one_task, results
 from tests.reliability.checker import Operation, explanation, told
 from tests.reliability.ground import server_if
-from tests.reliability.storm_worker import eager
 
 CHUNK = 100  # histories that share one store
 PROJECT = "race"
@@ -279,7 +278,7 @@ def processes(players: int, histories: int, operations: int, seed: str, url: str
 
 def _process(stage: Stage, url: str, player: int, seed: str, pipe: Any) -> None:
     store = open_store(url, clock=stage.now)
-    pipe.send(_played(stage, Engine(store, Chance(), eager(Context(), player % 2 == 0)), player, seed))
+    pipe.send(_played(stage, Engine(store, Chance()), player, seed))
     pipe.close()
     store.close()
 
