@@ -27,8 +27,8 @@ class Torn(Memory):
         self._own = threading.local()
 
     def begin(self, tenant: str, *, write: bool) -> Any:
-        super().begin(tenant, write=write)  # refuses other tenants
-        return Writing(self, write) if write else TornRead(self, self._next())
+        rows = self._of(tenant)
+        return Writing(self, rows) if write else TornRead(self, rows, self._next())
 
     def _next(self) -> int | None:
         """The query at which this attempt is torn: every other one of a thread, each time later."""
@@ -39,21 +39,23 @@ class Torn(Memory):
 
 
 class Writing(MemoryTransaction):
-    _store: Torn
+    def __init__(self, torn: Torn, rows: Memory) -> None:
+        super().__init__(rows, write=True)
+        self._torn = torn
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            self._store.commits += 1  # while the lock is held
+            self._torn.commits += 1  # while the lock is held
         super().__exit__(kind, error, trace)
 
 
 class TornRead:
     """Holds the lock for one query at a time."""
 
-    def __init__(self, store: Torn, torn_at: int | None) -> None:
-        self._store, self._torn_at = store, torn_at
+    def __init__(self, store: Torn, rows: Memory, torn_at: int | None) -> None:
+        self._store, self._rows, self._torn_at = store, rows, torn_at
         self._asked = 0
         self._commits: int | None = None
         self._moment: dict[str, Any] = {}
@@ -77,7 +79,7 @@ class TornRead:
         self._asked += 1
         if self._asked == self._torn_at:
             self._refuse()
-        with MemoryTransaction(self._store, write=False) as tx:
+        with MemoryTransaction(self._rows, write=False) as tx:
             if self._commits is None:
                 self._commits = self._store.commits
                 self._moment = {"now": tx.now, "epoch": tx.epoch, "behind": tx.behind, "jump": tx.jump}

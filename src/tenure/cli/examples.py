@@ -147,6 +147,7 @@ key create | key create ci --role agent --only web | key create laptop --role me
 key list | key list | key list --all
 key rotate | key rotate ci | key rotate ci --grace 0
 key revoke | key revoke ci | key revoke ci --json
+audit verify-access | audit verify-access access.log | audit verify-access access.log.1 access.log --head 1200:9f3c
 tenant add | tenant add acme | tenant add acme --tier enterprise
 tenant list | tenant list | tenant list --all
 tenant show | tenant show acme | tenant show acme --json

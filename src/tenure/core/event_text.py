@@ -165,10 +165,10 @@ TEXTS: dict[str, str] = {
 
 # Fields of `details` that a sentence names, and what stands there in an event without them.
 _DETAILS = {
-    "agent": "?", "branch": "a branch", "budget": "?", "by": "somebody", "from": "?", "holder": "a validator",
-    "key": "?", "member": "?", "name": "?", "needs": "another task", "order": "?", "paths": "?", "patterns": "?",
-    "pool": "?", "schedule": "?", "scope": "?", "sink": "?", "task_key": "a task", "tenant": "?", "term": "?",
-    "threshold": "?", "to": "?", "track": "?", "trigger": "?", "webhook": "?", "why": "?",
+    "agent": "?", "branch": "a branch", "budget": "?", "by": "somebody", "fingerprint": "?", "from": "?",
+    "holder": "a validator", "key": "?", "member": "?", "name": "?", "needs": "another task", "order": "?",
+    "paths": "?", "patterns": "?", "pool": "?", "schedule": "?", "scope": "?", "sink": "?", "task_key": "a task",
+    "tenant": "?", "term": "?", "threshold": "?", "to": "?", "track": "?", "trigger": "?", "webhook": "?", "why": "?",
 }  # fmt: skip
 _SHOWN = 3
 
@@ -179,6 +179,7 @@ def event_text(event: Event) -> str:
     words = {name: _shown(details.get(name)) or otherwise for name, otherwise in _DETAILS.items()}
     words["who"] = event.agent or event.user or "somebody"
     words["task"] = event.key or "a task"
+    words["session"] = event.session or "?"
     words["generation"] = str(event.generation or "?")
     words["dag"] = str(details.get("title") or details.get("dag") or "?")
     text = TEXTS.get(event.kind, f"{event.kind}: {{task}}").format_map(words)

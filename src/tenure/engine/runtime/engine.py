@@ -101,9 +101,11 @@ class Engine:
             replies = self._run_apart(batch, callers)
         rest = [n for n in range(len(batch)) if n not in replies]
         if rest:
-            # Callers have no order among each other. Those who only send results go first: these are written together.
-            mixed = {callers[n] for n in rest if not isinstance(batch[n].item.command, commands.Submit)}
-            rest.sort(key=lambda n: callers[n] in mixed)
+            if self._fast is not None:
+                # Callers have no order among each other. Those who only send results go first: these are written
+                # together.
+                mixed = {callers[n] for n in rest if not isinstance(batch[n].item.command, commands.Submit)}
+                rest.sort(key=lambda n: callers[n] in mixed)
             others = self._commit_ordinary([batch[n] for n in rest], [callers[n] for n in rest])
             replies |= zip(rest, others, strict=True)
         return [replies[n] for n in range(len(batch))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tenure.core import limits, tenants
-from tenure.core.errors import InvalidInput, StoreError
+from tenure.core.errors import Conflict, InvalidInput, StoreError
 from tenure.core.records import Tenant
 from tenure.core.tenant_limits import of_tenant
 from tenure.core.tenant_records import HOME
@@ -27,9 +27,15 @@ def check_open(store: Store, name: str) -> Tenant:
 def row_of(store: Store, name: str) -> Tenant | None:
     if len(name) > limits.TENANT_NAME:
         return None
-    with store.begin(HOME, write=False) as tx:
-        found = tx.load(Tenant, [("", name)])
-    return found[0] if found else None
+    for last in (False, False, True):
+        try:
+            with store.begin(HOME, write=False) as tx:
+                found = tx.load(Tenant, [("", name)])
+            return found[0] if found else None
+        except Conflict:  # a store without snapshots, where another commit came in between
+            if last:
+                raise
+    return None
 
 
 class TenantLimits:

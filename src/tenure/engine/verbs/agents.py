@@ -11,7 +11,6 @@ from tenure.core.outcomes import Outcome
 from tenure.core.pools import agent_of
 from tenure.core.processes import check_process, process_of, text_of
 from tenure.core.records import Agent, Claim, HealthMinute, Message, Pool, Project, Row, Session, Task, replace
-from tenure.core.signed_results import check_public_key, fingerprint
 from tenure.engine.runtime.effects import end_agent, free_tracks, spread
 from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
@@ -161,7 +160,7 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
     if cmd.session is not None:
         session = known_session(work, project, cmd.session, cmd.agent, user_of(work, cmd.user))
         if cmd.public_key is not None:
-            _keyed(work, project, session, check_public_key(cmd.public_key))
+            _keyed(work, project, session, cmd.public_key)
     elif cmd.public_key is not None:
         raise InvalidInput("public_key needs a session: it signs the results of one")
     return Outcome(
@@ -169,8 +168,11 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
     )
 
 
-def _keyed(work: UnitOfWork, project: Project, session: Session, key: str) -> None:
+def _keyed(work: UnitOfWork, project: Project, session: Session, given: str) -> None:
     """Register the session's public key, once: from then on its results must be signed with it."""
+    from tenure.core.signed_results import check_public_key, fingerprint  # here: claims do not need it
+
+    key = check_public_key(given)
     if session.public_key == key:
         return
     if session.public_key is not None:
