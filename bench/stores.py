@@ -1,4 +1,4 @@
-"""Claims and submits on SQLite and on PostgreSQL, in the same run, both durable, both on the same disk."""
+"""Claims and submits on SQLite, PostgreSQL and MariaDB, in the same run, all durable, all on the same disk."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from bench.report import Figure, show
 from tenure.core import commands
 from tenure.core.commands import Command, NewTask
 from tenure.core.outcomes import Outcome
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.stores.open_store import open_store
+from tests.servers.mariadb import MariadbServer
 from tests.servers.postgres import PostgresServer
 
 BATCH = 100
+SQLITE = "SQLite"
+ORDINARY = "PostgreSQL, ordinary path"
 
 
 class Chance:
@@ -32,8 +35,8 @@ class Chance:
 class Player:
     """One engine on one store, with a hundred agents."""
 
-    def __init__(self, url: str, tasks: int) -> None:
-        self.engine = Engine(open_store(url), Chance())
+    def __init__(self, url: str, tasks: int, context: Context) -> None:
+        self.engine = Engine(open_store(url), Chance(), context)
         self.engine.do(commands.DefineProject(project="p"))
         while tasks > 0:
             made = tuple(NewTask(title=f"t{n}") for n in range(min(500, tasks)))
@@ -67,19 +70,24 @@ def timed(action: Callable[[], list[Outcome]]) -> tuple[list[Outcome], float]:
 
 @contextmanager
 def servers(given: argparse.Namespace) -> Iterator[dict[str, str]]:
-    server = PostgresServer.measured(Path(given.folder or tempfile.gettempdir()))
+    place = Path(given.folder or tempfile.gettempdir())
+    server, other = PostgresServer.measured(place), MariadbServer.measured(place)
     with tempfile.TemporaryDirectory(prefix="tenure-bench-", dir=given.folder) as folder:
         try:
             if not given.url:
                 server.start()
+            other.start()
             postgres = given.url or server.url
-            joint = "&" if "?" in postgres else "?"
+            postgres += f"{'&' if '?' in postgres else '?'}schema=bench_{os.getpid()}"
             yield {
-                "SQLite": f"sqlite://{folder}/store.db",
-                "PostgreSQL": f"{postgres}{joint}schema=bench_{os.getpid()}",
+                SQLITE: f"sqlite://{folder}/store.db",
+                "PostgreSQL": postgres,
+                ORDINARY: f"{postgres}_ordinary",
+                "MariaDB": other.database("bench"),
             }
         finally:
             server.stop()
+            other.stop()
 
 
 def main(argv: list[str]) -> int:
@@ -94,7 +102,7 @@ def main(argv: list[str]) -> int:
     best: dict[tuple[str, str], float] = {}
     with servers(given) as urls:
         tasks = (given.rounds * (given.singles + given.batches * BATCH)) + 400
-        players = {name: Player(url, tasks) for name, url in urls.items()}
+        players = {name: Player(url, tasks, Context(fast_path=name != ORDINARY)) for name, url in urls.items()}
         for player in players.values():  # agents become known, statements are prepared
             player.cycle(BATCH, 1)
             player.cycle(BATCH, BATCH)
@@ -108,10 +116,11 @@ def main(argv: list[str]) -> int:
             assert player.engine.verify(with_replay=False) == []
             player.engine.store.close()
     figures = [
-        Figure(what, value, "1/s", best[what, "SQLite"], value / best[what, "SQLite"])
-        for (what, name), value in best.items()
-        if name == "PostgreSQL"
+        Figure(f"{name}: {what}", value, "1/s", best[what, base], value / best[what, base])
+        for name, base in (("PostgreSQL", SQLITE), (ORDINARY, SQLITE), ("MariaDB", SQLITE), ("MariaDB", ORDINARY))
+        for (what, whose), value in best.items()
+        if whose == name
     ]
     show(figures, as_json=given.json)
-    print("(baseline: SQLite)") if not given.json else None
+    print("(baseline: SQLite; in the last lines PostgreSQL's ordinary path)") if not given.json else None
     return 0

@@ -48,7 +48,7 @@ SETTINGS: dict[str, Setting] = {
     "url": Setting(
         str,
         None,
-        "the store: a path, `sqlite:///path`, `postgresql://…`, or a scheme that a plug-in brings; "
+        "the store: a path, `sqlite:///path`, `postgresql://…`, `mariadb://…`, or a scheme that a plug-in brings; "
         "or a server: `https://…`",
     ),
     "key": Setting(str, None, "the API key or token for a server; it is never printed"),
@@ -139,7 +139,7 @@ SETTINGS: dict[str, Setting] = {
     "serve.store_wait": Setting(
         float,
         limits.STORE_START_WAIT,
-        "seconds that `tenure serve` waits at its start for an unavailable PostgreSQL; 0: none",
+        "seconds that `tenure serve` waits at its start for an unavailable PostgreSQL or MariaDB; 0: none",
     ),
     "serve.jwt_longest": Setting(
         float, limits.JWT_LIFETIME, "seconds that a JWT may live, from its `iat` to its `exp`"

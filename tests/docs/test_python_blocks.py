@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import tenure
+from tests.servers.mariadb import url_of as in_mariadb
 from tests.servers.postgres import url_of
 from tests.servers.processes import free_port
 from tests.servers.tenure import TenureServer
@@ -38,6 +39,7 @@ ELSEWHERE = {
 }
 SAYS = ("tutorial/first-queue.md", "how-to/write-a-worker.md")  # the comment of each print is what it prints
 SERVER = "https://tenure.example.com"
+MARIADB = "mariadb://tenure@db.example.com/tenure"
 POSTGRES = "postgresql://tenure@db.example.com/work?schema=tenure"
 
 
@@ -81,6 +83,9 @@ def test_the_blocks_of_a_page_run_as_written(
     if POSTGRES in text:
         request.getfixturevalue("postgres")
         replaced[POSTGRES] = url_of(folder.parent)
+    if MARIADB in text:
+        request.getfixturevalue("mariadb")
+        replaced[MARIADB] = in_mariadb(folder.parent)
     if "create=True" not in text:  # the page begins in a folder with a project
         for project in ("shop", "default"):
             tenure.Client(".tenure/tenure.db", project, create=True).close()

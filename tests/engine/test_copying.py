@@ -34,10 +34,16 @@ from tenure.testing import FakeClock
 from tenure.testing.engine.histories import play
 from tenure.testing.factories import PROJECT, SECRETS, Dice, Scene, reading
 from tenure.testing.samples import event_of, row_of
+from tests.servers.mariadb import open_store as in_mariadb
 from tests.servers.postgres import open_store
 
 CLOCK = FakeClock()
-PAIRS = [("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite"), ("memory", "postgres")]
+PAIRS = [
+    ("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite"), ("memory", "postgres"),
+    ("mariadb", "sqlite"), ("postgres", "mariadb"),
+    *(pytest.param(pair, marks=pytest.mark.nightly) for pair in (
+        ("sqlite", "mariadb"), ("mariadb", "postgres"), ("memory", "mariadb"), ("mariadb", "mariadb"))),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -50,6 +56,9 @@ def opened(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[
         if kind == "postgres":
             request.getfixturevalue("postgres")
             stores.append(open_store(folder, CLOCK))
+        elif kind == "mariadb":
+            request.getfixturevalue("mariadb")
+            stores.append(in_mariadb(folder, CLOCK))
         else:
             stores.append(Sqlite(str(folder / "store.db"), clock=CLOCK) if kind == "sqlite" else _memory(len(stores)))
         return stores[-1]

@@ -13,6 +13,7 @@ from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_health import HEALTH
 from tests.mutants.seeds_of_identity import IDENTITY
 from tests.mutants.seeds_of_leading import LEADING
+from tests.mutants.seeds_of_mariadb import MARIADB
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
@@ -38,6 +39,7 @@ from tests.mutants.seeds_of_workers import WORKERS
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
     *ASSIGNMENT,
+    *MARIADB,
     *POSTGRES,
     *BATCHES,
     *BUDGETS,

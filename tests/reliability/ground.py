@@ -1,4 +1,4 @@
-"""What proofs share: where they find a PostgreSQL server, and how they end when they are told to."""
+"""What proofs share: where they find a server, and how they end when they are told to."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from tests.servers.fixtures import told
+from tests.servers.mariadb import WHERE as IN_MARIADB
+from tests.servers.mariadb import MariadbServer
 from tests.servers.postgres import WHERE, PostgresServer
 
 _SWEPT = {"autovacuum": "on"}  # rows die young here, whole tables at a time
@@ -25,6 +27,18 @@ def server_if(wanted: bool) -> Iterator[None]:
         return
     end_when_told()
     with PostgresServer(settings=_SWEPT) as server, told(WHERE, server.url):
+        yield
+
+
+@contextmanager
+def server_of(store: str) -> Iterator[None]:
+    """The same for a store of that kind, if it needs one."""
+    if store != "mariadb" or IN_MARIADB in os.environ:
+        with server_if(store == "postgres"):
+            yield
+        return
+    end_when_told()
+    with MariadbServer() as server, told(IN_MARIADB, server.url):
         yield
 
 

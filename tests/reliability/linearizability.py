@@ -2,7 +2,7 @@
 
 Four or more players run random verbs on the same task, with a clock that they share and move on themselves, so that
 leases run out in the middle of everything. What each asked and was answered goes to the checker. The memory store is
-played by threads, SQLite and PostgreSQL by processes.
+played by threads, the others by processes.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ from typing import Any
 from tenure.core import commands
 from tenure.core.errors import TenureError
 from tenure.core.records import RetryPolicy, Task
-from tenure.engine import Context, Engine
+from tenure.engine import Engine
 from tenure.stores.open_store import open_store
 from tenure.testing.factories import reading
 from tests.reliability import one_task, results
 from tests.reliability.checker import Operation, explanation, told
-from tests.reliability.ground import server_if
-from tests.reliability.storm_worker import eager
+from tests.reliability.ground import server_of
 
 CHUNK = 100  # histories that share one store
 PROJECT = "race"
@@ -261,6 +260,14 @@ def on_postgres(players: int, histories: int, operations: int, seed: str) -> lis
             link.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'.encode())
 
 
+def on_mariadb(players: int, histories: int, operations: int, seed: str) -> list[list[Operation]]:
+    """Histories in a database of the server that the environment names."""
+    from tests.servers.mariadb import WHERE, dropped
+
+    with dropped(f"race_{os.getpid()}") as name:
+        return processes(players, histories, operations, seed, f"{os.environ[WHERE]}{name}")
+
+
 def processes(players: int, histories: int, operations: int, seed: str, url: str) -> list[list[Operation]]:
     """Histories played by processes, each with a store and an engine of its own."""
     stage = Stage(FORK, players, histories, operations)
@@ -279,7 +286,7 @@ def processes(players: int, histories: int, operations: int, seed: str, url: str
 
 def _process(stage: Stage, url: str, player: int, seed: str, pipe: Any) -> None:
     store = open_store(url, clock=stage.now)
-    pipe.send(_played(stage, Engine(store, Chance(), eager(Context(), player % 2 == 0)), player, seed))
+    pipe.send(_played(stage, Engine(store, Chance()), player, seed))
     pipe.close()
     store.close()
 
@@ -309,7 +316,7 @@ def _together(parts: list[Any]) -> list[list[Operation]]:
     return [[operation for part in players for operation in part] for players in zip(*parts, strict=True)]
 
 
-CREWS = {"memory": threads, "sqlite": on_sqlite, "postgres": on_postgres}
+CREWS = {"memory": threads, "sqlite": on_sqlite, "postgres": on_postgres, "mariadb": on_mariadb}
 BOTH = ("memory", "sqlite")
 
 
@@ -370,6 +377,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of what is asked; how it interleaves is the machine's")
     wanted = parser.parse_args(argv)
     sys.setswitchinterval(1e-5)  # a command takes less than Python's usual turn of 5 ms: threads would not interleave
-    with server_if(wanted.store == "postgres"):
+    with server_of(wanted.store):
         stores = BOTH if wanted.store == "both" else (wanted.store,)
         return 1 if sum(run_store(store, wanted) for store in stores) else 0

@@ -29,6 +29,7 @@ from tests.reliability.ground import end_when_told
 from tests.reliability.storm_answers import Verdict
 from tests.reliability.storm_check import verdict
 from tests.reliability.storm_worker import LEASE, NAMED, PROJECT, Worker, open_engine
+from tests.servers.mariadb import MariadbServer
 from tests.servers.postgres import PostgresServer
 
 STOPPED_FOR = (LEASE + 0.1, LEASE + 0.6)  # seconds that a zombie sleeps
@@ -41,6 +42,8 @@ AT_WORK = f"""
  WHERE application_name LIKE '{NAMED}-%' AND backend_type = 'client backend' AND state <> 'idle' LIMIT 1) AS at_work
 """
 LOOKS = 200  # at the kernel's table of locks, before a blow that aims is struck at random
+
+SERVERS: dict[str, type[PostgresServer | MariadbServer]] = {"postgres": PostgresServer, "mariadb": MariadbServer}
 
 
 class Storm:
@@ -230,13 +233,22 @@ def judged(folder: Path, raging: Storm) -> Verdict:
 
 
 def storm(
-    folder: Path, kills: int, processes: int, rate: float, seed: int, server: PostgresServer | None = None
+    folder: Path,
+    kills: int,
+    processes: int,
+    rate: float,
+    seed: int,
+    server: PostgresServer | MariadbServer | None = None,
 ) -> tuple[Counter[str], Verdict]:
     """What was done to the workers, and what became of their work."""
     if server is not None:
-        (folder / NAMED).write_text(f"{server.url}?schema=storm")
+        is_schema = isinstance(server, PostgresServer)
+        (folder / NAMED).write_text(f"{server.url}?schema=storm" if is_schema else server.database("storm"))
     make_store(folder)
-    raging = Storm(folder, processes, seed) if server is None else StormOnPostgres(folder, processes, seed, server)
+    # MariaDB does not say whose transaction is under way: there the dice alone aim.
+    raging = Storm(folder, processes, seed)
+    if isinstance(server, PostgresServer):
+        raging = StormOnPostgres(folder, processes, seed, server)
     with ends(raging):
         raging.rage(kills, rate)
     return raging.counts, judged(folder, raging)
@@ -246,18 +258,18 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="storm", description=__doc__)
     parser.add_argument("--kills", type=int, default=10_000)
     parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--rate", type=float, help="kills a second, about; 20, on PostgreSQL 6")
+    parser.add_argument("--rate", type=float, help="kills a second, about; 20, on a server 6")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--store", choices=("sqlite", *SERVERS), default="sqlite")
     parser.add_argument("--keep", action="store_true", help="leave the store and the logs where they are")
     wanted = parser.parse_args(argv)
-    # A worker on PostgreSQL has to connect, and its first statements are planned: it is at work after 50 ms, not 5.
-    rate = wanted.rate or (6.0 if wanted.store == "postgres" else 20.0)
+    # A worker on a server has to connect, and its first statements are planned: it is at work after 50 ms, not 5.
+    rate = wanted.rate or (6.0 if wanted.store in SERVERS else 20.0)
     end_when_told()
     folder = Path(tempfile.mkdtemp(prefix="tenure-storm-"))
     began = time.monotonic()
     print(f"seed {wanted.seed}, in {folder}", flush=True)
-    with PostgresServer() if wanted.store == "postgres" else nullcontext() as server:
+    with SERVERS[wanted.store]() if wanted.store in SERVERS else nullcontext() as server:
         blows, result = storm(folder, wanted.kills, wanted.processes, rate, wanted.seed, server)
     seconds = time.monotonic() - began
     for kind, text in result.findings[:50]:

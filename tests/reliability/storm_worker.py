@@ -17,7 +17,6 @@ from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import RetryPolicy, Task, replace
 from tenure.engine import Context, Engine
-from tenure.engine.runtime.optimistic import Optimism
 from tenure.stores.open_store import open_store
 from tenure.testing.factories import reading
 from tests.reliability.storm_log import Log, estate_of, log_path
@@ -51,12 +50,7 @@ def open_engine(folder: Path) -> Engine:
     url = url_of(folder)
     if url.startswith("postgresql:"):
         url += f"&application_name={NAMED}-{os.getpid()}"  # whoever aims finds the process by it
-    return Engine(open_store(url), SystemRandom(), eager(Context(pause=time.sleep), os.getpid() % 2 == 0))
-
-
-def eager(context: Context, is_eager: bool = True) -> Context:
-    """An eager engine shares with others, and leaves verbs to the commit, from its first command on."""
-    return replace(context, optimism=Optimism(least=1, first=0)) if is_eager else context
+    return Engine(open_store(url), SystemRandom(), Context(pause=time.sleep))
 
 
 class Worker:

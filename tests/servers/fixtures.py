@@ -11,6 +11,8 @@ from typing import NoReturn
 import pytest
 
 from tenure.validators import sandbox
+from tests.servers.mariadb import WHERE as IN_MARIADB
+from tests.servers.mariadb import MariadbServer
 from tests.servers.pgbouncer import BEHIND, PgbouncerServer
 from tests.servers.postgres import WHERE, PostgresServer
 from tests.servers.processes import Server, Unavailable, found_or_installed, is_root
@@ -21,6 +23,14 @@ def postgres() -> Iterator[PostgresServer]:
     """A running server. Its URL is in the environment, for the processes that a test starts."""
     server = PostgresServer()
     with running(server), told(WHERE, server.url):
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariadbServer]:
+    """As `postgres`."""
+    server = MariadbServer()
+    with running(server), told(IN_MARIADB, server.url):
         yield server
 
 

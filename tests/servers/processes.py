@@ -32,6 +32,7 @@ PACKAGES = {
     "faketime": "faketime",
     "git": "git",
     "ip": "iproute2",
+    "mariadbd": "mariadb-server",
     "pgbouncer": "pgbouncer",
     "postgres": "postgresql",
     "promtool": "prometheus",

@@ -1,4 +1,4 @@
-"""Prints the columns that each table must have: `python -m tests.stores.columns [--postgres] [table …]`.
+"""Prints the columns that each table must have: `python -m tests.stores.columns [--postgres | --mariadb] [table …]`.
 
 A published migration is never edited: compare this with the columns that the tables have, and write the next one.
 """
@@ -49,6 +49,21 @@ OWN = {
         "grant_event": "bigint",
     },
 }
+
+MARIADB_TYPES = {
+    "str": "LONGTEXT", "int": "BIGINT", "bool": "TINYINT", "float": "DOUBLE", "bytes": "LONGBLOB", "json": "LONGTEXT",
+}  # fmt: skip
+
+# Characters of texts that MariaDB has in an index, whose key may have 3,072 bytes: four for a character. A text of
+# "table.column" goes before one of the column alone.
+MARIADB_WIDTHS = {
+    "tenant": 64, "project": 128, "id": 512, "task.id": 128, "archived.id": 128, "brief.id": 128, "checkpoint.id": 128,
+    "claim.id": 192, "edge.id": 300, "result.id": 128, "session.id": 255, "delivery.id": 400, "validation.id": 128,
+    "schedule.id": 255, "spawn.id": 128, "event.id": 128, "key": 440, "ref": 512, "dag": 255, "agent": 255,
+    "session": 255, "parent": 128, "local_name": 255, "idempotency_key": 255, "offer_to": 255, "set_aside_for": 255,
+    "state": 32, "task": 128, "needs": 128, "request_id": 255, "process": 255, "webhook": 128, "causation_id": 128,
+    "recipient": 255,
+}  # fmt: skip
 
 
 def definition(column: Column) -> str:
@@ -104,14 +119,31 @@ def _view(table: str, parts: list[list[Column]], columns: tuple[Column, ...]) ->
     return "\n".join(wrap(text, 118, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
 
 
+def mariadb_definition(table: str, column: Column) -> str:
+    """As `definition`. A text in an index has a width; others may have any length."""
+    kind = MARIADB_TYPES[column.type]
+    width = MARIADB_WIDTHS.get(f"{table}.{column.name}", MARIADB_WIDTHS.get(column.name))
+    if column.type == "str" and width is not None:
+        kind = f"VARCHAR({width})"
+    return f'"{column.name}" {kind}{"" if column.nullable else " NOT NULL"}'
+
+
+def create_mariadb_table(table: str, struct: type[msgspec.Struct]) -> str:
+    """As `create_table`, without the keys of its indexes."""
+    lines = ['"tenant" VARCHAR(64) NOT NULL', *(mariadb_definition(table, column) for column in columns_of(struct))]
+    lines.append(f'PRIMARY KEY ("tenant", {"sequence" if struct is Event else "project, id"})')
+    return _table(f'IF NOT EXISTS "{table}"', lines, ");")
+
+
 def _table(name: str, lines: list[str], ending: str) -> str:
     return f"CREATE TABLE {name} (\n    " + ",\n    ".join(lines) + f"\n{ending}"
 
 
 def main(arguments: list[str]) -> None:
+    ways = {"--postgres": create_postgres_table, "--mariadb": create_mariadb_table}
     create = create_table
-    if arguments[:1] == ["--postgres"]:
-        create, arguments = create_postgres_table, arguments[1:]
+    if arguments and arguments[0] in ways:
+        create, arguments = ways[arguments[0]], arguments[1:]
     for table, struct in tables():
         if not arguments or table in arguments:
             sys.stdout.write(create(table, struct) + "\n\n")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     arg("--tls-key", metavar="FILE", help="its private key"),
     arg("--open", action="store_true", help="open the dashboard in your browser"),
     arg("--workers", type=int, metavar="N", help="how many processes serve, on the one port (1)"),
-    arg("--store-wait", type=float, metavar="SECONDS", help="how long to wait for an unavailable PostgreSQL (300)"),
+    arg("--store-wait", type=float, metavar="SECONDS", help="how long to wait for an unavailable database (300)"),
 )
 def serve(run: Run, given: Namespace) -> int:
     """Serve the store over HTTP: the API, the dashboard, MCP and metrics, until stopped.

@@ -124,7 +124,7 @@ PRESENCE_OF_WORKERS = limit(30.0, "s", "a worker's or runner's sign of life", _F
 SESSION_IDLE = limit(_HOURS * _US, "us", "a session without activity or claim", _FIXED, "the session ends")
 MCP_IDLE = limit(7200.0, "s", "an MCP session over HTTP without a request", _FIXED,
     "forgotten; its client starts a new one")
-WRITE_IDLE = limit(30.0, "s", "an open write transaction without a statement (PostgreSQL)", _FIXED,
+WRITE_IDLE = limit(30.0, "s", "an open write transaction without a statement (PostgreSQL, MariaDB)", _FIXED,
     "the server ends it")
 KEY_CACHE = limit(2.0, "s", "an API key in a server's memory", _FIXED, "read from the store again")
 UNKNOWN_KEY_CACHE = limit(60.0, "s", "an unknown key id in a server's memory", _FIXED, "looked up again")
@@ -584,10 +584,13 @@ _sections.append("Stores and trust")
 WRITE_WAIT = limit(10.0, "s", "waiting for the write lock or a connection", "`Store(patience=)`",
     "the command fails; nothing was done")
 MEMORY_WAIT = limit(30.0, "s", "waiting for the memory store's lock", _FIXED, "the command fails; nothing was done")
-STATEMENT_TIMEOUT = limit(30.0, "s", "one statement on PostgreSQL", _FIXED, "the command fails")
-POOL = limit(1000, "connections", "`pool` of a PostgreSQL address", _FIXED, _INVALID)
+STATEMENT_TIMEOUT = limit(30.0, "s", "one statement on PostgreSQL or MariaDB", _FIXED, "the command fails")
+POOL = limit(1000, "connections", "`pool` of a PostgreSQL or MariaDB address", _FIXED, _INVALID)
 PREPARED = limit(300, "statements", "prepared statements of a connection", _FIXED, "others are not prepared")
 NOTIFICATIONS = limit(256, "notifications", "notifications that a process remembers", _FIXED, "the oldest are dropped")
+MARIADB_OLDEST = limit(1011, "version", "the MariaDB server: 10.11", _FIXED, "the store does not open")
+MARIADB_PACKET = limit(16 * _MIB, "bytes", "the least `max_allowed_packet` of a MariaDB server", _FIXED,
+    "the store does not open")
 POSTGRES_OLDEST = limit(130000, "version", "the PostgreSQL server", _FIXED, "the store does not open")
 VALUES_PER_QUERY = limit(16_384, "values", "values of one filter", _FIXED, _INVALID)
 PROJECT_NAME_FILE = limit(512, "characters", "the file with the project's name", _FIXED, _CUT)

@@ -1,4 +1,5 @@
-"""Opens the store of a URL: `sqlite:///path/to/file`, a bare path, `postgresql://user@host/database`, `memory://`.
+"""Opens the store of a URL: `sqlite:///path/to/file`, a bare path, `postgresql://user@host/database`,
+`mariadb://user@host/database`, `memory://`.
 
 All openers of `memory://NAME` in a process share one store, which ends with the last of them.
 
@@ -33,12 +34,19 @@ def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> 
         return shared(url, clock) if url != "memory://" else Memory(url, clock=clock)
     if scheme in ("postgres", "postgresql"):
         return _postgres(url, clock, create)
+    if scheme in ("mariadb", "mysql"):
+        return _mariadb(url, clock, create)
     return _of_third_party(scheme, url, clock)
 
 
 def may_come_back(url: str, error: StoreUnavailable) -> bool:
     """Whether a store that could not be opened may be available later."""
-    if url.partition("://")[0] not in ("postgres", "postgresql"):
+    scheme = url.partition("://")[0]
+    if scheme in ("mariadb", "mysql"):
+        from tenure.stores.mariadb import address
+
+        return address.may_come_back(error.message)
+    if scheme not in ("postgres", "postgresql"):
         return False
     from tenure.stores.postgres.address import may_come_back
 
@@ -71,12 +79,22 @@ def _postgres(url: str, clock: Clock | None, create: bool) -> Store:
     return Postgres(url, clock=clock, create=create)
 
 
+def _mariadb(url: str, clock: Clock | None, create: bool) -> Store:
+    try:
+        from tenure.stores.mariadb import Mariadb
+    except ImportError as error:
+        raise InvalidInput(
+            f"a store in MariaDB needs PyMySQL, which is not installed ({error})", "Install tenure[mariadb]."
+        ) from None
+    return Mariadb(url, clock=clock, create=create)
+
+
 def _of_third_party(scheme: str, url: str, clock: Clock | None) -> Store:
     from importlib.metadata import entry_points
 
     known = {entry.name: entry for entry in entry_points(group=GROUP)}
     if scheme not in known:
-        names = ", ".join(sorted({"sqlite", "postgresql", "memory", *known}))
+        names = ", ".join(sorted({"sqlite", "postgresql", "mariadb", "memory", *known}))
         raise InvalidInput(f"no store has the scheme {scheme!r}", f"There are: {names}.")
     store: Store = known[scheme].load()(url, clock=clock)
     return store

@@ -10,7 +10,7 @@ loaded. It must touch exactly one row; otherwise another writer has changed the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -21,7 +21,7 @@ from tenure.core.errors import Bug, InvalidInput
 from tenure.core.events import Event
 from tenure.core.filters import Contains, Prefix, Present, Range, Where
 from tenure.core.records import KINDS, Row, Task
-from tenure.stores.port import UNIQUE, Change
+from tenure.stores.port import UNIQUE, Change, Head
 from tenure.stores.sql.codec import JSON, Codec, Column, to_json
 
 R = TypeVar("R", bound=Row)
@@ -42,6 +42,7 @@ class Dialect(msgspec.Struct, frozen=True, cache_hash=True):
     truths: tuple[str, str] = ("0", "1")
     arrays: bool = False  # one parameter may hold many values
     nulls_last: bool = False  # the default of an ascending order
+    row_values: bool = True  # its planner reads a range for (a, b) > (?, ?)
     schema: str = ""  # stands before a table's name, quoted and with its dot
     tables: Callable[[type[Row], Dialect], Table[Any]] | None = None  # makes a kind's Table, where it is special
 
@@ -53,6 +54,7 @@ class Order(NamedTuple):
     field: str
     falling: bool
     names_nulls: bool = False  # the text must say where NULL goes
+    row_values: bool = True
 
 
 def conditions(codec: Codec[Any], where: Where, dialect: Dialect) -> tuple[list[str], list[Any]]:
@@ -136,7 +138,7 @@ def order_of(codec: Codec[Any], order: str, dialect: Dialect) -> Order:
     field = order.removeprefix("-")
     column = column_of(codec, field)
     _refuse_json(column)
-    return Order(field, field != order, dialect.nulls_last and column.nullable)
+    return Order(field, field != order, dialect.nulls_last and column.nullable, dialect.row_values)
 
 
 def order_by(order: Order) -> str:
@@ -158,9 +160,11 @@ def beyond(order: Order, after: tuple[Any, str]) -> tuple[str, list[Any]]:
         if order.falling:
             return f'({field} IS NULL AND "id" < ?)', [row_id]
         return f'({field} IS NOT NULL OR "id" > ?)', [row_id]
-    if order.falling:
-        return f'(({field}, "id") < (?, ?) OR {field} IS NULL)', [value, row_id]
-    return f'({field}, "id") > (?, ?)', [value, row_id]
+    pair, values = f'({field}, "id") {sign} (?, ?)', [value, row_id]
+    if not order.row_values:
+        pair = f'({field} {sign} ? OR {field} = ? AND "id" {sign} ?)'
+        values = [value, value, row_id]
+    return (f"({pair} OR {field} IS NULL)" if order.falling else pair), values
 
 
 def successor(text: str) -> str | None:
@@ -375,6 +379,19 @@ def table_of(kind: type[R], dialect: Dialect) -> Table[R]:
 @cache
 def event_table(dialect: Dialect) -> EventTable:
     return EventTable(dialect)
+
+
+def grouped(kind: type[R], by: str, pairs: Iterable[tuple[Any, ...]], dialect: Dialect) -> dict[Any, Any]:
+    """The groups by value, where the database keeps a bool as an integer."""
+    if table_of(kind, dialect).codec.by_name[by].type == "bool":
+        return {None if value is None else value != 0: group for value, group in pairs}
+    return dict(pairs)
+
+
+def head_of(row: Sequence[Any]) -> Head:
+    """The same for a task's position in its lane."""
+    band, rank, sequence, id, plain = row
+    return Head(band, rank, sequence, id, plain != 0)
 
 
 def writes(changes: Sequence[Change], tenant: str, dialect: Dialect) -> Iterator[tuple[str, list[Any], Row]]:
