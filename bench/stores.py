@@ -1,4 +1,4 @@
-"""Claims and submits on SQLite and on PostgreSQL, in the same run, both durable, both on the same disk."""
+"""Claims and submits on every store, in the same run, all durable, all on the same disk."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import redis
+
 from bench.report import Figure, show
 from tenure.core import commands
 from tenure.core.commands import Command, NewTask
@@ -17,6 +19,7 @@ from tenure.core.outcomes import Outcome
 from tenure.engine import Engine
 from tenure.stores.open_store import open_store
 from tests.servers.postgres import PostgresServer
+from tests.servers.valkey import ValkeyServer
 
 BATCH = 100
 
@@ -65,21 +68,32 @@ def timed(action: Callable[[], list[Outcome]]) -> tuple[list[Outcome], float]:
     return made, time.perf_counter() - began
 
 
+def used_by(url: str) -> float:
+    """Bytes that the server's data takes."""
+    with redis.Redis.from_url(url) as link:
+        found = link.info("memory")
+    return float(found["used_memory_dataset"])
+
+
 @contextmanager
 def servers(given: argparse.Namespace) -> Iterator[dict[str, str]]:
-    server = PostgresServer.measured(Path(given.folder or tempfile.gettempdir()))
+    place = Path(given.folder or tempfile.gettempdir())
+    server, valkey = PostgresServer.measured(place), ValkeyServer(is_durable=True, place=place)
     with tempfile.TemporaryDirectory(prefix="tenure-bench-", dir=given.folder) as folder:
         try:
             if not given.url:
                 server.start()
+            valkey.start()
             postgres = given.url or server.url
             joint = "&" if "?" in postgres else "?"
             yield {
                 "SQLite": f"sqlite://{folder}/store.db",
                 "PostgreSQL": f"{postgres}{joint}schema=bench_{os.getpid()}",
+                "Valkey": valkey.url(),
             }
         finally:
             server.stop()
+            valkey.stop()
 
 
 def main(argv: list[str]) -> int:
@@ -92,6 +106,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="one object a line")
     given = parser.parse_args(argv)
     best: dict[tuple[str, str], float] = {}
+    memory: dict[str, float] = {}
     with servers(given) as urls:
         tasks = (given.rounds * (given.singles + given.batches * BATCH)) + 400
         players = {name: Player(url, tasks) for name, url in urls.items()}
@@ -104,14 +119,16 @@ def main(argv: list[str]) -> int:
                     for verb, seconds in zip(("claims", "submits"), player.cycle(count, size), strict=True):
                         what = f"{verb}, {'one at a time' if size == 1 else f'{size} a batch'}"
                         best[what, name] = max(best.get((what, name), 0.0), count / seconds)
+        memory["Valkey"] = used_by(urls["Valkey"]) / tasks
         for player in players.values():
             assert player.engine.verify(with_replay=False) == []
             player.engine.store.close()
     figures = [
-        Figure(what, value, "1/s", best[what, "SQLite"], value / best[what, "SQLite"])
-        for (what, name), value in best.items()
-        if name == "PostgreSQL"
+        Figure(f"{name}: {what}", value, "1/s", best[what, "SQLite"], value / best[what, "SQLite"])
+        for (what, name), value in sorted(best.items(), key=lambda item: item[0][1])
+        if name != "SQLite"
     ]
+    figures.append(Figure("Valkey: memory of a task", memory["Valkey"], "bytes"))
     show(figures, as_json=given.json)
     print("(baseline: SQLite)") if not given.json else None
     return 0

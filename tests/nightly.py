@@ -28,8 +28,10 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 HARNESSES = {
     "storm": "--kills 1500",
     "storm on PostgreSQL": "--kills 400 --store postgres",
+    "storm on Valkey": "--kills 400 --store valkey",
     "linearizability": "--histories 4000",
     "linearizability on PostgreSQL": "--histories 400 --store postgres",
+    "linearizability on Valkey": "--histories 400 --store valkey",
     "api": "--cases 3000",
     "api on PostgreSQL": "--cases 1000 --postgres",
     "over_http": "",
@@ -38,6 +40,7 @@ HARNESSES = {
     "serving": "--faults 60",
     "model": "--histories 4000",
     "model on PostgreSQL": "--histories 400 --store postgres",
+    "model on Valkey": "--histories 400 --store valkey",
     "run": "--tasks 30",
     "spending": "--tasks 50",
     "spending on PostgreSQL": "--tasks 50 --store postgres",

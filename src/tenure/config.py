@@ -48,7 +48,7 @@ SETTINGS: dict[str, Setting] = {
     "url": Setting(
         str,
         None,
-        "the store: a path, `sqlite:///path`, `postgresql://…`, or a scheme that a plug-in brings; "
+        "the store: a path, `sqlite:///path`, `postgresql://…`, `valkey://…`, or a scheme that a plug-in brings; "
         "or a server: `https://…`",
     ),
     "key": Setting(str, None, "the API key or token for a server; it is never printed"),

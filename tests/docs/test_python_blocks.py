@@ -16,6 +16,7 @@ import pytest
 
 import tenure
 from tests.servers.postgres import url_of
+from tests.servers.valkey import url_of as url_of_valkey
 from tests.servers.processes import free_port
 from tests.servers.tenure import TenureServer
 
@@ -39,6 +40,7 @@ ELSEWHERE = {
 SAYS = ("tutorial/first-queue.md", "how-to/write-a-worker.md")  # the comment of each print is what it prints
 SERVER = "https://tenure.example.com"
 POSTGRES = "postgresql://tenure@db.example.com/work?schema=tenure"
+VALKEY = "valkey://valkey.example.com:6379/0?space=tenure"
 
 
 @pytest.fixture
@@ -81,6 +83,9 @@ def test_the_blocks_of_a_page_run_as_written(
     if POSTGRES in text:
         request.getfixturevalue("postgres")
         replaced[POSTGRES] = url_of(folder.parent)
+    if VALKEY in text:
+        request.getfixturevalue("valkey")
+        replaced[VALKEY] = url_of_valkey(folder.parent)
     if "create=True" not in text:  # the page begins in a folder with a project
         for project in ("shop", "default"):
             tenure.Client(".tenure/tenure.db", project, create=True).close()

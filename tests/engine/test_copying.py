@@ -35,9 +35,15 @@ from tenure.testing.engine.histories import play
 from tenure.testing.factories import PROJECT, SECRETS, Dice, Scene, reading
 from tenure.testing.samples import event_of, row_of
 from tests.servers.postgres import open_store
+from tests.servers.valkey import open_store as open_valkey
 
 CLOCK = FakeClock()
 PAIRS = [("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite"), ("memory", "postgres")]
+PAIRS_OF_VALKEY = [
+    ("valkey", "sqlite"), ("postgres", "valkey"),
+    *(pytest.param(pair, marks=pytest.mark.nightly) for pair in (
+        ("sqlite", "valkey"), ("valkey", "postgres"), ("memory", "valkey"), ("valkey", "valkey"))),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -50,6 +56,9 @@ def opened(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[
         if kind == "postgres":
             request.getfixturevalue("postgres")
             stores.append(open_store(folder, CLOCK))
+        elif kind == "valkey":
+            request.getfixturevalue("valkey")
+            stores.append(open_valkey(folder, CLOCK))
         else:
             stores.append(Sqlite(str(folder / "store.db"), clock=CLOCK) if kind == "sqlite" else _memory(len(stores)))
         return stores[-1]
@@ -84,7 +93,7 @@ def busy(store: Store) -> Scene:
     return scene
 
 
-@pytest.mark.parametrize("kinds", PAIRS, ids="→".join)
+@pytest.mark.parametrize("kinds", [*PAIRS, *PAIRS_OF_VALKEY], ids="→".join)
 def test_everything_is_there_and_no_old_receipt_is_good(kinds: tuple[str, str], opened: Any) -> None:
     scene = busy(opened(kinds[0]))
     target = Engine(opened(kinds[1]), Dice(99))
@@ -373,7 +382,7 @@ def test_without_a_place_for_its_artifacts_a_project_stays(opened: Callable[[str
 # --- schedules and triggers
 
 
-@pytest.mark.parametrize("kinds", PAIRS, ids="→".join)
+@pytest.mark.parametrize("kinds", [*PAIRS, *PAIRS_OF_VALKEY], ids="→".join)
 def test_schedules_and_triggers_go_on_there_and_not_here(kinds: tuple[str, str], opened: Any) -> None:
     old, new = Scene(opened(kinds[0]), CLOCK), Engine(opened(kinds[1]), Dice(9))
     template = Template(tasks=(NewTask(title="Look at {event.key}"),))

@@ -32,6 +32,7 @@ from tests.mutants.seeds_of_tenants import TENANTS
 from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_validation import VALIDATION
+from tests.mutants.seeds_of_valkey import VALKEY
 from tests.mutants.seeds_of_webhooks import WEBHOOKS
 from tests.mutants.seeds_of_workers import WORKERS
 
@@ -58,6 +59,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *SHARING,
     *SIGNING_IN,
     *TENANTS,
+    *VALKEY,
     *SPAWNERS,
     *THE_SERVER,
     *SOURCES,

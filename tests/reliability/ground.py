@@ -10,6 +10,9 @@ from typing import NoReturn
 
 from tests.servers.fixtures import told
 from tests.servers.postgres import WHERE, PostgresServer
+from tests.servers.processes import fast_folder
+from tests.servers.valkey import ROOM, ValkeyServer
+from tests.servers.valkey import WHERE as VALKEY
 
 _SWEPT = {"autovacuum": "on"}  # rows die young here, whole tables at a time
 
@@ -25,6 +28,17 @@ def server_if(wanted: bool) -> Iterator[None]:
         return
     end_when_told()
     with PostgresServer(settings=_SWEPT) as server, told(WHERE, server.url):
+        yield
+
+
+@contextmanager
+def valkey_if(wanted: bool) -> Iterator[None]:
+    """As `server_if`, for a durable Valkey server."""
+    if not wanted or VALKEY in os.environ:
+        yield
+        return
+    end_when_told()
+    with ValkeyServer(is_durable=True, place=fast_folder(ROOM)) as server, told(VALKEY, server.url()):
         yield
 
 

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import traceback
+import uuid
 from collections import Counter
 from collections.abc import Callable
 from multiprocessing import sharedctypes
@@ -26,10 +27,9 @@ from tenure.core.errors import TenureError
 from tenure.core.records import RetryPolicy, Task
 from tenure.engine import Context, Engine
 from tenure.stores.open_store import open_store
-from tenure.testing.factories import reading
 from tests.reliability import one_task, results
 from tests.reliability.checker import Operation, explanation, told
-from tests.reliability.ground import server_if
+from tests.reliability.ground import server_if, valkey_if
 from tests.reliability.storm_worker import eager
 
 CHUNK = 100  # histories that share one store
@@ -176,8 +176,8 @@ def perform(stage: Stage, engine: Engine, history: int, verb: str, given: dict[s
         engine.sweep(PROJECT)
         return {}
     if verb == "look":
-        with reading(engine, (PROJECT,)) as work:
-            (task,) = work.find(Task, {"project": PROJECT, "ref": ref_of(history)})
+        where = {"project": PROJECT, "ref": ref_of(history)}
+        (task,) = engine.read_settled((PROJECT,), lambda work: work.find(Task, where))
         return {"state": _state(task.state), "generation": task.generation}
     try:
         outcome = engine.do(command(history, verb, given))
@@ -309,7 +309,14 @@ def _together(parts: list[Any]) -> list[list[Operation]]:
     return [[operation for part in players for operation in part] for players in zip(*parts, strict=True)]
 
 
-CREWS = {"memory": threads, "sqlite": on_sqlite, "postgres": on_postgres}
+def on_valkey(players: int, histories: int, operations: int, seed: str) -> list[list[Operation]]:
+    """Histories in a space of the server that the environment names."""
+    from tests.servers.valkey import WHERE
+
+    return processes(players, histories, operations, seed, f"{os.environ[WHERE]}?space=race-{uuid.uuid4().hex}")
+
+
+CREWS = {"memory": threads, "sqlite": on_sqlite, "postgres": on_postgres, "valkey": on_valkey}
 BOTH = ("memory", "sqlite")
 
 
@@ -370,6 +377,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of what is asked; how it interleaves is the machine's")
     wanted = parser.parse_args(argv)
     sys.setswitchinterval(1e-5)  # a command takes less than Python's usual turn of 5 ms: threads would not interleave
-    with server_if(wanted.store == "postgres"):
+    with server_if(wanted.store == "postgres"), valkey_if(wanted.store == "valkey"):
         stores = BOTH if wanted.store == "both" else (wanted.store,)
         return 1 if sum(run_store(store, wanted) for store in stores) else 0

@@ -19,7 +19,9 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -30,6 +32,7 @@ from tests.reliability.storm_answers import Verdict
 from tests.reliability.storm_check import verdict
 from tests.reliability.storm_worker import LEASE, NAMED, PROJECT, Worker, open_engine
 from tests.servers.postgres import PostgresServer
+from tests.servers.valkey import ValkeyServer
 
 STOPPED_FOR = (LEASE + 0.1, LEASE + 0.6)  # seconds that a zombie sleeps
 MOST_STOPPED = 2
@@ -230,13 +233,21 @@ def judged(folder: Path, raging: Storm) -> Verdict:
 
 
 def storm(
-    folder: Path, kills: int, processes: int, rate: float, seed: int, server: PostgresServer | None = None
+    folder: Path,
+    kills: int,
+    processes: int,
+    rate: float,
+    seed: int,
+    server: PostgresServer | ValkeyServer | None = None,
 ) -> tuple[Counter[str], Verdict]:
     """What was done to the workers, and what became of their work."""
-    if server is not None:
+    raging = Storm(folder, processes, seed)
+    if isinstance(server, ValkeyServer):
+        (folder / NAMED).write_text(f"{server.url()}?space=storm")  # nobody tells who writes: its kills have no aim
+    elif server is not None:
         (folder / NAMED).write_text(f"{server.url}?schema=storm")
+        raging = StormOnPostgres(folder, processes, seed, server)
     make_store(folder)
-    raging = Storm(folder, processes, seed) if server is None else StormOnPostgres(folder, processes, seed, server)
     with ends(raging):
         raging.rage(kills, rate)
     return raging.counts, judged(folder, raging)
@@ -246,18 +257,19 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="storm", description=__doc__)
     parser.add_argument("--kills", type=int, default=10_000)
     parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--rate", type=float, help="kills a second, about; 20, on PostgreSQL 6")
+    parser.add_argument("--rate", type=float, help="kills a second, about; 20, on a server 6")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--store", choices=("sqlite", "postgres", "valkey"), default="sqlite")
     parser.add_argument("--keep", action="store_true", help="leave the store and the logs where they are")
     wanted = parser.parse_args(argv)
     # A worker on PostgreSQL has to connect, and its first statements are planned: it is at work after 50 ms, not 5.
-    rate = wanted.rate or (6.0 if wanted.store == "postgres" else 20.0)
+    rate = wanted.rate or (20.0 if wanted.store == "sqlite" else 6.0)
     end_when_told()
     folder = Path(tempfile.mkdtemp(prefix="tenure-storm-"))
     began = time.monotonic()
     print(f"seed {wanted.seed}, in {folder}", flush=True)
-    with PostgresServer() if wanted.store == "postgres" else nullcontext() as server:
+    own: dict[str, Any] = {"postgres": PostgresServer, "valkey": partial(ValkeyServer, is_durable=True)}
+    with own.get(wanted.store, nullcontext)() as server:
         blows, result = storm(folder, wanted.kills, wanted.processes, rate, wanted.seed, server)
     seconds = time.monotonic() - began
     for kind, text in result.findings[:50]:

@@ -13,7 +13,9 @@ import pytest
 from tenure.validators import sandbox
 from tests.servers.pgbouncer import BEHIND, PgbouncerServer
 from tests.servers.postgres import WHERE, PostgresServer
-from tests.servers.processes import Server, Unavailable, found_or_installed, is_root
+from tests.servers.processes import Server, Unavailable, fast_folder, found_or_installed, is_root
+from tests.servers.valkey import ROOM, ValkeyServer
+from tests.servers.valkey import WHERE as VALKEY
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +30,14 @@ def postgres() -> Iterator[PostgresServer]:
 def pgbouncer(postgres: PostgresServer) -> Iterator[PgbouncerServer]:
     server = PgbouncerServer(postgres)
     with running(server), told(BEHIND, f"{server.url}?direct={server.direct}"):
+        yield server
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[ValkeyServer]:
+    """A running server that syncs every write. Its URL is in the environment, for the processes that a test starts."""
+    server = ValkeyServer(is_durable=True, place=fast_folder(ROOM))
+    with running(server), told(VALKEY, server.url()):
         yield server
 
 

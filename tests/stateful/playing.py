@@ -151,7 +151,7 @@ class Bench:
 def new_bench(store: str) -> Iterator[Bench]:
     """A bench on a new store of that kind.
 
-    `sqlite`: a file, in memory where the host has such; `memory`; `postgres`: the server that the environment names.
+    `sqlite`: a file, in memory where the host has such; `memory`; `postgres`, `valkey`: the server in the environment.
     """
     if store == "memory":
         yield Bench(lambda clock: open_store("memory://", clock=clock))
@@ -162,6 +162,10 @@ def new_bench(store: str) -> Iterator[Bench]:
             from tests.servers.postgres import open_store as open_schema  # needs a driver that others do without
 
             bench = Bench(lambda clock: open_schema(Path(folder), clock))
+        elif store == "valkey":
+            from tests.servers.valkey import open_store as open_space
+
+            bench = Bench(lambda clock: open_space(Path(folder), clock))
         else:
             bench = Bench(lambda clock: open_store(f"sqlite://{folder}/tenure.db", clock=clock))
         yield bench

@@ -14,18 +14,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import msgspec
-
 from tenure.core import limits
 from tenure.core.clock import Kept, accepted, refusal, store_time
 from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, StoreUnavailable
 from tenure.core.events import Event
-from tenure.core.filters import Contains, Prefix, Present, Where, matches, sums_of
+from tenure.core.filters import Where, matches, sums_of
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.core.tenant_records import HOME
 from tenure.stores.host_clock import reader_of
+from tenure.stores.plain_finding import check, check_numbers, page
 from tenure.stores.port import EVENT_UNIQUE, HOST_CLOCK, SNAPSHOTS, TENANTS, UNIQUE, Change, Clock, Head, Unique
-from tenure.stores.sql.codec import JSON, columns_of
 
 R = TypeVar("R", bound=Row)
 
@@ -193,27 +191,17 @@ class MemoryTransaction:
         after: tuple[Any, str] | None = None,
         limit: int | None = None,
     ) -> list[R]:
-        field = order.removeprefix("-")
-        _check(kind, where, field)
-        falling = field != order
-        rows = [row for row in self._rows(kind).values() if matches(row, where)]
-        places = {id(row): _place(getattr(row, field), row.id) for row in rows}
-        if after is not None:
-            here = _place(*after)
-            rows = [row for row in rows if (places[id(row)] < here if falling else places[id(row)] > here)]
-        rows.sort(key=lambda row: places[id(row)], reverse=falling)
-        return rows[:limit]
+        check(kind, where, order.removeprefix("-"))
+        rows = (row for row in self._rows(kind).values() if matches(row, where))
+        return page(rows, order, after, limit)
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
-        _check(kind, where, by)
+        check(kind, where, by)
         return dict(Counter(getattr(row, by) for row in self._rows(kind).values() if matches(row, where)))
 
     def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
-        _check(kind, where, by, *fields)
-        types = {column.name: column.type for column in columns_of(kind)}
-        for field in fields:
-            if types[field] != "int":
-                raise InvalidInput(f"{field} is not a whole number: it cannot be added up")
+        check(kind, where, by, *fields)
+        check_numbers(kind, fields)
         return sums_of((row for row in self._rows(kind).values() if matches(row, where)), by, fields)
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
@@ -268,7 +256,7 @@ class MemoryTransaction:
             self._events.append(replace(event, sequence=last + 1))
 
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
-        _check(Event, where)
+        check(Event, where)
         fits: Callable[[Any, Where], bool] = matches
         found = [e for e in (*self._store.log, *self._events) if e.sequence > after and fits(e, where)]
         return found[-limit:] if last and limit else found[:limit]
@@ -354,26 +342,3 @@ class MemoryTransaction:
         if value is not None:
             self._undo.append(lambda: self._store.taken.add(value))
             self._store.taken.discard(value)
-
-
-def _place(value: Any, row_id: str) -> tuple[Any, ...]:
-    """A row's sort key: missing values come first."""
-    return (value is not None, value if value is not None else 0, row_id)
-
-
-def _check(struct: type[msgspec.Struct], where: Where, *sorting: str) -> None:
-    """Refuse what an SQL store would refuse, so that tests on this store find it."""
-    columns = {column.name: column for column in columns_of(struct)}
-    for field in (*where, *sorting):
-        if field not in columns:
-            raise InvalidInput(f"{struct.__name__} has no field {field!r}")
-    for field in sorting:
-        if columns[field].type == JSON:
-            raise InvalidInput(f"{field} holds a structure: it can be neither compared nor sorted by")
-    for field, wanted in where.items():
-        if wanted is None or isinstance(wanted, Present):
-            continue
-        if isinstance(wanted, Contains) != columns[field].annotation.startswith("tuple["):
-            raise InvalidInput(f"{field}: a list, and only a list, can be searched for an item")
-        if isinstance(wanted, Prefix) and columns[field].type != "str":
-            raise InvalidInput(f"{field}: a prefix filter needs a text column")

@@ -1,4 +1,5 @@
-"""Opens the store of a URL: `sqlite:///path/to/file`, a bare path, `postgresql://user@host/database`, `memory://`.
+"""Opens the store of a URL: `sqlite:///path/to/file`, a bare path, `postgresql://user@host/database`,
+`valkey://host:6379/0`, `memory://`.
 
 All openers of `memory://NAME` in a process share one store, which ends with the last of them.
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tenure.stores.port import Clock, Store
 
 GROUP = "tenure.stores"
+VALKEY = ("valkey", "valkeys", "redis", "rediss")
 
 
 def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> Store:
@@ -33,11 +35,17 @@ def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> 
         return shared(url, clock) if url != "memory://" else Memory(url, clock=clock)
     if scheme in ("postgres", "postgresql"):
         return _postgres(url, clock, create)
+    if scheme in VALKEY:
+        return _valkey(url, clock, create)
     return _of_third_party(scheme, url, clock)
 
 
 def may_come_back(url: str, error: StoreUnavailable) -> bool:
     """Whether a store that could not be opened may be available later."""
+    if url.partition("://")[0] in VALKEY:
+        from tenure.stores.valkey.errors import may_pass
+
+        return may_pass(error.message)
     if url.partition("://")[0] not in ("postgres", "postgresql"):
         return False
     from tenure.stores.postgres.address import may_come_back
@@ -71,12 +79,22 @@ def _postgres(url: str, clock: Clock | None, create: bool) -> Store:
     return Postgres(url, clock=clock, create=create)
 
 
+def _valkey(url: str, clock: Clock | None, create: bool) -> Store:
+    try:
+        from tenure.stores.valkey import Valkey
+    except ImportError as error:
+        raise InvalidInput(
+            f"a store in Valkey or Redis needs redis-py, which is not installed ({error})", "Install tenure[redis]."
+        ) from None
+    return Valkey(url, clock=clock, create=create)
+
+
 def _of_third_party(scheme: str, url: str, clock: Clock | None) -> Store:
     from importlib.metadata import entry_points
 
     known = {entry.name: entry for entry in entry_points(group=GROUP)}
     if scheme not in known:
-        names = ", ".join(sorted({"sqlite", "postgresql", "memory", *known}))
+        names = ", ".join(sorted({"sqlite", "postgresql", "valkey", "memory", *known}))
         raise InvalidInput(f"no store has the scheme {scheme!r}", f"There are: {names}.")
     store: Store = known[scheme].load()(url, clock=clock)
     return store

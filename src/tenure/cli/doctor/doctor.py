@@ -85,6 +85,7 @@ def _checks(is_thorough: bool) -> Iterator[tuple[str, Check]]:
     yield "file system", store_checks.file_system
     yield "disk", store_checks.disk
     yield "clock", store_checks.clock
+    yield "server", store_checks.server
     yield "work", team_checks.work
     yield "sinks", sink_checks.sinks
     yield "webhooks", sink_checks.webhooks

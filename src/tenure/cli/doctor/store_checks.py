@@ -89,6 +89,20 @@ def clock(patient: Patient) -> Iterator[Finding]:
         yield ok("clock", "not behind the last event")
 
 
+def server(patient: Patient) -> Iterator[Finding]:
+    """Settings of the database's server that the store's promises depend on."""
+    if patient.client is None or patient.client.is_remote:
+        return
+    unsafe = getattr(patient.client.store, "unsafe_settings", None)
+    if unsafe is None:
+        return  # it was refused at opening
+    found = unsafe()
+    for setting in found:
+        yield error("server", setting, "set it in the server's configuration; the how-to page of the store has all")
+    if not found:
+        yield ok("server", "its settings keep every acknowledged commit")
+
+
 def is_file_store(url: str) -> bool:
     return "://" not in url or url.startswith("sqlite://")
 
