@@ -41,7 +41,7 @@ def is_signed(public_key: str, signature: str, message: bytes) -> bool:
 
 
 def key_in(path: str, *, make: Any = os.urandom) -> SigningKey:
-    """The key in a file of its owner alone, 64 hex digits; it is made where there is no such file.
+    """The key in a file with mode 0600, as 64 hex digits; the file is created where it is missing.
 
     `make` gives random bytes for a new key.
     """
