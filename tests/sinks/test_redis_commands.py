@@ -24,7 +24,7 @@ START = "tenure:commanded:local:coordinator"
 
 class World:
     def __init__(self, folder: Path, valkey: ValkeyServer, projects: tuple[str, ...] = ()) -> None:
-        self.client = Client(str(folder / "tenure.db"), "p", agent="ann", session="s")
+        self.client = Client(str(folder / "tenure.db"), "p", agent="ann", session="s", create=True)
         self.client.do(c.DefineProject(project="p"))
         self.client.do(c.DefineProject(project="q"))
         self.coordinator = coordinator_of(self.client.engine)
@@ -135,7 +135,7 @@ def test_who_does_not_lead_does_not_listen(world: World) -> None:
 
 
 def test_a_server_that_is_away_is_reported_once(tmp_path: Path) -> None:
-    client = Client(str(tmp_path / "tenure.db"), "p")
+    client = Client(str(tmp_path / "tenure.db"), "p", create=True)
     client.do(c.DefineProject(project="p"))
     coordinator = coordinator_of(client.engine)
     coordinator.step()

@@ -87,7 +87,8 @@ class Streams:
             host, _, port = self.address.hosts[0].rpartition(":") if ":" in self.address.hosts[0] else ("", "", "")
             options: dict[str, Any] = {}
             if SCHEMES[self.address.scheme] == "rediss":
-                options = {"ssl": True, "ssl_ca_certs": self.address.options.get("ca")}
+                ca = self.address.options.get("ca")
+                options = {"ssl": True, "ssl_ca_certs": ca, "ssl_check_hostname": True}
             self._client = redis.Redis(
                 host=(host or self.address.hosts[0]).strip("[]"), port=int(port or PORT),
                 db=int(self.address.path or 0), username=self.address.user, password=self.address.password,

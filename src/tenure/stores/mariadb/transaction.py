@@ -1,0 +1,273 @@
+"""The verbs of the port, each one query or a few."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
+from itertools import groupby
+from typing import Any, TypeVar
+
+from tenure.core.claims import claim_id
+from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.events import Event
+from tenure.core.filters import Where
+from tenure.core.records import Agent, Claim, Row, Session, Task
+from tenure.stores.fast_path import Holders
+from tenure.stores.mariadb import statement_texts as texts
+from tenure.stores.mariadb.connection import Statement, rendered
+from tenure.stores.mariadb.pipeline import Pipeline, Write, together
+from tenure.stores.mariadb.statement_texts import DIALECT
+from tenure.stores.port import Change, Head
+from tenure.stores.sql.nul import hidden, reader, shown
+from tenure.stores.sql.server_errors import BAD_VALUES
+from tenure.stores.sql.statements import conditions, event_table, grouped, head_of, joined, table_of, writes
+
+R = TypeVar("R", bound=Row)
+
+
+class MariadbTransaction(Pipeline):
+    """Implements the port."""
+
+    # --- reading ---
+
+    def load(self, kind: type[R], keys: Collection[tuple[str, str]]) -> list[R]:
+        if not keys:
+            return []
+        self._enter({project for project, _ in keys})
+        table = table_of(kind, DIALECT)
+        rows: list[R] = []
+        for statement in table.loading(self._tenant, keys):
+            rows += self._rows(statement, _reader(kind))
+        return rows
+
+    def find(
+        self,
+        kind: type[R],
+        where: Where,
+        *,
+        order: str = "id",
+        after: tuple[Any, str] | None = None,
+        limit: int | None = None,
+    ) -> list[R]:
+        self._enter_asked(where)
+        table = table_of(kind, DIALECT)
+        return self._rows(table.finding(self._tenant, where, order, after, limit), _reader(kind))
+
+    def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
+        self._enter_asked(where)
+        rows = self._read(*table_of(kind, DIALECT).counting(self._tenant, where, by))
+        return grouped(kind, by, ((_value(value), number) for value, number in rows), DIALECT)
+
+    def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
+        self._enter_asked(where)
+        rows = self._read(*table_of(kind, DIALECT).summing(self._tenant, where, by, fields))
+        pairs = ((_value(row[0]), tuple(None if n is None else int(n) for n in row[1:])) for row in rows)
+        return grouped(kind, by, pairs, DIALECT)
+
+    def tally(self, kind: type[Row], where: Where, most: int) -> int:
+        self._enter_asked(where)
+        rows = self._read(*table_of(kind, DIALECT).tallying(self._tenant, where, most))
+        return int(rows[0][0]) if rows else 0
+
+    def lanes(self, project: str, depth: int = 1) -> dict[str, list[Head]]:
+        self._enter((project,))
+        here = [self._tenant, project]
+        lanes: dict[str, list[Head]] = {}
+        for lane, *head in self._read(texts.LANES, [*here, *here, depth, *here]):
+            lanes.setdefault(shown(lane), []).append(_head(head))
+        return dict(sorted(lanes.items()))
+
+    def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
+        self._enter((project,))
+        values: list[Any] = [self._tenant, project, lane_hash(lane)]
+        if after is None:
+            rows = self._read(texts.READY, [*values, limit])
+        else:
+            place = after[:4]
+            beyond = [value for length in range(1, 5) for value in place[:length]]
+            rows = self._read(texts.READY_AFTER, [*values, *beyond, limit])
+        return [_head(row) for row in rows]
+
+    def due(self, project: str | None, until: int, limit: int) -> list[Task]:
+        tasks = table_of(Task, DIALECT)
+        if project is not None:
+            projects = [project]
+            self._enter(projects)
+        else:
+            self._enter(())
+            projects = [shown(name) for (name,) in self._read(texts.PROJECTS, [self._tenant])]
+            answers = self._run([(texts.NEXT_DUE, [self._tenant, name]) for name in projects])
+            firsts = [answer.found for answer in answers]
+            projects = [name for name, first in zip(projects, firsts, strict=True) if first and first[0][0] <= until]
+        found: list[Task] = []
+        for name in projects:
+            statement = (f"{tasks.select} {texts.DUE}", [self._tenant, name, until, limit])
+            found += self._rows(statement, _reader(Task))
+        if len(projects) > 1:
+            found.sort(key=lambda task: (task.due_at, task.id))
+        return found[:limit]
+
+    def next_due(self, project: str) -> int | None:
+        self._enter((project,))
+        rows = self._read(texts.NEXT_DUE, [self._tenant, project])
+        return rows[0][0] if rows else None
+
+    def is_due(self, project: str) -> bool:
+        self._enter((project,))
+        if project in self._first_due and not (self._wrote or self._later):
+            first = self._first_due[project]
+        else:
+            first = self.next_due(project)
+        return first is not None and first <= self._now
+
+    def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
+        self._enter_asked(where)
+        if self._events:
+            self._append_now()
+        found = self._rows(log_query(self._tenant, where, after, limit, last), _read_event)
+        return found[::-1] if last else found
+
+    def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
+        tasks = self.find(Task, {"project": project, "ref": tuple(ref for ref, _ in receipts)})
+        if len(receipts) == 1:
+            given = [self._tenant, project, *receipts[0]]
+
+            def read(kind: type[R]) -> list[R]:
+                return self._rows((texts.of_receipt(kind), given), _reader(kind))
+
+            return Holders(tasks, read(Claim), read(Agent), read(Session))
+        ids = {task.ref: task.id for task in tasks}
+        named = [claim_id(ids[ref], generation) for ref, generation in receipts if ref in ids]
+        claims = self.load(Claim, [(project, id) for id in named])
+        agents = self.load(Agent, {(project, claim.agent) for claim in claims})
+        return Holders(tasks, claims, agents, self.load(Session, {(project, claim.session) for claim in claims}))
+
+    # --- writing ---
+
+    def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
+        self._must_write()
+        try:
+            planned = list(writes(changes, self._tenant, DIALECT))
+            statements = list(_together(planned))
+        except TenureError as error:
+            self._fail(error)
+        except BAD_VALUES as error:
+            self._refuse(error)
+        if not planned:
+            return
+        self._enter({row.project for *_, row in planned})
+        if last:
+            self._later += statements
+        else:
+            self._send_later()
+            self._send(statements)
+
+    def append(self, events: Sequence[Event]) -> None:
+        self._must_write()
+        if events:
+            self._enter({event.project for event in events})
+            self._events += events
+
+    def drop_events(self, project: str, tasks: Collection[str]) -> None:
+        self._must_write()
+        last = self.events({"project": project}, limit=1, last=True)
+        if not last or not tasks:
+            return
+        for start in range(0, len(wanted := list(dict.fromkeys(tasks))), _AT_ONCE):
+            clauses, values = conditions(
+                event_table(DIALECT).codec,
+                {"project": project, "task": tuple(wanted[start : start + _AT_ONCE])},
+                DIALECT,
+            )
+            text = f'DELETE FROM "event" WHERE {joined(clauses)} AND "sequence" <> ?'  # noqa: S608 - our own names
+            self._run([(text, [self._tenant, *values, last[0].sequence])])
+        self._wrote = True
+
+    def clear_log(self) -> None:
+        self._must_write()
+        self._begin()
+        self._run([('DELETE FROM "event" WHERE tenant = ?', [self._tenant])])
+        self._wrote = True
+
+    def lock(self, name: str, projects: Collection[str]) -> None:
+        """One turn per project, whatever `name` is. Before the first query they are only noted.
+
+        `log` needs nothing: sequences are in the order of commits.
+        """
+        if self._write and not self._began:
+            self._to_hold.update(dict.fromkeys(projects))
+        elif self._write:
+            self._enter(projects)
+
+    def set_epoch(self, epoch: str) -> None:
+        """Waits for every writer of the store, since each of them has read the epoch that ends here."""
+        self._must_write()
+        self._enter(())
+        self._run([(texts.META_ALONE, ()), (texts.SET_EPOCH, [self._tenant, epoch, self._store.place])])
+        self._wrote = True
+        self._epoch = epoch
+
+    def accept_clock(self) -> int:
+        raise InvalidInput(
+            f"{self._store.url}: its time is the server's, and continues once that has reached the last event's time",
+            "Correct the server's clock.",
+        )
+
+    def _enter_asked(self, where: Where) -> None:
+        project = where.get("project")
+        self._enter((project,) if isinstance(project, str) else ())
+
+
+_AT_ONCE = 256  # tasks of one DELETE
+_LOG_INDEXES = (
+    ("task", "event_version"),
+    ("session", "event_session"),
+    ("causation_id", "event_causation"),
+    ("project", "event_project"),
+)
+
+
+def log_query(tenant: str, where: Where, after: int, limit: int, last: bool) -> Statement:
+    """With its index: the planner would walk all of the log for a project with many events."""
+    index = "PRIMARY"
+    if isinstance(where.get("project"), str):
+        index = next(index for field, index in _LOG_INDEXES if isinstance(where.get(field), (str, tuple)))
+    text, values = event_table(DIALECT).finding(tenant, where, after, limit, last)
+    return text.replace('FROM "event"', f'FROM "event" FORCE INDEX ({index})', 1), values
+
+
+def lane_hash(lane: str) -> bytes:
+    """As the column `lane_hash` is made."""
+    return hashlib.sha256(hidden(lane).encode()).digest()
+
+
+@cache
+def _reader(kind: type[R]) -> Callable[[Sequence[Any]], R]:
+    return reader(table_of(kind, DIALECT).codec)
+
+
+_read_event = reader(event_table(DIALECT).codec)
+
+
+def _head(row: Sequence[Any]) -> Head:
+    head = head_of(row)
+    return head._replace(id=shown(head.id)) if "\x01" in head.id else head
+
+
+def _value(by: Any) -> Any:
+    return shown(by) if isinstance(by, str) else by
+
+
+def _together(planned: Sequence[tuple[str, Sequence[Any], Row]]) -> Iterator[Write]:
+    """The statements in their order; of consecutive insertions into one table few of many rows each."""
+    for text, some in groupby(planned, lambda one: one[0]):
+        rows = list(some)
+        head, found, row_text = text.partition(" VALUES ")
+        if text.startswith("INSERT") and found:
+            rendered_rows = (rendered(row_text, values) for _, values, _ in rows)
+            for joint in together(f"{head} VALUES ", rendered_rows):
+                yield Write(joint, is_counted=False)
+        else:
+            for _, values, _ in rows:
+                yield Write(rendered(text, values), is_counted=True)

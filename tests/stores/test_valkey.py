@@ -1,0 +1,16 @@
+"""The store in a Valkey server keeps the contract."""
+
+from pathlib import Path
+
+import pytest
+
+from tenure.stores.port import Clock, Store
+from tenure.testing.suites.store import StoreSuite
+from tests.servers.valkey import open_store
+
+
+@pytest.mark.sampled(one_in=5)
+@pytest.mark.usefixtures("valkey")
+class TestValkey(StoreSuite):
+    def open_store(self, tmp_path: Path, clock: Clock) -> Store:
+        return open_store(tmp_path, clock)
