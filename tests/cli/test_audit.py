@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
+from tenure import Client
 from tenure.server.access_log import AccessLog
 from tests.cli.conftest import Tenure
+from tests.servers.tenure import TenureServer
+
+STORE = ".tenure/tenure.db"
 
 
 def test_an_access_log_is_checked_without_a_store(bare: Tenure, tmp_path: Path) -> None:
@@ -42,4 +49,96 @@ def test_bad_arguments_are_refused(bare: Tenure, tmp_path: Path) -> None:
     path = tmp_path / "access.jsonl"
     AccessLog(str(path), "local").close()
     assert bare("audit", "verify-access", str(tmp_path / "missing")).code == 2
-    assert bare("audit", "verify-access", str(path), "--head", "x").code == 8
+    assert bare("audit", "verify-access", str(path), "--head", "x").code == 2
+    assert bare("audit", "verify", "missing.jsonl").code == 2
+
+
+# --- the sealed log -------------------------------------------------------------------------------------------
+
+
+def test_an_auditors_day(tenure: Tenure, add: Callable[..., str], tmp_path: Path) -> None:
+    add("first")
+    assert "no project is sealed" in tenure("audit", "verify").err
+    assert tenure("audit", "on").code == 0
+    assert tenure("audit", "on").out.startswith("the log is sealed already")
+    assert tenure("audit", "on", "--json").json["outcome"] == "UNCHANGED"
+    add("second")
+    head = tenure("audit", "head", "--json").json
+    assert (head["unsealed"], head["project"]) == (0, "default")
+    good = tenure("audit", "verify", "--head", head["head"])
+    assert (good.code, "unchanged; head " in good.out) == (0, True)
+    for wrong in ("7:abc", "missing.json"):  # it says nothing about the log
+        assert tenure("audit", "verify", "--head", wrong).code == 2
+    both = tenure("audit", "verify", "--json").json
+    assert [one["project"] for one in both["projects"]] == ["default", ""]
+    assert len(tenure("audit", "head", "--all", "--json").json) == 2
+    assert tenure("audit", "export", "log.jsonl").code == 0
+    assert (tmp_path / "log.jsonl").stat().st_mode & 0o777 == 0o600
+    assert tenure("audit", "export", "log.jsonl").code != 0  # it is there
+    assert tenure("audit", "verify", "log.jsonl", "--head", head["head"]).code == 0
+    with sqlite3.connect(tmp_path / STORE) as db:
+        db.execute("UPDATE event SET user = 'mallory' WHERE sequence = 3")
+    found = tenure("audit", "verify")
+    assert (found.code, "default: event 3: changed" in found.out) == (8, True)
+    with sqlite3.connect(tmp_path / STORE) as db:
+        db.execute("DELETE FROM event")
+        db.execute("DELETE FROM seal")
+    assert tenure("audit", "verify", "--project", "default").code == 0  # all of it is gone: only a head shows it
+    assert tenure("audit", "verify", "--head", head["head"]).code == 8
+
+
+def test_an_export_is_checked_without_a_store(bare: Tenure, tmp_path: Path) -> None:
+    golden = Path(__file__).parents[1] / "core" / "sealed_1.jsonl"
+    text = golden.read_text("utf-8")
+    (tmp_path / "log.jsonl").write_text(text, "utf-8")
+    good = bare("audit", "verify", "log.jsonl", "--json").json
+    assert (good["ok"], good["projects"][0]["signatures"]) == (True, 3)
+    head = json.loads(text.splitlines()[0])["head"]
+    (tmp_path / "log.jsonl").write_text(text.replace(head, f"9:{'0' * 64}"), "utf-8")
+    found = bare("audit", "verify", "log.jsonl")
+    assert (found.code, "the file names the head 9:" in found.out) == (8, True)
+    (tmp_path / "log.jsonl").write_text("{}\n")
+    assert "is not an export" in bare("audit", "verify", "log.jsonl").err
+
+
+def test_an_attestation_is_a_head_that_the_server_has_signed(tenure: Tenure, add: Callable[..., str]) -> None:
+    assert tenure("audit", "on").code == 0
+    add("first")
+    file = tenure.folder / "head.json"
+    file.write_text(tenure("audit", "attest").out)
+    assert tenure("audit", "verify", "--head", "head.json").code == 0
+    said = json.loads(file.read_text())
+    for changes in (
+        {"project": "other"},
+        {"head": f"1:{'0' * 64}"},
+        {"timestamp": "2020-01-01T00:00:00Z"},
+        {"form": "x"},
+    ):
+        file.write_text(json.dumps({**said, **changes}))
+        refused = tenure("audit", "verify", "--head", "head.json")
+        assert "attestation" in refused.err, changes
+    file.write_text("[]")
+    assert "not an attestation" in tenure("audit", "verify", "--head", "head.json").err
+
+
+def test_the_same_over_http(tmp_path: Path, tenure: Tenure, add: Callable[..., str]) -> None:
+    add("first")
+    with TenureServer(str(tmp_path / STORE)) as server, Client(server.url, "default", agent="mia") as client:
+        assert client.audit_on().outcome == "UPDATED"
+        head = client.audit_head()["head"]
+        assert client.verify_audit(head=head)["ok"]
+        assert client.export_audit(tmp_path / "log.jsonl") > 3
+        attested = client.attest()
+        assert attested["head"] == head
+    assert tenure("audit", "verify", "log.jsonl", "--head", head).code == 0
+    (tmp_path / "head.json").write_text(json.dumps(attested))
+    assert tenure("audit", "verify", "--head", "head.json").code == 0
+
+
+def test_a_preset_is_set_with_the_limits(tenure: Tenure) -> None:
+    assert tenure("limits", "set").code == 2
+    assert tenure("limits", "set", "history_retention=30", "--compliance", "soc2").code == 0
+    shown = tenure("project", "show", "--json").json
+    assert (shown["compliance"], shown["limits"]) == ("soc2", {"history_retention": 365})
+    refused = tenure("limits", "set", "history_retention=30", "--role", "admin")
+    assert refused.code != 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -231,3 +232,60 @@ def test_nothing_heavy_is_imported_before_a_secret_is_met() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# --- rotation -----------------------------------------------------------------------------------------------
+
+
+def test_a_new_key_is_put_before_the_others_and_a_running_process_finds_it(tmp_path: Path) -> None:
+    environ = {"TENURE_STATE": str(tmp_path)}
+    running, other = KeySource(environ, is_embedded=True), KeySource(environ, is_embedded=True)
+    (first,) = running.keys(make=True).keys
+    path = other.renew()
+    assert path == str(tmp_path / EMBEDDED)
+    assert (tmp_path / EMBEDDED).stat().st_mode & 0o777 == 0o600
+    second, kept = other.keys().keys
+    assert (kept, second.key != first.key) == (first, True)
+    assert running.keys().keys == (first,)
+    assert running.again().named(second.id) == second
+    assert list(tmp_path.iterdir()) == [tmp_path / EMBEDDED]
+
+
+def test_of_many_new_keys_at_once_none_is_lost(tmp_path: Path) -> None:
+    environ = {"TENURE_STATE": str(tmp_path)}
+    KeySource(environ, is_embedded=True).keys(make=True)
+    threads = [threading.Thread(target=KeySource(environ, is_embedded=True).renew) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(KeySource(environ, is_embedded=True).keys().keys) == 7
+
+
+def test_a_new_key_waits_for_another_that_is_being_written(tmp_path: Path) -> None:
+    environ, path = {"TENURE_STATE": str(tmp_path)}, tmp_path / EMBEDDED
+    KeySource(environ, is_embedded=True).keys(make=True)
+    first = path.read_text()
+    with path.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        thread = threading.Thread(target=KeySource(environ, is_embedded=True).renew)
+        thread.start()
+        thread.join(0.5)  # it cannot end before the lock does
+        private(tmp_path / "new", f"{OTHER.hex()}\n{first}")
+        (tmp_path / "new").replace(path)
+    thread.join()
+    known = [one.key for one in KeySource(environ, is_embedded=True).keys().keys]
+    assert (len(known), known[1:]) == (3, [OTHER, bytes.fromhex(first)])
+
+
+def test_a_file_that_is_full_and_a_key_of_somebody_else_are_left_as_they_are(tmp_path: Path) -> None:
+    environ = {"TENURE_STATE": str(tmp_path)}
+    source = KeySource(environ, is_embedded=True)
+    for _ in range(10):
+        source.renew()
+    before = (tmp_path / EMBEDDED).read_text()
+    with pytest.raises(BadConfig):
+        source.renew()
+    assert (tmp_path / EMBEDDED).read_text() == before
+    assert KeySource({VALUE: TEXT}, is_embedded=True).renew() is None
+    assert KeySource({}, is_embedded=False).renew() is None

@@ -91,6 +91,10 @@ class ProjectSeals:
         self._token, self._now = token, now
         self.made: list[DataKey] = []
 
+    @property
+    def rows(self) -> list[DataKey]:
+        return list(self._rows.values())
+
     def seal(self, owner: str, path: str, value: bytes) -> Sealed:
         if len(value) > LARGEST:
             raise TooLarge(f"{path} may have at most {LARGEST} bytes as a secret (got {len(value)})")
@@ -105,6 +109,11 @@ class ProjectSeals:
                 "set the secret again",
             )
         return self._sealer.open(self._place(owner, path), sealed, key, digest_key)
+
+    def check(self) -> None:
+        """Raises SecretsOff or SecretUnreadable where a key of the project cannot be unwrapped."""
+        for row in self._rows.values():
+            self._sealer.digest(self._tenant, b"", row)
 
     def is_same(self, sealed: Sealed | None, value: bytes) -> bool:
         """Whether the sealed value is this one; opens nothing."""
@@ -175,6 +184,11 @@ def as_value(sealed: Sealed) -> dict[str, Any]:
 def as_bytes(sealed: Sealed) -> bytes:
     """As it stands in a column of bytes."""
     return msgspec.json.encode(as_value(sealed))
+
+
+def has_form(stored: bytes) -> bool:
+    """Whether a column of bytes has a sealed value: some rows are from before there were any."""
+    return stored.startswith(b'{"$sealed":')
 
 
 def is_sealed(value: Any) -> bool:

@@ -35,15 +35,15 @@ class Cipher:
     """Implements `core.sealed.Sealer` with the keys of one source. Safe to share between threads."""
 
     def __init__(self, source: KeySource) -> None:
-        self._source = source
+        self.source = source
         self._unwrapped: dict[tuple[str, str, str, bytes], bytes] = {}
 
     def wrap(self, tenant: str, row: DataKey, key: bytes, nonce: bytes) -> DataKey:
-        master = self._source.keys(make=True).current
+        master = self.source.keys(make=True).current
         return msgspec.structs.replace(row, wrapped=_wrapped(tenant, row, key, master, nonce))
 
     def rewrap(self, tenant: str, row: DataKey, nonce: bytes) -> DataKey:
-        if _master_id(row) == self._source.keys().current.id:
+        if _master_id(row) == self.source.keys().current.id:
             return row
         return self.wrap(tenant, row, self._key(tenant, row), nonce)
 
@@ -77,8 +77,11 @@ class Cipher:
     def _unwrap(self, tenant: str, row: DataKey) -> bytes:
         if len(row.wrapped) != _WRAPPED_BYTES or row.wrapped[:1] != FORM:
             raise SecretUnreadable(f"the data key {row.id} of {row.project} is damaged", _RESTORE)
-        keys, wanted = self._source.keys(), _master_id(row)
-        master = next((one for one in keys.keys if one.id == wanted), None)
+        keys, wanted = self.source.keys(), _master_id(row)
+        master = keys.named(wanted)
+        if master is None:  # a rotation may have put it into the file since
+            keys = self.source.again()
+            master = keys.named(wanted)
         if master is None:
             raise SecretUnreadable(
                 f"the secrets of {row.project} are sealed under the master key {wanted}; "

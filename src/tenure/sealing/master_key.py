@@ -56,6 +56,9 @@ class MasterKeys(NamedTuple):
     def current(self) -> MasterKey:
         return self.keys[0]
 
+    def named(self, id: str) -> MasterKey | None:
+        return next((one for one in self.keys if one.id == id), None)
+
 
 class KeySource:
     """Reads the master keys when they are first needed, and keeps them. Safe to share between threads.
@@ -85,8 +88,34 @@ class KeySource:
                 self._keys = self._found(make)
             return self._keys
 
+    def again(self) -> MasterKeys:
+        """The keys, read again where they are in a file: somebody may have put another one into it."""
+        with self._mutex:
+            if self._keys is None or not {VALUE, COMMAND}.intersection(self._given()):
+                self._keys = self._found(make=False)
+            return self._keys
+
+    def renew(self) -> str | None:
+        """Put a new key before the others in the file of an embedded store; returns its path.
+
+        None where the key is not ours to make. Keys before it stay: other stores of this user may need them.
+        """
+        if self._given() or not self._is_embedded:
+            return None
+        path = str(Path(user_state(self._environ), EMBEDDED))
+        with self._mutex:
+            self._keys = None
+            if os.path.lexists(path):
+                _prepended(path, self._random(KEY_BYTES))
+            else:
+                _made(path, self._random(KEY_BYTES))
+        return path
+
+    def _given(self) -> list[str]:
+        return [name for name in VARIABLES if self._environ.get(name)]
+
     def _found(self, make: bool) -> MasterKeys:
-        given = [name for name in VARIABLES if self._environ.get(name)]
+        given = self._given()
         if len(given) > 1:
             raise BadConfig(f"{' and '.join(given)} are both set", "set one of them: which key seals must be certain")
         if given == [VALUE]:
@@ -179,6 +208,42 @@ def _from_command(text: str, environ: Mapping[str, str]) -> MasterKeys:
         why = f"did not end within {limits.MASTER_KEY_TIMEOUT:g} s" if done.limit else f"ended with {done.exit}"
         raise SecretsOff(f"the master key's command {argv[0]} {why}", "run it by hand to see why")
     return _parsed(done.output.decode("ascii", "replace"), f"the output of {argv[0]}")
+
+
+def _prepended(path: str, key: bytes) -> None:
+    """Write the file again with one more key, whole or not at all; two at the same time come one after the other."""
+    folder, new = str(Path(path).parent), Path(f"{path}.{os.getpid()}-{threading.get_ident()}")
+    handle = _locked(path)
+    try:
+        keys = _from_file(path).keys
+        if len(keys) >= MOST:
+            raise BadConfig(f"the master key {path} has {MOST} keys, the most it may have", "remove those not in use")
+        text = "".join(f"{one.hex()}\n" for one in (key, *(known.key for known in keys)))
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+        sync_folder(folder)
+    except OSError as error:
+        raise SecretsOff(f"no master key can be written to {path}: {error.strerror}", _HOW) from None
+    finally:
+        os.close(handle)
+        with suppress(OSError):
+            new.unlink()
+
+
+def _locked(path: str) -> int:
+    """The file, locked; opened again where another process has replaced it meanwhile."""
+    import fcntl
+
+    while True:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), Path(path).stat()):
+                return handle
+        os.close(handle)
 
 
 def _made(path: str, key: bytes) -> bool:

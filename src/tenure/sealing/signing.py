@@ -40,14 +40,18 @@ def is_signed(public_key: str, signature: str, message: bytes) -> bool:
     return True
 
 
-def key_in(path: str, *, make: Any = os.urandom) -> SigningKey:
-    """The key in a file with mode 0600, as 64 hex digits; the file is created where it is missing.
+def key_in(path: str, *, create: bool = True, make: Any = os.urandom) -> SigningKey:
+    """The key in a file with mode 0600, as 64 hex digits; with `create` the file is created where it is missing.
 
     `make` gives random bytes for a new key.
     """
     try:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
+        if not create:
+            raise InvalidInput(
+                f"key {path}: there is no such file", "restore it, or run `tenure join --key FILE` with another one"
+            ) from None
         return _made(path, make(SEED_BYTES))
     except OSError as error:
         raise InvalidInput(f"key {path}: {error.strerror}") from None
@@ -68,6 +72,7 @@ def _made(path: str, seed: bytes) -> SigningKey:
     """Written whole before it has its name: another process may make it at the same time."""
     new = f"{path}.{os.getpid()}"
     try:
+        os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120 - see below
         number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(number, "wb") as file:
             file.write(seed.hex().encode() + b"\n")

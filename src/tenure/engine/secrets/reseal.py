@@ -1,0 +1,129 @@
+"""Everything of a project sealed again: with its current data key, or in the store that it was copied to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tenure.core import schedules, triggers, webhook_delivery
+from tenure.core.errors import SecretsOff, SecretUnreadable
+from tenure.core.records import Dag, Schedule, Task, Trigger, Webhook, replace
+from tenure.core.sealed import (
+    SEALED,
+    Sealed,
+    as_bytes,
+    as_value,
+    current_key,
+    from_bytes,
+    from_value,
+    has_form,
+    is_sealed,
+)
+from tenure.core.task_secrets import KEPT, walked
+from tenure.engine.reads.task_view import packed, unpacked
+from tenure.engine.runtime.rows import brief_of
+from tenure.engine.runtime.seals import Vault
+from tenure.engine.runtime.unit_of_work import UnitOfWork
+from tenure.engine.secrets import sealed_rows, trigger_secrets
+
+Opens = Callable[[str, str, Sealed], bytes]  # owner, path and sealed value → the plain one
+
+
+class Resealing:
+    """Seals what an earlier data key has sealed.
+
+    `opens` opens values of the store that this project was copied from. Then everything is sealed again; a secret that
+    cannot be is dropped from its column, and stays unreadable in a task.
+    """
+
+    def __init__(self, work: UnitOfWork, project: str, opens: Opens | None = None) -> None:
+        self._work, self._project, self._vault = work, project, Vault(work, project)
+        self._is_copy = opens is not None
+        self._opens = opens or self._vault.opened
+        self.count = 0
+
+    def sources(self) -> None:
+        """Webhooks, triggers, schedules, and the templates of dags."""
+        work, where = self._work, {"project": self._project}
+        for hook in work.find(Webhook, where):
+            self._columns(hook, webhook_delivery.owner_of(hook.id), webhook_delivery.SECRET_PATH)
+        for trigger in work.find(Trigger, where):
+            row, owner = trigger, triggers.owner_of(trigger.id)
+            if row.signature is not None:
+                row = self._columns(row, owner, trigger_secrets.PATH)
+            self._template("trigger.set", row, owner, {"trigger": row.id, "on": row.kind})
+        for schedule in work.find(Schedule, where):
+            details = {"schedule": schedule.id, "next_at": schedule.next_at}
+            self._template("schedule.set", schedule, schedules.owner_of(schedule.id), details)
+        for dag in work.find(Dag, where):
+            self._ends(dag)
+
+    def task(self, task: Task) -> None:
+        work, brief = self._work, brief_of(self._work, task)
+        owner, spec = sealed_rows.owner_of(task.id), unpacked(work, task.project, brief.spec)
+        after, metadata = self._value(spec, owner, "/spec"), self._value(brief.metadata, owner, "/metadata")
+        if after is spec and metadata is brief.metadata:
+            return
+        stored = brief.spec if after is spec else packed(work, task.project, after)
+        work.record("task.resealed", replace(brief, spec=stored, metadata=metadata), task=task, level="debug")
+
+    def _template(self, kind: str, row: Any, owner: str, details: dict[str, Any]) -> None:
+        template = self._value(row.template, owner, "")
+        if template is not row.template:
+            changed = replace(row, template=template)
+            self._work.record(kind, changed, project=row.project, level="debug", details=details)
+
+    def _ends(self, dag: Dag) -> None:
+        on_end = {
+            status: self._value(template, triggers.owner_of_end(dag.id, status), "")
+            for status, template in dag.on_end.items()
+        }
+        if any(on_end[status] is not template for status, template in dag.on_end.items()):
+            details = {"dag": dag.id, "on_end": sorted(on_end)}
+            changed = replace(dag, on_end=on_end)
+            self._work.record("dag.changed", changed, project=dag.project, level="debug", details=details)
+
+    def _value(self, value: Any, owner: str, root: str) -> Any:
+        def leaf(path: str, found: Any) -> Any:
+            if not is_sealed(found):
+                return KEPT
+            if self._is_current(found[SEALED].get("key")):
+                return found
+            after = self._again(owner, path, from_value(found))
+            return found if after is None else as_value(after)
+
+        return walked(value, root, leaf)
+
+    def _columns(self, row: Any, owner: str, path: str) -> Any:
+        """The row with its two secrets sealed again."""
+        secret, previous = (self._column(owner, path, stored) for stored in (row.secret, row.previous))
+        return self._work.put(replace(row, secret=secret, previous=previous))
+
+    def _column(self, owner: str, path: str, stored: bytes) -> bytes:
+        if not stored:
+            return stored
+        if not has_form(stored):  # from before there were sealed values
+            try:
+                return as_bytes(self._vault.sealed(owner, path, stored))
+            except SecretsOff:
+                return stored
+        sealed = from_bytes(stored)
+        if self._is_current(sealed.key):
+            return stored
+        after = self._again(owner, path, sealed)
+        return b"" if after is None else as_bytes(after)
+
+    def _is_current(self, key: Any) -> bool:
+        now = None if self._is_copy else current_key(self._vault.seals.rows)
+        return now is not None and key == now.id
+
+    def _again(self, owner: str, path: str, sealed: Sealed) -> Sealed | None:
+        """The value under the current data key; None where a copy's cannot be opened or sealed."""
+        try:
+            after = self._vault.sealed(owner, path, self._opens(owner, path, sealed))
+        except (SecretsOff, SecretUnreadable):
+            if self._is_copy:
+                return None
+            raise
+        self.count += 1
+        return after

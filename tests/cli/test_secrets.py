@@ -1,0 +1,111 @@
+"""Secrets from a shell: `add --secret`, who sees them, and the rotation of their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tenure.core.task_secrets import SHOWN
+from tests.cli.conftest import Tenure
+
+PLAIN = "correct horse battery"
+
+
+@pytest.mark.parametrize("how", ["value", "file", "variable", "stdin"])
+def test_a_secret_is_given_as_a_value_a_file_a_variable_or_stdin(
+    tenure: Tenure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    file = tmp_path / "secret.txt"
+    file.write_text(f"{PLAIN}\n")
+    monkeypatch.setenv("MY_SECRET", PLAIN)
+    given = {"value": PLAIN, "file": f"@{file}", "variable": "env:MY_SECRET", "stdin": "-"}[how]
+    added = tenure("add", "deploy", "--secret", f"DB={given}", "--context", "be careful", "--json", stdin=f"{PLAIN}\n")
+    assert added.code == 0, added.err
+    assert added.json["spec"] == {"context": {"text": "be careful", "DB": SHOWN}}
+    assert PLAIN not in added.out + added.err + tenure("show", added.json["key"]).out
+    granted = tenure("claim", "--json").json
+    assert granted["secrets"] == {"DB": PLAIN}
+
+
+def test_only_the_receipt_shows_it_and_the_text_of_a_claim_names_it(tenure: Tenure, add: Callable[..., str]) -> None:
+    key = add("deploy", "--secret", f"DB={PLAIN}")
+    said = tenure("claim")
+    assert "secrets  DB; `tenure show" in said.out
+    assert PLAIN not in said.out + said.err
+    receipt = said.out.partition("receipt  ")[2].split()[0]
+    assert f"DB  {PLAIN}" in tenure("show", key, "--receipt", receipt).out
+    assert tenure("show", key, "--receipt", receipt, "--json").json["secrets"] == {"DB": PLAIN}
+    assert tenure("done", "-s", f"used {PLAIN}").code == 0
+    late = tenure("show", key, "--receipt", receipt)
+    assert late.code != 0
+    shown = tenure("show", key, "--json")
+    assert PLAIN not in late.out + late.err + shown.out
+    assert shown.json["result"]["summary"] == f"used {SHOWN}"
+
+
+def test_edit_changes_one_secret_and_keeps_the_others(tenure: Tenure, add: Callable[..., str]) -> None:
+    key = add("deploy", "--secret", f"DB={PLAIN}", "--secret", "TOKEN=of the first day")
+    assert tenure("edit", key, "--secret", "TOKEN=of the second day").code == 0
+    assert tenure("claim", "--json").json["secrets"] == {"DB": PLAIN, "TOKEN": "of the second day"}
+
+
+def test_an_error_about_a_secret_does_not_repeat_it(tenure: Tenure) -> None:
+    for words in (["--secret", PLAIN], ["--secret", "A=env:NOT_SET_AT_ALL"], ["--secret", "A=@no-such-file"]):
+        said = tenure("add", "deploy", *words)
+        assert said.code != 0
+        assert PLAIN not in said.out + said.err
+    assert tenure("list", "--json").json == []
+
+
+def test_without_a_key_a_marked_secret_is_refused_and_a_name_warns(
+    tenure: Tenure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TENURE_MASTER_KEY_FILE", str(tmp_path / "missing.key"))
+    refused = tenure("add", "deploy", "--secret", f"DB={PLAIN}", "--json")
+    assert "SECRETS_OFF" in refused.out + refused.err
+    warned = tenure("add", "deploy", "--metadata", '{"db_password": "x y z"}', "--json")
+    assert warned.code == 0
+    assert "stored as given" in warned.err
+    assert any("metadata.db_password" in text for text in warned.json["warnings"])
+
+
+def test_keys_are_rotated_and_everything_stays_readable(
+    tenure: Tenure, add: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TENURE_STATE", str(tmp_path / "state"))
+    key = add("deploy", "--secret", f"DB={PLAIN}")
+    file = tmp_path / "state" / "master.key"
+    first = file.read_text()
+    assert tenure("secret", "rotate").code == 0
+    said = tenure("secret", "rotate", "--master", "--reseal")
+    assert (said.code, "back it up" in said.out, "secrets sealed again: 1" in said.out) == (0, True, True)
+    assert file.read_text().split()[1:] == first.split()
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.write_text(file.read_text().split()[0])  # the first key is no longer needed
+    assert tenure("claim", key, "--json").json["secrets"] == {"DB": PLAIN}
+    assert tenure("secret", "rotate", "--agent", "ann", "--role", "agent").code != 0
+
+
+def test_a_backup_says_that_it_has_no_key(
+    tenure: Tenure, add: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENURE_STATE", str(tmp_path / "state"))
+    assert "master key" not in tenure("db", "backup", str(tmp_path / "one.db")).out
+    add("deploy", "--secret", f"DB={PLAIN}")
+    assert "the master key is not in it" in tenure("db", "backup", str(tmp_path / "two.db")).out
+    assert PLAIN.encode() not in (tmp_path / "two.db").read_bytes()
+    key = (tmp_path / "state" / "master.key").read_text().strip()
+    assert not any(one in (tmp_path / "two.db").read_bytes() for one in (key.encode(), bytes.fromhex(key)))
+
+
+def test_doctor_says_whether_the_key_is_there(
+    tenure: Tenure, add: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TENURE_STATE", str(tmp_path / "state"))
+    assert "secrets" not in tenure("doctor").out
+    add("deploy", "--secret", f"DB={PLAIN}")
+    assert "the master key opens those of 1 project" in tenure("doctor").out
+    monkeypatch.setenv("TENURE_MASTER_KEY", "a5" * 32)
+    assert "are sealed under the master key" in tenure("doctor").out

@@ -1,0 +1,307 @@
+"""Seeded bugs in the sealed log, its check, its presets and signatures."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+CHECK = "core/seal_check.py"
+SEALS = "core/log_seals.py"
+SEALER = "engine/audit/sealer.py"
+MOVER = "engine/archive/mover.py"
+COMPLIANCE = "core/compliance.py"
+SIGNED = "core/signed_log.py"
+
+TEST_CHECK = "tests/core/test_seal_check.py"
+TEST_SEALS = "tests/core/test_log_seals.py"
+TEST_COPIED = "tests/engine/test_copied_seals.py"
+TEST_PRESETS = "tests/core/test_compliance.py"
+TEST_SIGNING = "tests/client/test_signing.py"
+
+ROWS = "tests/stores/test_postgres_row_security.py"
+DROPS = "stores/postgres/migrations/0011_row_security.sql"
+UNSEALED = f"{ROWS}::test_events_that_no_seal_covers_are_not_dropped_from_a_sealed_log"
+
+SEALED_LOG = (
+    # --- under the role of the application
+    Mutant(
+        "seals: PostgreSQL drops an event that no seal covers",
+        DROPS,
+        "AND e.sequence + 0 BETWEEN v_sealed + 1 AND v_last - 1)",
+        "AND false)",
+        f"{UNSEALED}[event]",
+    ),
+    Mutant(
+        "seals: PostgreSQL drops an event of a block that no seal covers",
+        DROPS,
+        "WHERE g.at BETWEEN v_sealed + 1 AND v_last - 1)",
+        "WHERE false)",
+        f"{UNSEALED}[block]",
+    ),
+    Mutant(
+        "seals: a project whose mark was taken off is not sealed",
+        DROPS,
+        "    v_sealed bigint := (SELECT s.last FROM seal AS s WHERE s.tenant = p_tenant AND s.project = p_project\n",
+        "    v_sealed bigint := (SELECT s.last FROM seal AS s JOIN project AS p ON p.tenant = s.tenant\n"
+        "            AND p.id = s.project AND p.audited_at > 0 WHERE s.tenant = p_tenant AND s.project = p_project\n",
+        f"{UNSEALED}[event]",
+    ),
+    Mutant(
+        "seals: the role may rewrite a seal",
+        "stores/postgres/row_security.py",
+        'APPENDED = frozenset({"event", "event_block", "seal", "pruned_leaves"})',
+        'APPENDED = frozenset({"event", "event_block", "pruned_leaves"})',
+        f"{ROWS}::test_the_role_may_not[UPDATE {{0}}.seal SET head = '']",
+    ),
+    Mutant(
+        "rows: a right on some columns is not seen",
+        "stores/postgres/row_security.py",
+        "(of_table or of_columns.get(kind))",
+        "of_table",
+        f"{ROWS}::test_check_names_what_is_wrong[changing a seal]",
+    ),
+    Mutant(
+        "seals: what a viewer asks writes seals",
+        "engine/reads/query_table.py",
+        " and roles.seals_log(principal)",
+        "",
+        "test_a_viewer_reads_the_seals_that_there_are_and_writes_none",
+    ),
+    # --- leaves
+    Mutant(
+        "seals: a level that is equal to its default is in the leaf",
+        SEALS,
+        "        if values[n] == default:\n",
+        "        if values[n] is default:\n",
+        f"{TEST_SEALS}::test_the_leaf_is_the_documented_form",
+    ),
+    # --- sealing
+    Mutant(
+        "seals: events that are not sealed are archived",
+        "engine/archive/log_readers.py",
+        "    if sealed is not None:\n",
+        "    if False:\n",
+        "test_only_sealed_events_are_archived",
+    ),
+    Mutant(
+        "seals: what was archived before the audit is deleted before it is sealed",
+        MOVER,
+        "    if sealed == 0:\n",
+        "    if False:\n",
+        "test_what_was_archived_before_the_audit_is_sealed_first",
+    ),
+    Mutant(
+        "seals: what retention deletes leaves nothing",
+        MOVER,
+        '        leaves = b"" if sealed is None else b"".join(map(_leaves_of, going.values()))',
+        '        leaves = b""',
+        "test_what_retention_has_deleted_is_told_from_what_was_removed",
+    ),
+    Mutant(
+        "seals: a document that is archived has no digest in the log",
+        MOVER,
+        '            details["documents"] = {id: documents[id] for id in tasks}',
+        "            pass",
+        "test_only_sealed_events_are_archived",
+    ),
+    Mutant(
+        "seals: two sealers seal the same events",
+        SEALER,
+        "        if last != before:\n            return False\n",
+        "",
+        "test_of_two_sealers_at_once_one_seal_counts",
+    ),
+    Mutant(
+        "seals: events that commit late are passed",
+        SEALER,
+        "    return engine.read(ask, follows=True)",
+        "    return engine.read(ask)",
+        "tests/stores/test_postgres_sharing.py::test_no_seal_passes_an_event_that_is_committed_late",
+    ),
+    Mutant(
+        "seals: the log of the store is not sealed",
+        SEALER,
+        "    return any(row.audited_at and project in (STORE, row.id) for row in rows)",
+        "    return any(row.audited_at and project == row.id for row in rows)",
+        "test_events_that_belong_to_no_project_are_sealed_apart",
+    ),
+    Mutant(
+        "seals: the leader seals an event at once",
+        SEALER,
+        "first[0].time <= now - AFTER",
+        "first[0].time <= now",
+        "test_the_leader_seals_events_that_are_ten_seconds_old",
+    ),
+    Mutant(
+        "seals: an admin may turn them on",
+        "core/commands/operator_commands.py",
+        'Declaration("audit", "owner", "POST", PROJECT + "/audit")',
+        'Declaration("audit", "admin", "POST", PROJECT + "/audit")',
+        "test_nothing_is_sealed_in_a_project_that_nobody_has_turned_on",
+    ),
+    Mutant(
+        "seals: a copy goes on as if its sequences were those of its source",
+        "engine/project_copy.py",
+        "        join_copy(work, seal.project, here[seal.last])",
+        "        pass",
+        f"{TEST_COPIED}::test_old_seals_are_evidence_and_the_new_chain_goes_on[memory-sqlite]",
+    ),
+    # --- leaves
+    Mutant(
+        "leaves: without the project",
+        SEALS,
+        '_NAMES = sorted(name for name in Event.__struct_fields__ if name != "sequence")',
+        '_NAMES = sorted(name for name in Event.__struct_fields__ if name not in ("sequence", "project"))',
+        f"{TEST_COPIED}::test_a_leaf_has_no_sequence_and_everything_else",
+    ),
+    Mutant(
+        "leaves: with the sequence",
+        SEALS,
+        '_NAMES = sorted(name for name in Event.__struct_fields__ if name != "sequence")',
+        "_NAMES = sorted(Event.__struct_fields__)",
+        f"{TEST_COPIED}::test_a_leaf_has_no_sequence_and_everything_else",
+    ),
+    Mutant(
+        "leaves: in another form than when they were new",
+        SEALS,
+        'b"tenure.event.v1\\0"',
+        'b"tenure.event.v2\\0"',
+        f"{TEST_SEALS}::test_a_log_that_an_older_version_sealed_verifies[sealed_1]",
+    ),
+    Mutant(
+        "leaves: a document without its columns",
+        SEALS,
+        "_DOCUMENT + _encode(said)",
+        "_DOCUMENT",
+        "test_an_edited_document_of_the_archive_is_found",
+    ),
+    Mutant(
+        "seals: the head leaves the time out",
+        SEALS,
+        "seal.count, seal.sealed_at, *digests]",
+        "seal.count, *digests]",
+        "test_a_changed_or_removed_seal_is_found",
+    ),
+    # --- the check
+    Mutant(
+        "seal check: the previous head is not checked",
+        CHECK,
+        "        if seal.previous != head:\n",
+        "        if False:\n",
+        f"{TEST_CHECK}::test_a_seal_that_was_computed_again_does_not_fit_the_next_one",
+    ),
+    Mutant(
+        "seal check: a head is not compared with the content",
+        CHECK,
+        "        if head_of(seal) != seal.head or not is_whole:",
+        "        if not is_whole:",
+        "test_a_changed_or_removed_seal_is_found",
+    ),
+    Mutant(
+        "seal check: missing seals are passed over",
+        CHECK,
+        "        if seal.number > number:\n",
+        "        if False:\n",
+        f"{TEST_CHECK}::test_seals_that_are_missing_swapped_or_strange_are_found",
+    ),
+    Mutant(
+        "seal check: a given head is not compared",
+        CHECK,
+        "            self._compare(expected)\n",
+        "            pass\n",
+        "test_a_log_that_was_cut_off_is_found_with_a_head_from_elsewhere",
+    ),
+    Mutant(
+        "seal check: a removed event is not named",
+        CHECK,
+        '                    self._find(f"event {one.sequences[n]}: removed (seal {one.seal.number})")',
+        "                    pass",
+        "test_a_removed_event_is_found",
+    ),
+    Mutant(
+        "seal check: an event that was put in is taken as younger",
+        CHECK,
+        '            self._find(f"event {event.sequence}: put in ({_about(event)})")',
+        "            pass",
+        f"{TEST_CHECK}::test_each_change_is_named_by_its_sequence",
+    ),
+    Mutant(
+        "seal check: an edited document is not found",
+        CHECK,
+        "        if not row.out and not self._is_document(row.id, inside):",
+        "        if False:",
+        "test_an_edited_document_of_the_archive_is_found",
+    ),
+    Mutant(
+        "seal check: whatever is said to be deleted by retention is believed",
+        CHECK,
+        "        if event is None:\n",
+        "        if event is None and row.leaves:\n            self._pruned.update(leaves_in(row.leaves))\n"
+        "        elif event is None:\n",
+        "test_what_retention_has_deleted_is_told_from_what_was_removed",
+    ),
+    Mutant(
+        "seal check: the leaves of deleted events are not compared with their event",
+        CHECK,
+        '        elif event.details.get("leaves") != pruned_digest(row.leaves):',
+        "        elif False:",
+        "test_what_retention_has_deleted_is_told_from_what_was_removed",
+    ),
+    Mutant(
+        "seal check: the order of a copied log is not checked",
+        CHECK,
+        "            if turn < self._order:",
+        "            if False:",
+        f"{TEST_COPIED}::test_a_change_in_the_copy_is_found",
+    ),
+    Mutant(
+        "seal check: signatures are not compared",
+        SIGNED,
+        "            if not self._is_signed(key, value, covered):",
+        "            if False:",
+        f"{TEST_CHECK}::test_a_forged_result_has_the_wrong_signature_too",
+    ),
+    Mutant(
+        "attestation: any signature will do",
+        "core/attestation.py",
+        "    if not good:\n",
+        "    if False:\n",
+        "tests/cli/test_audit.py::test_an_attestation_is_a_head_that_the_server_has_signed",
+    ),
+    # --- presets
+    Mutant(
+        "presets: an admin may lower retention",
+        COMPLIANCE,
+        '    if found and role != "owner":',
+        "    if False:",
+        "test_a_preset_raises_retention_and_only_an_owner_lowers_it",
+    ),
+    Mutant(
+        "presets: the shorter retention holds",
+        COMPLIANCE,
+        "    return max(least if own is None else own, tier or 0)",
+        "    return min(least if own is None else own, tier or 1 << 30)",
+        f"{TEST_PRESETS}::test_the_longer_retention_holds[soc2-None-90-365]",
+    ),
+    Mutant(
+        "presets: the access log is kept by its setting alone",
+        COMPLIANCE,
+        "    return setting and max([setting, *(DAYS[name] for name in presets if name in DAYS)])",
+        "    return setting",
+        "tests/server/observability/test_access_log.py::test_a_preset_of_a_project_keeps_old_files_longer",
+    ),
+    # --- signatures
+    Mutant(
+        "signatures: results in a batch are not signed",
+        "client/client.py",
+        "            return self._steps(self._signed_batch(batch, self.signing_key))",
+        "            return self.transport.run(batch, self.principal)",
+        f"{TEST_SIGNING}::test_results_in_a_batch_are_signed",
+    ),
+    Mutant(
+        "signatures: MCP over stdio does not sign",
+        "mcp/callers.py",
+        "            if client.signing_key is None:  # `join --key` may come at any time",
+        "            if False:",
+        "tests/mcp/test_stdio.py::test_a_session_with_a_key_signs_what_it_submits_by_mcp",
+    ),
+)
