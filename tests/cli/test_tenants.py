@@ -73,3 +73,28 @@ def test_tenants_of_one_store_see_nothing_of_each_other(team: Tenure) -> None:
     )
     assert team.process("tenant", "reopen", "acme").code == 0
     assert team.process("list", "--tenant", "acme").code == 0
+
+
+def test_a_tenant_moves_to_another_store_and_back(team: Tenure, postgres: PostgresServer) -> None:
+    team.environ["TENURE_MASTER_KEY"] = "0123456789abcdef" * 4
+    there = f"{postgres.url}?schema=tenants_there"
+    assert team.process("tenant", "add", "rover", "--region", "eu").code == 0
+    assert team.process("--tenant", "rover", "init").code == 0
+    assert team.process("add", "theirs", "--tenant", "rover").code == 0
+    refused = team.process("tenant", "move", "rover", "--to", "us")
+    assert (refused.code, "needs the URL" in refused.err) == (8, True)
+    moved = team.process("tenant", "move", "rover", "--to", "us", "--store", there)
+    assert (moved.code, "rover has moved to region us" in moved.out) == (0, True), moved.err
+    assert "freeze: done" in moved.err
+    shown = team.process("tenant", "show", "rover", "--json").json
+    assert (shown["isolation"], shown["region"], shown["moving"]) == ("instance", "us", None)
+    assert there not in team.process("tenant", "show", "rover").out
+    assert [one["key"] for one in team.process("list", "--tenant", "rover", "--json").json] == ["A-001-theirs"]
+    none = team.process("tenant", "move", "rover")
+    assert (none.code, "no move is under way" in none.err) == (8, True)
+    assert team.process("tenant", "move", "rover", "--call-off", "--to", "us").code == 2
+    assert team.process("tenant", "move", "rover", "--call-off").out == "rover stays where it is\n"
+    back = team.process("tenant", "move", "rover", "--to", "home", "--json").json
+    assert (back["move"], back["region"]) == (2, None)
+    assert team.process("claim", "--session", "s", "--tenant", "rover").code == 0
+    assert team.process("tenant", "move", "rover", "--to", "home", TENURE_ROLE="agent").code == 7

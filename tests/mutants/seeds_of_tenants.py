@@ -6,8 +6,12 @@ from tests.mutants.mutant import Mutant, on
 
 TEST = "tests/server/auth/test_tenants.py"
 APART = "tests/server/test_tenants_apart.py"
+QUERIES = "tests/server/test_queries_apart.py"
+SCHEMAS = "tests/server/test_tenant_schemas.py"
+MEMORY = "tests/engine/test_on_memory.py::TestOnMemory"
 
 RULES = "core/tenants.py"
+ROUNDS = "engine/duties/tenant_rounds.py"
 LIMITS = "core/tenant_limits.py"
 KEYS = "core/keys.py"
 GATE = "server/auth/authenticator.py"
@@ -16,12 +20,34 @@ ROWS = "engine/verbs/tenants.py"
 SHARES = "engine/verbs/claim_shares.py"
 
 TENANTS = (
+    # --- what callers are told
+    Mutant(
+        "tenant: a session that nobody has is listed",
+        GATE,
+        'return self._key_of_session(self._rows(one.tenant), session_id(one.token) or "") is not None',
+        "return True",
+        f"{TEST}::test_a_caller_is_told_of_the_tenants_it_may_open_and_of_no_other",
+    ),
+    Mutant(
+        "tenant: everybody reads the events of members and keys",
+        "core/roles.py",
+        "    return ADMIN_KINDS if level_of(principal.role) >= level_of(QUERIES_NEED[q.Members]) else STORE_KINDS\n",
+        "    return ADMIN_KINDS\n",
+        "test_who_may_see_members_reads_their_events_and_nobody_else_does",
+    ),
+    Mutant(
+        "tenant: a change is answered with an error where the tenant's row was read long ago",
+        GATE,
+        "        rows = self._kept(principal.tenant or HOME)\n        if rows is not None and isinstance(",
+        "        rows = self._rows(principal.tenant or HOME)\n        if rows is not None and isinstance(",
+        f"{TEST}::test_a_change_in_a_tenant_whose_row_was_read_long_ago_is_heard[member]",
+    ),
     # --- who is let in
     Mutant(
         "tenant: a key of another tenant opens",
         GATE,
-        "            if given.tenant != self.tenant:\n                raise _not_accepted()\n",
-        "",
+        "                key, now = (rows or self._home).keys.find(given.id)",
+        "                key, now = next(iter([*self._tenants.values(), self._home])).keys.find(given.id)",
         f"{TEST}::test_a_key_of_equal_id_and_secret_opens_its_own_tenant_alone",
     ),
     Mutant(
@@ -41,7 +67,7 @@ TENANTS = (
     Mutant(
         "tenant: another tenant in the path or header is ignored",
         GATE,
-        '        if wanted not in (None, self.tenant):\n            raise tenants.unknown(wanted or "")\n',
+        '        if wanted not in (None, tenant):\n            raise tenants.unknown(wanted or "")\n',
         "",
         f"{TEST}::test_another_tenant_is_unknown_to_a_known_caller_whether_it_exists_or_not[path]",
     ),
@@ -49,23 +75,23 @@ TENANTS = (
         "tenant: a name is refused before the caller is known",
         GATE,
         '        check_host(source, self.policy)\n        text = source.header(b"authorization")\n',
-        "        check_host(source, self.policy)\n        self._check_tenant(source, named)\n"
+        "        check_host(source, self.policy)\n        self._open_row(wanted or HOME)\n"
         '        text = source.header(b"authorization")\n',
         f"{TEST}::test_who_is_not_signed_in_learns_nothing_by_naming_a_tenant",
     ),
     Mutant(
         "tenant: closed ones are open",
         GATE,
-        "        if not tenants.is_open(row):\n            raise tenants.unknown(self.tenant)\n",
-        "",
+        "        if row is None or not tenants.is_open(row):\n            raise tenants.unknown(name)\n",
+        "        if row is None:\n            raise tenants.unknown(name)\n",
         f"{TEST}::test_a_closed_tenant_is_unknown_to_its_own",
     ),
     Mutant(
         "tenant: a session is signed in below another tenant's path",
         GATE,
-        "        key, _ = await self._resolved(lambda: self._by_key(source, text))\n"
-        "        await self._resolved(lambda: self._check_tenant(source, named))\n",
-        "        key, _ = await self._resolved(lambda: self._by_key(source, text))\n",
+        "        tenant, key = await self._resolved(lambda: self._by_key(source, text))\n"
+        "        await self._resolved(lambda: self._check_wanted(tenant, wanted))\n",
+        "        tenant, key = await self._resolved(lambda: self._by_key(source, text))\n",
         f"{TEST}::test_a_session_is_of_its_tenant_alone",
     ),
     Mutant(
@@ -124,8 +150,8 @@ TENANTS = (
     Mutant(
         "tenant: an owner of any tenant manages tenants",
         RULES,
-        '    if tenant != HOME:\n        raise NotAllowed(f"{verb}: only',
-        '    if False:\n        raise NotAllowed(f"{verb}: only',
+        '    if tenant != HOME:\n        raise NotAllowed(\n            f"{verb}: only',
+        '    if False:\n        raise NotAllowed(\n            f"{verb}: only',
         on("memory", "test_the_owner_of_another_tenant_manages_no_tenants"),
     ),
     Mutant(
@@ -138,8 +164,8 @@ TENANTS = (
     Mutant(
         "member: an admin gives every role",
         RULES,
-        "level_of(wanted) > level_of(ADMIN_GRANTS)",
-        "False",
+        "    if level_of(wanted) > level_of(_highest_granted(role)):\n",
+        "    if False:\n",
         "test_an_admin_neither_gives_nor_takes_a_role_above_member[admin]",
     ),
     Mutant(
@@ -235,6 +261,59 @@ TENANTS = (
         "min(one, other) if name == _LOWEST else max(one, other)",
         on("memory", "test_a_project_lowers_a_limit_and_never_raises_it"),
     ),
+    # --- one server and one leader for all
+    Mutant(
+        "tenant: the engine serves a request of another tenant",
+        "core/roles.py",
+        "    if principal.tenant is not None and principal.tenant != tenant:\n",
+        "    if False:\n",
+        on("memory", "test_an_engine_refuses_a_request_that_signed_in_to_another_tenant"),
+    ),
+    Mutant(
+        "tenant: a leader of an earlier term takes a tenant back",
+        "core/team.py",
+        "        if leader.store_term > store_term:\n            return None\n",
+        "",
+        on("memory", "test_a_leader_of_an_earlier_term_never_takes_a_tenant_back"),
+    ),
+    Mutant(
+        "tenant: the next leader waits for the lease in a tenant",
+        "core/team.py",
+        "            leader = replace(leader, until=min(leader.until, now))\n",
+        "            pass\n",
+        on(
+            "memory",
+            "test_the_next_leader_takes_a_tenant_at_once_and_the_one_before_writes_nothing_more",
+        ),
+    ),
+    Mutant(
+        "tenant: its rate is each key's",
+        GATE,
+        "            self._of_tenants.take(tenant, 1",
+        "            self._of_tenants.take(principal.key or '', 1",
+        f"{TEST}::test_the_rate_of_a_tenant_is_of_all_its_keys_and_of_no_other_tenant",
+    ),
+    Mutant(
+        "tenant: a metrics page has the series of all tenants",
+        "server/metrics_page.py",
+        "        elif label in _LABELS.findall(line):\n",
+        "        else:\n",
+        "tests/server/observability/test_metrics_page.py::test_a_tenants_page_has_its_own_series_alone",
+    ),
+    Mutant(
+        "tenant: a log has the notes of other tenants",
+        "engine/reads/coordinator_status.py",
+        " and note.tenant == engine.tenant\n",
+        "\n",
+        on("memory", "test_the_log_of_a_tenant_has_its_own_notes_alone"),
+    ),
+    Mutant(
+        "tenant: batches mix tenants",
+        "engine/runtime/batcher.py",
+        "    def append(self, tenant: str, caller: Hashable) -> None:\n",
+        "    def append(self, tenant: str, caller: Hashable) -> None:\n        tenant = ''\n",
+        "tests/engine/test_gathering.py::test_a_batch_is_of_one_tenant_and_tenants_take_turns",
+    ),
     Mutant(
         "limit: sessions are counted in one project",
         "engine/verbs/agents.py",
@@ -262,5 +341,57 @@ TENANTS = (
         '    tenants.check_home(work.context.tenant, verb)\n    row = work.get(Tenant, "", name)',
         '    row = work.get(Tenant, "", name)',
         on("memory", "test_the_owner_of_another_tenant_manages_no_tenants"),
+    ),
+    # --- tenants apart in each store: a statement or key without its tenant
+    Mutant(
+        "tenant: memory keeps all tenants in one place",
+        "stores/memory.py",
+        "return MemoryTransaction(self._of(tenant), write)",
+        "return MemoryTransaction(self, write)",
+        f"{QUERIES}::test_no_query_tells_of_another_tenant",
+    ),
+    Mutant(
+        "tenant: a metrics page of one tenant shows all",
+        "server/assembly.py",
+        "self._scrapes.page(None if tenant == HOME else tenant)",
+        "self._scrapes.page(None)",
+        f"{QUERIES}::test_metrics_of_a_tenant_are_the_same_with_and_without_another[memory]",
+    ),
+    # --- tenants without work
+    Mutant(
+        "tenant: a new leader looks at every tenant at once",
+        ROUNDS,
+        "((changed if is_changed else RARELY) * fraction() if is_first else 0.0)",
+        "0.0",
+        f"{MEMORY}::test_a_tenant_without_work_is_not_asked",
+    ),
+    Mutant(
+        "tenant: a new leader does not ask what is due",
+        ROUNDS,
+        "look_at = slow_at if at is None else min(slow_at, here + max(0, at - now) / 1e6)",
+        "look_at = slow_at",
+        f"{MEMORY}::test_a_new_leader_looks_at_what_changed_while_nobody_led",
+    ),
+    Mutant(
+        "tenant: the due times of a new leader leave out schedules",
+        "stores/tenants_due.py",
+        "(*tasks, *schedules)",
+        "(*tasks,)",
+        "tests/stores/test_memory.py::TestMemory::test_tenants_with_something_for_a_leader_are_named_with_its_time",
+    ),
+    # --- tenants in schemas
+    Mutant(
+        "tenant: one in a schema has its rows in the tables of all",
+        "engine/runtime/tenancy.py",
+        "return row.isolation != tenants.LOGICAL",
+        "return row.isolation == tenants.INSTANCE",
+        f"{SCHEMAS}::test_a_server_keeps_the_rows_of_each_tenant_where_it_says",
+    ),
+    Mutant(
+        "tenant: the role may not use a schema that the owner made",
+        "stores/postgres/schema.py",
+        "if grants and owning is not connection:",
+        "if grants and owning is connection:",
+        f"{SCHEMAS}::test_under_policies_the_owner_makes_the_schema_and_the_role_uses_it",
     ),
 )

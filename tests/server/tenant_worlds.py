@@ -1,9 +1,9 @@
-"""Two worlds that differ in one tenant: what the server of another answers must not.
+"""Two worlds that differ in one tenant: what their server answers to another must not.
 
 The tenant `zeta` has a project with something of everything. In one world its store keeps the tenant `acme` too, which
 has as much: its task keys are equal, and with an equal seed its ids too. In the other world there is no `acme`. Every
-request goes to the server of `zeta` in both, with names of both tenants in it. Each difference between the two answers
-would be something that `acme` has let slip, whether it is a row, a count, an error or a status.
+request of `zeta` goes to the server of the store in both, with names of both tenants in it. Each difference between the
+two answers would be something that `acme` has let slip, whether it is a row, a count, an error or a status.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tenure.server.logs import ServerLog
 from tenure.server.openapi import document
 from tenure.stores.port import Store, Transaction
 from tenure.testing.clock import FakeClock
-from tenure.testing.factories import PROJECT, SECRETS, Scene
+from tenure.testing.factories import PROJECT, SECRETS, Dice, Scene
 from tests.engine.rich_scene import Rich, enrich
 from tests.server.api.ground import names_of
 
@@ -63,7 +63,7 @@ class Said(NamedTuple):
 
 
 class World:
-    """The server of `zeta`. `theirs`: the seed of `acme`'s scene; None: there is no `acme`."""
+    """A server, and `zeta`, whose requests it answers. `theirs`: the seed of `acme`'s scene; None: it has no `acme`."""
 
     def __init__(self, open_store: Callable[[FakeClock], Store], theirs: int | None, *, now: int | None = None) -> None:
         self.clock = FakeClock()
@@ -83,8 +83,9 @@ class World:
             self.known.append(rich)
         if now is not None:
             self.clock.advance(seconds=(now - self.clock.now) / 1e6)
+        self.home.engine.random = Dice(77)  # from here on, both worlds draw the same
         self.loop = asyncio.Runner()
-        self.assembly = Assembly(self.ours.engine, Policy(auth="required", rate=0), ServerLog("error"))
+        self.assembly = Assembly(self.home.engine, Policy(auth="required", rate=0), ServerLog("error"))
         self._number = 0
         for key in self.keys.values():  # their use is written in the background, once
             self.send(Sent("me", "GET", "/api/v1/me", {"Authorization": f"Bearer {key}"}, b""))
@@ -145,8 +146,9 @@ class World:
         return Said(answer[0]["status"], told, body)
 
     def close(self) -> None:
-        self.loop.run(self.assembly.service.close())
+        self.loop.run(self.assembly.tenants.close())
         self.loop.close()
+        self.store.close()
 
 
 class Apart:
@@ -196,7 +198,8 @@ class Apart:
         dice = self.dice.random()
         headers: dict[str, str] = {}
         if dice < 0.05:
-            headers["Authorization"] = f"Bearer {self.both.their_key}"
+            # Their key opens their tenant alone: with one digit changed it is nobody's, in both worlds.
+            headers["Authorization"] = f"Bearer {_wrong(self.both.their_key)}"
         elif dice < 0.97:
             role = "owner" if dice < 0.7 else self.dice.choice(ROLES)
             headers["Authorization"] = f"Bearer {self.both.keys[role]}"
@@ -298,6 +301,10 @@ class Apart:
             self.findings += [f"broken: {promise}" for promise in world.ours.engine.verify()]
             world.close()
         return self.findings
+
+
+def _wrong(key: str) -> str:
+    return key[:-1] + ("0" if key[-1] != "0" else "1")
 
 
 def _shown(said: Said) -> str:

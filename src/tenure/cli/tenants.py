@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
@@ -23,13 +24,25 @@ ONLY = {"action": "append", "metavar": "PROJECT", "help": "in this project alone
 @options(
     arg("name", help="its name: a-z, 0-9 and hyphens, as in acme"),
     arg("--tier", default="default", metavar="TIER", help="of its limits: default or enterprise (default)"),
-)
+    arg("--isolation", default="logical", metavar="HOW",
+        help="logical: in the tables of all; schema: in its own; instance: in its own store (logical)"),
+    arg("--store", metavar="URL", help="of that store, which is sealed and shown nowhere; - reads it from stdin"),
+    arg("--region", metavar="NAME", help="its home"),
+)  # fmt: skip
 def add_tenant(run: Run, given: Namespace) -> Answer:
     """Create a tenant. `--tenant NAME` works in it; nothing of it is visible elsewhere.
 
     PostgreSQL keeps several tenants, an SQLite file only `local`.
     """
-    return _of_tenant(run.client.add_tenant(given.name, tier=given.tier))
+    from tenure.client.transports.local import LocalTransport
+
+    url = sys.stdin.readline().strip() if given.store == "-" else given.store
+    how = {"tier": given.tier, "isolation": given.isolation, "store": url, "region": given.region}
+    outcome = run.client.add_tenant(given.name, **how)
+    transport = run.client.transport
+    if outcome.ok and isinstance(transport, LocalTransport):
+        transport.open_schemas(given.name)  # by whom may create it: a server's role may not
+    return _of_tenant(outcome)
 
 
 @options(
@@ -103,6 +116,13 @@ def show_tenant(run: Run, given: Namespace) -> Answer:
     def text(row: Mapping[str, Any]) -> str:
         now = run.client.now()
         lines = [f"{row['name']}  {row['status']}" + (f", tier {row['tier']}" if row["tier"] else "")]
+        if row["isolation"] != "logical":
+            place = f"the schema {row['schema']}" if row["schema"] else "its own store"
+            lines.append(f"  isolation {row['isolation']}: in {place}")
+        if row["region"]:
+            lines.append(f"  region {plain(row['region'])}")
+        if row["moving"]:
+            lines.append(f"  {row['moving']}: a move is under way; `tenure tenant move {row['name']}` finishes it")
         if row["created_at"]:
             lines.append(f"  created {ago(row['created_at'], now)} by {plain(row['created_by'])}")
         if row["closed_at"]:

@@ -17,9 +17,21 @@ if TYPE_CHECKING:
 class Tenants(Pools):
     # --- tenants, for the deployment's owner ---
 
-    def add_tenant(self, name: str, *, tier: str = "default") -> Changed:
-        """Create a tenant of a store that keeps several; its projects, keys and members are visible to it alone."""
-        return self._as(Changed, self.do(c.AddTenant(tenant=name, tier=tier)))
+    def add_tenant(
+        self,
+        name: str,
+        *,
+        tier: str = "default",
+        isolation: str = "logical",
+        store: str | None = None,
+        region: str | None = None,
+    ) -> Changed:
+        """Create a tenant of a store that keeps several; its projects, keys and members are visible to it alone.
+
+        With `isolation="instance"` its rows are in the store at the URL `store`, which is sealed and shown nowhere.
+        """
+        command = c.AddTenant(tenant=name, tier=tier, isolation=isolation, store=store, region=region)
+        return self._as(Changed, self.do(command))
 
     def change_tenant(
         self, name: str, *, tier: str | None = None, limits: Mapping[str, int | None] | None = None

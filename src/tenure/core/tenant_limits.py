@@ -11,21 +11,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tenure.core.errors import InvalidInput
-from tenure.core.inputs import check_choice, check_limits, suggestion
+from tenure.core.inputs import LARGEST_NUMBER, check_choice, check_limits, suggestion
 
 if TYPE_CHECKING:
     from tenure.core.records import Tenant
 
 CLAIMS, SESSIONS = "max_concurrent_claims", "max_active_sessions"
+RATE = "api_rate"  # requests a second to a server, of all callers of the tenant; no project has it
 _MIB = 1024 * 1024
 TIERS: dict[str, dict[str, int]] = {
     "default": {
         CLAIMS: 100, "max_lease": 3600, "min_lease": 30, "max_generations_per_task": 100, "history_retention": 90,
-        "max_result_size": 10 * _MIB, SESSIONS: 50,
+        "max_result_size": 10 * _MIB, SESSIONS: 50, RATE: 100,
     },
     "enterprise": {
         CLAIMS: 1000, "max_lease": 7200, "min_lease": 30, "max_generations_per_task": 1000, "history_retention": 365,
-        "max_result_size": 100 * _MIB, SESSIONS: 500,
+        "max_result_size": 100 * _MIB, SESSIONS: 500, RATE: 1000,
     },
 }  # fmt: skip
 _PARTS = 16
@@ -50,7 +51,9 @@ def changed(row: Tenant, changes: Mapping[str, int | None]) -> dict[str, int]:
             )
     wanted = {**row.limits, **changes}
     own = {name: value for name, value in wanted.items() if value is not None}
-    check_limits({**TIERS[row.tier], **own})
+    check_limits({name: value for name, value in {**TIERS[row.tier], **own}.items() if name != RATE})
+    if not 1 <= own.get(RATE, 1) <= LARGEST_NUMBER:
+        raise InvalidInput(f"limit {RATE} must be from 1 to {LARGEST_NUMBER} (got {own[RATE]})")
     return own
 
 
@@ -62,7 +65,8 @@ def bounded(own: Mapping[str, int], of_tenant: Mapping[str, int]) -> Mapping[str
     """The limits that apply in a project: its own, where they are not looser than the tenant's."""
     if not of_tenant:
         return own
-    return {**own, **{name: stricter(name, own.get(name, value), value) for name, value in of_tenant.items()}}
+    ours = {name: value for name, value in of_tenant.items() if name != RATE}
+    return {**own, **{name: stricter(name, own.get(name, value), value) for name, value in ours.items()}}
 
 
 def check_lowers(own: Mapping[str, int], of_tenant: Mapping[str, int]) -> None:

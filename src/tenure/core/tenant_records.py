@@ -19,6 +19,15 @@ class Tenant(Row, frozen=True, kw_only=True):
     changed_at: int
     closed_at: int | None = None
     closed_for: str | None = None  # why
+    isolation: str = "logical"  # where its rows are: see `core/tenants.py`
+    store: bytes = b""  # the sealed URL where it has its own store
+    schema: str | None = None  # where it has its own tables
+    region: str | None = None  # its home; None: the deployment's
+    moves: int = 0  # the number of its last move: see `core/tenant_moves.py`
+    moving: str = ""  # leaving, arriving; empty: no move is under way
+    other_isolation: str = ""  # of a move: where it goes, then where it came from
+    other_store: bytes = b""
+    other_region: str | None = None
 
 
 class ClaimShare(Row, frozen=True, kw_only=True):

@@ -37,22 +37,33 @@ def refusal(door: Door, key: str, **said: Any) -> tuple[str, str, str | None]:
 
 
 def test_a_key_names_its_tenant_and_opens_no_other() -> None:
-    acme, zeta = doors()
+    acme, _ = doors()
     key = acme.key("ann", role="owner")
     assert key.startswith("tnr_acme_")
-    assert acme.admit(key).role == "owner"
-    assert refusal(zeta, key) == refusal(zeta, key.replace("acme", "none"))
-    assert refusal(zeta, key)[0] == "NOT_SIGNED_IN"
+    assert (acme.admit(key).role, acme.admit(key).tenant) == ("owner", "acme")
+    assert refusal(acme, key.replace("acme", "zeta")) == refusal(acme, key.replace("acme", "none"))
+    assert refusal(acme, key.replace("acme", "zeta"))[0] == "NOT_SIGNED_IN"
+
+
+def test_a_name_that_no_tenant_can_have_is_looked_up_nowhere() -> None:
+    acme, _ = doors()
+    key = acme.key("ann", role="owner")
+    for name in ("-", "a" * 41, "A", ""):
+        assert refusal(acme, key, below=name)[0] == "NOT_FOUND"
 
 
 def test_a_key_of_equal_id_and_secret_opens_its_own_tenant_alone() -> None:
     """The rows of two tenants may be equal in all but their tenant, after a copy."""
     acme = Door(tenant="acme")
     other = Door(tenant="acmo", beside=acme)
-    key, twin = acme.key("ann"), other.key("ann")
+    key, twin = acme.key("ann", role="owner"), other.key("ann", role="viewer")
     assert key.replace("acme", "acmo") == twin
-    assert other.admit(twin).user == "ann"
-    assert refusal(other, key)[0] == "NOT_SIGNED_IN"
+    assert (other.admit(twin).tenant, other.admit(twin).role) == ("acmo", "viewer")
+    assert (other.admit(key).tenant, other.admit(key).role) == ("acme", "owner")
+    other.engine.do(c.RevokeKey(key="ann"))
+    other.pass_time(3)
+    assert refusal(other, twin)[0] == "NOT_SIGNED_IN"
+    assert other.admit(key).tenant == "acme"
 
 
 def test_a_key_from_before_tenants_is_the_home_tenants() -> None:
@@ -118,12 +129,106 @@ def test_a_session_is_of_its_tenant_alone() -> None:
     assert acme.admit(cookie=cookie).user == "ann"
     with pytest.raises(NotFound, match="no tenant 'zeta' here"):
         acme.admit(cookie=cookie, below="zeta")
-    with pytest.raises(NotSignedIn):
+    with pytest.raises(NotFound, match="no tenant 'zeta' here"):
         zeta.admit(cookie=cookie)
+    forged = cookie.replace("acme:", "zeta:")
+    with pytest.raises(NotSignedIn):
+        zeta.admit(cookie=forged)
     with pytest.raises(NotFound):
         asyncio.run(
             acme.authenticator.sign_in(scope("POST", origin="http://localhost:7420") | {NAMED_TENANT: "zeta"}, key)
         )
+
+
+def test_a_browser_is_signed_in_to_several_tenants_and_the_path_says_to_which() -> None:
+    acme, zeta = doors()
+    cookie = ""
+    for door, name in ((acme, "ann"), (zeta, "zoe")):
+        asked = scope("POST", origin="http://localhost:7420", cookie=cookie or None)
+        signed_in = asyncio.run(acme.authenticator.sign_in(asked, door.key(name, role="member")))
+        cookie = signed_in.set_cookie.partition(";")[0]
+    assert (acme.admit(cookie=cookie).user, zeta.admit(cookie=cookie).user) == ("ann", "zoe")
+    assert acme.admit(cookie=cookie, below="zeta").tenant == "zeta"
+    newest = asyncio.run(acme.authenticator.authenticate(scope(cookie=cookie)))
+    assert newest.tenant == "zeta"
+    asyncio.run(acme.authenticator.sign_out(scope("POST", origin="http://localhost:7420", cookie=cookie)))
+    for door in (acme, zeta):
+        with pytest.raises(NotSignedIn):
+            door.admit(cookie=cookie)
+
+
+@pytest.mark.parametrize("change", ["member", "key"])
+def test_a_change_in_a_tenant_whose_row_was_read_long_ago_is_heard(change: str) -> None:
+    acme, _ = doors()
+    acme.engine.do(c.InviteMember(user="ann", role="admin"))
+    who = acme.admit(acme.key("laptop", role="admin", user="ann"))
+    commands = {"member": c.RemoveMember(user="ann"), "key": c.RevokeKey(key=who.key or "")}
+    acme.pass_time(3)
+    outcome = acme.engine.do(commands[change])
+    acme.authenticator.observe(commands[change], who, outcome, 0.0)
+    assert not asyncio.run(acme.authenticator.is_still_valid(who))
+
+
+def listed(door: Door, **said: Any) -> list[str]:
+    who = door.admit(**said)
+    said.pop("key", None)
+    return asyncio.run(door.authenticator.tenants_of(scope(**said), who))
+
+
+def test_a_caller_is_told_of_the_tenants_it_may_open_and_of_no_other() -> None:
+    acme, zeta = doors()
+    cookie = ""
+    for door, name in ((zeta, "zoe"), (acme, "ann")):
+        asked = scope("POST", origin="http://localhost:7420", cookie=cookie or None)
+        signed_in = asyncio.run(acme.authenticator.sign_in(asked, door.key(name, role="member")))
+        cookie = signed_in.set_cookie.partition(";")[0]
+    assert listed(acme, cookie=cookie) == ["acme", "zeta"]
+    mine = cookie.partition(".")[0]
+    assert listed(acme, cookie=f"{mine}.zeta:{'00' * 32}.none:{'00' * 32}") == ["acme"]
+    assert listed(acme, key=acme.key("bo")) == ["acme"]
+    acme.home.do(c.CloseTenant(tenant="zeta"))
+    acme.pass_time(3)
+    assert listed(acme, cookie=cookie) == ["acme"]
+
+
+def test_the_owner_on_this_machine_is_told_of_all_open_tenants() -> None:
+    home = Door(Policy(auth="open"))
+    for name in ("zeta", "acme", "beta"):
+        home.home.do(c.AddTenant(tenant=name))
+    home.home.do(c.CloseTenant(tenant="beta"))
+    assert listed(home) == ["local", "acme", "zeta"]
+
+
+def test_the_owner_on_this_machine_may_name_any_tenant_that_is_open() -> None:
+    home = Door(Policy())
+    acme = Door(home.policy, tenant="acme", beside=home)
+    assert (acme.admit(home.token).tenant, home.admit(home.token).tenant) == ("acme", "local")
+    assert refusal(home, home.token or "", tenure_tenant="beta") == ("NOT_FOUND", "no tenant 'beta' here", None)
+    home.home.do(c.CloseTenant(tenant="acme"))
+    home.pass_time(3)
+    assert refusal(acme, home.token or "") == ("NOT_FOUND", "no tenant 'acme' here", None)
+
+
+def test_the_rate_of_a_tenant_is_of_all_its_keys_and_of_no_other_tenant() -> None:
+    acme, zeta = doors()
+    acme.home.do(c.ChangeTenant(tenant="acme", limits={"api_rate": 5}))
+    keys, other = [acme.key(name) for name in ("ann", "bo")], zeta.key("zoe")
+    for n in range(10):  # what two seconds allow
+        acme.admit(keys[n % 2])
+    assert refusal(acme, keys[0])[0] == refusal(acme, keys[1])[0] == "RATE_LIMITED"
+    assert zeta.admit(other).user == "zoe"
+    acme.pass_time(0.2)
+    assert acme.admit(keys[0]).user == "ann"
+    assert refusal(acme, keys[1])[0] == "RATE_LIMITED"
+
+
+def test_a_token_of_several_tenants_must_name_one() -> None:
+    acme, _ = doors(NAMES)
+    both = shared_token(org=["zeta", "acme"])
+    with pytest.raises(InvalidInput, match="several tenants: zeta, acme"):
+        asyncio.run(acme.authenticator.authenticate(scope(authorization=f"Bearer {both}")))
+    one = shared_token(org=["zeta"])
+    assert asyncio.run(acme.authenticator.authenticate(scope(authorization=f"Bearer {one}"))).tenant == "zeta"
 
 
 def test_a_member_joins_with_the_first_use_of_a_key() -> None:
@@ -206,7 +311,7 @@ def test_a_changed_member_is_known_at_once_in_the_process_that_changed_it() -> N
     acme.authenticator.observe(command, acme.admit(token), outcome, 0.0)
     assert acme.admit(token).role == "viewer"
     acme.engine.do(c.ChangeMember(user="mia", role="member"))
-    acme.authenticator.hear(acme.engine.read(lambda tx: tx.events({"kind": "member.changed"})))
+    acme.authenticator.hear("acme", acme.engine.read(lambda tx: tx.events({"kind": "member.changed"})))
     assert acme.admit(token).role == "member"
 
 

@@ -15,6 +15,9 @@ class AddTenant(Command, frozen=True, kw_only=True, tag="add_tenant"):
     project: str = ""
     tenant: str
     tier: str = "default"  # of its limits: default, enterprise
+    isolation: str = "logical"  # logical: in the tables of all; schema: in its own; instance: in its own store
+    store: str | None = None  # the URL of that store; sealed, and shown nowhere
+    region: str | None = None  # its home, by name
 
 
 class ChangeTenant(Command, frozen=True, kw_only=True, tag="change_tenant"):

@@ -24,6 +24,10 @@ class TenantView(TypedDict):
     created_by: str | None
     closed_at: Instant | None
     closed_for: Annotated[str | None, Meta(description="why")]
+    isolation: Annotated[str, Meta(extra_json_schema={"enum": list(tenants.ISOLATIONS)})]
+    schema: Annotated[str | None, Meta(description="where its tables are, in the same database")]
+    region: Annotated[str | None, Meta(description="its home, by name")]
+    moving: Annotated[str | None, Meta(description="of a move that is under way: leaving, arriving")]
 
 
 class MemberView(TypedDict):

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from tenure.core import archive, graph, ids, lifecycle
 from tenure.core.budgets import TASK, budget_id
+from tenure.core.compliance import kept_days
 from tenure.core.events import Event
 from tenure.core.filters import Range
 from tenure.core.ids import with_number
+from tenure.core.log_seals import document_leaf, leaf, pruned_digest
 from tenure.core.records import (
     KINDS,
     Archived,
@@ -27,6 +29,7 @@ from tenure.core.records import (
     DeadLetter,
     Edge,
     Project,
+    PrunedLeaves,
     Row,
     Task,
     Track,
@@ -36,6 +39,7 @@ from tenure.core.records import (
 from tenure.core.task_records import referred
 from tenure.engine.archive.log_readers import unread_by_some
 from tenure.engine.archive.totals import count, fold, stated, use_less
+from tenure.engine.audit.sealer import sealed_to
 from tenure.engine.runtime.effects import dead_letter_id, descendants
 from tenure.engine.runtime.rows import event_pages
 from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Patch, UnitOfWork
@@ -74,13 +78,7 @@ def sweep(engine: Engine, project: str) -> Moved:
     """Move and prune due tasks, from where the last sweep stopped, until a page has nothing to move."""
     moved = Moved()
     reached = _reached.setdefault(engine, {})
-
-    def ask(work: UnitOfWork) -> tuple[list[str], bool]:
-        until = _until(work, project)
-        waiting = [state for state in lifecycle.FINISHED if _candidates(work, project, state, until, "")[0]]
-        return waiting, bool(_old(work, project, None, 1))
-
-    waiting, has_old = engine.read_settled((project,), ask)
+    waiting, has_old = _waiting(engine, project)
     for state in waiting:
         while True:
             page, last = _move_page(engine, project, state, reached.get((project, state), ""))
@@ -89,6 +87,22 @@ def sweep(engine: Engine, project: str) -> Moved:
             if not page.tasks or not last:
                 break
     return _pruned(engine, project, moved) if has_old else moved
+
+
+def is_due(engine: Engine, project: str) -> bool:
+    """Whether a sweep has tasks to examine, or to prune."""
+    return any(_waiting(engine, project))
+
+
+def _waiting(engine: Engine, project: str) -> tuple[list[str], bool]:
+    """The states with tasks that ended long ago, and whether any in the archive is old enough to be pruned."""
+
+    def ask(work: UnitOfWork) -> tuple[list[str], bool]:
+        until = _until(work, project)
+        waiting = [state for state in lifecycle.FINISHED if _candidates(work, project, state, until, "")[0]]
+        return waiting, bool(_old(work, project, None, 1))
+
+    return engine.read_settled((project,), ask)
 
 
 def move_all(engine: Engine, project: str, *, older: int | None = None) -> Moved:
@@ -235,6 +249,8 @@ def _move(work: UnitOfWork, project: str, leaving: Mapping[str, Task], moved: Mo
             rows[getattr(row, field)].append(row)
     events = _events(work, project, tuple(tasks))
     earlier = work.get_many(Archived, project, tasks)  # of recalled tasks: their earlier log
+    is_audited = sealed_to(work, project) is not None
+    documents: dict[str, str] = {}  # task → the digest of its document, for the audit
     broken = set()
     for id, task in tasks.items():
         told = [*(archive.events_in(earlier[id]) if id in earlier else ()), *events.get(id, ())]
@@ -244,7 +260,10 @@ def _move(work: UnitOfWork, project: str, leaving: Mapping[str, Task], moved: Mo
             continue
         try:
             bodies = work.get_many(Body, project, referred(rows[id])).values()
-            kept = work.put(archive.archived(task, rows[id], told, work.now, bodies))
+            leaves = b"".join(map(leaf, told)) if is_audited else b""
+            kept = work.put(archive.archived(task, rows[id], told, work.now, bodies, leaves))
+            if is_audited:
+                documents[id] = document_leaf(kept).hex()
         except OUR_FAULTS as error:
             moved.failed[id] = f"{type(error).__name__}: {error}"
             broken.add(task.root or id)
@@ -265,7 +284,10 @@ def _move(work: UnitOfWork, project: str, leaving: Mapping[str, Task], moved: Mo
         patch += tuple((KINDS[Budget].table, row.id, None) for row in own)
         # their recall event stays in the log, about rows that are gone
         patch += tuple((table, row, None) for id in tasks if id in earlier for table, row, _ in stated(rows[id]))
-        work.tell("archive.moved", project, patch, details={"tasks": len(tasks)})
+        details: dict[str, Any] = {"tasks": len(tasks)}
+        if is_audited:
+            details["documents"] = {id: documents[id] for id in tasks}
+        work.tell("archive.moved", project, patch, details=details)
         work.dropped.append((project, tuple(tasks)))
 
 
@@ -350,18 +372,24 @@ def _pruned(engine: Engine, project: str, moved: Moved) -> Moved:
 
 def _old(work: UnitOfWork, project: str, place: tuple[int, str] | None, most: int) -> list[Archived]:
     """A page of archive rows whose tasks were created before its retention period began."""
-    row = work.get(Project, project, project)
-    kept = archive.kept_for(work.limits_of(row)) if row is not None else None
+    kept = _kept(work, project)
     if kept is None:
         return []
     where = {"project": project, "created_at": Range(high=work.now - kept + 1)}
     return work.find(Archived, where, order="created_at", after=place, limit=most)
 
 
+def _kept(work: UnitOfWork, project: str) -> int | None:
+    row = work.get(Project, project, project)
+    return None if row is None else archive.kept_for(kept_days(row, work.tenant_limits, work.limits_of(row)))
+
+
 def _prune_page(work: UnitOfWork, project: str, place: tuple[int, str] | None) -> tuple[int, tuple[int, str] | None]:
+    sealed = sealed_to(work, project)
+    if sealed == 0:
+        return 0, None  # documents from before the audit are not sealed yet
     page = _old(work, project, place, PAGE)
-    of = work.get(Project, project, project) or Project(project=project, id=project)
-    kept = archive.kept_for(work.limits_of(of))
+    kept = _kept(work, project)
     going: dict[str, Archived] = {}
     for row in page:
         lineage = [row]
@@ -374,9 +402,19 @@ def _prune_page(work: UnitOfWork, project: str, place: tuple[int, str] | None) -
         for row in going.values():
             _let_go(work, row)
             work.remove(row)
-        details = {"tasks": len(going), "until": work.now - (kept or 0)}  # all were archived by then
+        details: dict[str, Any] = {"tasks": len(going), "until": work.now - (kept or 0)}  # all were archived by then
+        leaves = b"" if sealed is None else b"".join(map(_leaves_of, going.values()))
+        if leaves:
+            details["leaves"] = pruned_digest(leaves)
         work.tell("archive.pruned", project, tuple(patch), details=details)
+        if leaves:
+            work.put(PrunedLeaves(project=project, id=work.events[-1].id, leaves=leaves, at=work.now))
     return len(going), (page[-1].created_at, page[-1].id) if len(page) == PAGE else None
+
+
+def _leaves_of(row: Archived) -> bytes:
+    """The leaves by which an audit distinguishes its events from removed ones."""
+    return archive.leaves_of(row) or b"".join(map(leaf, archive.events_in(row)))
 
 
 def _let_go(work: UnitOfWork, archived: Archived) -> None:

@@ -11,7 +11,9 @@ from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Tenant, replace
 from tenure.core.tenant_records import HOME
+from tenure.engine.runtime import seals
 from tenure.engine.runtime.rows import check_without_project, fields_of
+from tenure.engine.runtime.tenancy import STORE_PATH, store_owner
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 
 if TYPE_CHECKING:
@@ -36,9 +38,15 @@ def add_tenant(work: UnitOfWork, cmd: commands.AddTenant) -> Outcome:
         )
     if work.tally(Tenant, {"project": ""}, limits.TENANTS) >= limits.TENANTS:
         raise LimitReached(f"the deployment has {limits.TENANTS} tenants, the maximum")
+    tenants.check_place(cmd.isolation, cmd.store, cmd.region)
+    if cmd.isolation == tenants.SCHEMA and not work.context.keeps_schemas:
+        raise InvalidInput("isolation schema: this store has no schemas", "PostgreSQL has; or --isolation instance")
+    tier = tenant_limits.check_tier(cmd.tier)
+    sealed = b"" if cmd.store is None else seals.seal(work, "", store_owner(name), STORE_PATH, cmd.store.encode())
     row = Tenant(
-        project="", id=name, tier=tenant_limits.check_tier(cmd.tier), created_by=work.principal.name,
-        created_at=work.now, changed_at=work.now,
+        project="", id=name, tier=tier, created_by=work.principal.name, created_at=work.now, changed_at=work.now,
+        isolation=cmd.isolation, store=sealed, region=cmd.region,
+        schema=tenants.schema_of(name, work.tx.epoch, work.now) if cmd.isolation == tenants.SCHEMA else None,
     )  # fmt: skip
     return _changed(work, "tenant.added", row, "CREATED")
 
@@ -115,11 +123,13 @@ def _view(row: Tenant | None) -> TenantView:
     if row is None:
         home: TenantView = {
             "name": HOME, "status": "open", "tier": None, "limits": {}, "changed_limits": (), "created_at": None,
-            "created_by": None, "closed_at": None, "closed_for": None,
+            "created_by": None, "closed_at": None, "closed_for": None, "isolation": tenants.LOGICAL, "schema": None,
+            "region": None, "moving": None,
         }  # fmt: skip
         return home
-    said: TenantView = fields_of(row, "tier created_at created_by closed_at closed_for") | {
+    said: TenantView = fields_of(row, "tier created_at created_by closed_at closed_for isolation schema region") | {
         "name": row.id,
+        "moving": row.moving or None,
         "status": "open" if tenants.is_open(row) else "closed",
         "limits": tenant_limits.of_tenant(row),
         "changed_limits": tuple(row.limits),

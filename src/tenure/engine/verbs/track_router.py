@@ -6,7 +6,7 @@ renewal and result, since the end of a claim there changes the track's row: see 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from tenure.core import claims, commands, ids, lifecycle, tracks
 from tenure.core.errors import InvalidInput, NotFound
@@ -16,7 +16,7 @@ from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 
 
-class Assignments(NamedTuple):
+class Assignments(msgspec.Struct, frozen=True):
     """The tracks of a project that are closed to one agent, and when the first of them may open by itself."""
 
     taken: dict[str, tuple[str, ...]]

@@ -43,6 +43,18 @@ def members(scene: Scene, *, left: bool = False) -> dict[str, tuple[str, str]]:
 
 
 class Members(Stage):
+    def test_who_may_see_members_reads_their_events_and_nobody_else_does(self, scene: Scene) -> None:
+        invited(scene, "mia")
+        key_of(scene, "mia")
+        asked = q.Log(project=PROJECT, kind=("member", "key"), store=True)
+
+        def seen(**caller: Any) -> list[str]:
+            return [event["kind"] for event in read_query(scene.engine, asked, Principal(**caller))]
+
+        assert seen(role="admin") == ["member.invited", "key.created"]
+        for caller in ({"role": "member"}, {"role": "viewer"}, {"role": "owner", "projects": (PROJECT,)}):
+            assert seen(**caller) == []
+
     def test_a_person_is_invited_joins_and_leaves(self, scene: Scene) -> None:
         said = invited(scene, "mia", projects=(PROJECT,)).member
         assert said is not None

@@ -1,9 +1,11 @@
-// Addresses: /projects/NAME/PAGE/ID?filters, with the nouns of the API. The server returns the same page for all.
+// Addresses: /projects/NAME/PAGE/ID?filters, with the nouns of the API, or below /t/TENANT. The server returns the same
+// page for all.
 import { html } from "./html.js";
 import { Signal, useSignal } from "./signal.js";
+import { base, named, tenantIn } from "./tenant.js";
 
 function read() {
-  const parts = location.pathname.split("/").filter(Boolean).map(decodeURIComponent);
+  const parts = location.pathname.slice(base.length).split("/").filter(Boolean).map(decodeURIComponent);
   const query = new URLSearchParams(location.search);
   if (parts[0] !== "projects") return { project: null, page: parts[0] || "", id: null, query };
   return { project: parts[1] ?? null, page: parts[2] || "", id: parts[3] ?? null, query };
@@ -20,10 +22,11 @@ function readSafely() {
 export const route = new Signal(readSafely());
 export const useRoute = () => useSignal(route);
 
+// `project` null: a page of the tenant.
 export function address(project, page = "", id = null, query = null) {
-  const path = ["projects", project, page, id].filter((part) => part !== null && part !== "");
+  const path = [project && "projects", project, page, id].filter((part) => part !== null && part !== "");
   const search = query ? String(query instanceof URLSearchParams ? query : new URLSearchParams(query)) : "";
-  return `/${path.map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
+  return `${base}/${path.map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
 }
 
 export function go(href, { replace = false } = {}) {
@@ -42,7 +45,7 @@ export function filter(changes, { replace = true } = {}) {
     next.delete(name);
     for (const one of [value].flat()) if (one !== null && one !== undefined && one !== "") next.append(name, one);
   }
-  go(project ? address(project, page, id, next) : `/${page}`, { replace });
+  go(address(project, page, id, next), { replace });
 }
 
 addEventListener("popstate", () => route.set(readSafely()));
@@ -52,7 +55,7 @@ document.addEventListener("click", (event) => {
   const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
   if (link.origin !== location.origin || link.target || link.hasAttribute("download")) return;
-  if (link.getAttribute("href").startsWith("#")) return;
+  if (link.getAttribute("href").startsWith("#") || tenantIn(link.pathname) !== named) return;
   event.preventDefault();
   go(link.pathname + link.search);
 });
