@@ -39,7 +39,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--processes", type=int, default=24, help="that claim at once")
     parser.add_argument("--folder", help="where the stores are made (a temporary folder)")
     parser.add_argument("--json", action="store_true", help="one object a line")
+    parser.add_argument("--quick", action="store_true", help="three rounds on a small store: for development")
     options = parser.parse_args(argv)
+    if options.quick:
+        options.sizes, options.rounds, options.processes = "100", 3, 4
     # As an installer leaves it: whatever the caller's settings, nobody compiles at each start.
     compileall.compile_dir(str(Path(tenure.__file__).parent), quiet=2)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:

@@ -50,7 +50,7 @@ def main(argv: list[str]) -> int:
 
 
 def fill(store: str, tasks: int) -> None:
-    with Client(store, PROJECT, agent="filler", session="filler") as client:
+    with Client(store, PROJECT, agent="filler", session="filler", create=True) as client:
         client.init()
         for start in range(0, tasks, BATCH):
             client.add_many(

@@ -112,7 +112,7 @@ def figures_of(costs: Costs, sizes: list[int], batch: int, scripts: Scripts) -> 
     if least != most:
         for what, of in (("cost", costs.wall), ("CPU", costs.cpu)):
             grown, bare = (ratio_of(of(most, "claim", 1, s), of(least, "claim", 1, s)) for s in ("ours", "raw"))
-            found.append(Figure(f"{what} of a claim, {most} ready / {least} ready", grown, "×", bare, grown, "≤ 1.5"))
+            found.append(Figure(f"{what} of a claim, {most} ready / {least} ready", grown, "×", bare, grown, "≤ 1.1"))
     for verb, traced in (("claim", scripts.claim_traced), ("submit", scripts.submit_traced)):
         found.append(Figure(f"statements of a {verb}", len(traced.statements), "", 2 + len(traced.writes)))
     return found

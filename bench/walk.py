@@ -110,7 +110,7 @@ def _http(place: Path) -> Walked:
     import tenure
 
     url = str(place / "tenure.db")
-    with tenure.Client(url, "walk") as local:
+    with tenure.Client(url, "walk", create=True) as local:
         local.init()
         local.add("One")
         local.add("Two")

@@ -38,7 +38,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--waiting", type=int, default=10_000, help="agents that long-poll")
     parser.add_argument("--tasks", type=int, default=200, help="that come while they wait")
+    parser.add_argument("--quick", action="store_true", help="one short round and few agents: for development")
     given = parser.parse_args(argv)
+    if given.quick:
+        given.seconds, given.rounds, given.waiting, given.tasks = 1.0, 1, 200, 20
     with tempfile.TemporaryDirectory(prefix="tenure-bench-") as folder, stores(given.store, Path(folder)) as make:
         figures = [*claims(make, given.seconds, given.rounds), *waiting(make, given.waiting, given.tasks)]
     show(figures, as_json=given.json)

@@ -28,6 +28,11 @@ class Cost(NamedTuple):
     log: float
     round_trips: float
 
+    @property
+    def processor(self) -> float:
+        """Seconds of both sides."""
+        return (self.client + self.server) / 1e6
+
 
 class Meter:
     """`link` is a separate connection; the measured code runs in the caller's thread."""

@@ -59,6 +59,12 @@ class Board:
     def store_url(self) -> str:
         return f"{self.url}?schema={self.schema}"
 
+    def open_as(self, role: str) -> None:
+        """Continue with another role of the database."""
+        self.engine.store.close()
+        url = self.store_url.replace("//tenure@", f"//{role}@")
+        self.engine = Engine(open_store(url), SystemRandom(), Context(pause=time.sleep))
+
     def begin_with(self, *tasks: NewTask) -> None:
         """In each project one task of each sort, made by the engine: what `fill` copies."""
         self.copier = self.copier_of(*tasks)

@@ -86,6 +86,8 @@ def _plan(engine: Engine) -> str:
 
 def _old(engine: Engine, generations: int) -> str:
     """A task that was claimed and given back again and again; its key."""
+    bound = {"max_generations_per_task": max(generations, MOST_ATTEMPTS)}
+    engine.do(commands.DefineProject(project=PROJECT, change_limits=bound))
     made = engine.do(commands.Add(project=PROJECT, task=NewTask(title="Hot potato", max_attempts=MOST_ATTEMPTS)))
     assert made.task is not None
     for _ in range(generations):

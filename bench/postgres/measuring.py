@@ -16,15 +16,27 @@ from typing import Any
 from bench.ground import TELLING, WrongAnswer, fast_rounds, sync_cost
 from bench.peers import install
 from bench.peers.talking import PeerFailed
-from bench.postgres import arrivals, drains, lookups, pickups, profiling, rivals, singles, sizes
+from bench.postgres import (
+    arrivals,
+    creations,
+    drains,
+    idle_reader,
+    lookups,
+    pickups,
+    policies,
+    profiling,
+    rivals,
+    singles,
+    sizes,
+)
 from bench.postgres.goals import plain, times, versus
-from bench.postgres.ground import Ground
+from bench.postgres.ground import BATCH, Ground
 from bench.postgres.scale import FULL, QUICK, Scale
 from bench.report import Figure, show
 from tests.servers.postgres import PostgresServer
 from tests.servers.processes import Unavailable
 
-PARTS = ("drains", "arrivals", "pickups", "singles", "sizes", "lookups")
+PARTS = ("drains", "creations", "idle_reader", "arrivals", "pickups", "singles", "sizes", "lookups", "policies")
 
 
 class Run:
@@ -78,6 +90,24 @@ class Run:
             figures.append(versus(name, [getattr(r, verb) for r in found[side]], theirs))
         figures.append(plain("live_claims", [r.held for r in found["many"]], ""))
         return figures
+
+    def creations(self) -> list[Figure]:
+        """Tasks created in batches of 1,000."""
+        found = creations.measure(self.ground, self.scale.turns)
+        return [
+            plain("created_per_s", [1e6 / cost.wall for cost in found.ours], "1/s"),
+            plain("created_client_us", [cost.client for cost in found.ours], "µs"),
+            plain("created_server_us", [cost.server for cost in found.ours], "µs"),
+            plain("created_log_bytes", [cost.log for cost in found.ours], "B"),
+            times("created_cost_vs_raw", *([c.processor for c in side] for side in found)),
+        ]
+
+    def idle_reader(self) -> list[Figure]:
+        """Claims beside a reader that is idle in a transaction, by what they cost both sides."""
+        found = idle_reader.measure(self.ground, self.scale)
+        say(f"{found.cycles:,} cycles while a reader was idle for {self.scale.idle:g} s")
+        rates = [[1 / cost.processor] for cost in (found.beside, found.without)]
+        return [versus("claims_beside_idle_reader", *rates)]
 
     def arrivals(self) -> list[Figure]:
         """Latencies of claims and submits that come whether or not the earlier ones are answered."""
@@ -153,6 +183,16 @@ class Run:
             for name, found in costs.items()
         ]
 
+    def policies(self) -> list[Figure]:
+        """Claims and submits under row-level security, beside those of a store without."""
+        scale = self.scale
+        costs = policies.measure(self.ground, scale.turns, min(scale.batch, BATCH), scale.policy_batches)
+        seconds = {name: [cost / 1e6 for cost in found] for name, found in costs.items()}
+        return [
+            times(f"{what}s_rls_vs_plain", seconds[f"rls_{what}"], seconds[f"plain_{what}"])
+            for what in ("claim", "submit", "single_claim", "single_submit")
+        ]
+
     def _pgqueuer(self) -> float | None:
         if self.python is None:
             return None
@@ -208,6 +248,7 @@ def arguments_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="of which the median counts")
     parser.add_argument("--seconds", type=float, help="of each phase")
     parser.add_argument("--threads", type=int, help="of ours, in one process")
+    parser.add_argument("--idle", type=float, help="seconds that a reader stays in its transaction; the goal is of 300")
     parser.add_argument("--profile", choices=profiling.VERBS, help="show where the time of one verb goes, and end")
     parser.add_argument("--single", action="store_true", help="with --profile: one command a transaction, not 500")
     parser.add_argument("--folder", type=Path, help="where the server's files go: a real disk")
@@ -219,7 +260,7 @@ def arguments_of(argv: list[str]) -> argparse.Namespace:
     scale = QUICK if given.quick else FULL
     given.scale = scale._replace(
         rounds=given.rounds or scale.rounds, seconds=given.seconds or scale.seconds,
-        threads=given.threads or scale.threads,
+        threads=given.threads or scale.threads, idle=given.idle or scale.idle,
     )  # fmt: skip
     if min(given.scale.rounds, given.scale.seconds, given.scale.threads) <= 0:
         parser.error("rounds, seconds and threads are more than 0")

@@ -115,7 +115,7 @@ def profile(ground: Ground, scale: Scale, verb: str, *, is_single: bool) -> int:
         )
         _tell_statements(plain)
         print(f"\nPython, by own time, under its profiler: {slowed.seconds / slowed.count * 1e6:.0f} µs a task")
-        _tell_functions(profiler, slowed.count)
+        tell_functions(profiler, slowed.count)
     return 0
 
 
@@ -130,7 +130,7 @@ def _tell_statements(play: Play) -> None:
         print(f"  {figures}  {wal / play.count:10.0f}  {text}")
 
 
-def _tell_functions(profiler: cProfile.Profile, count: int) -> None:
+def tell_functions(profiler: cProfile.Profile, count: int) -> None:
     stats: Any = pstats.Stats(profiler)
     rows = [(own, total, calls, *where) for where, (_, calls, own, total, _) in stats.stats.items()]
     print(f"  {'own µs':>7}  {'all µs':>7}  {'calls':>7}  function")

@@ -21,10 +21,12 @@ class Scale(NamedTuple):
     each: int = 40  # of single claims, a turn
     tasks: int = 100_000  # that lists are made of
     generations: int = 1000
+    idle: float = 20.0  # seconds that a reader stays in its transaction
+    policy_batches: int = 6  # claimed and submitted under policies and without, a turn
 
 
 FULL = Scale()
 QUICK = Scale(
     rounds=1, seconds=0.3, fast_seconds=0.1, projects=4, jobs=10_000, looks=25, many=10_000, turns=3, each=15,
-    tasks=5_000, generations=200,
+    tasks=5_000, generations=200, idle=2.0, policy_batches=2,
 )  # fmt: skip

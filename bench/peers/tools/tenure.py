@@ -55,7 +55,7 @@ class Peer:
     @property
     def client(self) -> Client:
         if self._client is None:
-            self._client = Client(self.url, PROJECT, agent="bench")
+            self._client = Client(self.url, PROJECT, agent="bench", create=True)
         return self._client
 
     def set_up(self) -> None:

@@ -12,7 +12,7 @@ PROJECT = "zombies"
 
 def client() -> Client:
     where = place()
-    return Client(where.get("postgres") or f"{where['folder']}/tenure.db", PROJECT, agent=me())
+    return Client(where.get("postgres") or f"{where['folder']}/tenure.db", PROJECT, agent=me(), create=True)
 
 
 def set_up() -> None:

@@ -36,7 +36,7 @@ class Head(NamedTuple):
 def parse_head(text: str) -> Head:
     number, _, digest = text.strip().partition(":")
     if not number.isdecimal() or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-        raise InvalidInput(f"head {text[:80]!r} is not NUMBER:SHA256", "as `audit verify-access` prints it")
+        raise InvalidInput(f"head {text[:80]!r} is not NUMBER:SHA256", "as the verbs of `audit` print it")
     return Head(int(number), digest)
 
 

@@ -65,11 +65,15 @@ _FORMAT = b"\x01"  # before the deflated bytes: names the dictionary
 
 
 class Document(msgspec.Struct, frozen=True):
-    """The contents of `Archived.document`: rows by table, the events in order, and large values by name."""
+    """The contents of `Archived.document`: rows by table, the events in order, and large values by name.
+
+    In a project that is audited also the leaf of each event, as it was sealed.
+    """
 
     rows: dict[str, tuple[msgspec.Raw, ...]] = {}
     events: tuple[Event, ...] = ()
     bodies: dict[str, msgspec.Raw] = {}
+    leaves: bytes = b""
 
 
 def archive_after(given: Mapping[str, int]) -> int:
@@ -78,9 +82,8 @@ def archive_after(given: Mapping[str, int]) -> int:
     return AFTER if seconds is None else min(seconds * SECOND, limits.ARCHIVE_LONGEST)
 
 
-def kept_for(given: Mapping[str, int]) -> int | None:
+def kept_for(days: int | None) -> int | None:
     """How long it is kept in the archive; None: for ever."""
-    days = given.get("history_retention")
     return None if days is None else min(days * DAY, limits.ARCHIVE_LONGEST)
 
 
@@ -90,11 +93,16 @@ def may_go(task: Task, until: int) -> bool:
 
 
 def archived(
-    task: Task, rows: Iterable[Row], events: Sequence[Event], now: int, bodies: Iterable[Body] = ()
+    task: Task,
+    rows: Iterable[Row],
+    events: Sequence[Event],
+    now: int,
+    bodies: Iterable[Body] = (),
+    leaves: bytes = b"",
 ) -> Archived:
     """The one row that replaces all of them."""
     large = {body.id: msgspec.Raw(body.content) for body in bodies}  # JSON already
-    document = msgspec.json.encode(Document(_written(rows), tuple(events), large))
+    document = msgspec.json.encode(Document(_written(rows), tuple(events), large, leaves))
     has_dag = ids.has_dag_row(task)
     return Archived(
         project=task.project, id=task.id, key=task.key, ref=task.ref, track=task.track, type=task.type,
@@ -109,7 +117,7 @@ def archived(
 
 def emptied(row: Archived) -> Archived:
     """What remains archived when the task has its own rows again: the log so far."""
-    document = msgspec.json.encode(Document({}, events_in(row)))
+    document = msgspec.json.encode(Document({}, events_in(row), leaves=leaves_of(row)))
     return replace(row, out=True, size=len(document), document=deflated(document))
 
 
@@ -127,6 +135,11 @@ def _row(kind: type[Row], raw: msgspec.Raw) -> Row:
 
 def events_in(row: Archived) -> tuple[Event, ...]:
     return _read(row).events
+
+
+def leaves_of(row: Archived) -> bytes:
+    """The leaves of its events; none where it was archived before the audit."""
+    return _read(row).leaves
 
 
 def bodies_in(row: Archived) -> list[Body]:

@@ -45,7 +45,10 @@ def split_scope(text: str) -> tuple[str, str]:
     """Scope and name, as people write them: `project`, `tenant`, `dag:ID`, `task:B-003`, `agent:ann`."""
     scope, _, name = text.partition(":")
     if scope not in SCOPES or (scope in NAMED) != bool(name):
-        raise InvalidInput(f"budget scope {text[:80]!r} must be tenant, project, dag:ID, task:KEY or agent:NAME")
+        raise InvalidInput(
+            f"budget scope {text[:80]!r} must be tenant, project, dag:ID, task:KEY or agent:NAME",
+            "as in `tenure budget set project --usd 20`",
+        )
     return scope, name
 
 

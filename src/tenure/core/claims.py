@@ -6,7 +6,9 @@ rows read in the transaction that applies it: epoch, generation, nonce, then the
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from tenure.core import lifecycle, limits, moves
 from tenure.core.ids import Receipt, is_genuine
@@ -145,7 +147,7 @@ def granted(
 # --- judging ------------------------------------------------------------------------------------------------
 
 
-class Verdict(NamedTuple):
+class Verdict(msgspec.Struct, frozen=True):
     """`code` is None when the holder may continue; otherwise the refusal and the directive."""
 
     code: str | None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tenure.core import lifecycle, limits
 from tenure.core.errors import ClockJump
 from tenure.core.records import (
@@ -29,7 +31,7 @@ SECOND = 1_000_000
 DRIFT = 60 * SECOND  # a smaller step forward is accepted silently
 
 
-class Reading(NamedTuple):
+class Reading(msgspec.Struct, frozen=True):
     """A host's clocks at one moment, in microseconds."""
 
     wall: int

@@ -16,15 +16,20 @@
     ├── SecretsOff              no master key: a secret can be neither sealed nor opened, and is never stored plain
     ├── SecretUnreadable        sealed with another master key, or damaged
     ├── CopyRefused             a project cannot be copied now, or not there; nothing was copied
+    ├── MoveRefused             a tenant cannot be moved now, or not there; it stays where it is
+    ├── TenantMoving            the tenant is being moved to another store; nothing was done: send again in a moment
+    ├── NotHome                 the tenant's home is in another region; nothing was done: send it there
     ├── RateLimited             too many requests of one caller; nothing was done: says when to send again
     ├── Overloaded              too many commands are waiting; nothing was done: send again in a moment
     ├── StoreError              the store failed
     │   ├── Conflict            rows changed under the batch; the engine runs it again
     │   ├── StoreUnavailable    cannot be reached or opened; nothing was done
+    │   │   └── NoStore         there is none at that path or URL
     │   ├── ClockJump           the host's clock jumped ahead; nothing was done
     │   ├── OutcomeUnknown      the answer to a commit was lost: send again with the same request id
     │   ├── SchemaMismatch      the file was made by another version
-    │   └── StoreCorrupt        the integrity check failed
+    │   ├── StoreCorrupt        the integrity check failed
+    │   └── UnsafeRole          row-level security is on, and does not restrict this database role
     └── Bug                     one of our rules was broken; nothing was done
 
 Refusals of a holder ("stale", "denied") are outcomes, not errors: see outcomes.py.
@@ -109,6 +114,24 @@ class CopyRefused(TenureError):
     code = "COPY_REFUSED"
 
 
+class MoveRefused(TenureError):
+    code = "MOVE_REFUSED"
+
+
+class TenantMoving(TenureError):
+    code = "TENANT_MOVING"
+
+
+class NotHome(TenureError):
+    code = "NOT_HOME"
+
+    def __init__(
+        self, message: str, hint: str | None = None, *, region: str | None = None, home: str | None = None
+    ) -> None:
+        super().__init__(message, hint)
+        self.region, self.home = region, home  # the home's name, and its address where the server knows it
+
+
 class RateLimited(TenureError):
     code = "RATE_LIMITED"
 
@@ -133,6 +156,17 @@ class StoreUnavailable(StoreError):
     code = "STORE_UNAVAILABLE"
 
 
+class NoStore(StoreUnavailable):
+    code = "NO_STORE"
+
+    @classmethod
+    def at(cls, place: str) -> NoStore:
+        """Where a store was named, and is not."""
+        return cls(
+            f"there is no store {place}", "Check the URL; `tenure init` creates a store, in Python `create=True`."
+        )
+
+
 class ClockJump(StoreError):
     code = "CLOCK_JUMP"
 
@@ -150,8 +184,12 @@ class StoreCorrupt(StoreError):
     code = "STORE_CORRUPT"
 
 
+class UnsafeRole(StoreError):
+    code = "UNSAFE_ROLE"
+
+
 # The same request may succeed later: what it asked for is not refused.
-PASSING = (StoreError, Overloaded, RateLimited, AuthUnavailable)
+PASSING = (StoreError, Overloaded, RateLimited, AuthUnavailable, TenantMoving)
 
 
 class Bug(TenureError):

@@ -15,6 +15,7 @@ from tenure.core.safe_text import one_line
 TEXTS: dict[str, str] = {
     "project.created": "{who} creates the project",
     "project.changed": "{who} changes the project's settings",
+    "project.key_rotated": "{who} rotates the keys of the project's secrets",
     "project.stopped": "{who} stops all claiming in {scope}",
     "project.started": "{who} allows claiming in {scope} again",
     "track.defined": "{who} defines track {track}",
@@ -46,7 +47,7 @@ TEXTS: dict[str, str] = {
     "task.failed": "{who}'s attempt at {task} fails",
     "task.retry_scheduled": "{task} will be retried",
     "task.retry_due": "{task} is ready for its retry",
-    "task.dead_lettered": "{task} is dead-lettered: a person must act",
+    "task.dead_lettered": "{task} is a dead letter: a person must act",
     "task.lease_expired": "{who}'s lease on {task} expires",
     "task.process_gone": "{who}'s claim on {task} ends: its process is gone",
     "task.released": "{who} releases {task}",
@@ -77,6 +78,7 @@ TEXTS: dict[str, str] = {
     "task.recovered": "{who}'s claim on {task} is ended by an operator",
     "task.reassigned": "{task} is taken from {who} for another agent",
     "task.deadline_missed": "{task} has missed its deadline",
+    "task.resealed": "{who} seals the secrets of {task} again",
     "task.noted": "{who} adds a note to {task}",
     "sink.added": "events are relayed to sink {sink}",
     "sink.paused": "{who} pauses the relay to sink {sink}",
@@ -151,6 +153,10 @@ TEXTS: dict[str, str] = {
     "tenant.changed": "{by} changes the limits of tenant {tenant}",
     "tenant.closed": "{by} closes tenant {tenant}",
     "tenant.reopened": "{by} opens tenant {tenant} again",
+    "tenant.leaving": "{by} begins move {move} of tenant {tenant}",
+    "tenant.moved": "move {move} of tenant {tenant}: its home is another store",
+    "tenant.arrived": "move {move} of tenant {tenant} has ended",
+    "tenant.stayed": "{by} calls off move {move} of tenant {tenant}",
     "member.invited": "{by} invites {member}",
     "member.joined": "{member} joins",
     "member.changed": "{by} changes the membership of {member}",
@@ -166,7 +172,7 @@ TEXTS: dict[str, str] = {
 # Fields of `details` that a sentence names, and what stands there in an event without them.
 _DETAILS = {
     "agent": "?", "branch": "a branch", "budget": "?", "by": "somebody", "fingerprint": "?", "from": "?",
-    "holder": "a validator", "key": "?", "member": "?", "name": "?", "needs": "another task", "order": "?",
+    "holder": "a validator", "key": "?", "member": "?", "move": "?", "name": "?", "needs": "another task", "order": "?",
     "paths": "?", "patterns": "?", "pool": "?", "schedule": "?", "scope": "?", "sink": "?", "task_key": "a task",
     "tenant": "?", "term": "?", "threshold": "?", "to": "?", "track": "?", "trigger": "?", "webhook": "?", "why": "?",
 }  # fmt: skip

@@ -19,13 +19,14 @@ LEVELS = ("debug", "info", "warning", "error", "critical")
 KINDS: dict[str, str] = {
     "project.created": "a project was created",
     "project.changed": "settings or limits of a project changed",
+    "project.key_rotated": "secrets get a new data key, or its data keys were wrapped by another master key",
     "project.stopped": "claiming was stopped in a project, track, dag, agent or type",
     "project.started": "claiming was allowed again",
     "track.defined": "a track was created or changed",
     "dag.created": "a dag was created",
     "dag.reopened": "a dag continues after its end: a task was reset, retried or added",
     "dag.completed": "every task of the dag is completed or cancelled",
-    "dag.failed": "a task is dead-lettered and nothing else in the dag can run",
+    "dag.failed": "a task is a dead letter and nothing else in the dag can run",
     "dag.cancelled": "every task of the dag is cancelled",
     "task.created": "a task was created",
     "task.published": "a draft was published",
@@ -80,6 +81,7 @@ KINDS: dict[str, str] = {
     "task.recovered": "a person ended a claim whose receipt was lost",
     "task.reassigned": "a person ended the claim and offered the task to another agent",
     "task.deadline_missed": "the deadline passed; it stays claimable",
+    "task.resealed": "its secrets were sealed again with the current data key",
     "task.noted": "a note was added",
     "agent.registered": "an agent registered",
     "agent.updated": "an agent's registration changed",
@@ -132,6 +134,10 @@ KINDS: dict[str, str] = {
     "tenant.changed": "the tier or limits of a tenant changed",
     "tenant.closed": "a tenant was closed: nobody can use it",
     "tenant.reopened": "a closed tenant was opened again",
+    "tenant.leaving": "a tenant begins to move to another store: its writes are frozen until it has arrived",
+    "tenant.moved": "another store is the home of a tenant",
+    "tenant.arrived": "a move of a tenant ended: its new home takes writes",
+    "tenant.stayed": "a move of a tenant was called off",
     "member.invited": "a person was made a member of the tenant",
     "member.joined": "a member signed in for the first time",
     "member.changed": "the role or the projects of a member changed",
@@ -170,6 +176,8 @@ KINDS: dict[str, str] = {
 
 # Of events that belong to no project, those that every reader of all projects may see.
 STORE_KINDS = frozenset(kind for kind in KINDS if kind.startswith(("sink.", "leader.")))
+# And those that only their admins see. Events of tenants are in the home tenant.
+ADMIN_KINDS = STORE_KINDS | {kind for kind in KINDS if kind.startswith(("key.", "member.", "tenant."))}
 
 
 def kinds_of(names: Iterable[str]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ Time and randomness are arguments; nothing here reads a clock or generates rando
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.core import limits
@@ -180,9 +181,14 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
+def is_tenant(name: str) -> bool:
+    """Whether a tenant could have this name."""
+    return len(name) <= limits.TENANT_NAME and _TENANT.fullmatch(name) is not None
+
+
 def check_tenant(name: str) -> str:
     """A tenant's name is a part of keys and paths: small letters, digits and inner hyphens."""
-    if len(name) > limits.TENANT_NAME or not _TENANT.fullmatch(name):
+    if not is_tenant(name):
         raise InvalidInput(
             f"tenant {name[:80]!r} must be 1 to {limits.TENANT_NAME} of a-z, 0-9 and inner hyphens, as in acme-2"
         )
@@ -214,6 +220,7 @@ def has_number(ranges: Ranges, number: int) -> bool:
 # --- receipts -----------------------------------------------------------------------------------------------
 
 EPOCH_BYTES = 4
+FREEZES = "."  # in an epoch, before the number of the move that freezes its tenant: see `core/tenant_moves.py`
 NONCE_BYTES = 16
 _RECEIPT = pattern(r"([A-Za-z0-9_:-]{1,400}?)@(0|[1-9][0-9]{0,17}):([0-9A-Za-z]+)")
 
@@ -234,6 +241,7 @@ class Receipt(NamedTuple):
         return f"{self.name}@{self.generation}:{self.epoch}{self.nonce.hex()}"
 
 
+@lru_cache(maxsize=1024)  # a submit looks at its receipt four times
 def parse_receipt(text: str) -> Receipt:
     match = _RECEIPT.fullmatch(text)
     token = _token(match.group(3)) if match else None

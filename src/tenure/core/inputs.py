@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import compress
+from itertools import compress, repeat
 from operator import attrgetter, is_not
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -59,6 +59,7 @@ CONSTRAINTS = {
     "max_duration": (int, float),
     "required_capabilities": (list, tuple),
     "region": (str,),
+    "prefer_region": (str,),
     "agent_type": (str,),
     "model_preferences": (list, tuple),
     "fallback_models": (list, tuple),
@@ -82,7 +83,7 @@ LIMITS = {
 MAY_BE_ZERO = frozenset({"archive_after"})
 
 
-class Checked(NamedTuple):
+class Checked(msgspec.Struct, frozen=True):
     """A command with proven types, and its canonical bytes."""
 
     command: Any
@@ -106,6 +107,10 @@ def validated(command: Command) -> Checked:
             f"{_name(command)}: a command may have at most {LARGEST_BATCH} bytes (got {len(encoded)})",
             "send it in several parts",
         )
+    if b'"$sealed"' in encoded:
+        from tenure.core.sealed import refuse_sealed  # nobody sends one by accident
+
+        refuse_sealed(msgspec.json.decode(encoded), _name(command))
     if b"\\u0000" in encoded and _has_nul(msgspec.json.decode(encoded)):
         raise InvalidInput(f"{_name(command)}: text contains a NUL character")
     try:
@@ -144,7 +149,7 @@ def _check_values(command: Command) -> None:
                 if not math.isfinite(item):
                     field = f"{verb}: {name}" if is_struct else where
                     raise InvalidInput(f"{field} must be a finite number (got {item})")
-            elif item and isinstance(item, _CONTAINERS):
+            elif item and isinstance(item, _CONTAINERS) and not _are_harmless(item):
                 todo.append((item, f"{verb}: {name}" if is_struct else where, depth + 1))
 
 
@@ -168,6 +173,26 @@ def _is_harmless(value: Any) -> bool:
     if kind is dict or kind is list:  # of a result that is small, and flat but for lists
         return len(value) <= FEW and all(map(_is_simple, value.values() if kind is dict else value))
     return value is None or kind is bool or (kind is int and -LARGEST_NUMBER <= value <= LARGEST_NUMBER) or value == ()
+
+
+def _are_harmless(items: Any) -> bool:
+    """Whether these are many structs of one kind, and harmless: field by field, which is faster."""
+    if type(items) is not tuple or len(items) <= FEW:
+        return False
+    kind = type(items[0])
+    if set(map(type, items)) != {kind} or not issubclass(kind, msgspec.Struct):
+        return False
+    columns = zip(*map(msgspec.structs.astuple, items), strict=True)
+    return all(map(_is_harmless_column, kind.__struct_fields__, columns, _defaults(kind)))
+
+
+def _is_harmless_column(name: str, values: tuple[Any, ...], default: Any) -> bool:
+    kinds = set(map(type, values)) - {type(None), bool}
+    if not kinds or (not any(values) and kinds <= {dict, tuple}) or not any(map(is_not, values, repeat(default))):
+        return True
+    if kinds == {str}:
+        return name not in NAMES or max(map(len, filter(None, values)), default=0) <= LONGEST_NAME
+    return kinds == {int} and all(-LARGEST_NUMBER <= value <= LARGEST_NUMBER for value in values if value is not None)
 
 
 def _is_simple(value: Any) -> bool:
@@ -204,7 +229,8 @@ def lease_of(seconds: float | str | None, given: Mapping[str, int], default: flo
     low, high = lease_limits(given)
     if not math.isfinite(wanted) or not low <= wanted <= high:
         raise InvalidInput(
-            f"lease must be from {low:g} s (min_lease) to {high:g} s (max_lease) in this project (got {wanted:g} s)",
+            f"lease must be from {_spelled(low)} (min_lease) to {_spelled(high)} (max_lease) in this project "
+            f"(got {_spelled(wanted)})",
             "an admin can change the limits" if given else None,
         )
     return round(wanted * SECOND)
@@ -217,8 +243,16 @@ def lease_limits(given: Mapping[str, int]) -> tuple[float, float]:
 
 def micros(seconds: float, what: str, *, low: float = 0.0, high: float = 10 * 365 * 24 * 3600.0) -> int:
     if not math.isfinite(seconds) or not low <= seconds <= high:
-        raise InvalidInput(f"{what} must be from {low:g} to {high:g} seconds (got {seconds})")
+        raise InvalidInput(f"{what} must be from {_spelled(low)} to {_spelled(high)} (got {_spelled(seconds)})")
     return round(seconds * SECOND)
+
+
+def _spelled(seconds: float) -> str:
+    """`300s` or `30d`, as people write it; a number that is not a duration stays as it is."""
+    from tenure.core.written_times import spell_duration
+
+    is_duration = math.isfinite(seconds) and 0 <= seconds < 1e12
+    return spell_duration(round(seconds * SECOND)) if is_duration else f"{seconds:g} s"
 
 
 def check_text(text: str, what: str, largest: int = LARGEST_TEXT, *, required: bool = False) -> str:
@@ -274,10 +308,14 @@ def suggestion(word: str, choices: Collection[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
+def check_key(key: str, known: Collection[str], what: str) -> None:
+    if key not in known:
+        raise InvalidInput(f"{what}.{key[:60]}: unknown{suggestion(key, known) or '; known: ' + ', '.join(known)}")
+
+
 def check_keys(given: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], what: str) -> None:
     for key, value in given.items():
-        if key not in known:
-            raise InvalidInput(f"{what}.{key[:60]}: unknown{suggestion(key, known) or '; known: ' + ', '.join(known)}")
+        check_key(key, known, what)
         if not isinstance(value, known[key]) or isinstance(value, bool):
             raise InvalidInput(f"{what}.{key}: {value!r:.60} is not {' or '.join(t.__name__ for t in known[key])}")
 
@@ -431,7 +469,9 @@ def _check_key(new: NewTask) -> None:
 
 
 def check_title(title: str) -> str:
-    if not title.strip() or len(title) > LONGEST_TITLE:
+    if title and not title.strip():
+        raise InvalidInput("title must not be blank", "describe the work in a few words")
+    if not title or len(title) > LONGEST_TITLE:
         raise InvalidInput(f"title must have 1 to {LONGEST_TITLE} characters (got {len(title)})")
     return title
 
@@ -458,8 +498,10 @@ def check_brief(
         reservations.normalised(pattern)
     if "max_cost_usd" in constraints:
         parse_usd(str(constraints["max_cost_usd"]), "constraints.max_cost_usd")
-    if "region" in constraints:
-        check_list((constraints["region"],), "constraints.region")
+    for name in ("region", "prefer_region"):
+        if name in constraints:
+            check_list((constraints[name],), f"constraints.{name}")
+    priority.region_of(constraints.get("region"), constraints.get("prefer_region"))
     if "agent_type" in constraints:
         check_list((check_agent_type(constraints["agent_type"], "constraints.agent_type"),), "constraints.agent_type")
     _check_expected(constraints)
@@ -485,7 +527,7 @@ def constrained(task: Task, brief: Brief) -> Task:
     return replace(
         task,
         requires=tuple(sorted(set(wanted.get("required_capabilities", ())))),
-        region=wanted.get("region"),
+        region=priority.region_of(wanted.get("region"), wanted.get("prefer_region")),
         agent_type=wanted.get("agent_type"),
         models=tuple(wanted.get("model_preferences", ())),
         fallback_models=tuple(wanted.get("fallback_models", ())),

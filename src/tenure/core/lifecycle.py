@@ -110,7 +110,7 @@ GIVEN_BACK = "given back"  # at most MOST_GIVEN_BACK times a run; later ones cou
 FREE = "free"  # never counts: only max_generations_per_task bounds it
 
 
-class Ending(NamedTuple):
+class Ending(msgspec.Struct, frozen=True):
     """How a claim ends: the reason in the lineage, the claim's state, the effect on the attempt."""
 
     reason: str

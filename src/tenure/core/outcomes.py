@@ -7,12 +7,12 @@ reference page is generated from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 
-class Code(NamedTuple):
+class Code(msgspec.Struct, frozen=True):
     kind: str  # ok, nothing, held, stale, denied, invalid, missing
     meaning: str
 
@@ -73,6 +73,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     hint: str | None = None
     command_id: str | None = None  # for undo
     again: bool = False  # a repeat: this is the first answer
+    warnings: tuple[str, ...] | None = None  # about what the command did
 
     task: Mapping[str, Any] | None = None  # the current task
     tasks: tuple[Mapping[str, Any], ...] | None = None
@@ -87,13 +88,14 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     model: str | None = None  # the one to use for this attempt; None where only the tier is known
     tier: str | None = None  # of models: small, middle or top
     why: str | None = None  # this model, or tier
+    secrets: dict[str, str] | None = None  # of the task, by name: for the holder of the live claim alone
     inputs: dict[str, Any] | None = None  # outputs of dependencies and of context_refs
     checkpoint: Mapping[str, Any] | None = None
     holder: str | None = None
     yours: bool | None = None
     waits_for: tuple[str, ...] | None = None
     conflict: str | None = None
-    counts: dict[str, int] | None = None  # of NO_TASK: why nothing was offered
+    counts: dict[str, int] | None = None  # of NO_TASK: why nothing was offered; how much was done
     unfinished: tuple[str, ...] | None = None  # what this session still holds
 
     directive: str | None = None  # continue, warn, changed, pause, cancel, abort, terminated

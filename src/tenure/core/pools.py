@@ -8,7 +8,8 @@ session, so no more than `size` processes of a pool are able to claim, however m
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from tenure.core import ids, limits
 from tenure.core.errors import InvalidInput
@@ -148,7 +149,7 @@ def over(spawn: Spawn, state: str, why: str, now: int) -> Spawn:
     return replace(spawn, state=state, why=why[:LONGEST_ERROR], ended_at=now, funds={}, idle_at=None)
 
 
-class Facts(NamedTuple):
+class Facts(msgspec.Struct, frozen=True):
     """Facts about an open spawn besides its row."""
 
     pool: Pool | None  # None: removed
@@ -159,7 +160,7 @@ class Facts(NamedTuple):
     is_absent: bool = False  # its spawner has started no process for it
 
 
-class End(NamedTuple):
+class End(msgspec.Struct, frozen=True):
     """How a spawn ends. `counts`: it is a failure of its pool, if it claimed nothing."""
 
     state: str

@@ -33,6 +33,8 @@ UNIT = 6_000_000_000
 HOUR = 3_600_000_000
 URGENCY = ((3 * HOUR, 40), (6 * HOUR, 20), (12 * HOUR, 10), (24 * HOUR, 5))
 DEEPEST = limits.WEIGHT_DEPTH
+PREFERS = ","  # before a region that a task prefers; a region that it requires has no comma
+ELSEWHERE = 10 * UNIT  # how far back such a task is for agents elsewhere: ten points; by length, 16 h 40 min
 
 
 def tier_of(priority: int) -> str:
@@ -208,13 +210,29 @@ def lacks_skill(profile: Profile, lane: Lane) -> Obstacle | None:
     if not profile.capabilities.issuperset(lane.requires):
         missing = sorted(set(lane.requires) - profile.capabilities)
         return Obstacle("not_capable", f"lacks {', '.join(missing)}")
-    if lane.region and lane.region != profile.region:
+    if lane.region and not lane.region.startswith(PREFERS) and lane.region != profile.region:
         return Obstacle("not_capable", f"is not in region {lane.region}")
     if lane.agent_type and lane.agent_type != profile.agent_type:
         return Obstacle(
             "not_capable", f"has the type {profile.agent_type}; it needs an agent of type {lane.agent_type}"
         )
     return None
+
+
+def region_of(required: str | None, preferred: str | None) -> str | None:
+    """The region of a task's row: one that it requires, or one that it prefers, or none."""
+    if required is not None and preferred is not None:
+        raise InvalidInput("constraints.region and constraints.prefer_region exclude each other", "keep one of them")
+    return required if preferred is None else PREFERS + preferred
+
+
+def set_back(profile: Profile, lane: Lane) -> int:
+    """By how much the tasks of a lane are behind for this agent: it is not in the region that they prefer.
+
+    Only the order within a band changes: nothing is excluded, and critical tasks stay before all others. Agents in the
+    region gain nothing: so a position without this is never too late, and the fast path may compare by it.
+    """
+    return ELSEWHERE if lane.region.startswith(PREFERS) and lane.region != PREFERS + (profile.region or "") else 0
 
 
 def stop_text(scope: str, reason: str) -> str:

@@ -8,20 +8,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import msgspec
-
 from tenure.core.commands.command import PROJECT, TASK, Declaration
 from tenure.core.commands.graph_commands import NewTask, NewTrack
+from tenure.core.query import AT, Attest, AuditHead, AuditPage, Query, VerifyAudit
 
-AT = "at"  # a text, although fields of that name are instants elsewhere
-
-
-class Query(msgspec.Struct, frozen=True, kw_only=True, tag_field="query", tag=str.lower, forbid_unknown_fields=True):
-    """`project` is the scope; queries of the store as a whole have the project ""."""
-
-    declaration: ClassVar[Declaration]
-
-    project: str = ""
+__all__ = ["AT", "Attest", "AuditHead", "AuditPage", "Query", "VerifyAudit"]
 
 
 class Projects(Query, frozen=True, kw_only=True):
@@ -448,7 +439,8 @@ class Log(Query, frozen=True, kw_only=True):
     """Events, oldest first: the newest `limit`, or with `last` off the first behind `after`.
 
     A `kind` is one kind of event, or a noun for all kinds of it: `task`. `level` is the lowest that is wanted. With
-    `store` also events of sinks and leaders, which belong to no project; a caller for some projects does not get them.
+    `store` also events of sinks and leaders, which belong to no project, and for admins those of keys, members and
+    tenants, which a live stream leaves out; a caller for some projects gets none of them.
     """
 
     declaration: ClassVar = Declaration("event_log", "viewer", "GET", PROJECT + "/events")

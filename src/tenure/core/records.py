@@ -72,6 +72,9 @@ class Project(Row, frozen=True, kw_only=True):
     ordering: str = "priority"  # or shortest: of tasks that are created from now on
     order_turn: int = 0  # grows by one with each change of the order
     signs: bool = False  # a session has a public key: claims take no fast path
+    sealed: bool = False  # a task has had secrets: what holders write is searched for theirs
+    audited_at: int = 0  # since when its log is sealed; 0: it is not
+    compliance: str = ""  # the retention preset: see core/compliance.py
     lead: str = "default"  # auto: an agent leads; off: only by `lead`; default: auto in a store without a server
     # Repeated here from rows that a claim would otherwise have to read:
     limited: tuple[str, ...] = ()  # models in trouble, each a Model
@@ -188,6 +191,7 @@ class Leader(Row, frozen=True, kw_only=True):
     is_lost: bool = False  # the end of its lease has been announced
     duties_begun: dict[str, int] = {}  # of the coordinator: duty → the time of its last start, under any leader
     cycles: Cycles = Cycles()
+    store_term: int | None = None  # of a tenant beside the home tenant: the store's term under which it was taken
 
 
 class Request(Row, frozen=True, kw_only=True):
@@ -390,6 +394,33 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     priority: int = 20
 
 
+class Seal(Row, frozen=True, kw_only=True):
+    """A range of a project's log, sealed; its id is its number, which sorts as text.
+
+    A seal with `last` 0 covers documents that were in the archive when the audit began. One without leaves joins the
+    log of a copy to the seals of its source, whose sequences count no more.
+    """
+
+    number: int  # 1, 2, …: without a gap, also across copies
+    first: int  # the sequence of the first event; 0: of the archive, or a joint
+    last: int
+    count: int
+    leaves: bytes  # 32 bytes for each event, in order of sequence
+    sequences: bytes  # 8 bytes for each; 0: the leaf is that of a whole document
+    previous: bytes  # the head of the seal before
+    head: bytes
+    sealed_at: int
+    form: int  # of the leaves: see `log_seals.leaf`
+
+
+class PrunedLeaves(Row, frozen=True, kw_only=True):
+    """The leaves of events that retention has deleted; its id is that of the event `archive.pruned`, which has their
+    digest."""
+
+    leaves: bytes
+    at: int
+
+
 class Kind(msgspec.Struct, frozen=True):
     """How a store keeps one kind of row."""
 
@@ -429,7 +460,7 @@ KINDS: dict[type[Row], Kind] = {
     Dag: Kind("dag", _COUNTS),
     DeadLetter: Kind("dead_letter"),
     Track: Kind("track", frozenset({"idle_since"})),
-    Project: Kind("project", frozenset({"limited", "typical", "funded", "set_aside"})),
+    Project: Kind("project", frozenset({"limited", "typical", "funded", "set_aside", "sealed"})),
     Agent: Kind(
         "agent",
         frozenset(
@@ -470,4 +501,6 @@ KINDS: dict[type[Row], Kind] = {
     Tenant: Kind("tenant"),
     Member: Kind("member"),
     ClaimShare: Kind("claim_share", logged=False),
+    Seal: Kind("seal", logged=False),
+    PrunedLeaves: Kind("pruned_leaves", logged=False),
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import Command, Principal
-from tenure.core.errors import NotAllowed, NotFound
+from tenure.core.errors import Bug, NotAllowed, NotFound
+from tenure.core.events import ADMIN_KINDS, STORE_KINDS
 from tenure.core.queries import Query
 from tenure.core.records import Claim
 
@@ -38,6 +39,11 @@ def level_of(role: str) -> int:
     return _LEVEL.get(role, -1)
 
 
+def seals_log(principal: Principal) -> bool:
+    """Whether a query about the sealed log first seals the committed events: a viewer writes nothing, not even that."""
+    return level_of(principal.role) > level_of(ROLES[0])
+
+
 def lower_of(role: str, other: str) -> str:
     return role if level_of(role) <= level_of(other) else other
 
@@ -51,6 +57,12 @@ def check_scope(principal: Principal, project: str) -> None:
     """A project outside of the principal's scope is not found."""
     if principal.projects and project not in principal.projects:
         raise NotFound(f"no project {project[:80]!r} here", "create it with init, or name another project")
+
+
+def check_tenant(principal: Principal, tenant: str) -> None:
+    """The last guard between tenants: who signed in to one is never served by the engine of another."""
+    if principal.tenant is not None and principal.tenant != tenant:
+        raise Bug("a request reached another tenant than its own; nothing was done")
 
 
 def check_here(principal: Principal, command: Command) -> None:
@@ -175,6 +187,13 @@ def check_all_projects(principal: Principal, what: str) -> None:
 def sees_store(principal: Principal) -> bool:
     """Whether it may see events of sinks and leaders, which belong to no project."""
     return not principal.projects
+
+
+def store_kinds(principal: Principal) -> frozenset[str]:
+    """The kinds of events of no project that it may read."""
+    if not sees_store(principal):
+        return frozenset()
+    return ADMIN_KINDS if level_of(principal.role) >= level_of(QUERIES_NEED[q.Members]) else STORE_KINDS
 
 
 def check_query(principal: Principal, query: Query) -> None:

@@ -44,6 +44,11 @@ class Due(NamedTuple):
     missed: bool
 
 
+def owner_of(name: str) -> str:
+    """The owner of the secrets in its template."""
+    return f"schedule:{name}"
+
+
 def check_schedule(cron: str, zone: str) -> None:
     """Raise InvalidInput for an invalid schedule."""
     _zone(zone)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from tenure.core.errors import InvalidInput
 
 
-class Setting(NamedTuple):
+class Setting(msgspec.Struct, frozen=True):
     type: type
     default: Any
     meaning: str

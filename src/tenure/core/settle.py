@@ -6,7 +6,9 @@ delay) count from that instant, so that no answer depends on when somebody looke
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from tenure.core import claims, lifecycle, limits, moves, priority
 from tenure.core.lifecycle import (
@@ -28,7 +30,7 @@ RAISE_PRIORITY = 10  # points by which an aborted task moves ahead
 PROCESS_GONE = "its process is gone"
 
 
-class Settled(NamedTuple):
+class Settled(msgspec.Struct, frozen=True):
     """What fell due: the event's kind, the new rows, and the instant."""
 
     kind: str
@@ -209,7 +211,11 @@ def is_plain(task: Task) -> bool:
     """
     if task.checked or task.metered or task.artifacts:  # validated, learnt from, or with artifacts to pass on
         return False
+    if task.sealed:  # its holder gets the secrets, and its result is searched for them
+        return False
     if task.capped or task.funded or task.reserved or task.pauses or task.unseen_since is not None:
+        return False
+    if task.region is not None and task.region.startswith(priority.PREFERS):  # its position depends on who asks
         return False
     if task.guarded or task.models or task.fallback_models or task.waits_on or task.wanted is not None:
         return False

@@ -148,6 +148,9 @@ class Worker(NamedTuple):
     def may_take(self, lane: Lane) -> bool:
         return self.is_imagined or next(priority.lane_obstacles(self.profile, lane), None) is None
 
+    def set_back(self, lane: Lane) -> int:
+        return 0 if self.is_imagined else priority.set_back(self.profile, lane)
+
 
 class Crew:
     """The agents of a forecast, and who takes what; prepared once for all runs.
@@ -158,21 +161,24 @@ class Crew:
     def __init__(self, scene: Scene, workers: Sequence[Worker]) -> None:
         self.agents = [worker.row for worker in workers]
         self.profiles = [worker.profile for worker in workers]
-        numbers: dict[tuple[int, tuple[int, ...]], int] = {}
+        numbers: dict[
+            tuple[int, tuple[tuple[int, int], ...]], int
+        ] = {}  # boost; agents, and how far back it is for each
         of_lane: dict[str, int] = {}
         self.queue_of: list[int] = []
         for job in scene.jobs:
             name = priority.lane_of(job.task)
             if name not in of_lane:
                 lane = priority.lane_of_task(job.task)
-                able = tuple(n for n, worker in enumerate(workers) if worker.may_take(lane))
+                able = tuple((n, one.set_back(lane)) for n, one in enumerate(workers) if one.may_take(lane))
                 of_lane[name] = numbers.setdefault((lane.boost, able), len(numbers)) if able else -1
             self.queue_of.append(of_lane[name])
         self.queues = len(numbers)
-        self.takes: list[list[tuple[int, int]]] = [[] for _ in workers]  # agent → boost and number of its queues
+        # agent → boost and number of its queues, and how far back each is for it
+        self.takes: list[list[tuple[int, int, int]]] = [[] for _ in workers]
         for (boost, able), n in numbers.items():
-            for agent in able:
-                self.takes[agent].append((boost, n))
+            for agent, back in able:
+                self.takes[agent].append((boost, n, back))
 
 
 class Span(NamedTuple):
@@ -345,13 +351,13 @@ class _Run:
         found = None
         while found is None:
             best = None
-            for boost, n in self.crew.takes[agent]:
+            for boost, n, back in self.crew.takes[agent]:
                 queue = self.queues[n]
                 while queue and not self._is_current(queue[0]):
                     heappop(queue)
                 if queue:
                     band, rank, sequence, id, _, _ = queue[0]
-                    place = (band, rank - boost * self.now, sequence, id, n)
+                    place = (band, rank - boost * self.now + back, sequence, id, n)
                     if best is None or place < best:
                         best = place
             if best is None:

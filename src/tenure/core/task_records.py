@@ -81,6 +81,7 @@ class Task(Row, frozen=True, kw_only=True):
     guarded: bool = False  # has touches or needs: a claim takes reservations
     capped: bool = False  # it, or a task above it, has a cost cap
     checked: bool = False  # its output contract names a validator
+    sealed: bool = False  # its spec or metadata has sealed values: no fast path
     brief_number: int = 1  # grows by one with each new description
     models: tuple[str, ...] = ()
     fallback_models: tuple[str, ...] = ()

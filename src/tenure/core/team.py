@@ -123,20 +123,36 @@ def recipients(
 
 
 def elected(
-    leader: Leader | None, project: str, name: str, holder: str, lease: int, term: int | None, now: int
+    leader: Leader | None,
+    project: str,
+    name: str,
+    holder: str,
+    lease: int,
+    term: int | None,
+    now: int,
+    *,
+    store_term: int | None = None,
 ) -> Leader | None:
     """The leader's row after `holder` asked to lead, or None when another leads.
 
     A live leader renews with its own term; a process that does not know the term is not that leader, whatever its name.
     Once the lease is over every election has a new term.
+
+    `store_term`: the holder leads the store with this term, and takes one of its tenants. It replaces the leader of an
+    earlier term of the store, whose lease there may last; and never that of a later one, though its lease be over.
     """
+    if store_term is not None and leader is not None and leader.store_term is not None:
+        if leader.store_term > store_term:
+            return None
+        if leader.store_term < store_term:
+            leader = replace(leader, until=min(leader.until, now))
     if leader is not None and leader.until > now:
         if leader.holder != holder or term != leader.term:
             return None
         return replace(leader, lease=lease, until=now + lease)
     return Leader(
         project=project, id=name, holder=holder, term=leader.term + 1 if leader else 1, elected_at=now,
-        lease=lease, until=now + lease, duties_begun=leader.duties_begun if leader else {},
+        lease=lease, until=now + lease, duties_begun=leader.duties_begun if leader else {}, store_term=store_term,
     )  # fmt: skip
 
 

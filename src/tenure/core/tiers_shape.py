@@ -12,7 +12,7 @@ from tenure.core.errors import InvalidInput
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Part = Annotated[int, Meta(ge=0, le=100)]
-HINT = "docs/how-to/use-cheaper-models-first.md has an example"
+HINT = "the how-to page `Use cheaper models first` has an example"
 
 
 class Tier(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"use": "for"}):

@@ -38,6 +38,16 @@ def kinds_of(pattern: str) -> frozenset[str]:
     return frozenset(k for k in KINDS if not k.startswith(_NEVER_HEARD) and fnmatchcase(k, pattern))
 
 
+def owner_of(name: str) -> str:
+    """The owner of a trigger's secrets."""
+    return f"trigger:{name}"
+
+
+def owner_of_end(dag: str, status: str) -> str:
+    """The same for the template of a dag's end."""
+    return f"dag:{dag}:{status}"
+
+
 def check_kind(pattern: str) -> str:
     """Check for an event kind, a pattern that matches some kind, or `webhook`."""
     if pattern != WEBHOOK and (len(pattern) > 100 or not kinds_of(pattern)):

@@ -7,7 +7,7 @@ changes in one thing only: claiming is stopped there, so that no agent continues
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -21,10 +21,9 @@ from tenure.core.errors import (
     NotFound,
     OutcomeUnknown,
     SecretsOff,
-    SecretUnreadable,
     StoreCorrupt,
 )
-from tenure.core.events import Event
+from tenure.core.filters import Where
 from tenure.core.records import (
     KINDS,
     Claim,
@@ -34,21 +33,23 @@ from tenure.core.records import (
     Project,
     Reservation,
     Row,
+    Sink,
     Spawn,
     Task,
     Trigger,
     Webhook,
     replace,
 )
-from tenure.core.sealed import ProjectSeals, from_bytes
-from tenure.core.webhook_delivery import SECRET_PATH, owner_of, paused
+from tenure.core.sealed import ProjectSeals, Sealed
+from tenure.core.webhook_delivery import paused
+from tenure.engine.audit.sealer import join_copy, last_seal, seal_all
 from tenure.engine.budgets.budget_verbs import joined
 from tenure.engine.relay.webhook_verbs import listen
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.epoch import put_in_force
 from tenure.engine.runtime.rows import event_pages, row_pages
-from tenure.engine.runtime.seals import seal
 from tenure.engine.runtime.unit_of_work import UnitOfWork
+from tenure.engine.secrets.reseal import Resealing
 from tenure.engine.sources.template_tasks import LINE, MOVED
 from tenure.engine.verbs.reserve import release_reservations
 from tenure.stores.port import Change, Transaction
@@ -84,6 +85,7 @@ def copy_project(source: Engine, target: Engine, project: str) -> Copied:
     if stopped is None:
         source.do(commands.StopLine(project=project, scope=LINE, reason=why))
     try:
+        seal_all(source, project)
         source.read(lambda old: _carry(source, target, project, old))
         with source.store.begin(source.tenant, write=True) as old:
             old.lock("write", (project,))
@@ -103,63 +105,83 @@ def _copied(source: Engine, old: Transaction, target: Engine, project: str, *, i
         new.lock("write", (project,))
         _refuse_where_it_is(new, project, target.store.url)
         rows, events = copy_all(old, new, project)
-        if _digest(old, project) != _digest(new, project):
+        where = {"project": project}
+        if digest(old, (project,), where) != digest(new, (project,), where):
             raise StoreCorrupt(f"{target.store.url}: data read back differs from data written; nothing was kept")
         work = UnitOfWork(new, target.random, target.context)
-        _follow(work, old, project)
+        follow(work, old, (project,), where)
         _reseal(work, source, project)
         _arrive(work, project, is_ours=is_ours)
         work.save()
     return Copied(project, rows, events, work.epoch)
 
 
-def _follow(work: UnitOfWork, old: Transaction, project: str) -> None:
-    """Positions in the log refer to the same event here, where sequences differ."""
-    for cursor in work.find(Cursor, {"project": project}):
-        work.put(replace(cursor, sequence=_place(old, work.tx, project, cursor.sequence)))
-    for trigger in work.find(Trigger, {"project": project}):
-        work.put(replace(trigger, behind=_place(old, work.tx, project, trigger.behind)))
-
-    for webhook in work.find(Webhook, {"project": project}):
-        since = _place(old, work.tx, project, webhook.since)
-        behind = None if webhook.sequence is None else _place(old, work.tx, project, webhook.sequence)
-        work.put(replace(webhook, since=since, sequence=behind))
+def follow(work: UnitOfWork, old: Transaction, projects: Sequence[str], where: Where) -> None:
+    """Positions in the log refer to the same event here, where sequences differ. `where`: of the copied events."""
+    cursors: list[Cursor | Sink] = [row for name in projects for row in work.find(Cursor, {"project": name})]
+    cursors += [row for name in projects for row in work.find(Sink, {"project": name})]
+    triggers = [row for name in projects for row in work.find(Trigger, {"project": name})]
+    webhooks = [row for name in projects for row in work.find(Webhook, {"project": name})]
+    seals = [seal for name in projects if (seal := last_seal(old, name)) is not None]
+    wanted = {row.sequence for row in cursors} | {row.behind for row in triggers} | {seal.last for seal in seals}
+    wanted |= {at for row in webhooks for at in (row.since, row.sequence) if at is not None}
+    here = _places(old, work.tx, where, wanted)
+    for cursor in cursors:
+        work.put(replace(cursor, sequence=here[cursor.sequence]))
+    for trigger in triggers:
+        work.put(replace(trigger, behind=here[trigger.behind]))
+    for webhook in webhooks:
+        behind = None if webhook.sequence is None else here[webhook.sequence]
+        work.put(replace(webhook, since=here[webhook.since], sequence=behind))
         listen(work)
+    for seal in seals:
+        join_copy(work, seal.project, here[seal.last])
 
 
 def _reseal(work: UnitOfWork, source: Engine, project: str) -> None:
     """Secrets open only in their place and under their master key: seal them again with a new key of this store."""
-    keys, webhooks = work.find(DataKey, {"project": project}), work.find(Webhook, {"project": project})
+    keys, sealer, where = work.find(DataKey, {"project": project}), source.context.sealer, {"project": project}
+
+    def opened(owner: str, path: str, sealed: Sealed) -> bytes:
+        if sealer is None:
+            raise SecretsOff("the source has no master key")
+        seals = ProjectSeals(sealer, source.tenant, project, keys, work.random.token, work.now)
+        return seals.open(owner, path, sealed)
+
+    hooks, fired = work.find(Webhook, where), work.find(Trigger, where)
+    had = {(Webhook, row.id) for row in hooks if row.secret} | {(Trigger, row.id) for row in fired if row.secret}
     for key in keys:
         work.remove(key)
-    for webhook in webhooks:
-        owner, path = owner_of(webhook.id), SECRET_PATH
-        try:
-            if source.context.sealer is None:
-                raise SecretsOff("the source has no master key")
-            opened = ProjectSeals(source.context.sealer, source.tenant, project, keys, work.random.token, work.now)
-            values = [stored and opened.open(owner, path, from_bytes(stored)) for stored in _secrets(webhook)]
-            secret, previous = [value and seal(work, project, owner, path, value) for value in values]
-            work.put(replace(webhook, secret=secret, previous=previous))
-        except (SecretsOff, SecretUnreadable):
-            work.put(paused(replace(webhook, secret=b"", previous=b""), _UNREADABLE, work.now))
+    again = Resealing(work, project, opened)
+    again.sources()
+    for page in row_pages(work.tx, Task, {**where, "sealed": True}, PAGE):
+        for task in page:
+            again.task(work.require(Task, project, task.id))
+    for webhook in work.find(Webhook, where):
+        if not webhook.secret and (Webhook, webhook.id) in had:
+            work.put(paused(replace(webhook, previous=b""), _UNREADABLE, work.now))
+    for trigger in work.find(Trigger, where):
+        if not trigger.secret and (Trigger, trigger.id) in had:
+            row = replace(trigger, previous=b"", enabled=False, last_error=_UNREADABLE)
+            details = {"trigger": row.id, "on": row.kind}
+            work.record("trigger.paused", row, project=project, message=_UNREADABLE, details=details)
 
 
-def _secrets(webhook: Webhook) -> tuple[bytes, bytes]:
-    return webhook.secret, webhook.previous
+_UNREADABLE = "its secret could not be copied: rotate it, give the other side the new one, then resume it"
 
 
-_UNREADABLE = "its secret could not be copied: rotate it, give the receiver the new one, then resume it"
-
-
-def _place(old: Transaction, new: Transaction, project: str, sequence: int) -> int:
-    place = 0
-    for there, here in zip(_events(old, project), _events(new, project), strict=True):
+def _places(old: Transaction, new: Transaction, where: Where, wanted: Collection[int]) -> dict[int, int]:
+    """For each sequence of the old log that of the same event in the new one: of the last event up to it."""
+    left = sorted(wanted, reverse=True)
+    found, place = {}, 0
+    for there, here in zip(event_pages(old, where, PAGE), event_pages(new, where, PAGE), strict=True):
         for before, after in zip(there, here, strict=True):
-            if before.sequence > sequence:
-                return place
+            while left and left[-1] < before.sequence:
+                found[left.pop()] = place
+            if not left:
+                return found
             place = after.sequence
-    return place
+    return found | dict.fromkeys(left, place)
 
 
 def _arrive(work: UnitOfWork, project: str, *, is_ours: bool) -> None:
@@ -208,10 +230,6 @@ def _rows(tx: Transaction, kind: type[R], project: str) -> Iterator[list[R]]:
     return row_pages(tx, kind, {"project": project}, PAGE)
 
 
-def _events(tx: Transaction, project: str) -> Iterator[list[Event]]:
-    return event_pages(tx, {"project": project}, PAGE)
-
-
 def copied_kinds() -> list[type[Row]]:
     """Every kind but spawns: their processes belong to the old store, whose leader ends them."""
     return [kind for kind in KINDS if kind is not Spawn]
@@ -219,11 +237,11 @@ def copied_kinds() -> list[type[Row]]:
 
 def copy_all(old: Transaction, new: Transaction, project: str) -> tuple[dict[str, int], int]:
     """Copy the rows and the log; return the count per table, and the number of events."""
-    rows = {KINDS[kind].table: _copy_rows(old, new, kind, project) for kind in copied_kinds()}
-    return rows, _copy_events(old, new, project)
+    rows = {KINDS[kind].table: copy_rows(old, new, kind, project) for kind in copied_kinds()}
+    return rows, copy_events(old, new, {"project": project})
 
 
-def _copy_rows(old: Transaction, new: Transaction, kind: type[Row], project: str) -> int:
+def copy_rows(old: Transaction, new: Transaction, kind: type[Row], project: str) -> int:
     count = 0
     for page in _rows(old, kind, project):
         new.save([Change(None, row) for row in page])
@@ -231,26 +249,27 @@ def _copy_rows(old: Transaction, new: Transaction, kind: type[Row], project: str
     return count
 
 
-def _copy_events(old: Transaction, new: Transaction, project: str) -> int:
+def copy_events(old: Transaction, new: Transaction, where: Where) -> int:
     """In order, with their ids, times and versions; the sequences are the target's."""
     count = 0
-    for page in _events(old, project):
+    for page in event_pages(old, where, PAGE):
         new.append(page)
-        new.load(Project, ((project, project),))  # a store may delay events until its next query
+        new.load(Project, ((page[0].project, page[0].project),))  # a store may delay events until its next query
         count += len(page)
     return count
 
 
-def _digest(tx: Transaction, project: str) -> str:
-    """Equal for two stores if and only if each row and event of the project is equal."""
+def digest(tx: Transaction, projects: Sequence[str], where: Where) -> str:
+    """Equal for two stores if and only if each row of the projects is equal, and each event that `where` fits."""
     said = hashlib.sha256()
     encode = msgspec.json.Encoder().encode
-    for kind in copied_kinds():
-        said.update(KINDS[kind].table.encode())
-        for page in _rows(tx, kind, project):
-            for row in page:
-                said.update(encode(astuple(row)))
-    for events in _events(tx, project):
+    for project in projects:
+        for kind in copied_kinds():
+            said.update(KINDS[kind].table.encode())
+            for page in _rows(tx, kind, project):
+                for row in page:
+                    said.update(encode(astuple(row)))
+    for events in event_pages(tx, where, PAGE):
         for event in events:
             said.update(encode(astuple(replace(event, sequence=0))))
     return said.hexdigest()

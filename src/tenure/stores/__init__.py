@@ -1,6 +1,6 @@
 """Where state lives.
 
-`port.py` is the contract; `memory`, `sqlite` and `postgres` implement it; `sql` is shared by the SQL stores;
+`port.py` is the contract; `memory`, `sqlite`, `postgres` and `mariadb` implement it; `sql` is shared by the SQL stores;
 `open_store` opens the store of a URL. Stores import core and the port, and never each other. No rule lives here: a
 store keeps rows, finds them and appends events; core decides what may happen to a row.
 

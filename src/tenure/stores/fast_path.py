@@ -132,11 +132,15 @@ class Holders(NamedTuple):
     sessions: list[Session]
 
 
-class FastTransaction(Protocol):
-    """What its transactions have besides the port, for commands that take the ordinary path."""
+class Receipts(Protocol):
+    """What the transactions of a store with HOLDERS have besides the port."""
 
     def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
-        """By ref and generation, in one round trip."""
+        """By ref and generation; for one receipt in one round trip."""
+
+
+class FastTransaction(Receipts, Protocol):
+    """What its transactions have besides the port, for commands that take the ordinary path."""
 
     def look(self, project: str) -> Look | None:
         """As the store's."""

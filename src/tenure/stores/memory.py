@@ -14,18 +14,28 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import msgspec
-
 from tenure.core import limits
 from tenure.core.clock import Kept, accepted, refusal, store_time
 from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, StoreUnavailable
 from tenure.core.events import Event
-from tenure.core.filters import Contains, Prefix, Present, Where, matches, selected, sums_of
+from tenure.core.filters import Where, matches, selected, sums_of
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.core.tenant_records import HOME
 from tenure.stores.host_clock import reader_of
-from tenure.stores.port import EVENT_UNIQUE, HOST_CLOCK, SNAPSHOTS, TENANTS, UNIQUE, Change, Clock, Head, Unique
-from tenure.stores.sql.codec import JSON, columns_of
+from tenure.stores.plain_finding import check, check_numbers
+from tenure.stores.port import (
+    EVENT_UNIQUE,
+    HOST_CLOCK,
+    SNAPSHOTS,
+    TENANTS,
+    UNIQUE,
+    Change,
+    Clock,
+    ForLeader,
+    Head,
+    Unique,
+)
+from tenure.stores.tenants_due import tenants_due
 
 R = TypeVar("R", bound=Row)
 
@@ -55,6 +65,7 @@ class Memory:
         self.rows: dict[type[Row], dict[_Key, Row]] = {kind: {} for kind in KINDS}
         self.taken: set[tuple[Any, ...]] = set()  # unique values in use
         self.log: list[Event] = []
+        self.cleared = 0  # the last sequence of a log that was deleted: sequences only grow
         self.lock = threading.Lock()
         self.written = threading.Condition()
         self._monotonic = monotonic
@@ -76,6 +87,12 @@ class Memory:
     def mark(self, tenant: str) -> int:
         return self._of(tenant).last
 
+    def marks(self, tenants: Collection[str]) -> dict[str, int]:
+        return {tenant: self.mark(tenant) for tenant in tenants}
+
+    def tenants_due(self, tenants: Collection[str], until: int, since: int) -> dict[str, ForLeader]:
+        return tenants_due(self, tenants, until, since)
+
     def wait(self, marks: Mapping[str, int], timeout: float) -> frozenset[str]:
         logs = {tenant: self._of(tenant) for tenant in marks}
         until = self._monotonic() + timeout
@@ -90,7 +107,7 @@ class Memory:
     @property
     def last(self) -> int:
         """The last event's sequence."""
-        return self.log[-1].sequence if self.log else 0
+        return self.log[-1].sequence if self.log else self.cleared
 
     def settled_here(self) -> None:
         pass
@@ -193,19 +210,16 @@ class MemoryTransaction:
         after: tuple[Any, str] | None = None,
         limit: int | None = None,
     ) -> list[R]:
-        _check(kind, where, order.removeprefix("-"))
+        check(kind, where, order.removeprefix("-"))
         return selected(self._rows(kind).values(), where, order, after, limit)
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
-        _check(kind, where, by)
+        check(kind, where, by)
         return dict(Counter(getattr(row, by) for row in self._rows(kind).values() if matches(row, where)))
 
     def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
-        _check(kind, where, by, *fields)
-        types = {column.name: column.type for column in columns_of(kind)}
-        for field in fields:
-            if types[field] != "int":
-                raise InvalidInput(f"{field} is not a whole number: it cannot be added up")
+        check(kind, where, by, *fields)
+        check_numbers(kind, fields)
         return sums_of((row for row in self._rows(kind).values() if matches(row, where)), by, fields)
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
@@ -260,7 +274,7 @@ class MemoryTransaction:
             self._events.append(replace(event, sequence=last + 1))
 
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
-        _check(Event, where)
+        check(Event, where)
         fits: Callable[[Any, Where], bool] = matches
         found = [e for e in (*self._store.log, *self._events) if e.sequence > after and fits(e, where)]
         return found[-limit:] if last and limit else found[:limit]
@@ -276,6 +290,18 @@ class MemoryTransaction:
         self._undo.append(lambda: log.__setitem__(slice(None), before))
         log[:] = [e for e in log if id(e) not in dropped]
         mine[:] = [e for e in mine if id(e) not in dropped]
+
+    def clear_log(self) -> None:
+        self._must_write()
+        log, mine = self._store.log, self._events
+        for event in (*log, *mine):
+            self._give_back(EVENT_UNIQUE, event)
+        before, cleared = list(log), self._store.cleared
+        self._undo.append(lambda: log.__setitem__(slice(None), before))
+        self._undo.append(lambda: setattr(self._store, "cleared", cleared))
+        self._store.cleared = mine[-1].sequence if mine else self._store.last
+        log.clear()
+        mine.clear()
 
     def expect(self, ask: Callable[[Self], object]) -> None:
         """Does nothing: a query needs no round trip."""
@@ -346,21 +372,3 @@ class MemoryTransaction:
         if value is not None:
             self._undo.append(lambda: self._store.taken.add(value))
             self._store.taken.discard(value)
-
-
-def _check(struct: type[msgspec.Struct], where: Where, *sorting: str) -> None:
-    """Refuse what an SQL store would refuse, so that tests on this store find it."""
-    columns = {column.name: column for column in columns_of(struct)}
-    for field in (*where, *sorting):
-        if field not in columns:
-            raise InvalidInput(f"{struct.__name__} has no field {field!r}")
-    for field in sorting:
-        if columns[field].type == JSON:
-            raise InvalidInput(f"{field} holds a structure: it can be neither compared nor sorted by")
-    for field, wanted in where.items():
-        if wanted is None or isinstance(wanted, Present):
-            continue
-        if isinstance(wanted, Contains) != columns[field].annotation.startswith("tuple["):
-            raise InvalidInput(f"{field}: a list, and only a list, can be searched for an item")
-        if isinstance(wanted, Prefix) and columns[field].type != "str":
-            raise InvalidInput(f"{field}: a prefix filter needs a text column")

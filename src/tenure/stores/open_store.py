@@ -1,4 +1,5 @@
-"""Opens the store of a URL: `sqlite:///path/to/file`, a bare path, `postgresql://user@host/database`, `memory://`.
+"""Opens the store of a URL: `sqlite:///path/to/file`, a bare path, `postgresql://user@host/database`,
+`mariadb://user@host/database`, `valkey://host:6379/0`, `memory://`.
 
 All openers of `memory://NAME` in a process share one store, which ends with the last of them.
 
@@ -8,7 +9,9 @@ group is read only for a scheme that is not listed here, since that costs more t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.core.errors import InvalidInput
 
@@ -17,6 +20,22 @@ if TYPE_CHECKING:
     from tenure.stores.port import Clock, Store
 
 GROUP = "tenure.stores"
+
+
+class _OnServer(NamedTuple):
+    module: str  # of `tenure.stores`; its class has its name
+    name: str
+    driver: str
+    extra: str
+
+
+_POSTGRES = _OnServer("postgres", "PostgreSQL", "psycopg", "postgres")
+_MARIADB = _OnServer("mariadb", "MariaDB", "PyMySQL", "mariadb")
+_VALKEY = _OnServer("valkey", "Valkey or Redis", "redis-py", "redis")
+_ON_SERVERS = {
+    "postgresql": _POSTGRES, "postgres": _POSTGRES, "mariadb": _MARIADB, "mysql": _MARIADB,
+    "valkey": _VALKEY, "valkeys": _VALKEY, "redis": _VALKEY, "rediss": _VALKEY,
+}  # fmt: skip
 
 
 def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> Store:
@@ -31,18 +50,19 @@ def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> 
         from tenure.stores.memory import Memory, shared
 
         return shared(url, clock) if url != "memory://" else Memory(url, clock=clock)
-    if scheme in ("postgres", "postgresql"):
-        return _postgres(url, clock, create)
+    if scheme in _ON_SERVERS:
+        return _on_server(_ON_SERVERS[scheme], url, clock, create)
     return _of_third_party(scheme, url, clock)
 
 
 def may_come_back(url: str, error: StoreUnavailable) -> bool:
     """Whether a store that could not be opened may be available later."""
-    if url.partition("://")[0] not in ("postgres", "postgresql"):
+    where = _ON_SERVERS.get(url.partition("://")[0])
+    if where is None:
         return False
-    from tenure.stores.postgres.address import may_come_back
-
-    return may_come_back(url, error.message)
+    address = import_module(f"tenure.stores.{where.module}.address")
+    answer: bool = address.may_come_back(url, error.message)
+    return answer
 
 
 def path_of(url: str) -> str | None:
@@ -61,14 +81,18 @@ def path_of(url: str) -> str | None:
     return rest
 
 
-def _postgres(url: str, clock: Clock | None, create: bool) -> Store:
+def _on_server(where: _OnServer, url: str, clock: Clock | None, create: bool) -> Store:
     try:
-        from tenure.stores.postgres import Postgres
+        module = import_module(f"tenure.stores.{where.module}")
     except ImportError as error:
         raise InvalidInput(
-            f"a store in PostgreSQL needs psycopg, which is not installed ({error})", "Install tenure[postgres]."
+            f"a store in {where.name} needs {where.driver}, which is not installed ({error})",
+            f"Install tenure[{where.extra}].",
         ) from None
-    return Postgres(url, clock=clock, create=create)
+    # Migrations may need the owner of the tables: see `stores/postgres/row_security.py`.
+    more = {"owner": os.environ.get("TENURE_OWNER_URL")} if where.module == "postgres" else {}
+    store: Store = getattr(module, where.module.capitalize())(url, clock=clock, create=create, **more)
+    return store
 
 
 def _of_third_party(scheme: str, url: str, clock: Clock | None) -> Store:
@@ -76,7 +100,9 @@ def _of_third_party(scheme: str, url: str, clock: Clock | None) -> Store:
 
     known = {entry.name: entry for entry in entry_points(group=GROUP)}
     if scheme not in known:
-        names = ", ".join(sorted({"sqlite", "postgresql", "memory", *known}))
-        raise InvalidInput(f"no store has the scheme {scheme!r}", f"There are: {names}.")
+        names = ", ".join(sorted({"sqlite", "postgresql", "mariadb", "valkey", "memory", *known}))
+        raise InvalidInput(
+            f"no store has the scheme {scheme[:40]!r}", f"Stores have {names}; a server has http or https."
+        )
     store: Store = known[scheme].load()(url, clock=clock)
     return store

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -28,8 +28,11 @@ WAKE_UPS = "wake_ups"  # `wait` returns early when another process commits
 BACKUP = "backup"  # `backup` copies it while it is used
 WRITERS = "writers"  # write transactions run at the same time, at least in different projects
 TENANTS = "tenants"  # more than the tenant `local`
+KEEPS_SEALS = "keeps_seals"  # a process that has opened it can add seals, and change or remove none
+SCHEMAS = "schemas"  # a tenant may have its own tables there: see `Schemas`
 SNAPSHOTS = "snapshots"  # a read transaction sees one moment; elsewhere a torn read raises Conflict: see `begin`
 HOST_CLOCK = "host_clock"  # its time is the host's, or that of a given clock; `accept_clock` corrects it
+HOLDERS = "holders"  # its transactions find the rows of a receipt in one round trip: see `fast_path.Receipts`
 FAST_PATH = "fast_path"  # its transactions claim, renew and complete plain tasks in one statement: see `fast_path`
 
 
@@ -48,6 +51,13 @@ class Head(NamedTuple):
     sequence: int
     id: str
     plain: bool
+
+
+class ForLeader(NamedTuple):
+    """What a tenant has for a leader that begins."""
+
+    at: int | None  # its first task or schedule falls due then; 0: something reads its log
+    is_changed: bool
 
 
 class Unique(msgspec.Struct, frozen=True):
@@ -155,6 +165,12 @@ class Transaction(Protocol):
         Sequences and time continue from that one, so the caller has appended the reason before.
         """
 
+    def clear_log(self) -> None:
+        """Delete every event of the tenant, which the rows of a copy of it will replace in this transaction.
+
+        Raises InvalidInput where the store cannot.
+        """
+
     def expect(self, ask: Callable[[Self], object]) -> None:
         """A hint: the queries that `ask` makes on this transaction will be made next. Their answers here are void.
 
@@ -202,6 +218,15 @@ class Store(Protocol):
     def mark(self, tenant: str) -> int:
         """The sequence of the tenant's last event, for `wait`."""
 
+    def marks(self, tenants: Collection[str]) -> dict[str, int]:
+        """The same of several tenants, by one query."""
+
+    def tenants_due(self, tenants: Collection[str], until: int, since: int) -> dict[str, ForLeader]:
+        """Those of these tenants that have something for a leader that begins; `until`: how far due times are read.
+
+        `since`: a tenant with a later event has changed.
+        """
+
     def wait(self, marks: Mapping[str, int], timeout: float) -> frozenset[str]:
         """The tenants that changed, as soon as one of them commits an event beyond its mark; none after `timeout`.
 
@@ -219,3 +244,23 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close files and connections. Without it nothing that was acknowledged is lost."""
+
+
+@runtime_checkable
+class Replicated(Protocol):
+    """A store that may be open at a standby: one that follows another server, and only reads."""
+
+    is_standby: bool  # when it was opened
+
+    def age(self) -> float | None:
+        """How many seconds the newest commit that it has lies back, at most; None where it has had none. 0: no standby.
+
+        While nothing is written it grows, though nothing is missing.
+        """
+
+
+class Schemas(Protocol):
+    """What a store with the feature SCHEMAS has besides."""
+
+    def in_schema(self, name: str) -> Store:
+        """The store in another schema of the same database, created or upgraded; it shares this one's connections."""

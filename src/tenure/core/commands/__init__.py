@@ -10,7 +10,6 @@ from typing import Any, Union
 
 from tenure.core.commands.budget_commands import MoveBudget, RemoveBudget, SetBudget
 from tenure.core.commands.command import OWNER, Command, Principal
-from tenure.core.commands.fact_commands import Emit, FilesChanged
 from tenure.core.commands.graph_commands import (
     Add,
     AddMany,
@@ -29,6 +28,7 @@ from tenure.core.commands.holder_commands import (
     ClaimTask,
     Fail,
     Land,
+    OpenSecrets,
     Process,
     Progress,
     PutArtifact,
@@ -50,6 +50,7 @@ from tenure.core.commands.operator_commands import (
     Archive,
     Assign,
     AssignTrack,
+    AuditOn,
     Cancel,
     DefineProject,
     DefineTrack,
@@ -60,9 +61,11 @@ from tenure.core.commands.operator_commands import (
     Recover,
     ReleaseTrack,
     Reorder,
+    Reseal,
     Reset,
     Resume,
     Retry,
+    RotateDataKey,
     StartLine,
     StopLine,
     Undo,
@@ -71,6 +74,8 @@ from tenure.core.commands.pool_commands import PausePool, RemovePool, ResumePool
 from tenure.core.commands.relay_commands import PauseRelay, RemoveRelay, ResumeRelay, RewindRelay
 from tenure.core.commands.source_commands import (
     Deliver,
+    Emit,
+    FilesChanged,
     PauseSchedule,
     PauseTrigger,
     RemoveSchedule,

@@ -38,6 +38,7 @@ class Principal(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     key: str | None = None  # an API key's id, or a token's subject
     capabilities: tuple[str, ...] = ()  # of its key or token, beyond the role
     credential: str = ""  # the secret, session or token it showed: checked again during a stream
+    tenant: str | None = None  # where it signed in: nothing of another is done for it; None: where it is, embedded
 
     @property
     def name(self) -> str:
@@ -118,6 +119,8 @@ def _said(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_said(item) for item in value]
     if isinstance(value, dict):
+        if "$sealed" in value:  # the same secret is sealed differently each time
+            return value["$sealed"]["digest"]
         return {key: _said(item) for key, item in value.items()}
     return value
 

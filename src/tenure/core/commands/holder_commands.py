@@ -225,3 +225,11 @@ class Wait(Command, frozen=True, kw_only=True, tag="wait"):
     declaration: ClassVar = Declaration("graph", "agent", "POST", TASK + "/wait")
 
     receipt: str
+
+
+class OpenSecrets(Command, frozen=True, kw_only=True, tag="open_secrets"):
+    """The secrets of the held task, by name. Only the receipt of the live claim opens them."""
+
+    declaration: ClassVar = Declaration("secrets", "agent", "POST", TASK + "/secrets")
+
+    receipt: str

@@ -126,6 +126,12 @@ class Recover(Command, frozen=True, kw_only=True, tag="recover"):
     term: int | None = None
 
 
+class AuditOn(Command, frozen=True, kw_only=True, tag="audit_on"):
+    """Seal the log of the project from now on, what it has so far included. It cannot be turned off."""
+
+    declaration: ClassVar = Declaration("audit", "owner", "POST", PROJECT + "/audit")
+
+
 class Abort(Command, frozen=True, kw_only=True, tag="abort"):
     """End a hung claim; counts as a timed-out attempt."""
 
@@ -183,6 +189,7 @@ class DefineProject(Command, frozen=True, kw_only=True, tag="define_project"):
     router: bool | None = None  # one agent works on a track, or `max_agents` of it
     order: str | None = None  # priority, shortest: of tasks that are created from now on
     lead: str | None = None  # auto, off, default: whether the first agent that joins or claims leads
+    compliance: str | None = None  # a retention preset: soc2, pci, hipaa; none
 
 
 class DefineTrack(Command, frozen=True, kw_only=True, tag="define_track"):
@@ -218,5 +225,24 @@ class Reorder(Command, frozen=True, kw_only=True, tag="reorder"):
     """Move a page of open tasks to the project's current order; `next` in the answer is where the next page begins."""
 
     declaration: ClassVar = Declaration("projects", "admin", "POST", PROJECT + "/reorder")
+
+    after: str | None = None  # `next` of the page before
+
+
+class RotateDataKey(Command, frozen=True, kw_only=True, tag="rotate_data_key"):
+    """Seal new secrets of the project with a new data key; earlier ones stay readable.
+
+    With `master` the data keys stay, and are wrapped by the current master key.
+    """
+
+    declaration: ClassVar = Declaration("secrets", "admin", "POST", PROJECT + "/data-key/rotate")
+
+    master: bool = False
+
+
+class Reseal(Command, frozen=True, kw_only=True, tag="reseal"):
+    """Seal a page of the project's secrets again with its current data key; `next` in the answer begins the next."""
+
+    declaration: ClassVar = Declaration("secrets", "admin", "POST", PROJECT + "/data-key/reseal")
 
     after: str | None = None  # `next` of the page before

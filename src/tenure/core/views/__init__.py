@@ -13,6 +13,7 @@ from typing import Any
 
 from tenure.core import queries as q
 from tenure.core.outcomes import Outcome
+from tenure.core.views.audit_views import AttestationView, AuditHeadView, AuditPageView, AuditReportView
 from tenure.core.views.budget_views import (
     AlertView,
     BudgetInFull,
@@ -161,6 +162,10 @@ OF: dict[type[q.Query], Any] = {
     q.Triggers: list[TriggerView],
     q.ShowTrigger: TriggerInFull,
     q.Watched: WatchedView,
+    q.AuditHead: AuditHeadView,
+    q.VerifyAudit: AuditReportView,
+    q.AuditPage: AuditPageView,
+    q.Attest: AttestationView,
 }
 
 # What an outcome's own type cannot name: importing the views would slow down every start.

@@ -98,6 +98,7 @@ class PlanView(TypedDict):
     title: str
     plan: str | None
     on_end: Annotated[dict[str, Any], Meta(description="status → template created at the dag's end")]
+    budget: Annotated[str | None, Meta(description="the dag's budget in dollars")]
     tasks: Sequence[PlannedTask]
 
 

@@ -35,6 +35,8 @@ class ProjectView(TypedDict):
     router: Annotated[bool, Meta(description="tracks are assigned to agents")]
     order: Annotated[str, Meta(extra_json_schema={"enum": list(priority.ORDERS)})]
     lead: Annotated[str, Meta(description="auto, off or default: whether an agent leads by being first")]
+    audited_at: Annotated[Instant | None, Meta(description="since when its log is sealed; null: it is not")]
+    compliance: Annotated[str | None, Meta(description="the retention preset: soc2, pci, hipaa")]
     created_at: Instant
 
 
@@ -44,7 +46,7 @@ class LimitView(TypedDict):
     name: str
     meaning: str
     value: Annotated[int | None, Meta(description="null: no limit")]
-    source: Annotated[str, Meta(extra_json_schema={"enum": ["default", "project"]})]
+    source: Annotated[str, Meta(extra_json_schema={"enum": ["default", "tenant", "project"]})]
     used: Annotated[int | None, Meta(description="null: it is not counted")]
 
 
@@ -99,6 +101,7 @@ class EventView(TypedDict):
     kind: Annotated[str, Meta(extra_json_schema={"enum": list(KINDS)})]
     level: Annotated[str, Meta(extra_json_schema={"enum": list(LEVELS)})]
     text: Annotated[str, Meta(description="the event as one sentence")]
+    tenant: str
     project: NotRequired[str]
     task: NotRequired[str]
     key: NotRequired[str]
@@ -116,6 +119,10 @@ class EventView(TypedDict):
     trace_id: NotRequired[Annotated[str, Meta(description="the task's, from its creation to its end")]]
     request_trace_id: NotRequired[Annotated[str, Meta(description="of the request that caused it")]]
     causation_id: NotRequired[str]
+    lease: NotRequired[Annotated[float, Meta(description="of a claim: seconds")]]
+    previous_claim: NotRequired[
+        Annotated[str, Meta(description="of a claim: how that of the generation before ended; not in live streams")]
+    ]
     stack_trace: NotRequired[Annotated[str, Meta(description="of a failure, without secrets")]]
     notice: NotRequired[Annotated[str, Meta(description="the kind of notice to people that it is, if any")]]
 
@@ -217,6 +224,7 @@ class GaugesView(TypedDict):
             description="reader of the log → seconds since the first event that it has not passed; 0: it has passed all"
         ),
     ]
+    unsealed: Annotated[int | None, Meta(description="events younger than the last seal; None: the log is not sealed")]
 
 
 class SpentBy(TypedDict):

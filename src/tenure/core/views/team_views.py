@@ -7,7 +7,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from tenure.core import reservations, roles, team
+from tenure.core import limits, reservations, roles, team
 from tenure.core.views.task_views import Instant
 
 
@@ -20,6 +20,12 @@ class PrincipalView(TypedDict):
     agent: str | None
     projects: Annotated[Sequence[str], Meta(description="its projects; empty: all")]
     key: Annotated[str, Meta(description="the id of its API key")] | None
+    tenants: Annotated[
+        Sequence[str],
+        Meta(description=f"by name, those that it may name with the same credentials; at most {limits.LISTED_TENANTS}"),
+    ]
+    manages_tenants: Annotated[bool, Meta(description="whether it is the deployment's owner, in the home tenant")]
+    grants: Annotated[Sequence[str], Meta(description="the roles that it may give to members and take away")]
 
 
 Status = Annotated[str, Meta(extra_json_schema={"enum": list(team.STATUSES)})]

@@ -1,6 +1,7 @@
 """Who reads a project's log and how far each reader has come: no event is dropped before all have passed it.
 
-A reader is a row: a Cursor of the project under the reader's name, or a Sink, which reads all projects.
+A reader is a row: a Cursor of the project under the reader's name, or a Sink, which reads all projects. In an audited
+project the seals are one too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from tenure.core.filters import Present
 from tenure.core.records import Cursor, Sink, Webhook
 from tenure.core.webhook_delivery import holds_back
+from tenure.engine.audit.sealer import sealed_to
 from tenure.engine.runtime.rows import event_pages
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from tenure.core.events import Event
 
 AT_ONCE = 5000  # events per query
+SEALER = "audit"  # the name of the seals among the readers
 
 
 def unread_by_some(work: UnitOfWork, project: str, tasks: Collection[str]) -> set[str]:
@@ -44,6 +47,9 @@ def places_of(work: UnitOfWork, project: str) -> dict[str, int]:
     places = {cursor.id: cursor.sequence for cursor in work.find(Cursor, {"project": project})}
     sinks = work.find(Sink, {"project": ""})
     places |= {f"sink {row.id}": row.sequence for row in sinks if row.holds_back(project)}
+    sealed = sealed_to(work, project)
+    if sealed is not None:
+        places[SEALER] = sealed
     behind = work.find(Webhook, {"project": project, "sequence": Present()})
     return places | {f"webhook {row.id}": row.sequence or 0 for row in behind if holds_back(row, work.now)}
 

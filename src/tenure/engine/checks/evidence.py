@@ -40,7 +40,7 @@ and a finding for "cannot decide" that neither accepts nor refuses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 MOST_PROVEN = limits.CHECKS_CACHED
 
 
-class Question(NamedTuple):
+class Question(msgspec.Struct, frozen=True):
     """`output` is data and summary; None asks whether these settings are valid at all."""
 
     key: str
@@ -63,7 +63,7 @@ class Question(NamedTuple):
     output: tuple[Any, str] | None = None
 
 
-class Finding(NamedTuple):
+class Finding(msgspec.Struct, frozen=True):
     """`ok` is None where it could not be decided; `error` is the fault of the settings."""
 
     ok: bool | None

@@ -1,7 +1,8 @@
 """The coordinator: a thread that stands for election and, while it leads, runs the duties of the whole store.
 
 `election.py` says why no two of them do the same work. This is the loop: query, renew or stand, run due duties, wait
-until the next due time or the next write. No error in a cycle ends it.
+until the next due time or the next write. No error in a cycle ends it. The leader serves the store's other tenants in
+the same thread: see `tenant_rounds.py`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from tenure.core import limits, team
 from tenure.core.errors import OutcomeUnknown, StoreError, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cycles, replace
+from tenure.core.tenant_records import HOME
 from tenure.engine.duties import election
 from tenure.engine.duties.election import DUTIES, DueView, Duty, LeaderEngine
+from tenure.engine.duties.tenant_rounds import AHEAD, TenantRounds, Watched
 from tenure.engine.runtime.engine import Engine
+from tenure.engine.runtime.tenancy import TenantEngines
 from tenure.engine.runtime.unit_of_work import Refused
 
 T = TypeVar("T")
@@ -28,6 +32,10 @@ GIVEN_UP = 2 / 3  # of the lease: when a leader that cannot renew stops by itsel
 CYCLE_EVERY = 2.0  # seconds between cycles unless something is due earlier
 SOONEST = 0.1  # between cycles, however much is written
 CHECK_EVERY = 0.2  # between checks whether the thread must end
+CHECK_RARELY = 1.0  # with many tenants
+MANY = 50  # tenants
+ROUND = 0.5  # seconds for other tenants in one cycle: then the home tenant, and the lease, come first again
+REFUSED = 5.0  # seconds until a tenant that another process leads is tried again
 LONGEST_BACK_OFF = limits.LEADER_BACK_OFF
 KEPT = limits.COORDINATOR_NOTES
 
@@ -38,6 +46,7 @@ class Note(NamedTuple):
     time: int  # the store's, as last read
     level: str
     message: str
+    tenant: str = HOME
 
 
 class Cycle(NamedTuple):
@@ -63,8 +72,13 @@ class Coordinator:
         duties: Mapping[str, Duty] = DUTIES,
         tell: Callable[[Note], None] = lambda _: None,
         cycled: Callable[[Cycle], None] = lambda _: None,
+        engines: TenantEngines | None = None,
+        news: Callable[[str, int], None] = lambda *_: None,
     ) -> None:
         """`instance` names this process and no other, ever.
+
+        `engines`: of the store's other tenants, which it serves too; `news` gets each that has new events, and the mark
+        before them.
 
         `tell` receives errors and changes of leadership; `cycled` receives every cycle, whether this process leads or
         not.
@@ -82,6 +96,10 @@ class Coordinator:
         self._troubles = 0  # cycles in a row in which the store was unavailable
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        self._tenant = engine.tenant  # whose duty runs now
+        self.tenants: TenantRounds | None = None
+        if engines is not None and engines.keeps_tenants:
+            self.tenants = TenantRounds(engines, instance, monotonic, lambda: self.term, news)
 
     # --- from outside ---
 
@@ -98,6 +116,12 @@ class Coordinator:
         """
         term = self.term
         return None if term is None else LeaderEngine(self.engine, self.instance, term, partial(self._check_term, term))
+
+    def led_of(self, tenant: str) -> LeaderEngine | None:
+        """As `led`, in one of the store's tenants."""
+        if tenant == self.engine.tenant:
+            return self.led()
+        return None if self.tenants is None else self.tenants.leader_of(tenant)
 
     def _check_term(self, term: int) -> None:
         if self.term != term:
@@ -141,15 +165,25 @@ class Coordinator:
             return
         while not self._ended.is_set():
             left = until - self._monotonic()
-            if left <= 0 or self._has_news(min(left, CHECK_EVERY)):
+            if left <= 0 or self._has_news(min(left, self._check_every())):
                 return
+
+    def _check_every(self) -> float:
+        """A wait for many tenants costs more to begin: it is longer then."""
+        return CHECK_EVERY if self.tenants is None or len(self.tenants) < MANY else CHECK_RARELY
 
     def _has_news(self, seconds: float) -> bool:
         if self._troubles:
             self._ended.wait(seconds)
             return False
+        marks = {self.engine.tenant: self._mark}
+        if self._led is not None and self.tenants is not None:
+            marks |= self.tenants.marks()
         try:
-            return self.engine.wait(self._mark, seconds)
+            changed = self.engine.store.wait(marks, seconds)
+            if self.tenants is not None:
+                self.tenants.heard(changed)
+            return bool(changed)
         except StoreError:
             return True  # the next cycle reports the error
 
@@ -172,6 +206,7 @@ class Coordinator:
             if self._led is not None:
                 for name, duty in self._duties.items():
                     self._do(self._led, name, duty, seen)
+                self._serve_tenants()
                 self._cycles = replace(self._cycles, count=self._cycles.count + 1, last_at=seen.now)
             self._troubles = 0
             return self._pause(seen)
@@ -184,14 +219,58 @@ class Coordinator:
         back_off = min(LONGEST_BACK_OFF, 0.5 * 2.0 ** min(self._troubles, 10))
         return back_off * (0.5 + self.engine.random.fraction())
 
+    # --- the other tenants ---
+
+    def _serve_tenants(self) -> None:
+        if self.tenants is None:
+            return
+        self.tenants.list_again(self._now, self.engine.random.fraction)
+        until = self._monotonic() + ROUND
+        for one in self.tenants.due():
+            if self._ended.is_set() or self._monotonic() >= until:
+                return
+            self._keep_up()
+            self._tenant = one.engine.tenant
+            try:
+                self._serve(self.tenants, one)
+            except Refused as refusal:
+                self._keep_up()  # raises where the store's lease is lost, and not only this tenant
+                self._note("info", f"not led from here: {refusal.outcome.message}")
+                one.looked(self._monotonic(), is_slow=False, due_in=REFUSED)
+            except (StoreUnavailable, OutcomeUnknown):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, the other tenants are served
+                self._fail(_spelled(error))
+                one.looked(self._monotonic(), is_slow=False, due_in=REFUSED)
+            finally:
+                self._tenant = self.engine.tenant
+
+    def _serve(self, tenants: TenantRounds, one: Watched) -> None:
+        """Run the duties of one tenant: prompt ones, those that new events need, and at times all."""
+        is_new = one.is_new
+        one.mark = one.engine.mark()  # before the query: any later write is news
+        is_slow, before = self._monotonic() >= one.slow_at, self._settled
+        has_news, led = one.has_news, tenants.leader(one)
+        seen = election.read_due(one.engine, AHEAD, self._duties)
+        for name, duty in self._duties.items():
+            if duty.due is not None or is_slow or (duty.on_events and has_news):
+                self._do(led, name, duty, seen)
+        due_in = min(((at - seen.now) / 1e6 for at in seen.due.values()), default=None)
+        if due_in is not None and due_in <= 0:  # settled rows may bring about more; others can wait
+            due_in = SOONEST if self._settled > before else self._looks
+        one.looked(self._monotonic(), is_slow=is_slow, due_in=due_in)
+        if is_new:
+            tenants.tell(one.engine.tenant)
+
     def _check_lead(self, seen: DueView) -> None:
         """Renew the leadership, or stand for election where nobody leads."""
         if self._led is not None:
             self._keep_up()
             return
         leader = seen.leader
-        if leader is None or leader.until <= seen.now:
-            self._stand(None)
+        is_free = leader is None or leader.until <= seen.now
+        if is_free and self._stand(None).outcome == "ELECTED" and self.tenants is not None:
+            self.tenants.begin(leader)
 
     def _stand(self, term: int | None) -> Outcome:
         began = self._monotonic()
@@ -257,6 +336,8 @@ class Coordinator:
             # Spread out, so that not all stand at once when the lease of a dead leader expires.
             return min(self._lease, left) + SOONEST * self.engine.random.fraction()
         pauses = [self._looks, max(0.0, self._renew_at - self._monotonic())]
+        if self.tenants is not None and (next_in := self.tenants.next_in()) is not None:
+            pauses.append(next_in)
         pauses += [(at - seen.now) / 1e6 for at in seen.due.values() if at > seen.now]
         return max(SOONEST, min(pauses))
 
@@ -264,15 +345,18 @@ class Coordinator:
 
     def _lose(self, why: str) -> None:
         led, self._led = self._led, None
+        if self.tenants is not None:
+            self.tenants.forget()
         if led is not None:
             self._note("warning", f"no longer leads with term {led.term}: {why}")
 
     def _fail(self, message: str) -> None:
-        self._cycles = replace(self._cycles, error=message, error_at=self._now or None)
+        where = "" if self._tenant == self.engine.tenant else f"tenant {self._tenant}: "
+        self._cycles = replace(self._cycles, error=where + message, error_at=self._now or None)
         self._note("error", message)
 
     def _note(self, level: str, message: str) -> None:
-        note = Note(self._now, level, message)
+        note = Note(self._now, level, message, self._tenant)
         self.notes.append(note)
         self._tell(note)
 

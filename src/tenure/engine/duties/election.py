@@ -13,6 +13,11 @@ change. Three things keep a second process from doing its work:
 3. *A leader that is cut off stops itself*, by its own monotonic clock, at two thirds of the lease since it began to
    request the last renewal: before another can be elected, and without an answer from the store.
 
+A store of many tenants has one election, in the home tenant. The leader takes a tenant when it first has something to
+write there: the tenant's own row then names it, and each of its writes proves that row. The term of the store in it
+orders leaders: a later one replaces an earlier one at once, an earlier one never a later. So a tenant without work
+costs nothing, and a leader that was deposed is refused in each tenant from the first write of its successor on.
+
 Sweeps would be correct without any of this, since they only settle due rows. Schedules and triggers would not:
 firing twice would create two tasks, if each firing had no key.
 """
@@ -25,12 +30,15 @@ from typing import Any, NamedTuple, TypeVar
 from tenure.core import commands, limits, team
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cycles, Leader, replace
+from tenure.engine.archive import mover
 from tenure.engine.artifacts import retention
+from tenure.engine.audit import sealer
 from tenure.engine.duties import sweep
 from tenure.engine.relay import lag
 from tenure.engine.runtime.effects import PAGE, Report
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
+from tenure.engine.secrets import trigger_secrets
 from tenure.engine.sources import failure_watch, schedules, trigger_duty
 from tenure.engine.verbs.lead import COORDINATOR, check_term, lead, step_down
 from tenure.stores.port import Transaction
@@ -53,6 +61,7 @@ class Duty(NamedTuple):
     run: Callable[[Engine, str], Report]
     # When its next item falls due, if not after that time: it then runs at that instant, not with a tick.
     due: Callable[[Transaction, int], int | None] | None = None
+    on_events: bool = False  # it acts on new events of the log; what has neither comes with time alone
 
 
 def _due(engine: Engine, now: int) -> Sequence[str]:
@@ -75,14 +84,21 @@ def _idle(engine: Engine, now: int) -> Sequence[str]:
     return [project for project in sweep.projects(engine) if retention.is_due(engine, project)]
 
 
+def _ended(engine: Engine, now: int) -> Sequence[str]:
+    return [project for project in sweep.projects(engine) if mover.is_due(engine, project)]
+
+
 DUTIES: dict[str, Duty] = {
     "settle": Duty(2 * SECOND, _due, sweep.settle, _first_task),
     "schedules": Duty(SECOND, schedules.projects_due, schedules.fire, schedules.first_due),
-    "triggers": Duty(SECOND, trigger_duty.projects_with_news, trigger_duty.hear),  # before the archive drops events
+    # before the archive drops events
+    "triggers": Duty(SECOND, trigger_duty.projects_with_news, trigger_duty.hear, on_events=True),
     "watch": Duty(60 * SECOND, failure_watch.projects_watched, failure_watch.investigate),
     "relays": Duty(60 * SECOND, lag.stores_behind, lag.cut_off),
+    "seal": Duty(SECOND, sealer.projects_to_seal, sealer.seal_project),  # before the archive, which moves sealed events
     "tidy": Duty(10 * SECOND, _untidy, sweep.tidy),
-    "archive": Duty(60 * SECOND, lambda engine, _: sweep.projects(engine), sweep.archive),
+    "archive": Duty(60 * SECOND, _ended, sweep.archive),
+    "secrets": Duty(600 * SECOND, trigger_secrets.projects_with_plain, trigger_secrets.seal_plain),
     "artifacts": Duty(600 * SECOND, _idle, retention.drop),
 }
 
@@ -130,6 +146,10 @@ class LeaderEngine(Engine):
         self._keep_up = keep_up
         self._fast = None  # its calls know of no term
 
+    def keep_up_with(self, keep_up: Callable[[], None]) -> None:
+        """As the argument `keep_up`: one that needs this engine."""
+        self._keep_up = keep_up
+
     def transact(self, projects: Sequence[str], decide: Callable[[UnitOfWork], T], **how: Any) -> T:
         self._keep_up()
         return super().transact((STORE, *projects), decide, **how)
@@ -166,6 +186,12 @@ def stand(engine: Engine, holder: str, lease: float, term: int | None, cycles: C
         return outcome
 
     return engine.transact((STORE,), decide)
+
+
+def take(engine: Engine, holder: str, lease: float, term: int | None, store_term: int) -> Outcome:
+    """Lead a tenant beside the home tenant, as the leader of its store; DENIED_LEADER where another leads it."""
+    command = commands.Lead(project=STORE, holder=holder, lease=lease, term=term)
+    return engine.transact((STORE,), lambda work: lead(work, command, store_term))
 
 
 def resign(engine: Engine, holder: str, term: int) -> Outcome:

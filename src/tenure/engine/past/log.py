@@ -154,7 +154,7 @@ def _places(one: LaterArchived, project: str, live: list[Event], moves: dict[int
 def _before(tx: Transaction, project: str, moment: Moment) -> InvalidInput:
     first = tx.events({"project": project}, limit=1)
     began = f", which began at {spell_instant(first[0].time)} with event {first[0].sequence}" if first else ""
-    return InvalidInput(f"at {moment.text}: is before project {project[:80]}{began}")
+    return InvalidInput(f"{moment.text} is before project {project[:80]}{began}")
 
 
 def _refuse_pruned(later: Iterable[Event], now: int, moment: Moment) -> None:

@@ -13,7 +13,7 @@ from tenure.core import lifecycle, limits, team
 from tenure.core.errors import NotFound
 from tenure.core.events import levels_from
 from tenure.core.filters import Present, Range
-from tenure.core.records import Agent, Cycles, Leader, Pool, Project, Task
+from tenure.core.records import Agent, Cycles, Leader, Pool, Project, Task, replace
 from tenure.engine.duties import sweep
 from tenure.engine.duties.coordinator import Coordinator, Note
 from tenure.engine.duties.election import STORE
@@ -38,23 +38,28 @@ KINDS = (
 )  # fmt: skip
 
 
-def status(engine: Engine, here: Coordinator | None = None, only: Collection[str] = ()) -> dict[str, Any]:
+def status(
+    engine: Engine, here: Coordinator | None = None, only: Collection[str] = (), home: Engine | None = None
+) -> dict[str, Any]:
     """Who leads, since when, how its cycles go; how much waits and runs, in all projects or `only` in these.
 
-    `here` is this process's own coordinator.
+    `here` is this process's own coordinator; `home` the engine of the tenant whose row says who leads, by default
+    `engine`. Only the home tenant learns which tenants are led.
     """
 
-    def ask(tx: Transaction) -> tuple[list[Leader], int, Mapping[str, Any]]:
+    def ask(tx: Transaction) -> tuple[int, Mapping[str, Any]]:
         projects = [project.id for project in tx.find(Project, {}) if not only or project.id in only]
         overdue = sum(task.project in projects for task in tx.due(None, tx.now, PAGE))
-        counted = {"projects": projects, **_counts(tx, projects), "overdue_tasks": overdue}
-        return tx.load(Leader, ((STORE, COORDINATOR),)), tx.now, counted
+        return tx.now, {"projects": projects, **_counts(tx, projects), "overdue_tasks": overdue}
 
-    found, now, counted = engine.read(ask)
+    found = (home or engine).read(lambda tx: tx.load(Leader, ((STORE, COORDINATOR),)))
+    now, counted = engine.read(ask)
     leader = found[0] if found and found[0].until > now else None
     cycles = leader.cycles if leader else Cycles()
     if here is not None and leader is not None and here.instance == leader.holder:
         cycles = here.cycles  # the row has the count of its last renewal
+    if home is not None and home.tenant != engine.tenant:
+        cycles = replace(cycles, error=None, error_at=None)  # it may be another tenant's
     return {
         "active": leader is not None,
         "instance": leader.holder if leader else None,
@@ -67,9 +72,17 @@ def status(engine: Engine, here: Coordinator | None = None, only: Collection[str
         "last_cycle_at": cycles.last_at,
         "last_error": {"message": cycles.error, "at": cycles.error_at} if cycles.error else None,
         **counted,
+        "tenants": _tenants_led(engine, here),
         "here": {"instance": here.instance, "leads": here.term is not None} if here else None,
         "now": now,
     }
+
+
+def _tenants_led(engine: Engine, here: Coordinator | None) -> list[str]:
+    """The tenants in which this process has led in its term; the home tenant is first."""
+    if here is None or here.term is None or engine.tenant != here.engine.tenant:
+        return []
+    return [engine.tenant, *(here.tenants.led() if here.tenants is not None else ())]
 
 
 def spawners(engine: Engine) -> list[SpawnerHealth]:
@@ -109,7 +122,10 @@ def _counts(tx: Transaction, projects: Iterable[str]) -> dict[str, int]:
 def logs(
     engine: Engine, notes: Iterable[Note] = (), *, level: str = "info", limit: int = 100, since: int | None = None
 ) -> list[dict[str, Any]]:
-    """The latest events of at least this level that time brought about, with the notes among them, oldest first."""
+    """The latest events of at least this level that time brought about, oldest first; of the engine's tenant alone.
+
+    Among them are the tenant's `notes`.
+    """
     levels = levels_from(level)
     limit = max(1, min(limit, MOST_LOGGED))
     where: dict[str, Any] = {"kind": KINDS, "level": levels}
@@ -119,13 +135,13 @@ def logs(
     def read(tx: Transaction) -> list[dict[str, Any]]:
         events = tx.events(where, limit=limit, last=True)
         tasks = tasks_of(tx, events)
-        return [dict(event_view(event, tasks.get(event.task or ""))) for event in events]
+        return [dict(event_view(event, tasks.get(event.task or ""), engine.tenant)) for event in events]
 
     told = engine.read(read)
     told += [
         {"time": note.time, "kind": NOTE, "level": note.level, "message": note.message}
         for note in list(notes)
-        if note.level in levels and (since is None or note.time >= since)
+        if note.level in levels and (since is None or note.time >= since) and note.tenant == engine.tenant
     ]
     return sorted(told, key=lambda line: line["time"])[-limit:]
 

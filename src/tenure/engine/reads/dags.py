@@ -10,6 +10,7 @@ import msgspec
 from tenure.core import budgets, graph, lifecycle
 from tenure.core import queries as q
 from tenure.core.records import Brief, Dag, Edge, Task, Usage
+from tenure.core.task_secrets import masked
 from tenure.engine.archive.recall import recall_dag
 from tenure.engine.runtime.rows import dag_named, project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
@@ -30,7 +31,8 @@ def dag(work: UnitOfWork, project: str, id: str) -> v.DagView:
         dag_named(work, project, id)
     row = work.get(Dag, project, id)
     if row is None:
-        row = Dag(project=project, id=id, created_at=min(t.created_at for t in tasks_.values()))
+        first = min(tasks_.values(), key=lambda task: task.created_at)
+        row = Dag(project=project, id=id, created_at=first.created_at, created_by=first.created_by)
         for task in tasks_.values():
             row = graph.counted(row, None, graph.part(task))
     edges = [e for t in tasks_.values() if t.waits_on for e in work.find(Edge, {"project": project, "task": t.id})]
@@ -41,7 +43,7 @@ def dag(work: UnitOfWork, project: str, id: str) -> v.DagView:
     is_running = any(task.state in RUNNING for task in tasks_.values())
     return {
         **_entry(row, is_running=is_running),  # type: ignore[typeddict-item]
-        "budget": _budget(work, project, id),
+        "budget": budget_of(work, project, id),
         "usage": _usage(work, tasks_.values()),
         "roots": sorted(t.key for t in tasks_.values() if not t.waits_on),
         "leaves": sorted(t.key for i, t in tasks_.items() if i not in pointed),
@@ -63,10 +65,10 @@ def dags(work: UnitOfWork, project: str) -> list[v.DagEntry]:
 def _entry(row: Dag, *, is_running: bool) -> Any:
     """The row, with its status in the words of people: of an open dag, whether anything of it runs."""
     status = row.status if row.status != graph.OPEN else graph.RUNNING if is_running else graph.PENDING
-    return msgspec.structs.asdict(row) | {"status": status}
+    return msgspec.structs.asdict(row) | {"status": status, "on_end": masked(row.on_end)}
 
 
-def _budget(work: UnitOfWork, project: str, id: str) -> v.BudgetView | None:
+def budget_of(work: UnitOfWork, project: str, id: str) -> v.BudgetView | None:
     if budgets.DAG not in project_of(work, project).funded:
         return None
     from tenure.engine.budgets import budget_guard, budget_reads  # most projects have none; keeps startup fast

@@ -9,10 +9,11 @@ import msgspec
 
 from tenure.core import archive, inputs, limits, notices, roles
 from tenure.core import queries as q
+from tenure.core.event_details import told
 from tenure.core.event_text import event_text
-from tenure.core.events import STORE_KINDS, Event, kinds_of, levels_from
+from tenure.core.events import Event, kinds_of, levels_from
 from tenure.core.filters import Range, matches
-from tenure.core.records import Archived, Task
+from tenure.core.records import Archived, Claim, Task
 from tenure.core.redaction import TRACE
 from tenure.core.trace_ids import trace_of
 from tenure.engine.runtime.rows import task_named
@@ -50,15 +51,20 @@ def log(
         where["task"] = task_named(work, project, where["task"]).id
         older = _archived_events(work, project, where) if after == 0 else []
     events = work.tx.events({"project": project, **where}, after=after, limit=limit, last=last)
-    if store and roles.sees_store(work.principal) and "task" not in where:
-        kinds = tuple(STORE_KINDS.intersection(where.get("kind", STORE_KINDS)))
+    if store and "task" not in where:
+        seen = roles.store_kinds(work.principal)
+        kinds = tuple(sorted(seen.intersection(where.get("kind", seen))))
         if kinds:
             others = work.tx.events({**where, "project": "", "kind": kinds}, after=after, limit=limit, last=last)
             events = sorted([*events, *others], key=lambda event: event.sequence)
     events = [*older, *events][-limit:] if last else [*older, *events][:limit]
     named = {event.task for event in events if event.task is not None}
     tasks = work.get_many(Task, project, named)
-    return [event_view(event, tasks.get(event.task or "")) for event in events]
+    ends = work.get_many(Claim, project, [claim for event in events if (claim := claim_before(event)) is not None])
+    return [
+        event_view(event, tasks.get(event.task or ""), work.context.tenant, ends.get(claim_before(event) or ""))
+        for event in events
+    ]
 
 
 def task_log(work: UnitOfWork, project: str, task: str, **filters: Any) -> list[v.EventView]:
@@ -71,12 +77,26 @@ def tasks_of(tx: Transaction, events: Iterable[Event]) -> dict[str, Task]:
     return {task.id: task for task in tx.load(Task, sorted(wanted))} if wanted else {}
 
 
-def event_view(event: Event, task: Task | None = None) -> v.EventView:
+def claim_before(event: Event) -> str | None:
+    """The id of the claim of the generation before, if the event is of a later claim."""
+    before = event.details.get("previous_generation") if event.kind == "task.claimed" else None
+    return f"{event.task}@{before}" if before else None
+
+
+def event_view(event: Event, task: Task | None, tenant: str, before: Claim | None = None) -> v.EventView:
     """An event with its sentence, without the patch that only replay needs and without fields that are not set.
 
-    `trace_id` is the task's, from its creation to its end; the request's own is beside it.
+    `trace_id` is the task's, from its creation to its end; the request's own is beside it. `before`: the claim of the
+    generation before.
     """
     fields: Any = {f: x for f, x in msgspec.structs.asdict(event).items() if f != "patch" and x not in (None, "", {})}
+    if "details" in fields:
+        fields["details"] = told(event)
+    fields["tenant"] = tenant
+    if event.kind == "task.claimed" and "lease_until" in event.details:
+        fields["lease"] = (event.details["lease_until"] - event.time) / inputs.SECOND
+        if before is not None:
+            fields["previous_claim"] = before.reason or before.state
     if event.task is not None:
         fields["trace_id"] = trace_of(task, event)
         if event.trace_id is not None:

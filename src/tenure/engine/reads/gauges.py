@@ -16,6 +16,7 @@ from tenure.core.filters import Present, Range
 from tenure.core.money import NANO
 from tenure.core.records import Agent, Budget, Pool, Project, Spawn, Task, Track
 from tenure.engine.archive.log_readers import holding_back, places_of
+from tenure.engine.audit.sealer import sealed_to, unsealed
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def _entry(work: UnitOfWork, name: str, projects: Sequence[str]) -> GaugesView:
         "pools": _pools(work, projects) if name != OTHER else {},
         "budget": _budget(work, projects) if name != OTHER else None,
         "readers": _readers(work, name) if name != OTHER else {},
+        "unsealed": _unsealed(work, name) if name != OTHER else None,
     }
 
 
@@ -150,6 +152,12 @@ def _readers(work: UnitOfWork, project: str) -> dict[str, float]:
     return {name: max(0, work.now - behind[name].time) / inputs.SECOND if name in behind else 0.0 for name in names}
 
 
+def _unsealed(work: UnitOfWork, project: str) -> int | None:
+    """Events younger than the last seal, counted no further than 10,000; None where the log is not sealed."""
+    place = sealed_to(work, project)
+    return None if place is None else unsealed(work, project, place)
+
+
 def _number(work: UnitOfWork, where: dict[str, Any]) -> int:
     return sum(work.tx.count(Agent, where, "project").values())
 
@@ -175,6 +183,7 @@ def _together(parts: Sequence[GaugesView]) -> GaugesView:
         "pools": {},
         "budget": None,
         "readers": {},
+        "unsealed": None,
     }
 
 

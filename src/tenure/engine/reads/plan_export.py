@@ -11,6 +11,7 @@ from tenure.core import queries as q
 from tenure.core.errors import NotFound, TooLarge
 from tenure.core.filters import Present
 from tenure.core.records import Brief, Dag, Edge, Project, Task
+from tenure.core.task_secrets import masked
 from tenure.engine.archive.recall import recall_dag
 from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
@@ -96,9 +97,19 @@ def _group(work: UnitOfWork, settings: Project, row: Dag | None, tasks: list[Tas
         "id": row.id if row else None,
         "title": row.title if row else "",
         "plan": row.plan if row else None,
-        "on_end": row.on_end if row else {},
+        "on_end": masked(row.on_end) if row else {},
+        "budget": _budget(work, settings, row) if row else None,
         "tasks": [_task(work, settings, t, briefs[t.id], edges.get(t.id, []), needed) for t in tasks],
     }
+
+
+def _budget(work: UnitOfWork, settings: Project, row: Dag) -> str | None:
+    """The dollars that a plan's `budget` sets; a plan has no budget by period or in tokens."""
+    from tenure.core.budgets import USD
+    from tenure.engine.reads.dags import budget_of
+
+    found = budget_of(work, settings.id, row.id)
+    return str(found["allocated"]) if found and found["currency"] == USD and found["period"] is None else None
 
 
 def _name(task: Task) -> str | None:
@@ -111,6 +122,8 @@ def _task(
     work: UnitOfWork, settings: Project, task: Task, brief: Brief, edges: list[Edge], needed: dict[str, Task]
 ) -> PlannedTask:
     fields = {name: current_value(work, task, brief, name) for name in inputs.EDITABLE if name != "boost"}
+    if task.sealed:
+        fields |= {name: masked(fields[name]) for name in ("spec", "metadata")}
     if task.boost != settings.boost:
         fields["boost"] = task.boost / 100
     return {

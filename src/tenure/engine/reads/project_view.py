@@ -25,6 +25,8 @@ def settings(work: UnitOfWork, project: str) -> ProjectView:
         "project": row.id,
         "boost": row.boost / 100,
         "order": row.ordering,
+        "audited_at": row.audited_at or None,
+        "compliance": row.compliance or None,
     }
     return said
 

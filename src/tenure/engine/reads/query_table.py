@@ -18,17 +18,24 @@ if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
     from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
-_COUNTING = frozenset({q.Status, q.Overview})  # queries that need all tasks by state
+_COUNTING = frozenset({q.Status, q.Overview, q.ShowSession})  # queries that need all tasks by state
 _WITHOUT_PROJECT = frozenset({q.Projects, q.Gauges, q.Spending, q.Keys, q.Relays, q.Tenants, q.ShowTenant, q.Members})
+
+_SEALING = frozenset({q.AuditHead, q.VerifyAudit, q.AuditPage, q.Attest})  # the log is sealed first, if they may
 
 
 def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> Any:
     """The answer to the query, from rows brought up to `now`, or from those of the moment that it names; nothing is
-    written.
+    written but seals, before queries about them.
     """
+    roles.check_tenant(principal, engine.tenant)
     roles.check_query(principal, query)
     function, required, optional = _reading(type(query))
     follows = isinstance(query, (q.Log, q.TaskLog)) and not query.last
+    if type(query) in _SEALING and roles.seals_log(principal):
+        from tenure.engine.audit.sealer import STORE, seal_all
+
+        seal_all(engine, STORE if query.store else query.project)  # type: ignore[attr-defined]  # each of them has it
     counts = engine.context.counts if type(query) in _COUNTING else None
     before = counts.before(query.project) if counts is not None else None
 
@@ -108,6 +115,8 @@ def reads_of(theme: str) -> Reads:  # noqa: PLR0912, PLR0915  # one case a theme
             from tenure.engine.verbs.tenants import READS
         case "members":
             from tenure.engine.verbs.members import READS
+        case "audit":
+            from tenure.engine.audit.audit_verbs import READS
         case "schedules":
             from tenure.engine.sources.schedules import READS
         case "triggers":

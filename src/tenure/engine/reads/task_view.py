@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -70,6 +70,10 @@ def task_view(work: UnitOfWork, task: Task, brief: Brief) -> v.TaskView:
         description = unpacked(work, task.project, description)
     if brief.spec:
         spec = unpacked(work, task.project, spec)
+    if task.sealed:
+        from tenure.core.task_secrets import masked  # most tasks have none; keeps startup fast
+
+        spec, others = masked(spec), [masked(value) for value in others]
     return view_of(_shown_of(task), (title, description, spec, *others), task.last_error)
 
 
@@ -123,7 +127,7 @@ def accepted_result(work: UnitOfWork, task: Task) -> Result | None:
     return found[0] if found else None
 
 
-class Inputs(NamedTuple):
+class Inputs(msgspec.Struct, frozen=True):
     """What a task gets from others: the output of each by key, and the `context_refs` that name nothing."""
 
     outputs: dict[str, Any]

@@ -19,6 +19,7 @@ class LeaderThread:
     """`step` is for one thread; `start` runs it in a new thread until `stop`."""
 
     gathered = GATHERED  # seconds
+    is_waiting = False  # something waits for its time, as of the last step
 
     def __init__(self, engine: Engine, name: str, leading: Callable[[], LeaderEngine | None]) -> None:
         """`leading` returns the engine of the current term while this process leads by its own clock."""
@@ -74,6 +75,10 @@ class LeaderThread:
             self.failed(error)
         back_off = min(limits.RELAY_BACK_OFF, 0.25 * 2.0 ** min(self._troubles, 10))
         return back_off * (0.5 + self.engine.random.fraction())
+
+    def has_more_to_do(self) -> bool:
+        """Whether the next step is to come without an event: the last one failed, or something waits for its time."""
+        return self._troubles > 0 or self.is_busy() or self.is_waiting
 
     # --- what each of them does ---
 

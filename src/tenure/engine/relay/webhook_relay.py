@@ -72,10 +72,11 @@ class WebhookRelay(LeaderThread):
         leading: Callable[[], LeaderEngine | None],
         *,
         failed: Callable[[str], None] = lambda _: None,
+        closing: Callable[[], None] = lambda: None,
     ) -> None:
-        """`failed` receives errors that concern no receiver: a missing master key, a bug."""
+        """`failed` receives errors that concern no receiver: a missing master key, a bug. `closing`: of the sender."""
         super().__init__(engine, "relay-webhooks", leading)
-        self._sender, self._report = sender, failed
+        self._sender, self._report, self._closing = sender, failed, closing
         self._threads = ThreadPoolExecutor(AT_ONCE, "tenure-webhooks")
         self._under_way: dict[tuple[str, str], _UnderWay] = {}
 
@@ -87,6 +88,7 @@ class WebhookRelay(LeaderThread):
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._closing()
 
     # --- a step ---
 
@@ -97,6 +99,7 @@ class WebhookRelay(LeaderThread):
             return False
         self._save_finished(led, place)
         works, read, more = self._read(place)
+        self.is_waiting = any(one.parked or one.new for one in works)
         rounds = [(one, self._started(one)) for one in works]
         wait([future for one, future in rounds if future is not None and one.is_waited_for], WAITED)
         for one, future in rounds:

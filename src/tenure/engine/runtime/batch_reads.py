@@ -26,11 +26,17 @@ LARGEST_PAGE = limits.LANE_PAGE
 # --- rows ---------------------------------------------------------------------------------------------------
 
 
-def read_ahead(work: UnitOfWork, batch: Sequence[Command], *, by_receipt: bool = False) -> None:
-    """Everything below, for a batch of several. `by_receipt`: the store finds holders by their receipts at once."""
-    if by_receipt or len(batch) > 1:
+def read_ahead(
+    work: UnitOfWork, batch: Sequence[Command], *, by_receipt: bool = False, is_announced: bool = False
+) -> None:
+    """Everything below, for a batch of several. `by_receipt`: the store finds holders by their receipts at once.
+
+    `is_announced`: the store has the answers that `expected` announced, also for one command.
+    """
+    if by_receipt or is_announced or len(batch) > 1:
         read_claimers(work, batch)
         read_makers(work, batch)
+    if by_receipt or len(batch) > 1:
         read_holders(work, batch, by_receipt=by_receipt)
 
 
@@ -181,6 +187,13 @@ def queues(work: UnitOfWork, project: str, expected: int, *, ahead: bool) -> lis
     return [LaneQueue(work, project, name, first, page, ahead=ahead) for name, first in heads.items()]
 
 
+SetBack = Callable[[Lane], int]
+
+
+def _behind(position: LanePosition, by: int) -> LanePosition:
+    return position._replace(effective=position.effective + by) if by else position
+
+
 class Lanes:
     """All lanes of one project, for the duration of one transaction."""
 
@@ -188,18 +201,18 @@ class Lanes:
         self.work, self.project = work, project
         self.stored = queues(work, project, expected, ahead=True)
 
-    def offer(self, fits: Callable[[Lane], bool]) -> Iterator[Task]:
-        """Claimable tasks of the lanes that fit, best first."""
-        stored, entered = self._stored(fits), self._entered(fits)
+    def offer(self, fits: Callable[[Lane], bool], set_back: SetBack = lambda _: 0) -> Iterator[Task]:
+        """Claimable tasks of the lanes that fit, best first; `set_back`: how far back those of a lane are."""
+        stored, entered = self._stored(fits, set_back), self._entered(fits, set_back)
         for best in merge(stored, entered) if entered else stored:
             task = self.work.get(Task, self.project, best.id)
             if task is not None and task.lane is not None:
                 yield task
 
-    def _stored(self, fits: Callable[[Lane], bool]) -> Iterator[LanePosition]:
+    def _stored(self, fits: Callable[[Lane], bool], set_back: SetBack) -> Iterator[LanePosition]:
         """One entry of each lane in a heap: a lane is read on only when its turn comes."""
         heap = [
-            (queue.places[at], at, queue)
+            (_behind(queue.places[at], set_back(queue.lane)), at, queue)
             for queue in self.stored
             if fits(queue.lane) and (at := queue.first()) is not None
         ]
@@ -211,13 +224,14 @@ class Lanes:
             if following is None:
                 heappop(heap)
             else:
-                heapreplace(heap, (queue.places[following], following, queue))
+                place = _behind(queue.places[following], set_back(queue.lane))
+                heapreplace(heap, (place, following, queue))
 
-    def _entered(self, fits: Callable[[Lane], bool]) -> list[LanePosition]:
+    def _entered(self, fits: Callable[[Lane], bool], set_back: SetBack) -> list[LanePosition]:
         """Tasks that the batch itself has made claimable."""
         return sorted(
-            place(task, self.work.now)
+            _behind(place(task, self.work.now), set_back(lane))
             for (project, name), tasks in self.work.lane_entries.items()
-            if tasks and project == self.project and fits(parse_lane(name))
+            if tasks and project == self.project and fits(lane := parse_lane(name))
             for task in tasks.values()
         )

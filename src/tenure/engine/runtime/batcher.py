@@ -7,6 +7,7 @@ Invariants:
 - Commands of one caller run in the order in which it gave them. They keep that order in a batch, and while a batch has
   one of them no other batch takes the next.
 - Callers take turns: each gives one command before any gives a second.
+- Tenants take turns: a batch is of one tenant, and no tenant gives a second batch while another waits for its first.
 - No two batches share a project: the store lets one write there at a time, and each batch would only be smaller.
 - Every accepted command is answered once. A caller that leaves withdraws its command unless a batch already has it.
 - Over its limits the batcher refuses at once and keeps nothing.
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -50,7 +51,9 @@ SLOTS = inputs.MOST_COMMANDS  # tasks that a batch may claim or create: bounds t
 
 
 class Batcher:
-    """Runs commands of many threads and event loops on one engine, a batch at a time.
+    """Runs commands of many threads and event loops on one store, a batch at a time.
+
+    `engine` is the tenant's whose commands name no other; `of` has the same for another tenant of the store.
 
     `in_flight` is the number of concurrent batches; by default the store chooses. At most `most_waiting` commands with
     `most_bytes` in total may wait: beyond that `Overloaded` is raised and nothing was done. A caller is a thread or an
@@ -78,8 +81,8 @@ class Batcher:
         # Waiting commands, by caller. Each caller here is in a batch, or queued in `_turns`, or set aside while a batch
         # is in the project of its next command. A queue may be empty: its caller has withdrawn its commands.
         self._lines: dict[Hashable, deque[_Entry]] = {}
-        self._turns: deque[Hashable] = deque()
-        self._aside: dict[str, list[Hashable]] = {}  # project that a batch is in → callers
+        self._turns = _Turns()
+        self._aside: dict[_Place, list[Hashable]] = {}  # where a batch is → callers
         # A caller is in `_lacking` while evidence is collected for its first command: see `checks/evidence.py`.
         self._inquirer = EvidenceThreads()
         self._lacking: set[Hashable] = set()
@@ -110,13 +113,20 @@ class Batcher:
 
     # --- callers ---
 
-    def do(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Outcome:
+    def of(self, engine: Engine) -> TenantBatcher:
+        """The same threads, for another tenant of the store."""
+        return TenantBatcher(self, engine)
+
+    def do(
+        self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None, engine: Engine | None = None
+    ) -> Outcome:
         """Return the outcome of one command, or raise its error. Blocks this thread."""
         ready = checked_command(command, principal)
+        engine = engine or self.engine
         if threading.current_thread() in self._workers:  # a future's callback: it would wait for itself
-            (answer,) = self.engine.run_checked((ready,))
+            (answer,) = engine.run_checked((ready,))
             return _outcome(answer)
-        place = _Blocked(ready, _this_thread() if caller is None else caller)
+        place = _Blocked(engine, ready, _this_thread() if caller is None else caller)
         self._put(place)
         try:
             place.answered.acquire()
@@ -125,23 +135,27 @@ class Batcher:
             raise
         return _outcome(place.answer)
 
-    def submit(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Future[Outcome]:
+    def submit(
+        self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None, engine: Engine | None = None
+    ) -> Future[Outcome]:
         """A future of the outcome. `cancel` withdraws the command while no batch has it.
 
         Callbacks of the future run in a worker's thread: they must not wait for another future of this batcher.
         """
-        place = _Promised(checked_command(command, principal), _this_thread() if caller is None else caller, self._drop)
+        caller = _this_thread() if caller is None else caller
+        place = _Promised(engine or self.engine, checked_command(command, principal), caller, self._drop)
         self._put(place)
         return place.future
 
-    async def ado(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Outcome:
+    async def ado(
+        self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None, engine: Engine | None = None
+    ) -> Outcome:
         """As `do`, for asyncio. Cancelling withdraws the command, or drops the outcome if a batch already has it."""
         import asyncio
 
         loop = asyncio.get_running_loop()
-        place = _Awaited(
-            checked_command(command, principal), asyncio.current_task() if caller is None else caller, loop
-        )
+        caller = asyncio.current_task() if caller is None else caller
+        place = _Awaited(engine or self.engine, checked_command(command, principal), caller, loop)
         self._put(place, is_awake=False)
         if loop not in self._waking:
             # Wake after all commands of this loop iteration are queued: one batch instead of one each.
@@ -202,11 +216,11 @@ class Batcher:
             line = self._lines.get(place.caller)
             if line is None:
                 line = self._lines[place.caller] = deque()
-                aside = self._aside.get(place.project)
+                aside = self._aside.get(place.where)
                 if aside is not None:
                     aside.append(place.caller)
                 else:
-                    self._turns.append(place.caller)
+                    self._turns.append(place.tenant, place.caller)
                     if is_awake:
                         self._changed.notify()
             line.append(place)
@@ -233,42 +247,52 @@ class Batcher:
             return batch
 
     def _next_batch(self) -> list[_Entry]:
+        """A batch of the tenant whose turn it is, or of the next that has one."""
+        while (callers := self._turns.next()) is not None:
+            batch = self._batch_of(callers)
+            if callers:
+                self._turns.again(callers)
+            if batch:
+                return batch
+        return []
+
+    def _batch_of(self, turns: deque[Hashable]) -> list[_Entry]:
         """One command of each caller in turn, then the rest. The projects of the batch are its own."""
         batch: list[_Entry] = []
-        projects: set[str] = set()
+        projects: set[_Place] = set()
         behind: deque[Hashable] = deque()  # callers that gave one and have more
         slots = size = first = 0
-        while callers := self._turns or behind:
+        while callers := turns or behind:
             caller = callers[0]
             line = self._lines[caller]
             place = line[0] if line else None
-            if place is not None and (place.project in projects or place.project not in self._aside):
+            if place is not None and (place.where in projects or place.where not in self._aside):
                 slots, size = slots + place.slots, size + place.size
                 if batch and (len(batch) == inputs.MOST_COMMANDS or slots > SLOTS or size > inputs.LARGEST_BATCH):
                     break
                 batch.append(line.popleft())
                 place.begin()
                 self._left(place)
-                projects.add(place.project)
-                self._aside.setdefault(place.project, [])
-                first = len(batch) if callers is self._turns else first
+                projects.add(place.where)
+                self._aside.setdefault(place.where, [])
+                first = len(batch) if callers is turns else first
                 if line:
                     behind.append(caller)
-            elif callers is self._turns and place is None:
+            elif callers is turns and place is None:
                 del self._lines[caller]
-            elif callers is self._turns and place is not None:
-                self._aside[place.project].append(caller)
+            elif callers is turns and place is not None:
+                self._aside[place.where].append(caller)
             callers.popleft()
         return [*sorted(batch[:first], key=_turn), *batch[first:]]
 
     def _finish(self, batch: Sequence[_Entry]) -> None:
         """Queue the callers that were set aside, then the batch's own callers."""
         with self._changed:
-            callers = [caller for project in {place.project for place in batch} for caller in self._aside.pop(project)]
+            callers = [caller for where in {place.where for place in batch} for caller in self._aside.pop(where)]
             callers += dict.fromkeys(place.caller for place in batch if place.caller not in self._lacking)
             for caller in callers:
                 if self._lines[caller]:
-                    self._turns.append(caller)
+                    self._turns.append(batch[0].tenant, caller)
                 else:
                     del self._lines[caller]
             if self._turns:
@@ -295,7 +319,7 @@ class Batcher:
             place.asked = place.asked._replace(evidence={**place.asked.evidence, **found})
             self._lacking.remove(place.caller)
             if self._lines[place.caller]:
-                self._turns.append(place.caller)
+                self._turns.append(place.tenant, place.caller)
             else:
                 del self._lines[place.caller]
             self._changed.notify_all()
@@ -320,7 +344,8 @@ class Batcher:
             _deliver(batch, self._tried(final_answers, answers))
 
     def _commit(self, batch: Sequence[_Entry]) -> Sequence[Any]:
-        answers = self.engine.commit_checked([place.asked for place in batch], [place.caller for place in batch])
+        engine = batch[0].engine
+        answers = engine.commit_checked([place.asked for place in batch], [place.caller for place in batch])
         return [self._patient(place, a) if type(a) is RunAgain else a for place, a in zip(batch, answers, strict=True)]
 
     def _patient(self, place: _Entry, lacking: RunAgain) -> RunAgain | Conflict:
@@ -348,7 +373,59 @@ class Batcher:
             return [bug] * len(batch)
 
 
+class TenantBatcher:
+    """A batcher's methods for one tenant of its store."""
+
+    def __init__(self, batcher: Batcher, engine: Engine) -> None:
+        self._batcher, self.engine = batcher, engine
+
+    @property
+    def waiting(self) -> int:
+        return self._batcher.waiting
+
+    def do(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Outcome:
+        return self._batcher.do(command, principal, caller=caller, engine=self.engine)
+
+    def submit(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Future[Outcome]:
+        return self._batcher.submit(command, principal, caller=caller, engine=self.engine)
+
+    async def ado(self, command: Command, principal: Principal = OWNER, *, caller: Hashable = None) -> Outcome:
+        return await self._batcher.ado(command, principal, caller=caller, engine=self.engine)
+
+    def close(self) -> None:
+        """The threads are others' too: their batcher closes them."""
+
+
 # --- queue entries ---
+
+_Place = tuple[str, str]  # tenant and project
+
+
+class _Turns:
+    """The callers that wait for a turn, by tenant; tenants take turns too."""
+
+    def __init__(self) -> None:
+        self._tenants: OrderedDict[str, deque[Hashable]] = OrderedDict()
+        self._current = ""
+
+    def __bool__(self) -> bool:
+        return bool(self._tenants)
+
+    def append(self, tenant: str, caller: Hashable) -> None:
+        found = self._tenants.get(tenant)
+        if found is None:
+            found = self._tenants[tenant] = deque()
+        found.append(caller)
+
+    def next(self) -> deque[Hashable] | None:
+        """Take out the callers of the tenant whose turn it is; `again` puts back those that are left."""
+        if not self._tenants:
+            return None
+        self._current, callers = self._tenants.popitem(last=False)
+        return callers
+
+    def again(self, callers: deque[Hashable]) -> None:
+        self._tenants[self._current] = callers
 
 
 def _turn(place: _Entry) -> int:
@@ -358,13 +435,14 @@ def _turn(place: _Entry) -> int:
 class _Entry:
     """One waiting command, and how its caller gets the answer."""
 
-    __slots__ = ("answer", "asked", "caller", "project", "rounds", "size", "slots")
+    __slots__ = ("answer", "asked", "caller", "engine", "rounds", "size", "slots", "tenant", "where")
     answer: Answer
 
-    def __init__(self, ready: CheckedCommand, caller: Hashable) -> None:
-        self.asked = ready
-        self.caller = caller
-        self.project = ready.item.command.project
+    def __init__(self, engine: Engine, ready: CheckedCommand, caller: Hashable) -> None:
+        self.asked, self.engine = ready, engine
+        self.tenant = engine.tenant
+        self.caller = (self.tenant, caller)  # a line is of one tenant
+        self.where = (self.tenant, ready.item.command.project)
         self.rounds = 0
         self.size = len(ready.item.encoded)
         self.slots = _slots(ready.item.command)
@@ -381,8 +459,8 @@ class _Blocked(_Entry):
 
     __slots__ = ("answered",)
 
-    def __init__(self, ready: CheckedCommand, caller: Hashable) -> None:
-        super().__init__(ready, caller)
+    def __init__(self, engine: Engine, ready: CheckedCommand, caller: Hashable) -> None:
+        super().__init__(engine, ready, caller)
         self.answered = threading.Lock()
         self.answered.acquire()
 
@@ -393,8 +471,8 @@ class _Blocked(_Entry):
 class _Promised(_Entry):
     __slots__ = ("future",)
 
-    def __init__(self, ready: CheckedCommand, caller: Hashable, drop: Callable[[_Entry], bool]) -> None:
-        super().__init__(ready, caller)
+    def __init__(self, engine: Engine, ready: CheckedCommand, caller: Hashable, drop: Callable[[_Entry], bool]) -> None:
+        super().__init__(engine, ready, caller)
         self.future = _Promise(lambda: drop(self))
 
     def begin(self) -> None:
@@ -431,8 +509,10 @@ class _Awaited(_Entry):
 
     __slots__ = ("future", "loop")
 
-    def __init__(self, ready: CheckedCommand, caller: Hashable, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(ready, caller)
+    def __init__(
+        self, engine: Engine, ready: CheckedCommand, caller: Hashable, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        super().__init__(engine, ready, caller)
         self.loop = loop
         self.future: asyncio.Future[None] = loop.create_future()
 

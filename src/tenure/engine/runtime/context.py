@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from tenure.core.errors import Bug
+from tenure.core.errors import Bug, NotHome
 from tenure.core.task_defaults import SHIPPED, TaskDefaults
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tenure.engine.reads.task_counts import TaskCounts
     from tenure.engine.runtime.optimistic import Optimism
     from tenure.engine.runtime.tenancy import TenantLimits
+    from tenure.sealing.signing import SigningKey
 
 
 class Random(Protocol):
@@ -39,7 +40,7 @@ class _NoRandom:
 NO_RANDOM = _NoRandom()
 
 
-class UserTables(NamedTuple):
+class UserTables(msgspec.Struct, frozen=True):
     """Paths of a user's price and tier tables, which override the shipped ones. None: only the shipped table."""
 
     prices: str | None = None
@@ -54,12 +55,15 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     `artifacts` gives a project its artifact store; None: none is configured. Without `fast_path` plain tasks take the
     slow path too, even where the store has a fast one. `optimism` decides when the fast path is tried first; by default
-    each engine learns this for itself. `sealer` seals secrets; None: this process has no master key. `allow_http`:
+    each engine learns this for itself. `sealer` seals secrets; None: this process has no master key. `signer` gives the
+    key of this process, for attestations. `allow_http`:
     webhooks may have URLs without TLS. `networks`: private ones that webhooks may be sent to, as in 10.0.0.0/8.
     `task_defaults`: of new tasks that name no priority, attempts or `on_lost`.
     `elects`: the first agent of a project that joins or claims leads it, unless the project says otherwise. `counts`:
     the tasks by state, of a process that follows the log; None: they are counted each time. `keeps_tenants`: the store
-    keeps tenants beside `local`; the engine sets it. `limits`: those of a tenant beside `local`; None: it has none.
+    keeps tenants beside `local`, `keeps_schemas`: also in schemas of theirs; the engine sets both. `limits`: those of a
+    tenant beside `local`; None: it has none. `elsewhere`: what each write is refused with, where this process is not at
+    the tenant's home.
     """
 
     tenant: str = "local"
@@ -68,6 +72,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     tables: UserTables = SHIPPED_TABLES
     task_defaults: TaskDefaults = SHIPPED
     sealer: Sealer | None = None
+    signer: Callable[[], SigningKey] | None = None
     allow_http: bool = False
     networks: tuple[str, ...] = ()
     fast_path: bool = True
@@ -75,7 +80,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     elects: bool = False
     counts: TaskCounts | None = None
     keeps_tenants: bool = False
+    keeps_schemas: bool = False
     limits: TenantLimits | None = None
+    elsewhere: Callable[[], NotHome] | None = None
 
 
 DEFAULT = Context()

@@ -32,7 +32,7 @@ from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Handlers, Refused, Re
 _KNOWN = frozenset(c.ALL)
 # The others are refused in a project that does not exist. A delivery must not reveal whether it does.
 _WITHOUT_PROJECT = frozenset(
-    {c.DefineProject, c.Deliver, c.CreateKey, c.RotateKey, c.RevokeKey, c.Lead, c.StepDown}
+    {c.DefineProject, c.Deliver, c.RotateDataKey, c.CreateKey, c.RotateKey, c.RevokeKey, c.Lead, c.StepDown}
     | {c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay}
     | {c.AddTenant, c.ChangeTenant, c.CloseTenant, c.ReopenTenant, c.InviteMember, c.ChangeMember, c.RemoveMember}
 )
@@ -53,6 +53,12 @@ def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
         roles.check_role(principal, command, agents_may_operate=project is not None and project.agents_may_operate)
         if project is None and type(command) not in _WITHOUT_PROJECT:
             raise no_project(command.project)
+        warnings: tuple[str, ...] = ()
+        if (project is not None and project.sealed) or _may_bring_secrets(command):
+            from tenure.engine.secrets.of_commands import guarded  # keeps startup fast
+
+            item, warnings = guarded(work, project, item)
+            command = item.command
         answered = remembered(work, item, principal)
         if answered is not None:
             return answered
@@ -64,6 +70,8 @@ def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
         if work.is_unfinished:
             work.is_unfinished = False
             return RunAgain(so_far=outcome)
+        if warnings:
+            outcome = replace(outcome, warnings=warnings)
         remember(work, item, principal, outcome, told=work.bookmark()[1] > bookmark[1])
         return outcome
     except StoreError:
@@ -82,6 +90,19 @@ def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
         bug = Bug(f"{type(command).__name__}: {type(error).__name__}: {error}", "nothing was done; please report this")
         bug.__cause__ = error
         return bug
+
+
+def _may_bring_secrets(command: c.Command) -> bool:
+    """Whether it creates or edits a task or template whose spec or metadata says anything."""
+    if isinstance(command, (c.Edit, c.Retry)):
+        return bool(command.changes)
+    if isinstance(command, (c.SetSchedule, c.SetTrigger)):
+        return any(new.spec or new.metadata for new in command.template.tasks)
+    if isinstance(command, c.Add):
+        return bool(command.task.spec or command.task.metadata)
+    if not isinstance(command, (c.AddMany, c.Plan, c.Spawn)):
+        return False
+    return any(new.spec or new.metadata for new in command.tasks) or bool(getattr(command, "on_end", None))
 
 
 def is_led_by_agents(work: UnitOfWork, project: Project) -> bool:
@@ -152,6 +173,8 @@ def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912, PLR0915  # one case a
             from tenure.engine.budgets.budget_verbs import HANDLERS
         case "facts":
             from tenure.engine.verbs.facts import HANDLERS
+        case "secrets":
+            from tenure.engine.secrets.secret_verbs import HANDLERS
         case "webhooks":
             from tenure.engine.relay.webhook_verbs import HANDLERS
         case "relays":
@@ -164,6 +187,8 @@ def handlers_of(theme: str) -> Handlers:  # noqa: PLR0912, PLR0915  # one case a
             from tenure.engine.verbs.tenants import HANDLERS
         case "members":
             from tenure.engine.verbs.members import HANDLERS
+        case "audit":
+            from tenure.engine.audit.audit_verbs import HANDLERS
         case _:
             raise AssertionError(theme)
     return HANDLERS
@@ -213,6 +238,7 @@ REMEMBER_THEMSELVES = (
     c.SetWebhook,
     c.RotateWebhook,
     c.Deliver,
+    c.OpenSecrets,  # its answer is stored nowhere
 )
 _OF_A_TASK = ("id", "key", "ref", "title", "state")  # what a repeat returns of each created task
 

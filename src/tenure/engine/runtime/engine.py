@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from tenure.core import commands, inputs, limits
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import ClockJump, Conflict, InvalidInput, TenureError, TooLarge
+from tenure.core.ids import FREEZES
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
+from tenure.core.roles import check_tenant
 from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, NeedsEvidence, collect
 from tenure.engine.runtime.batch_reads import expected, read_ahead
 from tenure.engine.runtime.context import DEFAULT, Context, Random
 from tenure.engine.runtime.decision import decided, is_known
 from tenure.engine.runtime.effects import PAGE, Report, settle_due, settle_overdue
 from tenure.engine.runtime.unit_of_work import Answer, Deferred, NeedsMoreLocks, Reply, RunAgain, UnitOfWork
-from tenure.stores.port import FAST_PATH, SNAPSHOTS, TENANTS, Store, Transaction
+from tenure.stores.port import FAST_PATH, HOLDERS, SCHEMAS, SNAPSHOTS, TENANTS, Store, Transaction
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.clock_repair import Accepted
@@ -54,9 +56,11 @@ class Engine:
 
     def __init__(self, store: Store, random: Random, context: Context = DEFAULT) -> None:
         self.store, self.random = store, random
-        self.context = replace(context, keeps_tenants=TENANTS in store.features)
+        self.context = replace(
+            context, keeps_tenants=TENANTS in store.features, keeps_schemas=SCHEMAS in store.features
+        )
         self.tenant = context.tenant
-        self._by_receipt = FAST_PATH in store.features
+        self._by_receipt = HOLDERS in store.features
         # The fast path knows the limits of projects, not those of tenants.
         is_fast = context.fast_path and context.limits is None and FAST_PATH in store.features
         self._fast = _fast_runner(self) if is_fast else None
@@ -86,7 +90,7 @@ class Engine:
 
     def run_checked(self, batch: Sequence[CheckedCommand]) -> list[Answer]:
         """As `run`, for commands that were checked before, each with its own principal."""
-        _check_bounds(batch)
+        self._check_batch(batch)
         return final_answers(self._run_in_order(batch)) if batch else []
 
     def commit_checked(self, batch: Sequence[CheckedCommand], callers: Sequence[Hashable]) -> list[Reply]:
@@ -95,7 +99,7 @@ class Engine:
         A command that needs evidence does not delay other callers: it is left out together with the later commands of
         its caller, and RunAgain takes the place of its answer. `callers` has one entry for each command.
         """
-        _check_bounds(batch)
+        self._check_batch(batch)
         replies: dict[int, Reply] = {}
         if self._fast is not None and not self.store.is_copy:
             replies = self._run_apart(batch, callers)
@@ -124,6 +128,14 @@ class Engine:
         kept = [n for n, caller in enumerate(callers) if n < first.get(caller, len(batch))]
         done = iter(self._commit_ordinary([batch[n] for n in kept], [callers[n] for n in kept]) if kept else ())
         return [next(done) if n in kept else lacking.get(n, RunAgain()) for n in range(len(batch))]
+
+    def _check_batch(self, batch: Sequence[CheckedCommand]) -> None:
+        if len(batch) > inputs.MOST_COMMANDS:
+            raise TooLarge(f"a batch may have at most {inputs.MOST_COMMANDS} commands (got {len(batch)})")
+        if sum(len(a.item.encoded) for a in batch) > inputs.LARGEST_BATCH:
+            raise TooLarge(f"a batch may have at most {inputs.LARGEST_BATCH} bytes")
+        for asked in batch:
+            check_tenant(asked.principal, self.tenant)
 
     # --- the fast path ---
 
@@ -200,19 +212,24 @@ class Engine:
     ) -> list[Reply]:
         """`check` gets the replies before they are committed, and may raise; without it all evidence is collected."""
         projects = sorted({a.item.command.project for a in batch})
-        has_begun = False
+        has_begun = is_read_ahead = False
 
         def decide(work: UnitOfWork) -> list[Reply]:
             nonlocal has_begun
             has_begun = True
-            replies = self._decide(work, batch, stamps)
+            replies = self._decide(work, batch, stamps, is_read_ahead=is_read_ahead)
             (check or _raise_needs)(replies)
             return replies
 
         stamps = 0 if self._fast is None else self._fast.leading(batch)
         given = [a.item.command for a in batch[stamps:]]
         known = {key: found for a in batch for key, found in a.evidence.items()}
-        ahead = partial(expected, batch=given, by_receipt=self._by_receipt)
+
+        def ahead(tx: Transaction) -> None:  # called by stores that read ahead
+            nonlocal is_read_ahead
+            is_read_ahead = True
+            expected(tx, given, by_receipt=self._by_receipt)
+
         try:
             replies = self.transact(projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead, evidence=known)
         except TenureError as error:
@@ -241,7 +258,9 @@ class Engine:
             return error
         return answer
 
-    def _decide(self, work: UnitOfWork, batch: Sequence[CheckedCommand], stamps: int = 0) -> list[Reply]:
+    def _decide(
+        self, work: UnitOfWork, batch: Sequence[CheckedCommand], stamps: int = 0, *, is_read_ahead: bool = False
+    ) -> list[Reply]:
         """`stamps`: how many of the first are results that the store may write by one call."""
         work.expected_claims = sum(isinstance(a.item.command, commands.ClaimNext) for a in batch)
         stamped = {}
@@ -250,7 +269,7 @@ class Engine:
         left = [a.item.command for n, a in enumerate(batch) if n not in stamped]
         if stamps and left:  # their reads were not announced
             work.tx.expect(partial(expected, batch=left, by_receipt=self._by_receipt))
-        read_ahead(work, left, by_receipt=self._by_receipt)
+        read_ahead(work, left, by_receipt=self._by_receipt, is_announced=is_read_ahead)
         replies: list[Reply] = []
         for n, asked in enumerate(batch):
             settle_overdue(work)
@@ -260,9 +279,10 @@ class Engine:
 
     def preview(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Answer]:
         """What `run` would answer now: decided on rows that are never saved."""
+        check_tenant(principal, self.tenant)
         checked = [_checked_or_error(command, principal) for command in batch]
         good = [c for c in checked if isinstance(c, CheckedCommand)]
-        answers = iter(final_answers(self._previewed(good)))
+        answers = iter([_without_secrets(answer) for answer in final_answers(self._previewed(good))])
         return [next(answers) if isinstance(c, CheckedCommand) else c for c in checked]
 
     def _previewed(self, batch: Sequence[CheckedCommand]) -> list[Reply]:
@@ -315,6 +335,7 @@ class Engine:
                     if ahead is not None:
                         tx.expect(ahead)
                     work = self._begin(tx)
+                    self._check_writable(work, begins_epoch=begins_epoch)
                     work.evidence, work.locked = known, frozenset(locked)
                     report = Report()
                     if settled:
@@ -350,6 +371,18 @@ class Engine:
     def _begin(self, tx: Transaction) -> UnitOfWork:
         """Runs first in a write transaction, before settling; a leader proves its term here: see `LeaderEngine`."""
         return UnitOfWork(tx, self.random, self.context)
+
+    def _check_writable(self, work: UnitOfWork, *, begins_epoch: bool) -> None:
+        """Raises NotHome where the tenant's home is elsewhere, TenantMoving where it is frozen in this store.
+
+        A new epoch of a frozen tenant is frozen too: see `engine/tenant_move.py`.
+        """
+        if self.context.elsewhere is not None:
+            raise self.context.elsewhere()
+        if FREEZES in work.epoch and not begins_epoch:
+            from tenure.core.tenant_moves import check_writable  # few tenants move; keeps startup fast
+
+            check_writable(work.epoch)
 
     def mark(self) -> int:
         """The last event of this engine's tenant, for `wait`."""
@@ -460,13 +493,6 @@ def _runs(batch: Sequence[CheckedCommand]) -> list[list[CheckedCommand]] | None:
     return runs if len(runs) <= MOST_RUNS else None
 
 
-def _check_bounds(batch: Sequence[CheckedCommand]) -> None:
-    if len(batch) > inputs.MOST_COMMANDS:
-        raise TooLarge(f"a batch may have at most {inputs.MOST_COMMANDS} commands (got {len(batch)})")
-    if sum(len(a.item.encoded) for a in batch) > inputs.LARGEST_BATCH:
-        raise TooLarge(f"a batch may have at most {inputs.LARGEST_BATCH} bytes")
-
-
 def _checked_or_error(command: Command, principal: Principal) -> CheckedCommand | TenureError:
     try:
         return checked_command(command, principal)
@@ -479,6 +505,14 @@ def _raise_needs(replies: Sequence[Reply]) -> None:
     lacking = {q.key: q for reply in replies if isinstance(reply, RunAgain) for q in reply.questions}
     if lacking:
         raise NeedsEvidence(tuple(lacking.values()))
+
+
+def _without_secrets(answer: Answer) -> Answer:
+    """Of a preview: who has not claimed the task holds none of its secrets."""
+    if isinstance(answer, TenureError) or (answer.secrets is None and answer.claims is None):
+        return answer
+    parts = None if answer.claims is None else tuple(replace(one, secrets=None) for one in answer.claims)
+    return replace(answer, secrets=None, claims=parts)
 
 
 def final_answers(replies: Sequence[Reply]) -> list[Answer]:

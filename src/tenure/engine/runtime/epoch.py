@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenure.core import lifecycle
+from tenure.core import lifecycle, tenant_moves
 from tenure.core.ids import EPOCH_BYTES
 from tenure.core.records import Reservation, Task
 from tenure.engine.duties.sweep import projects
@@ -29,9 +29,17 @@ def begin_epoch(engine: Engine, why: str) -> str:
     return epoch
 
 
-def put_in_force(work: UnitOfWork, why: str) -> str:
-    """Begin a new epoch with this transaction and end every live claim; return the epoch's id."""
+def put_in_force(work: UnitOfWork, why: str, *, move: int | None = None, opens: bool = False) -> str:
+    """Begin a new epoch with this transaction and end every live claim; return the epoch's id.
+
+    `move`: the number of the move that freezes the tenant here; `opens`: it takes writes again. By default a tenant
+    that is frozen stays so.
+    """
     epoch = work.random.token(EPOCH_BYTES).hex()
+    if move is not None:
+        epoch = tenant_moves.frozen(epoch, move)
+    elif not opens:
+        epoch = tenant_moves.renewed(work.epoch, epoch)
     work.tx.set_epoch(epoch)
     work.epoch = epoch
     work.record("epoch.started", project="", level="warning", message=why, details={"epoch": epoch})

@@ -20,7 +20,7 @@ from tenure.core.records import Brief, Claim, Dag, Project, Row, Task
 from tenure.stores.port import Transaction
 
 if TYPE_CHECKING:
-    from tenure.stores.fast_path import FastTransaction
+    from tenure.stores.fast_path import Receipts
 
 R = TypeVar("R", bound=Row)
 Key = tuple[type[Row], str, str]
@@ -142,7 +142,7 @@ class Rows:
 
     def learn_holders(self, project: str, receipts: Collection[Receipt]) -> None:
         """The stored tasks that receipts name, their claims, and their holders."""
-        tx: FastTransaction = self.tx  # type: ignore[assignment]  # the store declares it
+        tx: Receipts = self.tx  # type: ignore[assignment]  # the store declares it
         found = tx.holders(project, [(receipt.name, receipt.generation) for receipt in receipts])
         told = self._told.setdefault((Task, project, "ref"), {})
         told.update({receipt.name: [] for receipt in receipts} | {task.ref: [task] for task in found.tasks})

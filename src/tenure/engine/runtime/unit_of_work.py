@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from itertools import compress
+from operator import attrgetter, is_not
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+import msgspec
 from msgspec.structs import astuple
 
 from tenure.core import ids, lifecycle
@@ -177,14 +180,14 @@ class UnitOfWork(Rows):
             self.moved.append((before, task))
         return task
 
-    def repeat(self, like: Repeated, task: Task, brief: Brief) -> None:
+    def repeat(self, like: Repeated, task: Task, brief: Brief) -> Task:
         """As `record` for a new task, alike to one that was just recorded in everything but its names."""
-        names = {name: getattr(task, name) for name in _NAMES}
+        names = dict(zip(_NAMES, _names(task), strict=True))
         row = replace(like.task, **names)
         self._set((Task, row.project, row.id), row)
         if row.due_at is not None and row.due_at <= self.now:
             self.overdue.append((row.project, row.id))
-        self.put(brief)
+        self._set((Brief, brief.project, brief.id), brief)
         said = {**(like.event.patch[0][2] or {}), **names}
         if row.idempotency_key is None:
             del said["idempotency_key"]
@@ -200,7 +203,9 @@ class UnitOfWork(Rows):
                 patch=patch,
             )
         )  # fmt: skip
-        self.moved.append((None, row))
+        if ids.has_dag_row(row):
+            self.moved.append((None, row))
+        return row
 
     def _append_event(
         self,
@@ -310,13 +315,14 @@ def _defaults(kind: type[Row]) -> tuple[Any, ...]:
 
 
 def _difference(old: Row | None, new: Row) -> dict[str, Any]:
+    """The fields that differ. `replace` keeps the others as they are, so nearly all equal ones are identical."""
     kind = type(new)
-    hidden = KINDS[kind].unlogged
-    before = _defaults(kind) if old is None else astuple(old)
+    names, hidden = kind.__struct_fields__, KINDS[kind].unlogged
+    before, after = _defaults(kind) if old is None else astuple(old), astuple(new)
     return {
-        f: v
-        for f, u, v in zip(kind.__struct_fields__, before, astuple(new), strict=True)
-        if u is not v and u != v and f not in hidden
+        names[n]: after[n]
+        for n in compress(range(len(names)), map(is_not, before, after))
+        if before[n] != after[n] and names[n] not in hidden
     }
 
 
@@ -344,9 +350,10 @@ class NeedsMoreLocks(Exception):
 
 
 _NAMES = ("id", "key", "ref", "sequence", "dag", "idempotency_key")  # what differs between alike new tasks
+_names = attrgetter(*_NAMES)
 
 
-class Repeated(NamedTuple):
+class Repeated(msgspec.Struct, frozen=True):
     """A new task as it was recorded: others that are alike are made from it."""
 
     task: Task
@@ -354,13 +361,13 @@ class Repeated(NamedTuple):
     event: Event
 
 
-class Deferred(NamedTuple):
+class Deferred(msgspec.Struct, frozen=True):
     """An answer that is built after the transaction has ended, so that no other waits for it. A query's is its view."""
 
     tell: Callable[[], Any]
 
 
-class RunAgain(NamedTuple):
+class RunAgain(msgspec.Struct, frozen=True):
     """No answer yet, the command must run again: with answers to `questions`, or to go on after `so_far`.
 
     What it did is kept with `so_far` alone. For a command that waits for an earlier one of its caller it has neither.

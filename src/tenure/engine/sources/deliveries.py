@@ -19,6 +19,7 @@ from tenure.core.records import Project, Trigger
 from tenure.core.signatures import SignedDelivery
 from tenure.engine.runtime.rows import tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
+from tenure.engine.secrets.trigger_secrets import keys_at
 from tenure.engine.sources.template_tasks import Cause
 from tenure.engine.sources.trigger_duty import fire, hold_back
 
@@ -32,7 +33,7 @@ def deliver(work: UnitOfWork, cmd: commands.Deliver) -> Outcome:
     if len(cmd.body) > signatures.LARGEST_BODY:
         raise TooLarge(f"the body may have at most {signatures.LARGEST_BODY} bytes (got {len(cmd.body)})")
     project, row = work.get(Project, cmd.project, cmd.project), work.get(Trigger, cmd.project, cmd.trigger[:255])
-    delivery = _verified(row, cmd.headers, cmd.body, work.now)
+    delivery = _verified(work, row, cmd.headers, cmd.body)
     if project is None or row is None or delivery is None:
         raise not_genuine()
     if not row.enabled:
@@ -60,7 +61,8 @@ def is_genuine(engine: Engine, project: str, trigger: str, headers: Mapping[str,
 
     def ask(tx: Transaction) -> bool:
         found = tx.load(Trigger, ((project, trigger),)) if len(trigger) <= 255 and len(project) <= 255 else []
-        return _verified(found[0] if found else None, headers, body, tx.now) is not None
+        work = UnitOfWork(tx, engine.random, engine.context)
+        return _verified(work, found[0] if found else None, headers, body) is not None
 
     return engine.read(ask)
 
@@ -69,12 +71,13 @@ def not_genuine() -> NotSignedIn:
     return NotSignedIn("unknown webhook or wrong signature", "use the secret that was last shown")
 
 
-def _verified(row: Trigger | None, headers: Mapping[str, str], body: bytes, now: int) -> SignedDelivery | None:
+def _verified(work: UnitOfWork, row: Trigger | None, headers: Mapping[str, str], body: bytes) -> SignedDelivery | None:
+    now = work.now
     if row is None or row.signature is None:
         # Takes as long as for a known trigger, so that timing does not reveal names.
         signatures.verified(signatures.GITHUB, (bytes(signatures.SECRET_BYTES),), headers, body, now)
         return None
-    return signatures.verified(row.signature, signatures.keys_at(row, now), headers, body, now)
+    return signatures.verified(row.signature, keys_at(work, row, now), headers, body, now)
 
 
 def _decoded(body: bytes) -> Any:

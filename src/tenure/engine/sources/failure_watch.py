@@ -7,6 +7,7 @@ subject at a time: while it is open no other is created, and failures before its
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tenure.core import commands, failure_watch, inputs, lifecycle, limits
@@ -50,7 +51,9 @@ def set_watch(work: UnitOfWork, cmd: commands.SetWatch) -> Outcome:
 
 
 def projects_watched(engine: Engine, now: int) -> Sequence[str]:
-    return [project.id for project in engine.read(lambda tx: tx.find(Project, {})) if project.watch is not None]
+    """Projects that watch for failures and have some to investigate."""
+    watching = [row.id for row in engine.read(lambda tx: tx.find(Project, {})) if row.watch is not None]
+    return [name for name in watching if engine.read_settled((name,), partial(_suspects, project=name))]
 
 
 def investigate(engine: Engine, project: str) -> Report:

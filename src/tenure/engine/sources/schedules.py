@@ -18,9 +18,11 @@ from tenure.core.errors import InvalidInput, LimitReached, NotFound, StoreError,
 from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Schedule, replace
+from tenure.core.task_secrets import masked
 from tenure.engine.runtime.effects import Report
 from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Handlers, Reads, UnitOfWork
+from tenure.engine.secrets.sealed_rows import stored_template
 from tenure.engine.sources.template_tasks import (
     Cause,
     Produced,
@@ -55,7 +57,6 @@ def set_schedule(work: UnitOfWork, cmd: commands.SetSchedule) -> Outcome:
     rule.check_schedule(cmd.cron, cmd.zone)
     inputs.check_choice(cmd.misfire, rule.MISFIRES, "misfire")
     templates.check_template(cmd.template)
-    rehearse(work, project, cmd.template, _values(name, work.now, cmd.zone), lambda _: None)
     before = work.get(Schedule, cmd.project, name)
     if before is None and work.tally(Schedule, {"project": cmd.project}, MOST) >= MOST:
         raise LimitReached(f"{cmd.project} has {MOST} schedules, the maximum", "remove one first")
@@ -68,7 +69,10 @@ def set_schedule(work: UnitOfWork, cmd: commands.SetSchedule) -> Outcome:
         created_at=work.now,
         changed_at=work.now,
     )
-    wanted = replace(row, cron=cmd.cron, zone=cmd.zone, misfire=cmd.misfire, template=templates.stored(cmd.template))
+    template = stored_template(work, cmd.project, rule.owner_of(name), templates.stored(cmd.template), row.template)
+    filled = template_of(work, cmd.project, rule.owner_of(name), template)
+    rehearse(work, project, filled, _values(name, work.now, cmd.zone), lambda _: None)
+    wanted = replace(row, cron=cmd.cron, zone=cmd.zone, misfire=cmd.misfire, template=template)
     if wanted == before:
         return Outcome(outcome="UNCHANGED", schedule=view(work, wanted))
     if row.enabled and (before is None or (row.cron, row.zone) != (wanted.cron, wanted.zone)):
@@ -101,7 +105,7 @@ def remove_schedule(work: UnitOfWork, cmd: commands.RemoveSchedule) -> Outcome:
 def run_schedule(work: UnitOfWork, cmd: commands.RunSchedule) -> Outcome:
     """Create its tasks now; its ticks are not affected."""
     row = named(work, cmd.project, cmd.schedule)
-    template = template_of(row.template)
+    template = template_of(work, row.project, rule.owner_of(row.id), row.template)
     made = produce(work, project_of(work, cmd.project), template, _cause(row, work.now, key=None))
     row = replace(row, fired=row.fired + 1, last_made=made.name)
     _record(work, "schedule.fired", row, **_text(made))
@@ -201,11 +205,12 @@ def _fire(work: UnitOfWork, project: Project, row: Schedule) -> None:
     if not due.ticks:
         _record(work, "schedule.set", _moved(row, after), "debug")
         return
-    template = template_of(row.template)
-    turn = max(1, TASKS_A_TURN // len(template.tasks))
+    turn = max(1, TASKS_A_TURN // len(row.template["tasks"]))
     for tick, following in zip(due.ticks[:turn], (*due.ticks[1:], after), strict=False):
         work.begin_command(Principal(), None)
-        made = attempt(work, project, template, _cause(row, tick, key=f"cron:{row.id}:{tick}"))
+        made = attempt(
+            work, project, row.template, _cause(row, tick, key=f"cron:{row.id}:{tick}"), rule.owner_of(row.id)
+        )
         row = _moved(replace(row, last_at=tick), following)
         if isinstance(made, str):
             row = replace(row, failed=row.failed + 1, last_error=made)
@@ -261,7 +266,7 @@ def schedule(work: UnitOfWork, project: str, name: str, *, ticks: int = 5) -> Sc
             break
         coming.append({"at": tick, "local": f"{rule.local_time(tick, row.zone):%Y-%m-%d %H:%M %Z}"})
         at = tick
-    return {**view(work, row), "template": row.template, "ticks": coming}
+    return {**view(work, row), "template": masked(row.template), "ticks": coming}
 
 
 def view(work: UnitOfWork, row: Schedule) -> ScheduleView:

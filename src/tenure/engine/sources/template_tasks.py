@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from tenure.core import limits, templates
 from tenure.core.commands import Template
-from tenure.core.decoders import converted
 from tenure.core.errors import StoreError, TenureError
 from tenure.core.records import Dag, Project, Task, replace
 from tenure.engine.reads import task_view
@@ -53,8 +52,11 @@ def projects_here(tx: Transaction) -> set[str]:
     return {row.id for row in tx.find(Project, {}) if not row.stopped.get(LINE, "").startswith(MOVED)}
 
 
-def template_of(stored: Mapping[str, Any]) -> Template:
-    return converted(stored, Template)
+def template_of(work: UnitOfWork, project: str, owner: str, stored: Mapping[str, Any]) -> Template:
+    """The template of a row, which is the owner of its secrets."""
+    from tenure.engine.secrets import sealed_rows  # keeps startup fast
+
+    return sealed_rows.template_of(work, project, owner, stored)
 
 
 def produce(work: UnitOfWork, project: Project, template: Template, cause: Cause) -> Produced:
@@ -97,11 +99,11 @@ def shown(work: UnitOfWork, made: Produced) -> tuple[Mapping[str, Any], ...]:
     return tuple(task_view.task_view(work, task, brief_of(work, task)) for task in made.tasks)
 
 
-def attempt(work: UnitOfWork, project: Project, template: Template, cause: Cause) -> Produced | str:
-    """The created tasks, or why they could not be; then nothing of it remains."""
+def attempt(work: UnitOfWork, project: Project, stored: Mapping[str, Any], cause: Cause, owner: str) -> Produced | str:
+    """The created tasks, or why they could not be; then nothing of it remains. `owner`: see `template_of`."""
     bookmark = work.bookmark()
     try:
-        return produce(work, project, template, cause)
+        return produce(work, project, template_of(work, project.id, owner, stored), cause)
     except StoreError:
         raise
     except FAULTS as error:

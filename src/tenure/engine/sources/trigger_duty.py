@@ -20,7 +20,7 @@ from tenure.core.events import Event
 from tenure.core.records import Cursor, Dag, Project, Trigger, replace
 from tenure.engine.runtime.effects import Report
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-from tenure.engine.sources.template_tasks import Cause, Produced, attempt, projects_here, template_of
+from tenure.engine.sources.template_tasks import Cause, Produced, attempt, projects_here
 from tenure.engine.sources.triggers import MOST, READER, depth_of, event_values, values_of
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _offer(work: UnitOfWork, project: Project, name: str, event: Event) -> bool:
 
 def fire(work: UnitOfWork, project: Project, row: Trigger, cause: Cause, **details: Any) -> Produced | str:
     """Create the tasks of the trigger's template and append the event; or the error."""
-    made = attempt(work, project, template_of(row.template), cause)
+    made = attempt(work, project, row.template, cause, rule.owner_of(row.id))
     if isinstance(made, str):
         row = replace(row, failed=row.failed + 1, last_at=work.now, last_error=made)
         details["trigger"] = row.id
@@ -140,7 +140,7 @@ def _end_of_dag(work: UnitOfWork, project: Project, event: Event) -> bool:
     told = {"trigger": {"name": dag.id, "event": event.id, "depth": depth_of(work, event) + 1}}
     key = f"dag:{dag.id}:{event.details.get('run')}:{status}"
     cause = Cause(key, f"trigger:{dag.id}", event.time, values_of(work, event), told)
-    made = attempt(work, project, template_of(template), cause)
+    made = attempt(work, project, template, cause, rule.owner_of_end(dag.id, status or ""))
     details: dict[str, Any] = {"dag": dag.id, "event": event.id, "kind": event.kind, "sequence": event.sequence}
     if isinstance(made, str):
         work.record("trigger.failed", project=project.id, level="error", message=made, details=details)

@@ -12,12 +12,16 @@ from tenure.core import queries as q
 from tenure.core import triggers as rule
 from tenure.core.commands.command import digest_of
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
+from tenure.core.event_details import told
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Cursor, Dag, Task, Trigger, replace
+from tenure.core.task_secrets import masked
 from tenure.engine.runtime.decision import is_repeat
 from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
+from tenure.engine.secrets import trigger_secrets
+from tenure.engine.secrets.sealed_rows import stored_template
 from tenure.engine.sources.schedules import check_source_name
 from tenure.engine.sources.template_tasks import rehearse, shown, template_of
 
@@ -46,7 +50,6 @@ def set_trigger(work: UnitOfWork, cmd: commands.SetTrigger) -> Outcome:
     where = rule.check_filter(cmd.where)
     rule.check_most(cmd.most)
     templates.check_template(cmd.template)
-    rehearse(work, project, cmd.template, SAMPLE, lambda _: None)
     before = work.get(Trigger, cmd.project, name)
     if before is None and work.tally(Trigger, {"project": cmd.project}, MOST) >= MOST:
         raise LimitReached(f"{cmd.project} has {MOST} triggers, the maximum", "remove one first")
@@ -63,7 +66,9 @@ def set_trigger(work: UnitOfWork, cmd: commands.SetTrigger) -> Outcome:
     )
     if before is not None and before.kind != cmd.on:  # earlier events were not for it
         row = replace(row, behind=last_sequence(work, cmd.project))
-    template = templates.stored(cmd.template)
+    stored = templates.stored(cmd.template)
+    template = stored_template(work, cmd.project, rule.owner_of(name), stored, row.template)
+    rehearse(work, project, template_of(work, cmd.project, rule.owner_of(name), template), SAMPLE, lambda _: None)
     wanted = replace(row, kind=cmd.on, filter=where, most=cmd.most, template=template, signature=_form(cmd))
     wanted, secret = _with_secret(work, cmd, before, wanted)
     if wanted == before:
@@ -90,7 +95,8 @@ def _with_secret(
     if row.signature is None:
         return replace(row, secret=b"", previous=b"", previous_until=None), None
     if before is not None and is_repeat(work, before, cmd):
-        return replace(row, secret=before.secret), signatures.spelled(row.signature, before.secret)
+        key = trigger_secrets.key_of(work, before, before.secret)
+        return replace(row, secret=before.secret), signatures.spelled(row.signature, key)
     if before is not None and before.secret and before.signature == row.signature and cmd.secret is None:
         return row, None
     return _keyed(work, cmd, row)
@@ -100,7 +106,8 @@ def _keyed(work: UnitOfWork, cmd: commands.SetTrigger | commands.RotateSecret, r
     form = row.signature or signatures.STANDARD
     key = signatures.key_for(form, cmd.secret, work.random.token)
     digest = None if cmd.request_id is None else digest_of(cmd, work.principal.owner)
-    row = replace(row, secret=key, request_id=cmd.request_id, request_hash=digest)
+    sealed = trigger_secrets.sealed(work, row, key)
+    row = replace(row, secret=sealed, request_id=cmd.request_id, request_hash=digest)
     return row, signatures.spelled(form, key)
 
 
@@ -110,7 +117,8 @@ def rotate_secret(work: UnitOfWork, cmd: commands.RotateSecret) -> Outcome:
     if row.signature is None:
         raise InvalidInput(f"trigger {row.id} is on {row.kind} and has no secret", "only on = webhook is signed")
     if is_repeat(work, row, cmd):
-        return replace(_shown(work, "UPDATED", row, signatures.spelled(row.signature, row.secret)), again=True)
+        key = trigger_secrets.key_of(work, row, row.secret)
+        return replace(_shown(work, "UPDATED", row, signatures.spelled(row.signature, key)), again=True)
     before = row.secret if grace else b""
     row, secret = _keyed(work, cmd, row)
     row = replace(row, previous=before, previous_until=work.now + grace if grace else None, changed_at=work.now)
@@ -149,7 +157,8 @@ def try_trigger(work: UnitOfWork, cmd: commands.TryTrigger) -> Outcome:
     if not rule.fits(row.filter, values):
         message = "the filter does not match: nothing would be created"
         return Outcome(outcome="OK", tasks=(), trigger=view(row), message=message)
-    project, template = project_of(work, cmd.project), template_of(row.template)
+    project = project_of(work, cmd.project)
+    template = template_of(work, row.project, rule.owner_of(row.id), row.template)
     tasks = rehearse(work, project, template, values, lambda made: shown(work, made))
     return Outcome(outcome="OK", tasks=tasks, trigger=view(row), message="nothing was stored; it would create:")
 
@@ -228,7 +237,10 @@ def values_of(work: UnitOfWork, event: Event) -> dict[str, Any]:
 def event_values(event: Event) -> dict[str, Any]:
     """The event alone, without a query to the store."""
     time = datetime.fromtimestamp(event.time // 1_000_000, UTC)
-    return {name: getattr(event, name) for name in _TOLD} | {"time": f"{time:%Y-%m-%dT%H:%M:%SZ}"}
+    return {name: getattr(event, name) for name in _TOLD} | {
+        "details": told(event),
+        "time": f"{time:%Y-%m-%dT%H:%M:%SZ}",
+    }
 
 
 def depth_of(work: UnitOfWork, event: Event) -> int:
@@ -262,7 +274,7 @@ def triggers(work: UnitOfWork, project: str) -> list[TriggerView]:
 
 def trigger(work: UnitOfWork, project: str, name: str) -> TriggerInFull:
     row = named(work, project, name)
-    return {**view(row), "template": row.template}
+    return {**view(row), "template": masked(row.template)}
 
 
 def view(row: Trigger) -> TriggerView:

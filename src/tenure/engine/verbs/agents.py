@@ -176,7 +176,7 @@ def _keyed(work: UnitOfWork, project: Project, session: Session, given: str) -> 
     if session.public_key == key:
         return
     if session.public_key is not None:
-        raise InvalidInput(f"session {session.id} has another key already", "a new key is a new session")
+        raise InvalidInput(f"session {session.id} has another key", "a new key is a new session: --session")
     if any(claims.is_held(task) for task in work.find(Task, {"project": project.id, "session": session.id})):
         raise InvalidInput(f"session {session.id} holds tasks", "register its key before its first claim")
     rows: list[Row] = [replace(session, public_key=key)]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from tenure.core import claims, commands, inputs, lifecycle, limits, moves, priority, reservations
 from tenure.core.commands.command import digest_of
@@ -39,7 +41,7 @@ MOST_UNPAID = limits.UNPAID
 COUNTED = 1000  # NO_TASK counts up to this number
 
 
-class Sent(NamedTuple):
+class Sent(msgspec.Struct, frozen=True):
     """The request, which identifies a repeat, and the process whose end proves that the holder is gone."""
 
     id: str | None = None
@@ -204,6 +206,7 @@ def _granted_again(work: UnitOfWork, claim: Claim, process: str | None) -> Outco
 # --- denials ------------------------------------------------------------------------------------------------
 
 
+UNREADABLE = "give this process the master key of its secrets, or set them again; the task stays ready"
 GO = "a person can allow it again with `tenure go`"
 
 
@@ -378,6 +381,7 @@ class Search:
         self.next_at: int | None = None  # when the first temporary obstacle ends
         self._unpaid = self._left_there = 0  # unaffordable tasks, and those of them that could not be set aside
         self._has_more = False  # affordable tasks set aside that are not back in their lanes yet
+        self._unreadable: str | None = None  # why the secrets of the first such task cannot be opened
         self._short: Short | None = None  # the budget that blocks every task for this agent
 
     def is_closed(self) -> bool:
@@ -393,7 +397,7 @@ class Search:
         where = {"project": self.cmd.project, "offer_to": self.claimant.agent.id, "state": lifecycle.READY}
         offers = sorted(self.work.find(Task, where), key=lambda t: priority.place(t, self.work.now))
         yield from (t for t in offers if self.fits(priority.lane_of_task(t)) and self._may_take(t))
-        for task in self._lanes().offer(self.fits):
+        for task in self._lanes().offer(self.fits, lambda lane: priority.set_back(self.profile, lane)):
             if self._may_take(task):
                 yield task
             elif self._unpaid >= MOST_UNPAID:
@@ -421,12 +425,22 @@ class Search:
         """Take a task out of the lanes: generations used up, a conflicting claim, or no budget that covers it."""
         if _denied_by_generations(self.work, task, self.claimant) is not None:
             return "limit"
+        if task.sealed and self._is_unreadable(task):
+            return "unreadable"
         other = in_the_way(self.work, task, self.claimant.session.id)
         if other is None:
             return "unaffordable" if _counts(task, self.claimant) and self._cannot_pay(task) else None
         if other.task is not None:
             self.work.put(replace(task, set_aside_for=other.task))  # skipped until that claim ends
         return "conflicting"
+
+    def _is_unreadable(self, task: Task) -> bool:
+        """Whether this process cannot open its secrets: another may, so the task stays where it is."""
+        from tenure.engine.secrets.open_secrets import why_unreadable  # few tasks have any; keeps startup fast
+
+        why = why_unreadable(self.work, task)
+        self._unreadable = self._unreadable or (why and f"{task.key}: {why}")
+        return why is not None
 
     def _cannot_pay(self, task: Task) -> bool:
         """Count a task set aside with the others of its kind; it is examined again when the budget can pay."""
@@ -455,6 +469,8 @@ class Search:
         found = nothing(
             self.work, self.cmd.project, self.claimant.agent.id, unfinished, self.passed_over, next_at=self.next_at
         )
+        if self._unreadable is not None:
+            found = replace(found, message=f"{found.message}; {self._unreadable}", hint=found.hint or UNREADABLE)
         if not (self._short or self._unpaid or self.claimant.project.set_aside):
             return found
         from tenure.engine.budgets import unaffordable

@@ -24,6 +24,7 @@ from tenure.engine.runtime.rows import current, fields_of, find_task, task_by_re
 from tenure.engine.runtime.unit_of_work import Refused, Repeated, UnitOfWork
 
 KEYS_PER_QUERY = 500
+LISTED = "`tenure list` shows the keys of tasks"
 
 
 class Made(NamedTuple):
@@ -58,6 +59,7 @@ class Builder:
         self.started: dict[int, Task] = {}  # identity of a model's input → its task
         self.by_name: dict[str, str] = {}  # local names and keys → id
         self.specs: dict[str, dict[str, Any]] = {}  # new task's id → its spec, with keys for local names
+        self.sealed: set[str] = set()  # ids of new tasks with secrets
         self.refs: set[str] = set()  # short keys that this build has named
         self.grown: dict[str, int] = {}  # root → tasks that this build adds to its lineage
         self.late_edges: list[Edge] = []  # from existing parents that will wait for new subtasks
@@ -74,8 +76,7 @@ class Builder:
 
         With `parent` they are subtasks of an existing task, which waits for them if `blocks_parent`.
         """
-        new_tasks = [filled(new, self.project.id, self.work.context.task_defaults) for new in new_tasks]
-        models = {id(new): model for new, model in zip(new_tasks, inputs.alike(new_tasks), strict=True)}
+        new_tasks, models = self._with_models(new_tasks)
         self._check_names(new_tasks, models)
         for new in self._keyed_first(new_tasks):
             self._start(new, models[id(new)], dag, parent)
@@ -85,6 +86,20 @@ class Builder:
             self._add_subtask_edges()
         created = self._put(self._check_cycles())
         return [created[id(new)] for new in new_tasks]
+
+    def _with_models(self, given: Sequence[NewTask]) -> tuple[list[NewTask], dict[int, NewTask]]:
+        """The inputs, and by their identity the first that is alike; only that one has every field filled in."""
+        new_tasks: list[NewTask] = []
+        models: dict[int, NewTask] = {}
+        model = given[0] if given else None
+        for own, like in zip(given, inputs.alike(given), strict=True):
+            new = own if id(own) not in models else replace(own)  # one that is given twice makes two tasks
+            if own is like:
+                new = model = filled(own, self.project.id, self.work.context.task_defaults)
+            assert model is not None
+            new_tasks.append(new)
+            models[id(new)] = model
+        return new_tasks, models
 
     # --- names, keys, ids ---
 
@@ -138,12 +153,13 @@ class Builder:
 
     def _start(self, new: NewTask, model: NewTask, dag: Dag | None, parent: Task | None) -> None:
         work, now = self.work, self.work.now
-        assert new.priority is not None  # `filled`
         if parent is None is new.parent is new.key and (started := self.started.get(id(model))) is not None:
             task_id = work.new_id("task")
             _, sequence, key, ref = self._next_key(new)
-            own = {"id": task_id, "key": key, "ref": ref, "sequence": sequence, "idempotency_key": new.idempotency_key}
-            task = replace(started, **own, dag=dag.id if dag else ids.lone_dag(task_id))
+            task = replace(
+                started, id=task_id, key=key, ref=ref, sequence=sequence, idempotency_key=new.idempotency_key,
+                dag=dag.id if dag else ids.lone_dag(task_id),
+            )  # fmt: skip
             self._name(new, task)
             self.made[task_id] = Made(new, task, [], model)
             return
@@ -158,6 +174,7 @@ class Builder:
                 raise InvalidInput(f"key {new.key}: a subtask's key follows from its parent's ({key})")
         else:
             track, sequence, key, ref = self._next_key(new)
+        assert model.priority is not None  # `filled`
         family: dict[str, Any] = {"dag": dag.id if dag else ids.lone_dag(task_id)}
         if parent is not None:
             family = {"dag": parent.dag, "parent": parent.id, "root": parent.root or parent.id}
@@ -172,9 +189,10 @@ class Builder:
             **family,
             local_name=new.name if self.spawned_in is not None else None,
             parent_run=self.spawned_in or 0,
-            **fields_of(new, "type idempotency_key max_attempts"),
+            **fields_of(model, "type max_attempts"),
+            idempotency_key=new.idempotency_key,
             state=lifecycle.CREATED,
-            priority=priority.parse_priority(new.priority),
+            priority=priority.parse_priority(model.priority),
             boost=self.project.boost if new.boost is None else priority.parse_boost(new.boost),
             deadline=_at(new.deadline, new.deadline_in, now),
             tags=tuple(dict.fromkeys(new.tags)),
@@ -255,7 +273,9 @@ class Builder:
             needs = self._named(dependency.task) or find_task(self.work, self.project.id, dependency.task)
             if needs is None:
                 known = self._suggestion(dependency.task, made)
-                raise InvalidInput(f"{made.task.key} depends on {dependency.task[:80]!r}, which is unknown{known}")
+                raise InvalidInput(
+                    f"{made.task.key} depends on {dependency.task[:80]!r}, which is unknown{known}", LISTED
+                )
             edge = new_edge(self.project.id, made.task.id, needs.id, on_failure=dependency.on_failure)
             if all(e.id != edge.id for e in made.edges):
                 made.edges.append(edge)
@@ -277,7 +297,9 @@ class Builder:
                 continue
             if find_task(self.work, self.project.id, name) is None:
                 known = self._suggestion(name, made)
-                raise InvalidInput(f"context_refs: {ref[:80]!r} names the task {name[:80]!r}, which is unknown{known}")
+                raise InvalidInput(
+                    f"context_refs: {ref[:80]!r} names the task {name[:80]!r}, which is unknown{known}", LISTED
+                )
             refs.append(ref)
         self.specs[made.task.id] = {**made.new.spec, "context_refs": refs}
 
@@ -328,12 +350,13 @@ class Builder:
         doomed: list[tuple[Task, Task]] = []
         tracks: list[Row] = list(self.tracks.values())
         alone: dict[int, Repeated] = {}  # identity of a model's input → its rows and event
+        final: dict[int, Task] = {}  # rows that no later one of this build changes
         for made in self.made.values():
             unmet = 0
             is_alone = not made.edges and made.task.id not in pointed and made.task.parent is None
             is_alone = is_alone and not made.task.children
             if is_alone and (like := alone.get(id(made.model))) is not None:
-                work.repeat(like, made.task, self._own_brief(made, like.brief))
+                final[id(made.new)] = work.repeat(like, made.task, self._own_brief(made, like.brief))
                 continue
             for edge in made.edges:
                 needs_state = outside[edge.needs].state if edge.needs in outside else lifecycle.PENDING
@@ -354,7 +377,7 @@ class Builder:
             if now_is.state not in lifecycle.FINISHED:
                 cancel_task(work, now_is, cascade_of(because), f"{because.key} is {lifecycle.spoken(because.state)}")
         spread(work)
-        return {id(m.new): current(work, m.task) for m in self.made.values()}
+        return {id(m.new): final.get(id(m.new)) or current(work, m.task) for m in self.made.values()}
 
     def _create(self, made: Made, height: int, unmet: int, dependents: int, tracks: list[Row]) -> Repeated | None:
         """Record the task with its rows; returned where tasks that are alike need nothing else."""
@@ -362,6 +385,7 @@ class Builder:
         task = inputs.constrained(made.task, brief)
         task = replace(
             task,
+            sealed=made.task.id in self.sealed,
             length=priority.length_of(self.project.ordering, task.estimate),
             order_turn=self.project.order_turn,
             height=height,
@@ -379,7 +403,7 @@ class Builder:
         details = {"title": brief.title, "created_by": self.created_by}
         rows = (brief, *made.edges, *tracks, *cap)
         kept = work.record("task.created", *rows, task=task, message=brief.title, details=details)
-        if cap or is_reference(brief.spec):  # a body counts its uses
+        if cap or task.sealed or is_reference(brief.spec):  # a body counts its uses
             return None
         return Repeated(kept, brief, work.events[-1])
 
@@ -399,12 +423,21 @@ class Builder:
 
     def _brief(self, made: Made) -> Brief:
         new, pack = made.new, task_view.packed
+        spec, metadata = self.specs.get(made.task.id, new.spec), new.metadata
+        if spec or metadata:
+            from tenure.engine.secrets.sealed_rows import sealed_for  # most tasks have neither; keeps startup fast
+
+            spec, metadata, is_sealed = sealed_for(self.work, made.task, spec, metadata)
+            if is_sealed:
+                self.sealed.add(made.task.id)
         return Brief(
             project=self.project.id,
             id=made.task.id,
-            **fields_of(new, "title metadata constraints output touches on_lost"),
+            title=new.title,
+            **fields_of(made.model, "constraints output touches on_lost"),
+            metadata=metadata,
             description=pack(self.work, self.project.id, new.description),
-            spec=pack(self.work, self.project.id, self.specs.get(made.task.id, new.spec)),
+            spec=pack(self.work, self.project.id, spec),
             retry=inputs.check_retry(new.retry),
         )
 

@@ -30,6 +30,8 @@ def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
         hint = "read it again, then edit"
         return Outcome(outcome="VERSION_CONFLICT", version=task.version, state=task.state, message=message, hint=hint)
     guarded = [name for name in changes if not inputs.EDITABLE[name]]
+    if "metadata" in changes and claims.is_held(task) and _changes_secrets(work, task, changes["metadata"]):
+        guarded.append("metadata")  # its holder has the secrets of before, and what it writes is searched for those
     rows: list[Any] = []
     before = task
     closing = [name for name in changes if name in inputs.OF_THE_RESULT]
@@ -82,6 +84,12 @@ def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
     )
 
 
+def _changes_secrets(work: UnitOfWork, task: Task, metadata: Any) -> bool:
+    from tenure.core.task_secrets import same_secrets  # few edits; keeps startup fast
+
+    return not same_secrets(metadata, brief_of(work, task).metadata)
+
+
 def _waits_for_verdict(work: UnitOfWork, task: Task) -> bool:
     if not task.checked or lifecycle.VALIDATING not in (task.state, task.state_before):
         return False
@@ -90,23 +98,19 @@ def _waits_for_verdict(work: UnitOfWork, task: Task) -> bool:
     return task.state not in lifecycle.FINISHED and row_of_task(work, task) is not None
 
 
-def apply_changes(work: UnitOfWork, task: Task, changes: dict[str, Any]) -> tuple[Task, Brief, dict[str, Any]]:
-    """Both rows with the checked changes, and the old values as stored: large ones by reference."""
+def apply_changes(
+    work: UnitOfWork, task: Task, changes: dict[str, Any], *, is_placed: bool = False
+) -> tuple[Task, Brief, dict[str, Any]]:
+    """Both rows with the checked changes, and the old values as stored: large ones by reference.
+
+    `is_placed`: secrets in them are sealed for this task already, and not for the command.
+    """
     _check_attempts(task, changes)
     brief = brief_of(work, task)
+    if "spec" in changes or "metadata" in changes:
+        task, changes = _sealed(work, task, brief, changes, is_placed=is_placed)
     old = {name: getattr(brief, name) if name in PACKED else current_value(work, task, brief, name) for name in changes}
-    in_task: dict[str, Any] = {}
-    in_brief: dict[str, Any] = {}
-    for name, value in changes.items():
-        if name == "priority":
-            in_task[name] = priority.parse_priority(value)
-        elif name == "boost":
-            if value is not None:
-                in_task[name] = priority.parse_boost(value)
-        elif name in _IN_TASK:
-            in_task[name] = value
-        else:
-            in_brief[name] = task_view.packed(work, task.project, value) if name in PACKED else value
+    in_task, in_brief = _by_row(work, task, changes)
     if "output" in changes:
         evidence.check_contracts(work, [changes["output"]])
     if "deadline" in changes:
@@ -125,6 +129,38 @@ def apply_changes(work: UnitOfWork, task: Task, changes: dict[str, Any]) -> tupl
     if task.state in (lifecycle.READY, lifecycle.PENDING):
         task = moves.waiting(task, work.now)
     return task, brief, old
+
+
+def _by_row(work: UnitOfWork, task: Task, changes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The changes of the task's row and of its brief, as these keep them."""
+    in_task: dict[str, Any] = {}
+    in_brief: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name == "priority":
+            in_task[name] = priority.parse_priority(value)
+        elif name == "boost":
+            if value is not None:
+                in_task[name] = priority.parse_boost(value)
+        elif name in _IN_TASK:
+            in_task[name] = value
+        else:
+            in_brief[name] = task_view.packed(work, task.project, value) if name in PACKED else value
+    return in_task, in_brief
+
+
+def _sealed(
+    work: UnitOfWork, task: Task, brief: Brief, changes: dict[str, Any], *, is_placed: bool
+) -> tuple[Task, dict[str, Any]]:
+    """The changes with their secrets sealed for the task; and the task, which says whether it has any afterwards."""
+    from tenure.engine.secrets.sealed_rows import has_sealed, sealed_for  # few edits; keeps startup fast
+
+    old = {name: current_value(work, task, brief, name) for name in ("spec", "metadata")}
+    wanted = {name: changes.get(name, value) for name, value in old.items()}
+    if is_placed:
+        return replace(task, sealed=has_sealed(*wanted.values())), changes
+    spec, metadata, is_sealed = sealed_for(work, task, wanted["spec"], wanted["metadata"], old)
+    placed = {"spec": spec, "metadata": metadata}
+    return replace(task, sealed=is_sealed), {name: placed.get(name, value) for name, value in changes.items()}
 
 
 def _check_attempts(task: Task, changes: dict[str, Any]) -> None:

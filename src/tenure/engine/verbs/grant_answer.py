@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tenure.core import inputs, models
+from tenure.core.claims import is_held
 from tenure.core.ids import receipt_of
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Task, replace
@@ -20,9 +21,18 @@ if TYPE_CHECKING:
 def outcome_of(work: UnitOfWork, task: Task, claim: Claim) -> Outcome:
     receipt = receipt_of(task, claim)
     granted = granted_outcome(work, task, claim.generation, claim.attempt, receipt, claim.agent, claim.model)
+    if task.sealed and is_live(task, claim):
+        from tenure.engine.secrets.open_secrets import opened  # most tasks have none; keeps startup fast
+
+        granted = replace(granted, secrets=opened(work, task))
     if claim.lease_why is None and claim.term is None:
         return granted
     return replace(granted, lease_why=claim.lease_why, term=claim.term)
+
+
+def is_live(task: Task, claim: Claim) -> bool:
+    """Whether the claim is the one that holds the task now: nobody else gets its secrets."""
+    return is_held(task) and claim.state == "active" and claim.generation == task.generation
 
 
 def granted_outcome(

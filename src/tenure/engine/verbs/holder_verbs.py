@@ -87,6 +87,8 @@ def _refusal(task: Task, receipt: Receipt, verdict: Verdict, claim: Claim | None
         )
     elif code == "ALREADY_EXPIRED":
         fact += claim.error if claim and claim.error else "its lease ran out"
+    elif code in ("TASK_CANCELLED", "TASK_ALREADY_COMPLETED"):  # the code names the state
+        fact += CODES[code].meaning
     else:
         fact += f"{CODES[code].meaning} (the task is {lifecycle.spoken(task.state)})"
     return Outcome(

@@ -28,7 +28,8 @@ def _place(cmd: commands.Lead | commands.StepDown) -> tuple[str, str]:
     return (cmd.project, PROJECT_LEADER) if cmd.agent else ("", COORDINATOR)
 
 
-def lead(work: UnitOfWork, cmd: commands.Lead) -> Outcome:
+def lead(work: UnitOfWork, cmd: commands.Lead, store_term: int | None = None) -> Outcome:
+    """`store_term`: of the store's leader that takes this tenant."""
     ids.check_name(cmd.holder, "holder")
     lease = inputs.micros(cmd.lease, "lease", low=1, high=3600)
     if cmd.agent:
@@ -40,7 +41,7 @@ def lead(work: UnitOfWork, cmd: commands.Lead) -> Outcome:
         if before.is_auto and cmd.holder == before.holder and cmd.term is None and before.until > work.now:
             # Its commands have elected it: here it gets to know its term. The lease stays as short as it is.
             return _leads("RENEWED", work.put(replace(before, until=work.now + before.lease)))
-    leader = team.elected(before, project, name, cmd.holder, lease, cmd.term, work.now)
+    leader = team.elected(before, project, name, cmd.holder, lease, cmd.term, work.now, store_term=store_term)
     if leader is None:
         assert before is not None
         message = f"{before.holder} leads with term {before.term}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from tenure.core import inputs, limits
 from tenure.core.records import Claim, Project, Task
@@ -12,7 +13,7 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 SAMPLES = limits.LEASE_SAMPLES
 
 
-class Lease(NamedTuple):
+class Lease(msgspec.Struct, frozen=True):
     length: int
     why: str | None = None  # of an automatic one
 

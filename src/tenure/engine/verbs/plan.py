@@ -74,7 +74,7 @@ def _define_tracks(work: UnitOfWork, cmd: commands.Plan, project: Project) -> Tr
             track = Track(project=cmd.project, id=new.code, name=new.name, purpose=new.purpose)
             work.record("track.defined", track, project=cmd.project, details={"track": new.code})
             tracks.made.append(new.code)
-        elif there.name != new.name:
+        elif new.name not in (there.name, new.code):  # a track that the plan does not name has its code
             tracks.kept.append(new.code)
     return tracks
 
@@ -103,8 +103,8 @@ def _new_dag(work: UnitOfWork, cmd: commands.Plan, on_end: dict[str, Any]) -> Da
         plan=cmd.name,
         created_by=work.principal.name,
         created_at=work.now,
-        on_end=on_end,
     )
+    dag = replace(dag, on_end=_sealed_ends(work, dag, on_end))
     work.record("dag.created", dag, project=cmd.project, details={"dag": dag.id, "title": dag.title, "plan": cmd.name})
     return dag
 
@@ -209,9 +209,17 @@ def _changes(work: UnitOfWork, task: Task, new: NewTask) -> dict[str, Any]:
     for name in _COMPARED:
         value: Any = inputs.check_retry(new.retry) if name == "retry" else getattr(new, name)
         comparable = priority.parse_priority(value) if name == "priority" else msgspec.to_builtins(value)
-        if comparable != msgspec.to_builtins(current_value(work, task, brief, name)):
+        known = msgspec.to_builtins(current_value(work, task, brief, name))
+        if comparable != known and not (name in ("spec", "metadata") and is_same(comparable, known)):
             changes[name] = value
     return changes
+
+
+def is_same(wanted: Any, known: Any) -> bool:
+    """Whether two values differ in nothing but how their secrets are sealed."""
+    from tenure.core.task_secrets import same  # few plans have secrets; keeps startup fast
+
+    return same(wanted, known)
 
 
 def _rewiring(
@@ -257,8 +265,22 @@ def _checked_ends(work: UnitOfWork, project: Project, on_end: Mapping[str, Templ
     return {status: stored(template) for status, template in on_end.items()}
 
 
+def _sealed_ends(work: UnitOfWork, dag: Dag, on_end: dict[str, Any]) -> dict[str, Any]:
+    """The templates with their secrets sealed for the dag."""
+    if not on_end:
+        return on_end
+    from tenure.core.triggers import owner_of_end  # as above
+    from tenure.engine.secrets.sealed_rows import stored_template
+
+    return {
+        status: stored_template(work, dag.project, owner_of_end(dag.id, status), template, dag.on_end.get(status))
+        for status, template in on_end.items()
+    }
+
+
 def _with_ends(work: UnitOfWork, dag: Dag, on_end: dict[str, Any]) -> Dag:
     """The dag with the templates of its current plan."""
+    on_end = _sealed_ends(work, dag, on_end)
     if dag.on_end == on_end:
         return dag
     dag = replace(dag, on_end=on_end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenure.core import commands, ids, inputs, lifecycle, limits, priority, tenant_limits
+from tenure.core import commands, compliance, ids, inputs, lifecycle, limits, priority, tenant_limits
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import scope_text, stop_text
@@ -33,6 +33,17 @@ def _limits(cmd: commands.DefineProject, project: Project) -> dict[str, int]:
     return inputs.check_limits({name: value for name, value in wanted.items() if value is not None})
 
 
+def _limited(work: UnitOfWork, cmd: commands.DefineProject, project: Project) -> dict[str, object]:
+    """The limits and the retention preset after the command. A preset may keep longer than the tenant's tier."""
+    own = _limits(cmd, project)
+    preset = project.compliance if cmd.compliance is None else compliance.check_preset(cmd.compliance)
+    bounds = {name: most for name, most in work.tenant_limits.items() if not preset or name != compliance.LIMIT}
+    tenant_limits.check_lowers(own, bounds)
+    if cmd.compliance is not None:
+        own = compliance.raised(own, preset)
+    return {"compliance": preset, "limits": own} if cmd.compliance is not None else {"limits": own}
+
+
 def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
     """Create the project with its default tracks, or change its settings."""
     ids.check_name(cmd.project, "project")
@@ -47,9 +58,8 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
         changes["boost"] = priority.parse_boost(cmd.boost)
     if cmd.agents_may_operate is not None:
         changes["agents_may_operate"] = cmd.agents_may_operate
-    if cmd.limits is not None or cmd.change_limits is not None:
-        changes["limits"] = own = _limits(cmd, project)
-        tenant_limits.check_lowers(own, work.tenant_limits)
+    if (cmd.limits, cmd.change_limits, cmd.compliance) != (None, None, None):
+        changes |= _limited(work, cmd, project)
     if cmd.routing is not None:
         changes["routing"] = cmd.routing
     if cmd.lead is not None:
@@ -73,7 +83,9 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
         return Outcome(outcome="CREATED", command_id=work.command_id)
     if project == before:
         return Outcome(outcome="UNCHANGED")
-    work.record("project.changed", project, *tracks, project=cmd.project, details={"changed": list(changes)})
+    lowered = compliance.check_lowering(before, project, work.principal.role)
+    details = {"changed": list(changes), **({"lowered": lowered} if lowered else {})}
+    work.record("project.changed", project, *tracks, project=cmd.project, details=details)
     hint = (
         "`tenure project reorder` moves the tasks that exist; until then they go first"
         if "ordering" in changes

@@ -88,7 +88,7 @@ def _unedited(work: UnitOfWork, task: Task, event: Event) -> None:
 
 def _unedit(work: UnitOfWork, task: Task, old: dict[str, object]) -> None:
     values = {n: task_view.unpacked(work, task.project, v) if n in PACKED else v for n, v in old.items()}
-    edited, brief, before = apply_changes(work, task, inputs.check_changes(values))
+    edited, brief, before = apply_changes(work, task, inputs.check_changes(values), is_placed=True)
     work.record("task.edited", brief, task=edited, details={"changes": list(old), "before": before, "undo": True})
 
 

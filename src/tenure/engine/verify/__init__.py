@@ -287,7 +287,8 @@ def _sources(rows: Tables, work: UnitOfWork) -> Iterator[str]:
     for schedule in rows[Schedule].values():
         yield from _ticks(schedule)
     for trigger in rows[Trigger].values():
-        if (trigger.signature is not None) != bool(trigger.secret):
+        # A copy of the project may have lost it: then the trigger is paused.
+        if (trigger.signature is not None) != bool(trigger.secret) and trigger.enabled:
             yield f"trigger {trigger.id}: signed by {trigger.signature}, {len(trigger.secret)} bytes of secret"
         if trigger.signature is None and (trigger.project, READER) not in rows[Cursor]:
             yield f"trigger {trigger.id}: no cursor reads the log for it"

@@ -16,6 +16,7 @@
     values.py              Python's values as parameters, and back
     address.py             the URL
     schema.py              migrations
+    row_security.py        policies and the rights of a role that sees one tenant at a time
     planner_statistics.py  statistics for tables that are still empty
     errors.py              PostgreSQL's errors as ours
 
@@ -31,7 +32,8 @@ Invariants:
   writer's floor, before its first event; nobody waits for a floor. So there is no deadlock.
 - No session state: any transaction may run on any session. Only the listening thread has a session for itself.
 - A commit whose outcome is unknown is never reported as done or as not done: see `_commit`.
-- Every statement names the tenant.
+- Every statement names the tenant, and runs in a transaction that has set it before: see `row_security.py`.
+- An indexed column is compared with a column or a value, never with a function; a bound of the log has its other side.
 """
 
 from tenure.stores.postgres.store import Postgres

@@ -5,12 +5,18 @@
 `schema` is the schema with the tables (`tenure` unless given), `pool` the most connections of a process, `direct` the
 server's host and port where the URL leads to a pooler: the listener for notifications connects there. Everything else
 is passed to libpq.
+
+Beyond this machine the server's certificate is verified (`sslmode=verify-full`); `allow_insecure=1` leaves that to
+libpq, whose own default verifies nothing.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import os
 import re
 import socket
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
@@ -26,6 +32,8 @@ _POOL = 10
 _FULL = ("too many clients", "remaining connection slots", "too many connections")
 MOST = limits.POOL
 # libpq's own defaults wait for minutes on a network that swallows packets.
+_VERIFY = ("verify-full", "verify-ca")
+_SYSTEM_ROOT = 160000  # the first libpq that knows `sslrootcert=system`
 _USUAL = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
 
 
@@ -35,6 +43,7 @@ class Address(NamedTuple):
     direct: str | None  # as `conninfo`, without the pooler
     schema: str
     pool: int
+    is_insecure: bool = False  # the server is elsewhere, and may be another than it claims to be
 
 
 def parse(url: str) -> Address:
@@ -45,6 +54,7 @@ def parse(url: str) -> Address:
         schema = given.pop("schema", "tenure")
         pool = given.pop("pool", str(_POOL))
         direct = given.pop("direct", None)
+        insecure = given.pop("allow_insecure", "0")
         theirs = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(given, quote_via=quote)))
         settings: dict[str, Any] = {**_USUAL, **conninfo.conninfo_to_dict(theirs)}
     except (ValueError, psycopg.ProgrammingError) as error:
@@ -53,6 +63,8 @@ def parse(url: str) -> Address:
         raise InvalidInput(f"schema must be at most 63 small letters, digits and _ (got {schema!r})", EXAMPLE)
     if not (pool.isdecimal() and 1 <= int(pool) <= MOST):
         raise InvalidInput(f"pool must be a number of connections from 1 to {MOST} (got {pool!r})", EXAMPLE)
+    if insecure not in ("0", "1"):
+        raise InvalidInput(f"allow_insecure must be 1 or 0 (got {insecure!r})", EXAMPLE)
     # A transaction must read its own writes: a standby lags behind, and refuses to write.
     settings.setdefault("target_session_attrs", "read-write")
     settings.setdefault("application_name", "tenure")
@@ -62,8 +74,58 @@ def parse(url: str) -> Address:
         host, _, port = direct.rpartition(":")
         if not host or not port.isdecimal():
             raise InvalidInput(f"direct must be the server's host:port (got {direct!r})", EXAMPLE)
-        past = conninfo.make_conninfo(**{**settings, "host": host, "port": port, "hostaddr": None})
-    return Address(_without_password(parts.geturl()), conninfo.make_conninfo(**settings), past, schema, int(pool))
+        past = conninfo.make_conninfo(
+            **_verifying({**settings, "host": host, "port": port, "hostaddr": None}, insecure == "1")
+        )
+    verifying = _verifying(settings, insecure == "1")
+    is_insecure = verifying.get("sslmode") not in _VERIFY and not _is_here(settings)
+    shown = _without_password(parts.geturl())
+    return Address(shown, conninfo.make_conninfo(**verifying), past, schema, int(pool), is_insecure)
+
+
+def in_schema(url: str, schema: str) -> str:
+    """The same URL, with another schema."""
+    parts = urlsplit(url)
+    given = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name != "schema"]
+    return urlunsplit(parts._replace(query=urlencode([*given, ("schema", schema)], quote_via=quote)))
+
+
+def _verifying(settings: dict[str, Any], allow_insecure: bool) -> dict[str, Any]:
+    """With a mode that verifies who the server is, unless that is allowed not to be, or it is on this machine."""
+    if allow_insecure or _is_here(settings):
+        return settings
+    mode = settings.get("sslmode", _VERIFY[0])
+    if mode not in _VERIFY:
+        raise InvalidInput(
+            f"sslmode={mode} does not verify who the server is",
+            "Leave it out: verify-full is the default, and sslrootcert names your own authority. "
+            "allow_insecure=1 in the URL accepts any server.",
+        )
+    known: dict[str, Any] = {"sslmode": mode}
+    if "sslrootcert" not in settings and not _has_own_root():
+        known |= {"sslrootcert": "system", "sslmode": _VERIFY[0]}  # which libpq allows with no other mode
+    return {**settings, **known}
+
+
+def _has_own_root() -> bool:
+    """Whether libpq finds a root certificate by itself; one before 16 does not know the system's."""
+    own = Path("~/.postgresql/root.crt").expanduser()
+    return pq.version() < _SYSTEM_ROOT or "PGSSLROOTCERT" in os.environ or own.exists()
+
+
+def _is_here(settings: dict[str, Any]) -> bool:
+    """Whether every host is this machine: a socket, or an address of loopback."""
+    given = settings.get("hostaddr") or settings.get("host") or os.environ.get("PGHOST") or ""
+    return "service" not in settings and all(_is_loopback(host) for host in str(given).split(","))
+
+
+def _is_loopback(host: str) -> bool:
+    if not host or host.startswith(("/", "@")) or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _without_password(url: str) -> str:

@@ -23,8 +23,9 @@ from psycopg.adapt import Transformer
 
 from tenure.core import limits
 from tenure.core.errors import StoreUnavailable
-from tenure.stores.postgres.errors import LOST_STATEMENTS, Failed, Lost, Notice
+from tenure.stores.postgres.errors import LOST_STATEMENTS, Failed, Notice
 from tenure.stores.postgres.values import parameters
+from tenure.stores.sql.server_errors import Lost
 
 _PREPARED_AT_MOST = limits.PREPARED
 _PLANS_AT_FIRST, _PLANS_AT_MOST = 1.0, 300.0  # seconds that plans are kept, longer each time

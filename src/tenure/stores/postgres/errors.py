@@ -8,15 +8,11 @@ from tenure.core.errors import (
     Bug,
     Conflict,
     InvalidInput,
-    OutcomeUnknown,
     SchemaMismatch,
     StoreCorrupt,
     StoreUnavailable,
     TenureError,
 )
-
-# Raised on our side for a value that no column can hold: a lone surrogate, an integer beyond 64 bits, an odd type.
-BAD_VALUES = (UnicodeEncodeError, OverflowError, TypeError)
 
 UNIQUE = "23505"
 UNTOUCHED = "22012"  # division by zero touched rows: see PostgresTable
@@ -38,10 +34,6 @@ class Failed(Exception):
         self.state = state
         self.message = message
         self.place = 0  # of the statement among those that were sent together
-
-
-class Lost(Exception):
-    """The connection was lost. A COMMIT without an answer may have been done."""
 
 
 class Notice(NamedTuple):
@@ -70,21 +62,11 @@ def translated(error: Failed, url: str) -> TenureError:
         return StoreUnavailable(f"{url}: the server only reads now (a standby, or a primary that was demoted)")
     if state == "42501":
         return StoreUnavailable(
-            text, "The role must own the schema that the URL names, or be allowed to create it in the database."
+            text,
+            "The role must own the schema that the URL names, be allowed to create it in the database, or have been "
+            "prepared with `tenure db rls on`.",
         )
     # resources, operator intervention (shutdown, a timeout), system errors, connections, roles and names
     if state[:2] in ("53", "57", "58", "08", "28", "3D", "25"):
         return StoreUnavailable(text)
     return Bug(f"{url}: {state}: {error.message}")
-
-
-def lost(error: Lost, url: str) -> StoreUnavailable:
-    return StoreUnavailable(f"{url}: the connection was lost before the commit; nothing was done ({error})")
-
-
-def unknown(why: object, url: str) -> OutcomeUnknown:
-    return OutcomeUnknown(f"{url}: {why}; the change may or may not last", "Send it again with the same request id.")
-
-
-def bad_value(error: Exception) -> InvalidInput:
-    return InvalidInput(f"a value cannot be stored: {error}")

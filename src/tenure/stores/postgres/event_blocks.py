@@ -28,6 +28,9 @@ Invariants.
   task or session are found without reading blocks one by one (`_OF_CLAIMS`).
 - An event that is dropped with its archived task leaves an empty entry: it names no task. A block with only empty
   entries is deleted. Sequences of the other entries do not move.
+- A column that no event of the block's kind shows carries no meaning: nothing reads it, no seal covers it. In form 2
+  these are `id` and `causation_id`, which are made from the seed; of claims `previous_state`, `said` and `summary`; of
+  results `epoch` and `request_hash`. `tests/reliability/tamper.py` has the list, and edits every other column.
 - The writer that drops events holds the project's write lock, so two of them never rewrite one block.
 
 Why it is safe. Rows and block are written by one call, so there is no event without its change and no change without
@@ -41,7 +44,8 @@ Which tests prove it.
 
 What a new field must do.
 - A field of Event becomes a column: an item in `ITEMS` if it differs per event, else in `OF_ALL`; both need a
-  migration, and NULL must mean the default, since older blocks do not have it.
+  migration, and NULL must mean the default, since older blocks do not have it. The migration also replaces the function
+  `drop_events`, which names every item.
 - A field that a grant or a completion changes goes into the patch in `_claimed` or `_completed`, with a new form.
 - Defaults are left out of patches (`_said`), as the engine does.
 """
@@ -51,6 +55,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -60,8 +65,8 @@ from tenure.core.filters import Where
 from tenure.core.ids import IdMaker
 from tenure.core.records import Claim
 from tenure.stores.postgres.narrow_rows import space_of
-from tenure.stores.postgres.values import shown
-from tenure.stores.sql.codec import Codec, columns_of
+from tenure.stores.sql.codec import Codec, builder, columns_of
+from tenure.stores.sql.nul import shown
 from tenure.stores.sql.statements import Dialect, Statement, conditions, joined
 
 CLAIMED, COMPLETED = "task.claimed", "task.completed"
@@ -122,7 +127,8 @@ SELECT {_NAMES} FROM (
         SELECT unnest(ARRAY[grant_event, result_event]) AS at FROM {{s}}claim_row WHERE {{claims}}
         UNION ALL SELECT unnest(ARRAY[grant_event, result_event]) FROM {{s}}claim_narrow WHERE {{claims}} AND {{space}}
     ) AS c CROSS JOIN LATERAL (
-        SELECT * FROM {{s}}event_block WHERE (tenant, last) >= (?, c.at) ORDER BY tenant, last LIMIT 1
+        SELECT * FROM {{s}}event_block WHERE (tenant, last) >= (?, c.at) AND (tenant, last) <= (?, 9223372036854775807)
+        ORDER BY tenant, last LIMIT 1
     ) AS b LEFT JOIN {{s}}space AS p ON p.tenant = b.tenant AND p.project = b.project
     LEFT JOIN {{s}}task_base AS t ON t.space = p.number AND t.number = b.numbers[c.at - b.first + 1]
     WHERE b.first <= c.at AND b.tenant = ?
@@ -133,27 +139,9 @@ SELECT task, at FROM (
     SELECT task, unnest(ARRAY[grant_event, result_event]) AS at FROM {s}claim
     WHERE tenant = $1 AND project = $2 AND task = ANY($3)) AS kept WHERE at IS NOT NULL
 """
-_KEPT = ", ".join(
-    f'array_agg(CASE WHEN gone.at IS NULL THEN e."{name}" END ORDER BY e.n) AS "{name}"' for name in ITEMS
-)
-# Empties the items of these events. The caller holds the project's lock.
-EMPTY = f"""
-UPDATE {{s}}event_block AS b SET {", ".join(f'"{name}" = kept."{name}"' for name in ITEMS)}
-FROM (
-    SELECT b.last, {_KEPT} FROM (
-        SELECT DISTINCT ON (found.last) found.* FROM unnest($1::bigint[]) AS gone (at), LATERAL (
-            SELECT * FROM {{s}}event_block WHERE (tenant, last) >= ($2, gone.at) ORDER BY tenant, last LIMIT 1) AS found
-        WHERE found.tenant = $2
-    ) AS b CROSS JOIN unnest({_ARRAYS}) WITH ORDINALITY AS e ({_ITEMS}, n)
-        LEFT JOIN unnest($1::bigint[]) AS gone (at) ON gone.at = b.first + e.n - 1
-    GROUP BY b.last
-) AS kept WHERE b.last = kept.last AND b.tenant = $2
-RETURNING b.last, NOT EXISTS (SELECT FROM unnest(b.version) AS kept (version) WHERE kept.version IS NOT NULL)
-"""
 # Filters by ids: those of form 2 are made when they are read, so the caller compares.
 MADE = frozenset({"id", "causation_id"})
 EVERY = 1 << 40
-DELETE = "DELETE FROM {s}event_block WHERE last = ANY($1) AND tenant = $2"
 
 _CODEC: Codec[Event] = Codec(Event)
 _CLAIMS: Codec[Claim] = Codec(Claim)
@@ -175,7 +163,7 @@ def finding(tenant: str, where: Where, after: int, limit: int, last: bool, diale
             events=events, way=way,
         )  # fmt: skip
         asked = [tenant, *of_claims]
-        return text, [*asked, *asked, tenant, project, tenant, tenant, after, *values, limit]
+        return text, [*asked, *asked, tenant, project, tenant, tenant, tenant, after, *values, limit]
     if isinstance(project, str):
         place = "(project, tenant, last)"
         blocks, order = f"{place} > (?, ?, ?) AND {place} <= (?, ?, ?)", [f"project {way}", f"tenant {way}"]
@@ -205,21 +193,30 @@ def _claims_of(where: Where) -> Where:
 
 
 def reader() -> Callable[[Sequence[Any]], Event]:
-    """Makes an event from a row of `finding`."""
+    """Makes an event from a row of `finding`. The sealer reads every event, so each microsecond here counts."""
     texts = {"str", "json"}
     plain = [name for name in _FIELDS if _CODEC.by_name[name].type not in texts]
     place = {name: n for n, name in enumerate((*_FIELDS, *_BESIDE))}
     numbers = {place[name] for name in (*plain, "form", "seed", "place", "size")}
-    beside = len(_FIELDS)
+    texts_at = [n for n in range(len(place)) if n not in numbers]
+    beside, build = len(_FIELDS), builder(Event, columns_of(Event))
 
     def read(row: Sequence[Any]) -> Event:
-        if any("\x01" in value for value in row if type(value) is str):
-            row = [shown(v) if n not in numbers and v is not None else v for n, v in enumerate(row)]
+        for n in texts_at:
+            if row[n] is not None and "\x01" in row[n]:
+                row = [shown(v) if n not in numbers and v is not None else v for n, v in enumerate(row)]
+                break
         fields = dict(zip(_FIELDS, row, strict=False))
-        details, patch = _BUILD[fields["kind"]](fields, _Beside(*row[beside:]))
-        return Event(**fields, details=details, patch=patch)
+        fields["details"], fields["patch"] = _BUILD[fields["kind"]](fields, _Beside(*row[beside:]))
+        return build([fields[name] for name in Event.__struct_fields__])
 
     return read
+
+
+@lru_cache(maxsize=16)
+def _ids(time: int, seed: bytes) -> IdMaker:
+    """The ids of one block: its events are read one after another. `nth` changes nothing."""
+    return IdMaker(time, seed)
 
 
 class _Beside(NamedTuple):
@@ -240,7 +237,7 @@ class _Beside(NamedTuple):
     def made(self, time: int, turn: int, prefix: str) -> str:
         """An id that the caller made: all of the first turn for events, then for commands, then for results."""
         assert self.seed is not None
-        return IdMaker(time, self.seed).nth(prefix, turn * self.size + self.place)
+        return _ids(time, self.seed).nth(prefix, turn * self.size + self.place)
 
 
 _Built = tuple[dict[str, Any], tuple[tuple[str, str, dict[str, Any]], ...]]

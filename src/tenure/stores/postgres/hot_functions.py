@@ -29,17 +29,8 @@ from tenure.core.records import Project
 from tenure.stores.fast_path import Call, Claims, Look, Renewals, Rows, Submits, Unusual
 from tenure.stores.postgres import statement_texts
 from tenure.stores.postgres.connection import Answer, Connection, Statement
-from tenure.stores.postgres.errors import (
-    AGAIN,
-    BAD_VALUES,
-    NO_SUCH,
-    UNIQUE,
-    Failed,
-    Lost,
-    bad_value,
-    translated,
-    unknown,
-)
+from tenure.stores.postgres.errors import AGAIN, NO_SUCH, UNIQUE, Failed, translated
+from tenure.stores.sql.server_errors import BAD_VALUES, Lost, bad_value, unknown
 from tenure.stores.sql.statements import table_of
 
 if TYPE_CHECKING:

@@ -10,15 +10,26 @@ statement reads the log of another tenant, and none orders the log without the t
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
+from tenure.core.events import Event
 from tenure.core.filters import Range, Where
 from tenure.core.ids import time_of
+from tenure.stores.postgres.bulk_inserts import given
 from tenure.stores.postgres.narrow_rows import space_of
 from tenure.stores.sql.statements import Dialect, Statement, conditions, event_table, joined, marks
 
 LAST = (1 << 63) - 1
 _PLACE = re.compile(r'("tenant"|"project") =')  # to be hidden from the planner where the time is known
+
+
+def appending(tenant: str, events: Sequence[Event], dialect: Dialect) -> Statement:
+    """Appends them in their order; returns the last sequence, and the transaction."""
+    table = event_table(dialect)
+    text, values = given(table.codec, events, leave_out="sequence")
+    names = ", ".join(f'"{column.name}"' for column in table.codec.columns if column.name != "sequence")
+    insert = f'INSERT INTO {table.place} ("tenant", {names}) SELECT ?, g.* FROM ({text}) AS g RETURNING "sequence", xid'
+    return f"WITH made AS ({insert}) SELECT max(sequence), min(xid::text) FROM made", [tenant, *values]
 
 
 def finding(tenant: str, where: Where, after: int, limit: int, last: bool, dialect: Dialect) -> Statement:
@@ -76,10 +87,3 @@ def _of_session(tenant: str, where: Where, after: int, limit: int, last: bool, d
     mine = [tenant, *values, after]
     project, session = where["project"], where["session"]
     return text, [*mine, *mine, tenant, project, session, session, tenant, project, limit]
-
-
-def dropping(tenant: str, project: str, tasks: Collection[str], last: int, dialect: Dialect) -> Statement:
-    """Deletes the events of these tasks, but not the project's last; `+` keeps the planner from any other index."""
-    place = event_table(dialect).place
-    text = f'DELETE FROM {place} WHERE tenant = ? AND project = ? AND task = ANY(?) AND "sequence" + 0 < ?'
-    return text, [tenant, project, list(dict.fromkeys(tasks)), last]

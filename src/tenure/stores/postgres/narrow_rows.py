@@ -39,13 +39,24 @@ column in `granted` or `done`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 from tenure.core.filters import Where
 from tenure.core.records import Claim, Row
+from tenure.stores.postgres.bulk_inserts import given
 from tenure.stores.sql.codec import Codec
-from tenure.stores.sql.statements import Dialect, Statement, Table, beyond, conditions, joined, order_by, order_of
+from tenure.stores.sql.statements import (
+    Dialect,
+    Statement,
+    Table,
+    Write,
+    beyond,
+    conditions,
+    joined,
+    order_by,
+    order_of,
+)
 
 R = TypeVar("R", bound=Row)
 
@@ -76,6 +87,12 @@ class PostgresTable(Table[R]):
     def _checked(self, change: str) -> str:
         """The change, or an error unless it touches one row."""
         return f"WITH touched AS ({change} RETURNING 1) SELECT 1 / count(*) FROM touched"
+
+    def inserting_many(self, tenant: str, rows: Sequence[R]) -> Iterator[Write]:
+        text, values = given(self.codec, rows)
+        names = ", ".join(f'"{column.name}"' for column in self.codec.columns)
+        insert = f'INSERT INTO {self.written} ("tenant", {names}) SELECT ?, g.* FROM ({text}) AS g'
+        yield insert, [tenant, *values], rows[0]
 
     def _loading_many(self, tenant: str, project: str, ids: list[str]) -> Iterator[Statement]:
         """By the primary key, which begins with the id.

@@ -8,8 +8,8 @@ A late commit has a lower sequence than commits seen before it. So a waiter comp
 wakes for every transaction that had not ended then, whatever its sequence. While the thread listens this needs no
 query: every notification after the mark may be news.
 
-Notifications name their tenant. A waiter is woken for its tenants alone, and the poll asks only for tenants that
-somebody in this process has waited for.
+Notifications name their tenant. A waiter is woken for its tenants alone. A poll reads the end of the log first; only
+while that moves, or a writer is open, it asks for the tenants that somebody in this process has waited for.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ import psycopg
 from tenure.core import limits
 from tenure.core.errors import StoreUnavailable
 from tenure.stores.postgres.connection import Connection, connect
-from tenure.stores.postgres.errors import Failed, Lost
-from tenure.stores.postgres.log_cursor import Snapshot, parse_snapshot
-from tenure.stores.postgres.values import shown
+from tenure.stores.postgres.errors import Failed
+from tenure.stores.postgres.log_cursor import Snapshot, parse_snapshot, settled
+from tenure.stores.postgres.statement_texts import FLOORS, Queries
+from tenure.stores.sql.nul import shown
+from tenure.stores.sql.server_errors import Lost
 
 POLL = 1.0  # seconds between two polls of a thread that listens
 POLL_UNHEARD = 0.05  # of one that cannot listen
@@ -103,9 +105,10 @@ class Notifier:
             for found in self._tenants.values():
                 found.is_heard = False
 
-    def remember(self, tenant: str, mark: int, snapshot: str) -> None:
-        """Keep it for this thread's next wait."""
-        self._keep(tenant, Seen(mark, text=snapshot, snapshot=parse_snapshot(snapshot)))
+    def remember(self, marks: Mapping[str, int], snapshot: str) -> None:
+        """Keep them for this thread's next wait."""
+        parsed = parse_snapshot(snapshot)
+        self.keep({tenant: Seen(mark, text=snapshot, snapshot=parsed) for tenant, mark in marks.items()})
 
     def mark(self, tenant: str) -> int | None:
         """As `remember`, while the thread listens: every later notification is news for this thread's next wait.
@@ -119,13 +122,31 @@ class Notifier:
             self._keep(tenant, Seen(found.last, found.calls))
             return found.last
 
-    def seen(self, tenant: str, mark: int) -> Seen:
-        """What this thread has seen at its mark; only the mark where it has another. From now on commits are noted."""
+    def seen(self, marks: Mapping[str, int]) -> dict[str, Seen]:
+        """What this thread has seen at its marks; only the mark where it has another. From now on commits are noted."""
         with self._lock:
-            self._of(tenant)
+            for tenant in marks:
+                self._of(tenant)
         kept: dict[str, Seen] = getattr(self._marked, "seen", {})
-        found = kept.get(tenant)
-        return found if found is not None and found.mark == mark else Seen(mark)
+        seen = {}
+        for tenant, mark in marks.items():
+            found = kept.get(tenant)
+            seen[tenant] = found if found is not None and found.mark == mark else Seen(mark)
+        return seen
+
+    def heard(self, seen: Mapping[str, Seen]) -> dict[str, Seen]:
+        """Those of the tenants that the thread listens for, with the notifications so far counted.
+
+        Where a later query finds no news since the mark, every further commit calls: `keep` them then.
+        """
+        with self._lock:
+            found = {tenant: self._of(tenant) for tenant in seen}
+            return {t: Seen(seen[t].mark, one.calls) for t, one in found.items() if one.is_heard}
+
+    def keep(self, seen: Mapping[str, Seen]) -> None:
+        """For this thread's next wait."""
+        for tenant, at in seen.items():
+            self._keep(tenant, at)
 
     def changed(self, seen: Mapping[str, Seen]) -> frozenset[str]:
         """The tenants with news."""
@@ -162,8 +183,10 @@ class Notifier:
 class Listener:
     """The thread. It starts with the first wait, and ends with the store."""
 
-    def __init__(self, conninfo: str, channel: str, marks: str, notifier: Notifier, silence: float) -> None:
-        self._conninfo, self._channel, self._marks = conninfo, channel, marks
+    def __init__(
+        self, conninfo: str, channel: str, queries: Queries, floor_lock: int, notifier: Notifier, silence: float
+    ) -> None:
+        self._conninfo, self._channel, self._queries, self._floor_lock = conninfo, channel, queries, floor_lock
         self._notifier, self._silence = notifier, silence
         self._ended = threading.Event()
         self._waker: tuple[socket.socket, socket.socket] | None = None  # closed to wake the thread at the end
@@ -210,10 +233,15 @@ class Listener:
                 connection.stop_hearing(self._waker[0].fileno())
             connection.script(f'LISTEN "{self._channel}"')
             pause = POLL
+        polled: tuple[int, set[str]] = -1, set()  # the end of the log, and the tenants of the last full poll
         while not self._ended.is_set():
-            for tenant, last in connection.all(self._marks, [self._notifier.tenants()]):
-                # Commits before it listened are news for every waiting thread.
-                self._notifier.post(shown(tenant), last, is_heard=connection.is_direct)
+            end, is_settled = self._end_of_log(connection)
+            tenants = self._notifier.tenants()
+            if end > polled[0] or not polled[1].issuperset(tenants):
+                for tenant, last, _ in connection.all(self._queries.marks, [tenants]):
+                    # Commits before it listened are news for every waiting thread.
+                    self._notifier.post(shown(tenant), last, is_heard=connection.is_direct)
+                polled = end if is_settled else -1, set(tenants)
             self._ready.set()
             if connection.is_direct:
                 until = time.monotonic() + pause
@@ -221,6 +249,12 @@ class Listener:
                     connection.hear(left)
             else:
                 self._ended.wait(pause)
+
+    def _end_of_log(self, connection: Connection) -> tuple[int, bool]:
+        """The last sequence that was drawn, and whether everything up to it is final: see `log_cursor.py`."""
+        ((end,),) = connection.all(self._queries.drawn)
+        floors = [floor for (floor,) in connection.all(FLOORS, [self._floor_lock])]
+        return end, settled(end, floors) == end
 
     def _received(self, payload: str) -> None:
         sequence, _, rest = payload.partition(" ")

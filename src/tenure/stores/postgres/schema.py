@@ -9,16 +9,18 @@ program's, and refuse. Another program may read in another order: after a deadlo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from tenure.core import limits
-from tenure.core.errors import SchemaMismatch, StoreCorrupt, StoreUnavailable
-from tenure.stores.postgres import planner_statistics
-from tenure.stores.postgres.connection import Connection, Rows
+from tenure.core.errors import NoStore, SchemaMismatch, StoreCorrupt, StoreUnavailable
+from tenure.stores.postgres import address, planner_statistics, row_security
+from tenure.stores.postgres.connection import Connection, Rows, connect
 from tenure.stores.postgres.errors import AGAIN, LOCK_TIMEOUT, Failed
+from tenure.stores.postgres.row_security import OWNER_URL, kept_on, standing
 from tenure.stores.sql.migrations import Applied, Migration, pending, read_migrations
 
 FOLDER = Path(__file__).parent / "migrations"
@@ -61,8 +63,18 @@ def migrations() -> tuple[Migration, ...]:
     return read_migrations(FOLDER)
 
 
-def open_schema(connection: Connection, schema: str, lock: int, epoch: str, *, create: bool) -> FoundSchema:
-    """Upgrade the schema, or create it.
+def open_schema(
+    connection: Connection,
+    schema: str,
+    lock: int,
+    epoch: str,
+    *,
+    create: bool,
+    owner: str | None = None,
+    grants: bool = False,
+) -> FoundSchema:
+    """Upgrade the schema, or create it; with a connection to `owner` where the role does not own it. With `grants` the
+    role may then use it, for a schema in which no policy is needed.
 
     Raises SchemaMismatch where it belongs to another program or is newer than this one, StoreUnavailable where there is
     none and `create` is False.
@@ -74,8 +86,12 @@ def open_schema(connection: Connection, schema: str, lock: int, epoch: str, *, c
     ((here,),) = connection.all(HERE, [schema])
     if look(connection, schema) is None or pending(migrations(), applied(connection, schema), schema):
         if look(connection, schema) is None and not create:
-            raise StoreUnavailable(f"there is no store in the schema {schema}")
-        migrate(connection, schema, lock, epoch, here)
+            raise NoStore.at(f"in the schema {schema}")
+        with _owning(connection, schema, owner) as owning:
+            migrate(owning, schema, lock, epoch, here)
+            if grants and owning is not connection:
+                role = standing(connection, schema).role
+                owning.run([(text, ()) for text in row_security.grants(owning, schema, role)])
     steps = look(connection, schema)
     if steps is None:
         raise StoreCorrupt(f"{schema}: migrations were applied, but their tables are missing")
@@ -83,6 +99,25 @@ def open_schema(connection: Connection, schema: str, lock: int, epoch: str, *, c
     if len(rows) != 1:
         raise StoreCorrupt(f"{schema}: its table meta must have one row (it has {len(rows)})")
     return FoundSchema(rows[0][0], rows[0][1] != here, here)
+
+
+@contextmanager
+def _owning(connection: Connection, schema: str, owner: str | None) -> Iterator[Connection]:
+    """A connection that may migrate."""
+    found = standing(connection, schema)
+    if found.owns or (not owner and not found.owner):
+        yield connection
+        return
+    if not owner:
+        raise SchemaMismatch(
+            f"{schema}: an upgrade is due, and the role {found.role} does not own its tables ({found.owner} does)",
+            f"Run `tenure db upgrade` once with {OWNER_URL} set to the URL of {found.owner}.",
+        )
+    owning = connect(address.parse(owner).conninfo, connection.patience, prepares=False)
+    try:
+        yield owning
+    finally:
+        owning.close()
 
 
 def look(connection: Connection, schema: str) -> int | None:
@@ -142,6 +177,7 @@ def _step(connection: Connection, schema: str, lock: int, epoch: str, place: str
         names = [*(name for name in _READ_FIRST if name in tables), *sorted(tables.difference(_READ_FIRST))]
         connection.run([(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE", ())])
         _apply(connection, steps[0])
+        connection.run([(text, ()) for text in kept_on(connection, schema)])
         connection.run([(SET_SCHEMA, [steps[0].number, steps[0].breaking, steps[0].number])])
         if len(steps) == 1:  # the statistics are for the tables of this program
             _get_to_know(connection, had, connection.all(SHAPES, [schema]))

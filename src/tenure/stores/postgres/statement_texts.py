@@ -50,12 +50,17 @@ FREELY = "SELECT " + ", ".join(
     )
 )
 
+# What policies compare with: see row_security.py. In a separate statement, before the first that reads a table.
+_TENANT = "set_config('tenure.tenant', ?, true)"
+SCOPE = f"SELECT {_TENANT}"
+READ_SETTINGS = f"SELECT {_TENANT}, {_PLANS}"
+
 # An answer promises durability. A database or role that is configured to lose commits, to answer before a synchronous
 # standby has them, or to suppress warnings (see `_commit`) must not break that. The locks come last, when the settings
 # apply: those of the projects; then, shared, that of the epoch, since a transaction that begins a new epoch holds
 # projects and waits for it.
 SETTINGS = f"""
-SELECT set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, true),
+SELECT {_TENANT}, set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, true),
     set_config('idle_in_transaction_session_timeout', ?, true), {_PLANS},
     set_config('client_min_messages', 'warning', true),
     set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'
@@ -88,7 +93,8 @@ _HAS_DUE = "SELECT {s}has_due($1, $2, $3)"
 # As in log_statements.py: only event_project and event_block_project have these bounds and this order.
 _LAST_IN = """
     SELECT e.tenant, e.project, e.time FROM {{s}}{table} AS e
-    WHERE (e.project, e.tenant, e.{sequence}) <= (p.name, $2, 9223372036854775807)
+    WHERE (e.project, e.tenant, e.{sequence}) > (p.name, $2, 0)
+        AND (e.project, e.tenant, e.{sequence}) <= (p.name, $2, 9223372036854775807)
     ORDER BY e.project DESC, e.tenant DESC, e.{sequence} DESC LIMIT 1"""
 _LAST_OF_PROJECTS = f"""
 (SELECT max(l.time) FROM unnest($1::text[]) AS p (name), LATERAL (
@@ -158,22 +164,17 @@ INSERT INTO {s}epoch (tenant, epoch, place) VALUES (?, ?, ?)
 ON CONFLICT (tenant) DO UPDATE SET epoch = excluded.epoch, place = excluded.place
 """
 _BREAKING = "SELECT breaking FROM {s}meta"
-_SETTLE_META = "UPDATE {s}meta SET epoch = ?, place = ? WHERE place <> ?"
-# A different epoch for each tenant: the receipts of one must not be valid for another.
-_SETTLE_TENANTS = "UPDATE {s}epoch SET epoch = substr(md5(tenant || ?), 1, 8), place = ? WHERE place <> ?"
+_SETTLE_EPOCHS = "SELECT {s}settle_epochs(?, ?)"
+_TENANTS = "SELECT {s}tenants_here()"
+_DROP_EVENTS = "SELECT {s}drop_events($1, $2, $3, $4)"
+_CLEAR_LOG = "SELECT {s}clear_log($1)"
 # The last commit, and the transactions that have ended: see log_cursor.py.
 _MARK = f"SELECT coalesce({_last_of('$1')}, 0), pg_current_snapshot()::text"
 # The last commits of several tenants.
-_MARKS = f"SELECT t.name, coalesce({_last_of('t.name')}, 0) FROM unnest($1::text[]) AS t (name)"  # noqa: S608 - constants alone
-# Is there an event beyond the mark, or one that its snapshot did not include? The latter cannot lie far back.
-_UNSEEN = """EXISTS (
-    SELECT 1 FROM {{s}}{table}
-    WHERE (tenant, {sequence}) > ($1, $2) AND (tenant, {sequence}) <= ($1, 9223372036854775807)
-    AND NOT pg_visible_in_snapshot(xid, $3::pg_snapshot))"""
-_NEWS = f"""
-SELECT coalesce({_last_of("$1")}, 0), {_UNSEEN.format(table="event", sequence="sequence")}
-    OR {_UNSEEN.format(table="event_block", sequence="last")}
-"""
+_MARKS = "SELECT tenant, last, pg_current_snapshot()::text FROM {s}log_ends($1)"
+_CHANGED = "SELECT {s}tenants_changed($1, $2, $3, $4)"
+_TENANTS_DUE = "SELECT tenant, at, is_changed FROM {s}tenants_due($1, $2, $3)"
+# How far below its mark a transaction may commit that had not ended then.
 FAR_BACK = 10_000
 
 # --- the end of the log ---
@@ -232,11 +233,14 @@ class Queries(NamedTuple):
     has_due: str
     give_rows: str
     set_epoch: str
-    settle_meta: str
-    settle_tenants: str
+    settle_epochs: str
+    tenants: str
+    drop_events: str
+    clear_log: str
     mark: str
     marks: str
-    news: str
+    changed: str
+    tenants_due: str
     claims_of: str
     agents_of: str
     sessions_of: str
@@ -252,11 +256,10 @@ def queries_of(schema: str) -> Queries:
     of_projects = _HEAD.format(last=_LAST_OF_PROJECTS, now=written, tenant="$2", due=_DUE_IN)
     # The start of the transaction, before its snapshot: no lease that was renewed looks expired.
     reading = _HEAD.format(last=last, now=read, tenant="$1", due="NULL")
-    reading = reading.replace("SELECT m.", f"SELECT {_PLANS},\n    m.", 1)
     texts = (
         _BREAKING, f"SELECT {_DRAWN}", _FLOOR, head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE,
-        _DUE_PROJECTS, _NEXT_DUE, _IS_DUE, _HAS_DUE, _GIVE_ROWS, _SET_EPOCH, _SETTLE_META, _SETTLE_TENANTS, _MARK,
-        _MARKS, _NEWS,
+        _DUE_PROJECTS, _NEXT_DUE, _IS_DUE, _HAS_DUE, _GIVE_ROWS, _SET_EPOCH, _SETTLE_EPOCHS, _TENANTS,
+        _DROP_EVENTS, _CLEAR_LOG, _MARK, _MARKS, _CHANGED, _TENANTS_DUE,
     )  # fmt: skip
     dialect = Dialect(
         contains=CONTAINS, contains_values=("json", "json"), truths=("false", "true"), arrays=True, nulls_last=True,

@@ -15,17 +15,31 @@ from tenure.core.errors import InvalidInput, SchemaMismatch, StoreUnavailable, T
 from tenure.core.events import Event
 from tenure.stores.fast_path import Call, Look
 from tenure.stores.fast_path import Rows as FastRows
-from tenure.stores.port import DURABLE, FAST_PATH, PROCESSES, SNAPSHOTS, TENANTS, WAKE_UPS, WRITERS, Clock
-from tenure.stores.postgres import address, event_blocks, hot_functions, schema, statement_texts
+from tenure.stores.port import (
+    DURABLE,
+    FAST_PATH,
+    HOLDERS,
+    KEEPS_SEALS,
+    PROCESSES,
+    SCHEMAS,
+    SNAPSHOTS,
+    TENANTS,
+    WAKE_UPS,
+    WRITERS,
+    Clock,
+    ForLeader,
+)
+from tenure.stores.postgres import address, event_blocks, hot_functions, row_security, schema, statement_texts
 from tenure.stores.postgres.connection import Answer, Connection, Rows, Statement
 from tenure.stores.postgres.connection_pool import ConnectionPool
-from tenure.stores.postgres.errors import ABOUT_TABLES, Failed, Lost, lost, translated
+from tenure.stores.postgres.errors import ABOUT_TABLES, Failed, translated
 from tenure.stores.postgres.notifications import Listener, Notifier, Seen
 from tenure.stores.postgres.places import misplaced
 from tenure.stores.postgres.transaction import PostgresTransaction
-from tenure.stores.postgres.values import reader
 from tenure.stores.sql.codec import Codec
+from tenure.stores.sql.nul import reader, shown
 from tenure.stores.sql.orphans import orphans
+from tenure.stores.sql.server_errors import Lost, lost
 from tenure.stores.sql.statements import event_table
 
 T = TypeVar("T")
@@ -41,12 +55,19 @@ UNION ALL
 SELECT 'trigger ' || t.tgname || ' on ' || t.tgrelid::regclass || ' is not tenure''s' FROM pg_trigger AS t
 JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace(?) AND NOT t.tgisinternal
 """
+IS_STANDBY = "SELECT pg_is_in_recovery()"
+AGE = """
+SELECT CASE WHEN pg_is_in_recovery()
+    THEN greatest(0, extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()))::float8 ELSE 0 END
+"""
 
 
 class Postgres:
     """Implements the port with a schema of a PostgreSQL database. Opening creates it unless `create` is False."""
 
-    features = frozenset({DURABLE, PROCESSES, WAKE_UPS, TENANTS, WRITERS, FAST_PATH, SNAPSHOTS})
+    features: frozenset[str] = frozenset(
+        {DURABLE, PROCESSES, WAKE_UPS, TENANTS, SCHEMAS, WRITERS, FAST_PATH, HOLDERS, SNAPSHOTS}
+    )
 
     def __init__(
         self,
@@ -58,11 +79,16 @@ class Postgres:
         patience: float = limits.WRITE_WAIT,
         monotonic: Callable[[], float] = time.monotonic,
         connections: ConnectionPool | None = None,
+        owner: str | None = None,
+        grants: bool = False,
     ) -> None:
         """`clock`: the server's unless given. `patience`: seconds to wait for a connection, and for a project's lock.
 
         `connections`: a pool that is shared with other stores in the same database; closing this store leaves it open.
+        `owner`: the URL of the role that owns the tables, for migrations, where that of `url` owns nothing.
+        `grants`: what the owner creates or upgrades, the role of `url` may use.
         """
+        self._url, self._grants, self._patience = url, grants, patience
         where = address.parse(url)
         self.url = where.shown
         self.clock = clock
@@ -73,6 +99,9 @@ class Postgres:
         self._schema_name = where.schema
         self._process = os.getpid()
         self._closed = False
+        self._owner = owner
+        self.is_standby = False
+        self.is_scoped = False  # by policies, which show one tenant at a time
         self.schema = len(schema.migrations())  # once it is open: that of the store when it was opened
         self.epoch_lock = self.lock_key("epoch")
         self.floor_lock = self.lock_key("floor") & 0x7FFFFFFF  # the first of two numbers: see `log_cursor`
@@ -82,7 +111,7 @@ class Postgres:
         self._shares = connections is not None
         self.connections = connections or ConnectionPool(where.conninfo, where.pool, patience, STATEMENT, self.url)
         direct = where.direct or where.conninfo
-        self.listener = Listener(direct, self.channel, self.queries.marks, self.notifier, STATEMENT)
+        self.listener = Listener(direct, self.channel, self.queries, self.floor_lock, self.notifier, STATEMENT)
         try:
             self.schema, self.is_copy, self.place = self._open(create)
         except BaseException:
@@ -91,9 +120,41 @@ class Postgres:
 
     def _open(self, create: bool) -> schema.FoundSchema:
         lock, epoch = self.lock_key("migrate"), self._random(4).hex()
-        return self.use(
-            lambda connection: schema.open_schema(connection, self._schema_name, lock, epoch, create=create)
-        )
+
+        def opened(connection: Connection) -> schema.FoundSchema:
+            name = self._schema_name
+            found = schema.open_schema(
+                connection, name, lock, epoch, create=create, owner=self._owner, grants=self._grants
+            )
+            standing = row_security.standing(connection, name)
+            row_security.refuse_unsafe(standing, self.url)
+            self.is_scoped = standing.policies
+            self.is_standby = bool(connection.all(IS_STANDBY)[0][0])
+            if self.is_scoped:
+                self.features |= {KEEPS_SEALS}
+            return found
+
+        return self.use(opened)
+
+    def age(self) -> float | None:
+        ((seconds,),) = self._read(AGE)
+        return None if seconds is None else float(seconds)
+
+    def in_schema(self, name: str) -> Postgres:
+        """One tenant's own tables, so without policies. Its connections are this store's: close it before this one."""
+        return Postgres(
+            address.in_schema(self._url, name), clock=self.clock, random=self._random, patience=self._patience,
+            monotonic=self.monotonic, connections=self.connections, owner=self._owner, grants=True,
+        )  # fmt: skip
+
+    def standing(self) -> row_security.Standing:
+        """What the role of this store is to its tables."""
+        return self.use(lambda connection: row_security.standing(connection, self._schema_name), again=True)
+
+    def policy_findings(self) -> list[str]:
+        """The faults of the policies, and of what this role may do."""
+        name, role = self._schema_name, self.standing().role
+        return self.use(lambda connection: row_security.findings(connection, name, role), again=True)
 
     def begin(self, tenant: str, *, write: bool) -> PostgresTransaction:
         if not tenant:
@@ -105,7 +166,7 @@ class Postgres:
         self._refuse_fork()
 
         def run(statements: list[Statement]) -> list[Answer]:
-            return self.use(lambda connection: connection.run(statements), again=True)
+            return self._ask(tenant, statements)
 
         return hot_functions.look(self, tenant, project, agents, run)
 
@@ -117,23 +178,39 @@ class Postgres:
         heard = self.notifier.mark(tenant)
         if heard is not None:
             return heard
-        ((last, snapshot),) = self._read(self.queries.mark, [tenant])
-        self.notifier.remember(tenant, last, snapshot)
+        ((last, snapshot),) = self._read(self.queries.mark, [tenant], tenant)
+        self.notifier.remember({tenant: last}, snapshot)
         return int(last)
+
+    def marks(self, tenants: Collection[str]) -> dict[str, int]:
+        found = self._read(self.queries.marks, [list(tenants)])
+        marks = {shown(tenant): int(last) for tenant, last, _ in found}
+        if found:
+            self.notifier.remember(marks, found[0][2])
+        return marks
+
+    def tenants_due(self, tenants: Collection[str], until: int, since: int) -> dict[str, ForLeader]:
+        found = self._read(self.queries.tenants_due, [list(tenants), until, since])
+        return {shown(tenant): ForLeader(at, is_changed) for tenant, at, is_changed in found}
 
     def wait(self, marks: Mapping[str, int], timeout: float) -> frozenset[str]:
         """The server's notification wakes it; commits of this process wake it earlier, a poll at the latest."""
         until = self.monotonic() + timeout
         notifier = self.notifier
-        seen = {tenant: notifier.seen(tenant, mark) for tenant, mark in marks.items()}
+        seen = notifier.seen(marks)
         changed = notifier.changed(seen)
         if changed:
             return changed
         if timeout > 0:
             self.listener.start(min(timeout, _START))
-        changed = frozenset(tenant for tenant, at in seen.items() if at.calls is None and self._has_news(tenant, at))
-        if changed:
-            return changed
+        unheard = {tenant: at for tenant, at in seen.items() if at.calls is None}
+        if unheard:
+            heard = notifier.heard(unheard)  # before the query
+            changed = self._changed(unheard)
+            if changed:
+                return changed
+            notifier.keep(heard)
+            seen |= heard
         with notifier.waiter(marks) as waiter:
             while not (changed := notifier.changed(seen)):
                 left = until - self.monotonic()
@@ -142,12 +219,10 @@ class Postgres:
                 waiter.wait(left)
         return changed
 
-    def _has_news(self, tenant: str, at: Seen) -> bool:
-        if at.snapshot is None:
-            ((last, _),) = self._read(self.queries.mark, [tenant])
-            return bool(last > at.mark)
-        ((last, unseen),) = self._read(self.queries.news, [tenant, at.mark - statement_texts.FAR_BACK, at.text])
-        return bool(last > at.mark or unseen)
+    def _changed(self, seen: Mapping[str, Seen]) -> frozenset[str]:
+        asked = [list(seen), [at.mark for at in seen.values()], [at.text or None for at in seen.values()]]
+        found = self._read(self.queries.changed, [*asked, statement_texts.FAR_BACK])
+        return frozenset(shown(tenant) for (tenant,) in found)
 
     def announce(self, tenant: str, sequence: int, transaction: int) -> None:
         """Wake the tenant's waiters in this process."""
@@ -167,8 +242,7 @@ class Postgres:
         settle: list[Statement] = [
             (statement_texts.BEGIN_WRITE, ()),
             (statement_texts.LOCK, [[self.epoch_lock]]),
-            (self.queries.settle_meta, [self._random(4).hex(), self.place, self.place]),
-            (self.queries.settle_tenants, [self._random(16).hex(), self.place, self.place]),
+            (self.queries.settle_epochs, [self._random(4).hex(), self._random(16).hex()]),
             ("COMMIT", ()),
         ]
         self.use(lambda connection: connection.run(settle))
@@ -183,14 +257,19 @@ class Postgres:
     def check(self) -> list[str]:
         found = [str(line) for (line,) in self._read(BROKEN, [self._schema_name, self._schema_name])]
         for what, text in orphans(self.queries.dialect.schema).items():
-            ((count,),) = self._read(text)
-            if count:
+            if count := self._counted(text):
                 found.append(f"{count} rows of {what} name a task that does not exist")
         for what, text in misplaced(self.queries.dialect.schema).items():
-            ((count,),) = self._read(text)
-            if count:
+            if count := self._counted(text):
                 found.append(f"{count} entries of {what} are not as their tasks are")
         return found
+
+    def _counted(self, text: str) -> int:
+        """The count of a statement over all tenants: one after another where policies show one at a time."""
+        if not self.is_scoped:
+            return int(self._read(text)[0][0])
+        tenants = [shown(name) for (name,) in self._read(self.queries.tenants)]
+        return sum(int(self._read(text, (), tenant)[0][0]) for tenant in tenants)
 
     def close(self) -> None:
         if self._closed or self._process != os.getpid():
@@ -218,9 +297,17 @@ class Postgres:
     def block_reader(self) -> Callable[[Sequence[Any]], Event]:
         return event_blocks.reader()
 
-    def _read(self, text: str, values: Sequence[Any] = ()) -> Rows:
+    def _read(self, text: str, values: Sequence[Any] = (), tenant: str | None = None) -> Rows:
+        """The rows of one statement, of this tenant where it reads a tenant's rows."""
         self._refuse_fork()
+        if tenant is not None:
+            return self._ask(tenant, [(text, values)])[0].rows_apart()
         return self.use(lambda connection: connection.all(text, values), again=True)
+
+    def _ask(self, tenant: str, statements: Sequence[Statement]) -> list[Answer]:
+        """Statements that read, after the one that sets their tenant; sent together, they are one transaction."""
+        scoped = [(statement_texts.SCOPE, [tenant]), *statements]
+        return self.use(lambda connection: connection.run(scoped), again=True)[1:]
 
     def use(self, ask: Callable[[Connection], T], *, again: bool = False) -> T:
         """The result of `ask` on a connection; on a second one where the first was lost and it may run `again`."""

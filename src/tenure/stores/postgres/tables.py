@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from tenure.core import lifecycle
 from tenure.core.filters import Range, Where
 from tenure.core.records import Claim, Result, Task
+from tenure.stores.postgres.bulk_inserts import given
 from tenure.stores.postgres.narrow_rows import NARROW, NarrowTable, PostgresTable, by_space
 from tenure.stores.sql.codec import Column, columns_of
 from tenure.stores.sql.statements import (
@@ -21,6 +23,7 @@ from tenure.stores.sql.statements import (
     Dialect,
     Statement,
     Table,
+    Write,
     beyond,
     conditions,
     joined,
@@ -42,7 +45,19 @@ HOT = {
 _SELECTIVE = frozenset(
     {"id", "key", "ref", "idempotency_key", "parent", "dag", "offer_to", "set_aside_for", "created_at"}
 )
+# Orders that `task_base` has an index for. A page of common states walks it, and skips tasks of other states; a page of
+# rarer ones is sorted, since the walk might come to them last.
+_WALKED = frozenset({"created_at", "key"})
+_COMMON = 2000  # tasks
 _BY_STATE = frozenset({"project", "state"})
+# The columns that are written rarely, with the state by the task's place: without its hot row, unless it is held.
+_COUNTED = """(SELECT b.*, c.state FROM (
+    SELECT space, number, 'ready'::text COLLATE "C" AS state FROM {s}queue
+    UNION ALL SELECT space, number, state FROM {s}standing
+    UNION ALL SELECT s.space, s.number, h.state FROM {s}held AS s CROSS JOIN LATERAL (
+        SELECT k.state FROM {s}task_hot AS k WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS h
+        WHERE h.state IN ('claimed', 'running')) AS c
+    JOIN {s}task_base AS b ON b.space = c.space AND b.number = c.number) AS listed"""
 _BY_HOLDER = frozenset({"project", "session", "agent"})
 
 
@@ -98,6 +113,8 @@ class SplitTable(PostgresTable[Task]):
             view = f'{self.dialect.schema}"task_counted"'
         elif named <= _BY_HOLDER:
             view = f'{self.dialect.schema}"held"'
+        elif named - {"state"} <= self._of_base:
+            view = _COUNTED.replace("{s}", self.dialect.schema)
         clauses, values = by_space(self.codec, tenant, where, self.dialect)
         return f"{view} WHERE {' AND '.join(clauses)}", values
 
@@ -116,6 +133,37 @@ class SplitTable(PostgresTable[Task]):
         view = self._view_for(where)
         if view == self.place:
             return super().finding(tenant, where, order, after, limit)
+        is_listed = view.endswith('"task_listed"') and isinstance(where.get("project"), str)
+        if limit is None or not is_listed or order.removeprefix("-") not in _WALKED:
+            return self._placed(tenant, where, order, after, limit)
+        states, of_states = self._counted(tenant, {name: where[name] for name in _BY_STATE if name in where})
+        common = f"SELECT count(*) = {_COMMON} FROM (SELECT 1 FROM {states} LIMIT {_COMMON}) AS counted"
+        # Sorted by their numbers alone: a row has eighty columns.
+        few, of_few = self._placed(tenant, where, order, after, limit, ("number", order.removeprefix("-"), "id"))
+        here, of_here = by_space(self.codec, tenant, {"project": where["project"]}, self.dialect)
+        placed = f'{self.select} WHERE {here[0]} AND "number" = ANY(ARRAY(SELECT "number" FROM ({few}) AS few))'
+        walked, of_walked = super().finding(tenant, where, order, after, limit)
+        # Counted once; the half that is not chosen is never begun.
+        text = (
+            f"WITH state (is_common) AS MATERIALIZED ({common}) SELECT * FROM ("
+            f"SELECT * FROM ({placed}) AS placed WHERE NOT (SELECT is_common FROM state)"
+            f" UNION ALL SELECT * FROM ({walked}) AS walked WHERE (SELECT is_common FROM state)) AS page"
+            f" ORDER BY {order_by(order_of(self.codec, order, self.dialect))}"
+        )
+        return text, [*of_states, *of_here, *of_few, *of_walked]
+
+    def _placed(
+        self,
+        tenant: str,
+        where: Where,
+        order: str,
+        after: tuple[Any, str] | None,
+        limit: int | None,
+        names: Sequence[str] = (),
+    ) -> Statement:
+        """By the places of the tasks; `names`: these of their columns, else all."""
+        view = self._view_for(where)
+        select = f"SELECT {', '.join(map(_quoted, names))} FROM {self.place}" if names else self.select
         by = order_of(self.codec, order, self.dialect)
         clauses, values = by_space(self.codec, tenant, where, self.dialect)
         if after is not None:
@@ -129,7 +177,7 @@ class SplitTable(PostgresTable[Task]):
             bounds, of_bounds = self._bounds_of_ids(where, order, after)
             clauses, values = [*clauses, *bounds], [*values, *of_bounds]
         parts = [
-            f"({self.select.replace(self.place, place)} WHERE {' AND '.join(clauses)} ORDER BY {order_by(by)}{rest})"
+            f"({select.replace(self.place, place)} WHERE {' AND '.join(clauses)} ORDER BY {order_by(by)}{rest})"
             for place in places
         ]
         if len(parts) == 1:
@@ -159,6 +207,37 @@ class SplitTable(PostgresTable[Task]):
         base, hot = ([tenant, *(values[n] for n in part)] for part in (self._base, self._hot))
         text, more = self._with_places(tenant, None, row)
         return f"{self.insert}{text} SELECT 1 FROM hot", [tenant, row.project, *base, *hot, *more]
+
+    def inserting_many(self, tenant: str, rows: Sequence[Task]) -> Iterator[Write]:
+        for places, some in groupby(rows, lambda row: tuple(_places(row))):
+            run = list(some)
+            if "held" in places:  # what a copy brings: a new task is held by nobody
+                yield from ((*self.inserting(tenant, row), row) for row in run)
+            else:
+                yield self._insert_many(tenant, run, places)
+
+    def _insert_many(self, tenant: str, rows: Sequence[Task], places: Sequence[str]) -> Write:
+        """Each number is drawn before its rows are written: those that are returned would have to be joined again."""
+        text, values = given(self.codec, rows)
+        s = self.dialect.schema
+        text = (
+            f"WITH given AS (SELECT g.*, nextval('{s}task_base_number_seq') AS number, ?::text AS tenant,"
+            f" (SELECT {s}space_of(?, ?)) AS space FROM ({text}) AS g)"
+        )
+        steps = [
+            (place, f"number, {', '.join(_quoted(self.codec.columns[n].name) for n in part)}", "")
+            for place, part in ((self.base, self._base), (self.hot, self._hot))
+        ]
+        for name in places:
+            columns = ", ".join((*_PLACES[name][0], *_PLACES[name][1]))
+            if name == "due_block":
+                steps.append((f'{s}"due_block"', "at, numbers", "due_at, ARRAY[number]"))
+            else:
+                steps.append((f'{s}"{name}"', f"{columns}, number", ""))
+        for n, (table, columns, chosen) in enumerate(steps):
+            into = f"INSERT INTO {table} (space, tenant, {columns}) OVERRIDING SYSTEM VALUE"
+            text += f", part{n} AS ({into} SELECT space, tenant, {chosen or columns} FROM given)"
+        return f"{text} SELECT 1", [tenant, tenant, rows[0].project, *values], rows[0]
 
     def updating(self, tenant: str, before: Task, after: Task) -> Statement | None:
         """The hot row decides whether the whole is as it was loaded, also where nothing in it changes."""

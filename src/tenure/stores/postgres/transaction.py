@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tenure.core.errors import InvalidInput, TenureError
+import msgspec
+
+from tenure.core.errors import InvalidInput, StoreCorrupt, TenureError
 from tenure.core.events import Event
 from tenure.core.filters import Where, matches
 from tenure.core.records import Agent, Claim, Result, Row, Session, Task
@@ -14,10 +17,11 @@ from tenure.stores.fast_path import Rows as FastRows
 from tenure.stores.port import Change, Head
 from tenure.stores.postgres import event_blocks, hot_functions, log_statements, statement_texts
 from tenure.stores.postgres.connection import Rows, Statement
-from tenure.stores.postgres.errors import BAD_VALUES, Failed, Lost
+from tenure.stores.postgres.errors import Failed
 from tenure.stores.postgres.pipeline import Pipeline
-from tenure.stores.postgres.values import shown
-from tenure.stores.sql.statements import event_table, table_of, writes
+from tenure.stores.sql.nul import shown
+from tenure.stores.sql.server_errors import BAD_VALUES, Lost
+from tenure.stores.sql.statements import MANY, event_table, table_of, writes
 
 if TYPE_CHECKING:
     from tenure.stores.postgres.store import Postgres
@@ -67,7 +71,7 @@ class PostgresTransaction(Pipeline):
         rows = self._added_up(table_of(kind, self._dialect).summing(self._tenant, where, by, fields))
         return {_value(row[0]): tuple(None if n is None else int(n) for n in row[1:]) for row in rows}
 
-    def _added_up(self, statement: Statement) -> Rows:
+    def _added_up(self, statement: Statement) -> Sequence[tuple[Any, ...]]:
         """Those who write only count what a few keys lead to."""
         if self._write or self._noting is not None:
             return self._read(*statement)
@@ -95,9 +99,9 @@ class PostgresTransaction(Pipeline):
 
     def due(self, project: str | None, until: int, limit: int) -> list[Task]:
         tasks = table_of(Task, self._dialect)
+        self._enter(() if project is None else (project,))
         if project is not None:
             projects = [project]
-            self._enter(projects)
         else:
             projects = [shown(name) for (name,) in self._read(self._queries.due_projects, [self._tenant])]
         found: list[Task] = []
@@ -127,12 +131,22 @@ class PostgresTransaction(Pipeline):
         made = {name: where[name] for name in event_blocks.MADE & where.keys()}
         single = log_statements.finding(self._tenant, where, after, limit, last, self._dialect)
         packed = event_blocks.finding(self._tenant, where, after, limit, last, self._dialect)
-        found = self._rows(single, self._store.reader(Event))
-        found += [event for event in self._rows(packed, self._store.block_reader) if matches(event, made)]
-        found.sort(key=lambda event: event.sequence)
+        # Both lists may be as long as the limit. So they are merged as rows, and only the returned ones become events.
+        found = [(row[0], self._store.reader(Event), row) for row in self._read(*single)]
+        found += [(row[0], self._store.block_reader, row) for row in self._read(*packed)]
+        found.sort(key=itemgetter(0))
         if self._settled is not None and not last:
-            found = [event for event in found if event.sequence <= self._settled]
-        return found[-limit:] if last and limit else found[:limit]
+            found = [one for one in found if one[0] <= self._settled]
+        if made:
+            events = [event for one in found if matches(event := self._event(*one), made)]
+            return events[-limit:] if last and limit else events[:limit]
+        return [self._event(*one) for one in (found[-limit:] if last and limit else found[:limit])]
+
+    def _event(self, sequence: int, read: Callable[[Sequence[Any]], Event], row: Sequence[Any]) -> Event:
+        try:
+            return read(row)
+        except (msgspec.MsgspecError, ValueError, TypeError, LookupError) as error:  # of what the program never wrote
+            raise StoreCorrupt(f"{self._store.url}: event {sequence} cannot be read: {error!r}") from error
 
     def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
         tasks = self.find(Task, {"project": project, "ref": tuple(ref for ref, _ in receipts)})
@@ -208,20 +222,29 @@ class PostgresTransaction(Pipeline):
         if events:
             self._enter({event.project for event in events})
             table = event_table(self._dialect)
-            text = f'{table.insert} RETURNING "sequence", "xid"::text'
             self._later += self._floor()
-            self._later += [(text, table.values(self._tenant, event)) for event in events]
+            if len(events) < MANY:
+                text = f'{table.insert} RETURNING "sequence", "xid"::text'
+                self._later += [(text, table.values(self._tenant, event)) for event in events]
+            else:
+                self._later.append(log_statements.appending(self._tenant, events, self._dialect))
             self._appends = len(self._later)
 
     def drop_events(self, project: str, tasks: Collection[str]) -> None:
         self._must_write()
         self._enter((project,))
-        last = self.events({"project": project}, limit=1, last=True)
-        if last and tasks:
-            text, values = log_statements.dropping(self._tenant, project, tasks, last[0].sequence, self._dialect)
-            self._run([(text, values)])
-            self._drop_from_blocks(project, tasks, last[0].sequence)
+        if tasks:
+            gone = {at for _, at in self._places(project, tasks)}
+            gone |= {at for task in tasks for at in self._deleted.get((project, task), ())}
+            dropped = [self._tenant, project, list(dict.fromkeys(tasks)), sorted(gone)]
+            self._run([(self._queries.drop_events, dropped)])
             self._wrote = True
+
+    def clear_log(self) -> None:
+        self._must_write()
+        self._begin()
+        self._run([(self._queries.clear_log, [self._tenant])])
+        self._wrote = True
 
     def _note_events_of(self, rows: Iterable[Row | None]) -> None:
         """Keep the sequences that deleted claims have: their tasks' events are dropped after them."""
@@ -237,20 +260,6 @@ class PostgresTransaction(Pipeline):
         """Pairs of a task and the sequence of one of its events in blocks."""
         text = event_blocks.OF_TASKS.replace("{s}", self._dialect.schema)
         return self._run([(text, [self._tenant, project, list(dict.fromkeys(tasks))])])[0].rows()
-
-    def _drop_from_blocks(self, project: str, tasks: Collection[str], last: int) -> None:
-        gone = {at for _, at in self._places(project, tasks)}
-        gone |= {at for task in tasks for at in self._deleted.get((project, task), ())}
-        gone.discard(last)
-        if not gone:
-            return
-        empty, delete = (
-            text.replace("{s}", self._dialect.schema) for text in (event_blocks.EMPTY, event_blocks.DELETE)
-        )
-        (answer,) = self._run([(empty, [sorted(gone), self._tenant])])
-        emptied = [last for last, is_empty in answer.rows() if is_empty]
-        if emptied:
-            self._run([(delete, [emptied, self._tenant])])
 
     def lock(self, name: str, projects: Collection[str]) -> None:
         """One lock per project, whatever `name` is. Before the first query they are only noted."""

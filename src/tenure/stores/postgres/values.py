@@ -1,35 +1,17 @@
 """Python's values as PostgreSQL's parameters, and back.
 
 Parameters are sent as text, and the server infers each one's type from its column: one statement text is one prepared
-statement, whatever is None. Our texts may contain NUL, PostgreSQL's may not; so NUL becomes `\\x01\\x01` and `\\x01`
-becomes `\\x01\\x02`. That keeps order, equality and prefixes, and costs nothing where neither occurs.
+statement, whatever is None. Our texts may contain NUL, PostgreSQL's may not: see `stores/sql/nul.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-import msgspec
-
-from tenure.stores.sql.codec import Codec
-
-S = TypeVar("S", bound=msgspec.Struct)
+from tenure.stores.sql.nul import hidden
 
 _LARGEST = (1 << 63) - 1
-
-
-def hidden(text: str) -> str:
-    """The text without NUL."""
-    if "\x00" in text or "\x01" in text:
-        return text.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
-    return text
-
-
-def shown(text: str) -> str:
-    if "\x01" in text:
-        return text.replace("\x01\x01", "\x00").replace("\x01\x02", "\x01")
-    return text
 
 
 def parameter(value: Any) -> bytes | None:
@@ -84,19 +66,3 @@ def _item(value: Any) -> bytes:
 
 def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def reader(codec: Codec[S]) -> Callable[[Sequence[Any]], S]:
-    """As the codec's `decode`, for rows of this server."""
-    texts = [n for n, column in enumerate(codec.columns) if column.type == "str"]
-    decode = codec.decode
-
-    def read(row: Sequence[Any]) -> S:
-        for n in texts:
-            value = row[n]
-            if value is not None and "\x01" in value:
-                row = [shown(v) if m in texts and v is not None else v for m, v in enumerate(row)]
-                break
-        return decode(row)
-
-    return read

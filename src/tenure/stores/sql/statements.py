@@ -10,9 +10,10 @@ loaded. It must touch exactly one row; otherwise another writer has changed the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from itertools import groupby, repeat
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -21,14 +22,16 @@ from tenure.core.errors import Bug, InvalidInput
 from tenure.core.events import Event
 from tenure.core.filters import Contains, Prefix, Present, Range, Where
 from tenure.core.records import KINDS, Row, Task
-from tenure.stores.port import UNIQUE, Change
+from tenure.stores.port import UNIQUE, Change, Head
 from tenure.stores.sql.codec import JSON, Codec, Column, to_json
 
 R = TypeVar("R", bound=Row)
 
 Statement = tuple[str, list[Any]]
+Write = tuple[str, Sequence[Any], Row]  # a statement and its row, or the first of its rows
 
 MOST_VALUES = limits.VALUES_PER_QUERY
+MANY = 16  # new rows that are encoded together
 _LOAD_AT_ONCE = 256
 _PLAIN = (str, int)  # not bool, which is written into the text
 KEY = '"tenant" = ? AND "project" = ? AND "id" = ?'
@@ -42,6 +45,7 @@ class Dialect(msgspec.Struct, frozen=True, cache_hash=True):
     truths: tuple[str, str] = ("0", "1")
     arrays: bool = False  # one parameter may hold many values
     nulls_last: bool = False  # the default of an ascending order
+    row_values: bool = True  # its planner reads a range for (a, b) > (?, ?)
     schema: str = ""  # stands before a table's name, quoted and with its dot
     tables: Callable[[type[Row], Dialect], Table[Any]] | None = None  # makes a kind's Table, where it is special
 
@@ -49,10 +53,11 @@ class Dialect(msgspec.Struct, frozen=True, cache_hash=True):
 # --- conditions ---
 
 
-class Order(NamedTuple):
+class Order(msgspec.Struct, frozen=True):
     field: str
     falling: bool
     names_nulls: bool = False  # the text must say where NULL goes
+    row_values: bool = True
 
 
 def conditions(codec: Codec[Any], where: Where, dialect: Dialect) -> tuple[list[str], list[Any]]:
@@ -136,7 +141,7 @@ def order_of(codec: Codec[Any], order: str, dialect: Dialect) -> Order:
     field = order.removeprefix("-")
     column = column_of(codec, field)
     _refuse_json(column)
-    return Order(field, field != order, dialect.nulls_last and column.nullable)
+    return Order(field, field != order, dialect.nulls_last and column.nullable, dialect.row_values)
 
 
 def order_by(order: Order) -> str:
@@ -158,9 +163,11 @@ def beyond(order: Order, after: tuple[Any, str]) -> tuple[str, list[Any]]:
         if order.falling:
             return f'({field} IS NULL AND "id" < ?)', [row_id]
         return f'({field} IS NOT NULL OR "id" > ?)', [row_id]
-    if order.falling:
-        return f'(({field}, "id") < (?, ?) OR {field} IS NULL)', [value, row_id]
-    return f'({field}, "id") > (?, ?)', [value, row_id]
+    pair, values = f'({field}, "id") {sign} (?, ?)', [value, row_id]
+    if not order.row_values:
+        pair = f'({field} {sign} ? OR {field} = ? AND "id" {sign} ?)'
+        values = [value, value, row_id]
+    return (f"({pair} OR {field} IS NULL)" if order.falling else pair), values
 
 
 def successor(text: str) -> str | None:
@@ -222,6 +229,12 @@ class Table(Generic[R]):
 
     def inserting(self, tenant: str, row: R) -> Statement:
         return self.insert, [tenant, *self.codec.encode(row)]
+
+    def inserting_many(self, tenant: str, rows: Sequence[R]) -> Iterator[Write]:
+        """As `inserting` for each; they are of one project."""
+        columns = [repeat(tenant), *(many or repeat(one) for one, many in self.codec.encode_many(rows))]
+        for row, *values in zip(rows, *columns, strict=False):
+            yield self.insert, values, row
 
     def updating(self, tenant: str, before: R, after: R) -> Statement | None:
         """Sets only the columns that changed, so that no other index is touched; None where none did."""
@@ -333,6 +346,12 @@ class EventTable:
         names[self._sequence] = '"tenant"'
         self.insert = f"INSERT INTO {self.place} ({', '.join(names)}) VALUES ({marks(len(names))})"
 
+    def many(self, tenant: str, events: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
+        """As `values` for each."""
+        columns = [many or repeat(one) for one, many in self.codec.encode_many(events)]
+        columns[self._sequence] = [tenant] * len(events)
+        return zip(*columns, strict=False)
+
     def values(self, tenant: str, event: Event) -> list[Any]:
         """For `insert`: the tenant stands at the position of the sequence."""
         values = self.codec.encode(event)
@@ -377,19 +396,45 @@ def event_table(dialect: Dialect) -> EventTable:
     return EventTable(dialect)
 
 
-def writes(changes: Sequence[Change], tenant: str, dialect: Dialect) -> Iterator[tuple[str, list[Any], Row]]:
+def grouped(kind: type[R], by: str, pairs: Iterable[tuple[Any, ...]], dialect: Dialect) -> dict[Any, Any]:
+    """The groups by value, where the database keeps a bool as an integer."""
+    if table_of(kind, dialect).codec.by_name[by].type == "bool":
+        return {None if value is None else value != 0: group for value, group in pairs}
+    return dict(pairs)
+
+
+def head_of(row: Sequence[Any]) -> Head:
+    """The same for a task's position in its lane."""
+    band, rank, sequence, id, plain = row
+    return Head(band, rank, sequence, id, plain != 0)
+
+
+def writes(changes: Sequence[Change], tenant: str, dialect: Dialect) -> Iterator[Write]:
     """Changes as statements, each with its row, in the caller's order: a row may free a unique value for the next."""
-    for change in changes:
-        before, after = change.before, change.after
-        row = after if after is not None else before
-        if row is None:
-            raise Bug("a change has neither a row before nor one after")
-        table = table_of(type(row), dialect)
-        if before is None:
-            statement: Statement | None = table.inserting(tenant, row)
-        elif after is None:
-            statement = table.deleting(tenant, before)
+    for _, some in groupby(changes, _sort):
+        run = list(some)
+        if run[0].before is None and len(run) >= MANY:
+            rows = [change.after for change in run if change.after is not None]
+            yield from table_of(type(rows[0]), dialect).inserting_many(tenant, rows)
         else:
-            statement = table.updating(tenant, before, after)
-        if statement is not None:
-            yield *statement, row
+            for change in run:
+                yield from _write(change, tenant, dialect)
+
+
+def _sort(change: Change) -> tuple[type[Row], str, bool]:
+    """Equal for new rows of one kind and project."""
+    row = change.after if change.after is not None else change.before
+    if row is None:
+        raise Bug("a change has neither a row before nor one after")
+    return type(row), row.project, change.before is None
+
+
+def _write(change: Change, tenant: str, dialect: Dialect) -> Iterator[Write]:
+    before, after = change.before, change.after
+    if before is None:
+        assert after is not None
+        yield *table_of(type(after), dialect).inserting(tenant, after), after
+    elif after is None:
+        yield *table_of(type(before), dialect).deleting(tenant, before), before
+    elif (statement := table_of(type(before), dialect).updating(tenant, before, after)) is not None:
+        yield *statement, after

@@ -361,4 +361,6 @@ def _open(path: str) -> int:
                 make_private(path)
             return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        raise StoreUnavailable(f"{path}: cannot be opened: {error.strerror}") from error
+        raise StoreUnavailable(
+            f"{path}: cannot be opened: {error.strerror}", "check the folder's permissions and mount"
+        ) from error

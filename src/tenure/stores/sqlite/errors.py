@@ -41,7 +41,9 @@ def translated(error: apsw.Error, path: str) -> TenureError:
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreUnavailable(f"{path}: another program holds it locked")
     if isinstance(error, apsw.FullError):
-        return StoreUnavailable(f"{path}: the disk is full; nothing was written")
+        return StoreUnavailable(
+            f"{path}: the disk is full; nothing was written", "free some space there, then try again"
+        )
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError | apsw.AuthError):
         return StoreUnavailable(f"{path}: {error}")
     if isinstance(error, apsw.TooBigError):
@@ -118,4 +120,6 @@ def at_commit(error: apsw.Error, path: str) -> TenureError:
 
 
 def bad_value(error: Exception) -> InvalidInput:
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidInput("text that is not valid UTF-8", "re-encode it, or drop the bytes")
     return InvalidInput(f"a value cannot be stored: {error}")

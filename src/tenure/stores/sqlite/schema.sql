@@ -6,6 +6,9 @@
 -- 0006_usage_operation f4c2b08f8e3386118714df194f6c9777f6c02ef3e2793453297f1476258fd424 since 0.2.0
 -- 0007_tenants 7aff83468c14c2fc3ed6fe26f36b55b7d52c00c2a2900f922214088010ec4312 since 0.2.0
 -- 0008_signatures 5fd9fceb2382b804e6fbd25fee4bf70704822558fde54db9a28e804de1b84cc4 since 0.2.0
+-- 0009_seals d3b6a052536c1c9c429a2e301cbf7ec6d57adc44de16d1c15316c864ca593fb8 since 0.2.0
+-- 0010_task_secrets cfb5a775d91c2921d75589c95b5b6321afcece6fbda1efb44d32cfc2546d394d since 0.2.0
+-- 0011_tenant_places 6746c21cf1d6a66078aa0b5dc59be45e8ad664f7572dffad74b7214825688cc6 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -462,7 +465,7 @@ CREATE TABLE leader (
     lease INTEGER NOT NULL,
     until INTEGER NOT NULL,
     duties_begun TEXT NOT NULL,
-    cycles TEXT NOT NULL, process TEXT, is_auto INTEGER NOT NULL DEFAULT 0, is_lost INTEGER NOT NULL DEFAULT 0,
+    cycles TEXT NOT NULL, process TEXT, is_auto INTEGER NOT NULL DEFAULT 0, is_lost INTEGER NOT NULL DEFAULT 0, store_term INTEGER,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -600,9 +603,21 @@ CREATE TABLE project (
     limited TEXT NOT NULL,
     typical TEXT NOT NULL,
     funded TEXT NOT NULL,
-    set_aside TEXT NOT NULL, router INTEGER NOT NULL DEFAULT 0, ordering TEXT NOT NULL DEFAULT 'priority', order_turn INTEGER NOT NULL DEFAULT 0, lead TEXT NOT NULL DEFAULT 'default', signs INTEGER NOT NULL DEFAULT 0,
+    set_aside TEXT NOT NULL, router INTEGER NOT NULL DEFAULT 0, ordering TEXT NOT NULL DEFAULT 'priority', order_turn INTEGER NOT NULL DEFAULT 0, lead TEXT NOT NULL DEFAULT 'default', signs INTEGER NOT NULL DEFAULT 0, audited_at INTEGER NOT NULL DEFAULT 0, compliance TEXT NOT NULL DEFAULT '', sealed INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
+
+-- table pruned_leaves of pruned_leaves
+CREATE TABLE pruned_leaves (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    leaves BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_pruned_leaves_1 of pruned_leaves
 
 -- table request of request
 CREATE TABLE request (
@@ -705,6 +720,26 @@ CREATE TABLE schedule (
 CREATE INDEX schedule_next ON schedule (tenant, next_at, id) WHERE next_at IS NOT NULL;
 
 -- index sqlite_autoindex_schedule_1 of schedule
+
+-- table seal of seal
+CREATE TABLE seal (
+    tenant TEXT NOT NULL,
+    project TEXT NOT NULL,
+    id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    leaves BLOB NOT NULL,
+    sequences BLOB NOT NULL,
+    previous BLOB NOT NULL,
+    head BLOB NOT NULL,
+    sealed_at INTEGER NOT NULL,
+    form INTEGER NOT NULL,
+    PRIMARY KEY (tenant, project, id)
+) STRICT;
+
+-- index sqlite_autoindex_seal_1 of seal
 
 -- table session of session
 CREATE TABLE session (
@@ -892,7 +927,7 @@ CREATE TABLE task (
     band INTEGER NOT NULL,
     rank INTEGER NOT NULL,
     due_at INTEGER,
-    plain INTEGER NOT NULL, pauses TEXT NOT NULL DEFAULT '[]', cancelled TEXT, failures TEXT NOT NULL DEFAULT '[]', brief_number INTEGER NOT NULL DEFAULT 1, reserved INTEGER NOT NULL DEFAULT 0, unseen_since INTEGER, agent_type TEXT, estimate INTEGER, length INTEGER, order_turn INTEGER NOT NULL DEFAULT 0, offer_term INTEGER,
+    plain INTEGER NOT NULL, pauses TEXT NOT NULL DEFAULT '[]', cancelled TEXT, failures TEXT NOT NULL DEFAULT '[]', brief_number INTEGER NOT NULL DEFAULT 1, reserved INTEGER NOT NULL DEFAULT 0, unseen_since INTEGER, agent_type TEXT, estimate INTEGER, length INTEGER, order_turn INTEGER NOT NULL DEFAULT 0, offer_term INTEGER, sealed INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 
@@ -957,7 +992,7 @@ CREATE TABLE tenant (
     created_at INTEGER NOT NULL,
     changed_at INTEGER NOT NULL,
     closed_at INTEGER,
-    closed_for TEXT,
+    closed_for TEXT, isolation TEXT NOT NULL DEFAULT 'logical', store BLOB NOT NULL DEFAULT x'', schema TEXT, region TEXT, moves INTEGER NOT NULL DEFAULT 0, moving TEXT NOT NULL DEFAULT '', other_isolation TEXT NOT NULL DEFAULT '', other_store BLOB NOT NULL DEFAULT x'', other_region TEXT,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 

@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, StoreCorrupt, StoreUnavailable
+from tenure.core.errors import InvalidInput, NoStore, StoreCorrupt, StoreUnavailable
 from tenure.core.records import KINDS
 from tenure.stores.host_clock import reader_of
-from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, SNAPSHOTS, WAKE_UPS, Clock
+from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, SNAPSHOTS, WAKE_UPS, Clock, ForLeader
 from tenure.stores.sqlite import store_file
 from tenure.stores.sqlite.connections import Connections, SqliteConnection, TurnLock, connect
 from tenure.stores.sqlite.errors import moved, translated
@@ -87,6 +88,14 @@ class Sqlite:
         _refuse_others(tenant)
         ((last,),) = self._read(LAST)
         return last or 0
+
+    def marks(self, tenants: Collection[str]) -> dict[str, int]:
+        return {tenant: self.mark(tenant) for tenant in tenants}
+
+    def tenants_due(self, tenants: Collection[str], until: int, since: int) -> dict[str, ForLeader]:
+        from tenure.stores.tenants_due import tenants_due  # here: no command needs it
+
+        return tenants_due(self, tenants, until, since)
 
     def wait(self, marks: Mapping[str, int], timeout: float) -> frozenset[str]:
         """Commits of this process are noticed at once, those of others within 20 ms, or 50 after two quiet seconds."""
@@ -243,11 +252,14 @@ class Sqlite:
         """`seen`: the last sequence of each epoch that this process has seen in a store at this path."""
         with self._errors("opened"):
             try:
-                if os.stat(self.path).st_size == 0:  # we never leave an empty file behind: it was truncated
+                status = os.stat(self.path)
+                if stat.S_ISDIR(status.st_mode):
+                    raise NoStore(f"{self.path} is a folder", "Name the file in it, as in .tenure/tenure.db.")
+                if status.st_size == 0:  # we never leave an empty file behind: it was truncated
                     raise StoreCorrupt(f"{self.path} is empty", "It was left as it is. Restore a backup.")
             except FileNotFoundError:
                 if not create:
-                    raise StoreUnavailable(f"there is no store at {self.path}") from None
+                    raise NoStore.at(f"at {self.path}") from None
                 with self._errors("created"):
                     self._make()
             else:

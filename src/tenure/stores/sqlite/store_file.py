@@ -21,7 +21,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import SchemaMismatch, StoreCorrupt, StoreUnavailable
@@ -191,7 +193,7 @@ def sync_folder(path: str) -> None:
 # --- the schema ---
 
 
-class FoundFile(NamedTuple):
+class FoundFile(msgspec.Struct, frozen=True):
     """The row of `meta` of an opened file."""
 
     epoch: str

@@ -12,12 +12,22 @@ import apsw
 import msgspec
 
 from tenure.core.clock import Kept, accepted, refusal, store_time
-from tenure.core.errors import Bug, Conflict, SchemaMismatch, StoreCorrupt, TenureError
+from tenure.core.errors import Bug, Conflict, InvalidInput, SchemaMismatch, StoreCorrupt, TenureError
 from tenure.core.events import Event
 from tenure.core.filters import Where
 from tenure.core.records import KINDS, Row, Task
 from tenure.stores.port import Change, Head
-from tenure.stores.sql.statements import Dialect, Statement, event_table, table_of, writes
+from tenure.stores.sql.statements import (
+    MANY,
+    Dialect,
+    Statement,
+    Write,
+    event_table,
+    grouped,
+    head_of,
+    table_of,
+    writes,
+)
 from tenure.stores.sqlite.connections import Connections, SqliteConnection
 from tenure.stores.sqlite.errors import (
     BAD_VALUES,
@@ -208,18 +218,18 @@ class SqliteTransaction:
         return self._rows(table.finding(self._tenant, where, order, after, limit), table.codec.decode)
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
-        return _grouped(kind, by, self._read(table_of(kind, DIALECT).counting(self._tenant, where, by)))
+        return grouped(kind, by, self._read(table_of(kind, DIALECT).counting(self._tenant, where, by)), DIALECT)
 
     def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
         rows = self._read(table_of(kind, DIALECT).summing(self._tenant, where, by, fields))
-        return _grouped(kind, by, ((row[0], row[1:]) for row in rows))
+        return grouped(kind, by, ((row[0], row[1:]) for row in rows), DIALECT)
 
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         ((number,),) = self._read(table_of(kind, DIALECT).tallying(self._tenant, where, most))
         return int(number)
 
     def lanes(self, project: str, depth: int = 1) -> dict[str, list[Head]]:
-        heads = {lane: _head(row) for lane, *row in self._read((LANES, [self._tenant, project]))}
+        heads = {lane: head_of(row) for lane, *row in self._read((LANES, [self._tenant, project]))}
         if depth == 1:
             return {lane: [head] for lane, head in heads.items()}
         return {lane: self.ready(project, lane, limit=depth) for lane in heads}
@@ -229,7 +239,7 @@ class SqliteTransaction:
             rows = self._read((READY, [self._tenant, project, lane, limit]))
         else:
             rows = self._read((READY_AFTER, [self._tenant, project, lane, *after[:4], limit]))
-        return [_head(row) for row in rows]
+        return [head_of(row) for row in rows]
 
     def due(self, project: str | None, until: int, limit: int) -> list[Task]:
         tasks = table_of(Task, DIALECT)
@@ -257,7 +267,7 @@ class SqliteTransaction:
         execute, changed = self._connection.execute, self._connection.raw.changes
         at: list[Row] = []  # the row that is being written
 
-        def noted(some: Iterable[tuple[str, list[Any], Row]]) -> Iterator[list[Any]]:
+        def noted(some: Iterable[Write]) -> Iterator[Sequence[Any]]:
             for _, values, row in some:
                 at[:] = (row,)
                 yield values
@@ -283,8 +293,10 @@ class SqliteTransaction:
         try:
             if len(events) == 1:
                 self._connection.execute(table.insert, values(tenant, events[0]))
-            else:
+            elif len(events) < MANY:
                 self._connection.executemany(table.insert, [values(tenant, event) for event in events])
+            else:
+                self._connection.executemany(table.insert, table.many(tenant, events))
         except apsw.ConstraintError as error:
             self._fail(Conflict(f"event: {error}"), error)
         except (*BAD_VALUES, apsw.Error) as error:
@@ -301,6 +313,9 @@ class SqliteTransaction:
         self._must_write()
         for statement in event_table(DIALECT).dropping(self._tenant, project, tasks):
             self._read(statement)
+
+    def clear_log(self) -> None:
+        raise InvalidInput(f"{self._store.url} keeps one tenant, which does not move")
 
     def expect(self, ask: Callable[[Self], object]) -> None:
         """Does nothing: a query needs no round trip."""
@@ -377,13 +392,6 @@ def _name(rows: Sequence[Row]) -> str:
     return f"{KINDS[type(rows[0])].table} {rows[0].id}" if rows else "a row"
 
 
-def _grouped(kind: type[Row], by: str, pairs: Iterable[tuple[Any, ...]]) -> dict[Any, Any]:
-    """The groups by value; SQLite stores a bool as an integer."""
-    if table_of(kind, DIALECT).codec.by_name[by].type == "bool":
-        return {None if value is None else value != 0: group for value, group in pairs}
-    return dict(pairs)
-
-
 class _Ended(SqliteConnection):
     """The connection of a transaction that has ended: others may use the real one by now."""
 
@@ -401,8 +409,3 @@ class _Ended(SqliteConnection):
 
 
 _ENDED = _Ended()
-
-
-def _head(row: Sequence[Any]) -> Head:
-    band, rank, sequence, id, plain = row
-    return Head(band, rank, sequence, id, plain != 0)

@@ -1,0 +1,26 @@
+"""Errors that every store on a server meets: a lost connection, and a value that cannot be stored."""
+
+from __future__ import annotations
+
+from tenure.core.errors import InvalidInput, OutcomeUnknown, StoreUnavailable
+
+# Raised on our side for a value that cannot be stored: a lone surrogate, an integer beyond 64 bits, an odd type.
+BAD_VALUES = (UnicodeEncodeError, OverflowError, TypeError)
+
+
+class Lost(Exception):
+    """The connection was lost. A commit without an answer may have been done."""
+
+
+def lost(error: Lost, url: str) -> StoreUnavailable:
+    return StoreUnavailable(f"{url}: the connection was lost before the commit; nothing was done ({error})")
+
+
+def unknown(why: object, url: str) -> OutcomeUnknown:
+    return OutcomeUnknown(f"{url}: {why}; the change may or may not last", "Send it again with the same request id.")
+
+
+def bad_value(error: Exception) -> InvalidInput:
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidInput("text that is not valid UTF-8", "re-encode it, or drop the bytes")
+    return InvalidInput(f"a value cannot be stored: {error}")
