@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         Ask,
         Assign,
         AssignTrack,
+        AuditOn,
         Cancel,
         ChangeMember,
         ChangeTenant,
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
         NewTask,
         NewTrack,
         Note,
+        OpenSecrets,
         Pause,
         PausePool,
         PauseRelay,
@@ -136,6 +138,7 @@ if TYPE_CHECKING:
         Reorder,
         ReplayWebhook,
         ReportUsage,
+        Reseal,
         Reserve,
         Reset,
         Resume,
@@ -148,6 +151,7 @@ if TYPE_CHECKING:
         Retry,
         RevokeKey,
         RewindRelay,
+        RotateDataKey,
         RotateKey,
         RotateSecret,
         RotateWebhook,
@@ -210,6 +214,7 @@ __all__ = [
     "AssignTrack",
     "AsyncClient",
     "AsyncContext",
+    "AuditOn",
     "Cancel",
     "Cancelled",
     "ChangeMember",
@@ -258,6 +263,7 @@ __all__ = [
     "NotFound",
     "Note",
     "NothingToClaim",
+    "OpenSecrets",
     "Outcome",
     "Pause",
     "PausePool",
@@ -294,6 +300,7 @@ __all__ = [
     "Reorder",
     "ReplayWebhook",
     "ReportUsage",
+    "Reseal",
     "Reserve",
     "Reserved",
     "Reset",
@@ -310,6 +317,7 @@ __all__ = [
     "RetryPolicy",
     "RevokeKey",
     "RewindRelay",
+    "RotateDataKey",
     "RotateKey",
     "RotateSecret",
     "RotateWebhook",
@@ -369,16 +377,16 @@ _NAMES = {
         "AsyncContext Cancelled CommandContext Context Failure Permanent RetryLater TaskFunction Worker"
     ),
     "tenure.core.commands": (
-        "Abort Add AddMany AddTenant Adopt Answer Approve Archive Ask Assign AssignTrack Cancel "
+        "Abort Add AddMany AddTenant Adopt Answer Approve Archive Ask Assign AssignTrack AuditOn Cancel "
         "ChangeMember ChangeTenant ClaimNext ClaimTask CloseTenant CreateKey DefineProject "
         "DefineTrack Deliver Dependency Drain Edit Emit Fail FilesChanged Gone Heartbeat InviteMember "
-        "Judge Land Lead Leave Link MoveBudget NewTask NewTrack Note Pause PausePool PauseRelay "
+        "Judge Land Lead Leave Link MoveBudget NewTask NewTrack Note OpenSecrets Pause PausePool PauseRelay "
         "PauseSchedule PauseTrigger PauseWebhook Plan Process Progress Publish PutArtifact Read "
         "Reassign Recover Register Reject Release ReleaseTrack RemoveBudget RemoveMember RemovePool "
         "RemoveRelay RemoveSchedule RemoveTrigger RemoveWebhook Renew RenewReservation "
-        "RenewValidation ReopenTenant Reorder ReplayWebhook ReportUsage Reserve Reset Resume "
+        "RenewValidation ReopenTenant Reorder ReplayWebhook ReportUsage Reseal Reserve Reset Resume "
         "ResumeAgent ResumePool ResumeRelay ResumeSchedule ResumeTrigger ResumeWebhook Retry "
-        "RevokeKey RewindRelay RotateKey RotateSecret RotateWebhook RunSchedule SaveCheckpoint Send "
+        "RevokeKey RewindRelay RotateDataKey RotateKey RotateSecret RotateWebhook RunSchedule SaveCheckpoint Send "
         "SetBudget SetPool SetSchedule SetTrigger SetWatch SetWebhook Spawn Start StartLine StepDown "
         "StopLine Submit TakeValidation Template Terminate TestWebhook Totals TryTrigger Undecide "
         "Undo Unlink Unreserve Wait"

@@ -14,8 +14,10 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from tenure.core import limits
-from tenure.core.errors import TenureError
+from tenure.core.errors import NoStore, TenureError
 from tenure.core.setting_values import Priority, Seconds, Setting
 from tenure.user_state import store_states
 
@@ -30,10 +32,6 @@ LONGEST_NAME = limits.PROJECT_NAME_FILE
 PROJECT = "project"  # beside the store, the name that `init` gave: a line of text, since TOML costs each start 8 ms
 
 
-class NoStore(TenureError):
-    code = "NO_STORE"
-
-
 class BadConfig(TenureError):
     code = "BAD_CONFIG"
 
@@ -44,12 +42,19 @@ SETTINGS: dict[str, Setting] = {
     "url": Setting(
         str,
         None,
-        "the store: a path, `sqlite:///path`, `postgresql://…`, or a scheme that a plug-in brings; "
+        "the store: a path, `sqlite:///path`, `postgresql://…`, `mariadb://…`, `valkey://…`, "
+        "or a scheme that a plug-in brings; "
         "or a server: `https://…`",
     ),
     "key": Setting(str, None, "the API key or token for a server; it is never printed"),
     "tenant": Setting(
         str, None, "which tenant: of a store with several, by default `local`; of a server, by default the key's own"
+    ),
+    "homes": Setting(
+        str,
+        None,
+        "servers of other regions that requests may be sent to again, as in `eu=https://eu.example.org`, with commas "
+        "between; your key goes to no other",
     ),
     "project": Setting(str, "default", "which project of the store; `init` names the first after its folder"),
     "artifacts": Setting(
@@ -120,6 +125,18 @@ SETTINGS: dict[str, Setting] = {
     "serve.host": Setting(str, "127.0.0.1", "the address that `tenure serve` listens on"),
     "serve.port": Setting(int, 7420, "its port"),
     "serve.workers": Setting(int, 1, "how many processes serve, on the one port"),
+    "serve.most_stores": Setting(
+        int, limits.MOST_STORES, "how many stores of tenants with isolation `schema` or `instance` it has open at once"
+    ),
+    "serve.region": Setting(
+        str, None, "the region of the server; it takes the writes of tenants of this region, and of those without one"
+    ),
+    "serve.homes": Setting(
+        str,
+        None,
+        "the servers of other regions, as in `eu=https://eu.example.org`, with commas between; answers to requests for "
+        "their tenants name them",
+    ),
     "serve.log_level": Setting(
         str, "info", "the lowest level that its log has: `debug`, `info`, `warning` or `error`", LEVELS
     ),
@@ -159,7 +176,7 @@ SETTINGS: dict[str, Setting] = {
     "serve.store_wait": Setting(
         Seconds,
         limits.STORE_START_WAIT,
-        "seconds that `tenure serve` waits at its start for an unavailable PostgreSQL; 0: none",
+        "seconds that `tenure serve` waits at its start for a store whose server does not answer; 0: none",
     ),
     "serve.jwt_longest": Setting(
         Seconds, limits.JWT_LIFETIME, "seconds that a JWT may live, from its `iat` to its `exp`"
@@ -208,7 +225,7 @@ class Value(NamedTuple):
     origin: str  # default, a file's path, an environment variable, or a flag
 
 
-class Source(NamedTuple):
+class Source(msgspec.Struct, frozen=True):
     """One configuration file, as it was read: nothing reads it a second time."""
 
     path: str
@@ -247,6 +264,8 @@ class Settings(Mapping[str, Value]):
             self._check(key, value.origin)
         if key == "key":
             self._check_key(value)
+        elif key == "homes":
+            self._check_homes(value)
         return value
 
     def __iter__(self) -> Iterator[str]:
@@ -286,8 +305,18 @@ class Settings(Mapping[str, Value]):
                 "set TENURE_URL too, or put the key into .tenure/config.toml of this repository",
             )
 
+    def _check_homes(self, homes: Value) -> None:
+        """As of the server: its other regions get no key either, except one from a file in the tree."""
+        key = self._values["key"]
+        if homes.origin in self.sources and key.value is not None and key.origin not in self.sources:
+            raise BadConfig(
+                f"{homes.origin} names servers of other regions; your key is not sent to a server that a file in the "
+                "tree names",
+                "set TENURE_HOMES, or put the key into .tenure/config.toml of this repository",
+            )
 
-class Home(NamedTuple):
+
+class Home(msgspec.Struct, frozen=True):
     """Where a store was found: `folder` holds its worktrees, transcripts and hook state."""
 
     folder: str
@@ -441,6 +470,20 @@ def task_defaults_of(settings: Mapping[str, Value]) -> TaskDefaults:
     names = ("priority", "max_attempts", "on_lost")
     given = {name: value for name in names if (value := settings[f"tasks.{name}"].value) is not None}
     return TaskDefaults(project=str(settings["project"].value), **given) if given else SHIPPED
+
+
+def homes_of(settings: Mapping[str, Value]) -> dict[str, str] | None:
+    """The setting `homes`, region → URL; None where it is not set."""
+    value, origin = settings["homes"]
+    if not value:
+        return None
+    from tenure.core.errors import InvalidInput
+    from tenure.core.regions import parse_homes
+
+    try:
+        return parse_homes(value)
+    except InvalidInput as error:
+        raise BadConfig(f"{origin}: {error.message}", error.hint) from None
 
 
 def artifacts_of(settings: Settings, home: Home) -> str | None:

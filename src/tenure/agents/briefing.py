@@ -10,7 +10,9 @@ made without them, so that their statements stay short; the interfaces that agen
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from tenure.agents.quotations import QUOTED, as_json, fenced, quoted, written_by
 from tenure.core.errors import TenureError
@@ -30,14 +32,14 @@ WRITTEN_NOTES = {
 }  # fmt: skip
 # What a refused command asks of its sender.
 REFUSED = {
-    "abort": "stop: you no longer hold this task; change nothing more for it",
+    "abort": "you no longer hold this task; stop, and change nothing more for it",
     "cancel": "stop, and discard your work on this task",
     "pause": "stop and save a checkpoint",
     "terminated": "claim nothing more: an operator has terminated this agent",
 }
 
 
-class Part(NamedTuple):
+class Part(msgspec.Struct, frozen=True):
     """One part of a briefing; `title` is a line of ours, `lines` are quoted."""
 
     title: str

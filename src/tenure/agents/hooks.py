@@ -16,8 +16,9 @@ from tenure.agents.dialects import AFTER_TOOL, BEFORE_EDIT, COMPACTING, END, STA
 from tenure.agents.hook_memory import hook_state
 from tenure.agents.identity import GIVEN, JOINED, KNOWN, Known, known_types, marked
 from tenure.agents.receipts import Kept, Receipts
-from tenure.config import Home, NoStore, find_home, read_settings
+from tenure.config import Home, find_home, read_settings
 from tenure.core import limits
+from tenure.core.errors import NoStore
 
 if TYPE_CHECKING:
     from tenure.agents.identity import Who
@@ -64,6 +65,7 @@ class Call(NamedTuple):
 
     def client(self) -> Client:
         from tenure.client import Client
+        from tenure.config import homes_of
 
         who = self.who
         return Client(
@@ -71,6 +73,7 @@ class Call(NamedTuple):
             self.project,
             key=self.settings["key"].value,
             tenant=self.home.tenant,
+            homes=homes_of(self.settings),
             agent=who.agent,
             session=who.session,
             role="agent",

@@ -234,7 +234,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_terminal: bool = False  # it leads the session of a terminal: a person's shell, or a script with its own session
 
 
-class Joined(NamedTuple):
+class Joined(msgspec.Struct, frozen=True):
     agent: str
     session: str
     type: str | None
@@ -242,7 +242,7 @@ class Joined(NamedTuple):
     process: Process | None  # None when it has ended
 
 
-class Terminal(NamedTuple):
+class Terminal(msgspec.Struct, frozen=True):
     session: str
     source: str
     process: Process | None  # whose end ends the session, where that is known

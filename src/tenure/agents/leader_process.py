@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
+from tenure.agents.tenant_parts import Leading, TenantParts
 from tenure.config import BadConfig, Settings
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.target_urls import checked_url
 from tenure.engine.duties.coordinator import Coordinator
+from tenure.engine.relay.leader_thread import LeaderThread
 from tenure.engine.relay.relay import Progress, Relay
 from tenure.engine.relay.relay import Settings as RelaySettings
 from tenure.engine.runtime.engine import Engine
@@ -27,6 +29,7 @@ from tenure.trust.grants import Untrusted
 
 if TYPE_CHECKING:
     from tenure.engine.fleet.offers import Address
+    from tenure.engine.relay.webhook_relay import WebhookRelay
     from tenure.spawners.port import Spawner
 
 STOP = limits.RELAY_SEND + 2.0  # seconds for all parts together
@@ -100,6 +103,8 @@ class LeaderProcess:
             self._parts.append(self._notices())
         if fleet is not None:
             self._parts.append(self._fleet(fleet))
+        if coordinator.tenants is not None:
+            self._parts.append(TenantParts(coordinator, self._of_tenant, is_for_all=bool(messaging.sinks)))
 
     def start(self) -> None:
         self.coordinator.start()
@@ -118,14 +123,22 @@ class LeaderProcess:
 
     # --- parts ---
 
-    def _relay(self, sink: SinkSettings) -> Relay:
+    def _relay(self, sink: SinkSettings, engine: Engine | None = None, leading: Leading | None = None) -> Relay:
         settings = RelaySettings(
             sink.name, sink.shown, sink.kinds, sink.projects, sink.max_lag, short_names=sink.short_names
         )
+        engine = engine or self._engine
         return Relay(
-            self._engine, settings, partial(opened, sink, self._engine), self.coordinator.led, time.monotonic,
+            engine, settings, partial(opened, sink, engine), leading or self.coordinator.led, time.monotonic,
             stepped=self._stepped,
         )  # fmt: skip
+
+    def _of_tenant(self, led: Engine, leading: Leading) -> list[LeaderThread]:
+        """What runs for another tenant of the store, on its own engine."""
+        engine = Engine(led.store, led.random, led.context)
+        say = _once(lambda text: self._say(f"tenant {engine.tenant}: {text}"))
+        webhooks = webhook_relay(engine, self._messaging, leading, say)
+        return [webhooks, *(self._relay(sink, engine, leading) for sink in self._messaging.sinks)]
 
     def _commands(self, sink: SinkSettings) -> LeaderPart:
         from tenure.engine.relay.channel_commands import ChannelCommands
@@ -186,20 +199,26 @@ class WebhookPart:
     def __init__(
         self, engine: Engine, messaging: Messaging, coordinator: Coordinator, say: Callable[[str], object]
     ) -> None:
-        from tenure.engine.relay.webhook_relay import WebhookRelay
-        from tenure.sinks.http_sender import HttpSender
-        from tenure.sinks.webhook import WebhookSender
-
-        self._http = HttpSender(allow_http=messaging.allow_http, networks=messaging.networks)
-        sender = WebhookSender(self._http, lambda: time.time_ns() // 1000)
-        self._relay = WebhookRelay(engine, sender, coordinator.led, failed=_once(say))
+        self._relay = webhook_relay(engine, messaging, coordinator.led, _once(say))
 
     def start(self) -> None:
         self._relay.start()
 
     def stop(self) -> None:
         self._relay.stop()
-        self._http.close()
+
+
+def webhook_relay(
+    engine: Engine, messaging: Messaging, leading: Leading, failed: Callable[[str], None]
+) -> WebhookRelay:
+    """The relay of a tenant's webhooks; the connections that it keeps are closed with it."""
+    from tenure.engine.relay.webhook_relay import WebhookRelay
+    from tenure.sinks.http_sender import HttpSender
+    from tenure.sinks.webhook import WebhookSender
+
+    http = HttpSender(allow_http=messaging.allow_http, networks=messaging.networks)
+    sender = WebhookSender(http, lambda: time.time_ns() // 1000)
+    return WebhookRelay(engine, sender, leading, failed=failed, closing=http.close)
 
 
 def opened(settings: SinkSettings, engine: Engine, monotonic: Callable[[], float] = time.monotonic) -> Sink:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from tenure.core import commands
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 PROC = "/proc"
 
 
-class Process(NamedTuple):
+class Process(msgspec.Struct, frozen=True):
     pid: int
     parent: int
     start: int  # ticks since boot on Linux, epoch seconds elsewhere; compared for equality only

@@ -17,7 +17,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -76,7 +76,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return int(self.name.rpartition("@")[2])
 
 
-class Named(NamedTuple):
+class Named(msgspec.Struct, frozen=True):
     """A task as a user names it: `B-003`, `B-003-implement`, an id, or one claim of it, `B-003@7`."""
 
     task: str

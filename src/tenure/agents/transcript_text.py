@@ -23,7 +23,7 @@ def readable(line: str) -> str | None:
     try:
         entry = msgspec.json.decode(line)
         origin, text = entry["from"], str(entry["text"]).rstrip("\n")
-    except (msgspec.DecodeError, KeyError, TypeError):
+    except (msgspec.DecodeError, RecursionError, KeyError, TypeError):
         return None
     return of_output(text) if origin == "agent" else f"[{origin}] {text}"
 

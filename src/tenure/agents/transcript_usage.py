@@ -128,7 +128,7 @@ def _lines(path: str) -> Iterator[dict[str, Any]]:
             for line in file:
                 try:
                     value = msgspec.json.decode(line)
-                except msgspec.DecodeError:
+                except (msgspec.DecodeError, RecursionError):
                     continue  # also the line that is being written
                 if isinstance(value, dict):
                     yield value

@@ -51,8 +51,8 @@ TABLE = (
         7,
         "denied: the state, a limit, a conflict or the role does not allow it",
         "denied",
-        "NOT_ALLOWED LIMIT_REACHED COPY_REFUSED STORE_ONLY TREE_NOT_CLEAN COMMIT_REFUSED HOOK_REFUSED MERGE_CONFLICT "
-        "NOTHING_TO_LAND CHECKOUT_IN_THE_WAY BRANCH_MOVES GIT_FAILED NOT_PLACED",
+        "NOT_ALLOWED LIMIT_REACHED COPY_REFUSED MOVE_REFUSED STORE_ONLY TREE_NOT_CLEAN COMMIT_REFUSED HOOK_REFUSED "
+        "MERGE_CONFLICT NOTHING_TO_LAND CHECKOUT_IN_THE_WAY BRANCH_MOVES GIT_FAILED NOT_PLACED",
     ),
     Exit(
         8,
@@ -66,10 +66,14 @@ TABLE = (
         "the store is unavailable or overloaded; nothing was done",
         errors="AUTH_UNAVAILABLE RATE_LIMITED OVERLOADED STORE_UNAVAILABLE STORE_ERROR CLOCK_JUMP CONFLICT "
         "SCHEMA_MISMATCH STORE_CORRUPT ARTIFACT_CORRUPT UNDECIDED SECRET_UNREADABLE SINK_UNAVAILABLE "
-        "SPAWN_FAILED",
+        "SPAWN_FAILED TENANT_MOVING",
     ),
-    # NO_ROUTE, NO_METHOD: the URL is not of a tenure server, or of another version
-    Exit(11, "bad configuration", errors="BAD_CONFIG NO_ROUTE NO_METHOD UNTRUSTED NO_PROGRAM SECRETS_OFF"),
+    # NO_ROUTE, NO_METHOD: the URL is not of a tenure server, or of another version; NOT_HOME: `homes` lacks a server
+    Exit(
+        11,
+        "bad configuration",
+        errors="BAD_CONFIG NO_ROUTE NO_METHOD UNTRUSTED NO_PROGRAM SECRETS_OFF UNSAFE_ROLE NOT_HOME",
+    ),
     Exit(12, "not authorised", errors="NOT_SIGNED_IN"),
     Exit(70, "an internal error; nothing was done", errors="BUG"),
     Exit(

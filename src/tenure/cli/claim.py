@@ -249,6 +249,9 @@ def briefing_text(outcome: Outcome, brief: Mapping[str, Any], *, is_only: bool =
         lines += [f"offer    by the leader, term {outcome.term}"]
     if outcome.model:
         lines += [f"model    {outcome.model} ({outcome.why})"]
+    if outcome.secrets:  # not their values: what a terminal shows, an agent reads
+        names = ", ".join(map(plain, outcome.secrets))
+        lines += [f"secrets  {names}; `tenure show {task.get('ref')} --receipt …` prints them"]
     lines += ["", plain(task.get("title", "")), *asked_of(brief)]
     for name in ("constraints", "output", "touches"):
         if task.get(name):

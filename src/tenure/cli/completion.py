@@ -131,7 +131,7 @@ def _values(run: Run, option: Option, current: str) -> list[str]:
         return _fitting([str(choice) for choice in settings["choices"]], current)
     name = max(names, key=len).lstrip("-")
     kind = _KINDS.get(name) or _KINDS.get(str(settings.get("dest", ""))) or _KINDS.get(str(settings.get("metavar", "")))
-    if kind is None:
+    if kind is None or settings.get("type") is int:
         return []
     from tenure.core.errors import TenureError
 
@@ -168,6 +168,12 @@ def _agents(run: Run) -> list[str]:
     return [agent["name"] for agent in run.client.agents()]
 
 
+def _recipes(run: Run) -> list[str]:
+    from tenure.agents.recipes import names
+
+    return [*names(), "all"]
+
+
 def _tiers(run: Run) -> list[str]:
     from tenure.core.priority import TIERS
 
@@ -197,6 +203,7 @@ _KINDS: dict[str, Callable[[Any], list[str]]] = {
     "state": _states,
     "track": lambda run: [track["code"] for track in run.client.tracks()],
     "project": lambda run: list(run.client.projects()),
+    "agents": _recipes,
     "agent": _agents, "holder": _agents, "by": _agents, "from": _agents, "AGENT": _agents, "for-agent": _agents,
     "to": _recipients,
     "task": _open_tasks, "TASK": _open_tasks, "after": _open_tasks, "parent": _open_tasks, "needs": _open_tasks,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tenure.cli.main import Answer, Run, answered, arg, options, verb_of
-from tenure.cli.option_kinds import In, contents, contract, instant, json_value, priority, retry_policy, seconds
+from tenure.cli.option_kinds import In, contents, contract, instant, json_value, priority, retry_policy, seconds, secret
 from tenure.core import commands as c
 from tenure.core.commands import Dependency, NewTask
 from tenure.core.errors import InvalidInput
@@ -65,6 +65,8 @@ def _when(name: str, when: int | In | None) -> dict[str, Any]:
         help="what the agent should know: text, @FILE, or - for stdin (may be repeated)"),
     arg("--ref", action="append", default=[], metavar="REF",
         help="task:KEY:output or artifact:KEY/NAME, passed on with the claim (may be repeated)"),
+    arg("--secret", action="append", default=[], type=secret, metavar="NAME=VALUE",
+        help="sealed, for the holder alone: VALUE, @FILE, - for stdin, or env:VARIABLE (may be repeated)"),
     arg("--not-before", type=instant, metavar="WHEN", help="not claimable before then"),
     arg("--key", metavar="KEY", help="its key, as B-003-write-the-tests (else made from track and title)"),
     arg("--idempotency-key", metavar="TEXT", help="a retry with the same text creates nothing twice"),
@@ -78,7 +80,7 @@ def _when(name: str, when: int | In | None) -> dict[str, Any]:
     arg("--estimate", type=seconds, metavar="DURATION", help="how long it will probably take"),
     arg("--needs", action="append", metavar="NAME", help="reserved with the claim, as in env:staging, port:8080"),
     arg("--retry", type=retry_policy, metavar="HOW",
-        help="exponential, linear, fixed or none; or the policy as a JSON object"),
+        help="exponential, fixed or immediate; or the policy as a JSON object"),
     *FIELDS,
 )  # fmt: skip
 def add(run: Run, given: Namespace) -> Answer:
@@ -92,6 +94,8 @@ def add(run: Run, given: Namespace) -> Answer:
         fields["spec"] = {**fields.get("spec", {}), "context_refs": given.ref}
     if given.context:
         fields["spec"] = {**fields.get("spec", {}), "context": "\n\n".join(given.context)}
+    if given.secret:
+        fields["spec"] = with_secrets(fields.get("spec", {}), given.secret)
     if given.retry is not None:
         fields["retry"] = given.retry
     if given.not_before is not None:
@@ -119,6 +123,13 @@ def add(run: Run, given: Namespace) -> Answer:
     is_usual = given.priority is None and task["tier"] == "normal"
     tier = "" if is_usual else f", {task['tier']} ({task['priority']})"
     return Answer(value, f"{task['key']}  {task['state']}{tier}{waits}", answer.code)
+
+
+def with_secrets(spec: dict[str, Any], secrets: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """The specification with these secrets in its context; a context that is a text becomes its part `text`."""
+    context = spec.get("context", {})
+    context = dict(context) if isinstance(context, dict) else {"text": context}
+    return {**spec, "context": context | {name: {"$secret": value} for name, value in secrets}}
 
 
 def tasks_of(listed: Any, titles: Iterable[str] = ()) -> list[NewTask]:

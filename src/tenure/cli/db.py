@@ -11,6 +11,7 @@ from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import counted, lasting
 from tenure.config import without_password
 from tenure.core.errors import NotAllowed
+from tenure.core.records import DataKey
 from tenure.core.tenant_records import HOME
 
 if TYPE_CHECKING:
@@ -19,9 +20,17 @@ if TYPE_CHECKING:
 
 @options()
 def upgrade(run: Run, given: Namespace) -> Answer:
-    """Upgrade the store to this version's schema, as opening it does; a backup is made first."""
+    """Upgrade the store to this version's schema, as opening it does; a backup is made first.
+
+    On PostgreSQL also the schemas of tenants that have their own; missing ones are created.
+    """
+    from tenure.client.transports.local import LocalTransport
+
     schema = getattr(run.client.store, "schema", None)
-    return Answer({"store": run.home.shown, "schema": schema}, f"{run.home.shown} has schema {schema}")
+    transport = run.client.transport
+    tenants = transport.open_schemas() if isinstance(transport, LocalTransport) else []
+    said = f"{run.home.shown} has schema {schema}" + "".join(f"\ntenant {name}: the same" for name in tenants)
+    return Answer({"store": run.home.shown, "schema": schema, "tenants": tenants}, said)
 
 
 @options(arg("--every", type=seconds, default=2.0, metavar="SECONDS", help="longest time between sweeps (2)"))
@@ -60,9 +69,14 @@ def daemon(run: Run, given: Namespace) -> int:
 @options(arg("target", help="the file to write; it must not exist"))
 def backup(run: Run, given: Namespace) -> Answer:
     """Back up the store while it is in use. A copy that is opened elsewhere begins a new epoch."""
-    target = os.path.join(run.folder, given.target)
+    target = os.path.normpath(os.path.join(run.folder, given.target))
     run.client.backup(target)
-    return Answer({"backup": target, "bytes": os.path.getsize(target)}, f"the store is copied to {target}")
+    value: dict[str, object] = {"backup": target, "bytes": os.path.getsize(target)}
+    said = f"the store is copied to {target}"
+    if run.client.engine.read(lambda tx: tx.find(DataKey, {}, limit=1)):
+        value["without"] = "master key"
+        said += "\nthe master key is not in it: without a copy of that key its secrets cannot be opened"
+    return Answer(value, said)
 
 
 @options()
@@ -81,7 +95,7 @@ def clock(run: Run, given: Namespace) -> Answer:
     end without a lost attempt.
     """
     if given.accept:
-        _must_own(run, " --accept")
+        must_own(run, " --accept")
         back, ended = run.client.accept_clock()
         said = "the clock is accepted" + (f"; the store's time went back by {lasting(back / 1e6)}" if back else "")
         lines = [said, *(f"  {key}: its claim ended, no attempt is lost" for key in ended)]
@@ -106,7 +120,7 @@ def clock(run: Run, given: Namespace) -> Answer:
     return Answer(value, said)
 
 
-def _must_own(run: Run, option: str = "") -> None:
+def must_own(run: Run, option: str = "") -> None:
     if run.who.role != "owner":
         raise NotAllowed(f"{run.verb}{option}: needs the role owner", "ask a person to do it")
 
@@ -114,7 +128,7 @@ def _must_own(run: Run, option: str = "") -> None:
 @options(arg("-m", "--reason", required=True, metavar="TEXT", help="the reason, for the log"))
 def new_epoch(run: Run, given: Namespace) -> Answer:
     """End every live claim and void all receipts, as after a restore."""
-    _must_own(run)
+    must_own(run)
     epoch = run.client.new_epoch(given.reason)
     return Answer({"epoch": epoch}, f"epoch {epoch}: every earlier receipt is void; tasks can be claimed again")
 
@@ -129,7 +143,7 @@ def archive(run: Run, given: Namespace) -> Answer:
     Sweeps do the same by themselves, after the project's limit `archive_after` (90 days). An archived task is still
     found by its name, with its log; `list --archived` lists it. A command that changes it brings it back.
     """
-    _must_own(run)
+    must_own(run)
     if given.dry_run:
         ahead = run.client.could_archive(older=given.older_than)
         said = f"{counted(ahead.tasks, 'task')} would be moved"
@@ -165,7 +179,7 @@ def copy(run: Run, given: Namespace) -> Answer:
     Refused while claims are live, and where the other store has a project of that name. A project is copied as a
     whole or not at all. Claiming is stopped in the first store; earlier receipts are void (STALE_EPOCH).
     """
-    _must_own(run)
+    must_own(run)
     if run.setting("tenant") not in (None, HOME):
         raise Usage(f"db copy: copies projects of the tenant {HOME} alone (got {run.setting('tenant')})")
     source, target = (_store_named(run, url) for url in (given.source, given.target))
@@ -216,7 +230,7 @@ def restore(run: Run, given: Namespace) -> Answer:
     The backup is checked first. Claims that were live in it end without a lost attempt; earlier receipts are void
     (STALE_EPOCH), and results submitted with them are kept. Refused while another process has the store open.
     """
-    _must_own(run)
+    must_own(run)
     from tenure.client.restore import restore as restored
 
     url = _store_named(run, given.to) if given.to else run.home.url

@@ -23,6 +23,11 @@ ask | ask "Which database?" | ask B-003 "May I change the schema?"
 spawn | spawn "Write the tests" "Write the docs" | spawn --tasks @subtasks.json --wait
 run | run --agent claude -n 2 | run --agent codex --until-empty
 whoami | whoami | whoami --json
+audit on | audit on | audit on --project shop
+audit head | audit head | audit head --all --json
+audit verify | audit verify --head 12:HEAD | audit verify log.jsonl
+audit export | audit export log.jsonl | audit export log.jsonl --project shop
+audit attest | audit attest | audit attest --project shop
 worktree add | worktree add | worktree add B-003
 worktree list | worktree list | worktree list --json
 worktree remove | worktree remove B-003 | worktree remove --ended
@@ -141,8 +146,10 @@ db restore | db restore backup.db | db restore backup.db --to .tenure/tenure.db
 db copy | db copy .tenure/tenure.db postgresql://db/tenure | db copy a.db b.db --no-verify
 db archive | db archive --dry-run | db archive --older-than 30d
 db check | db check | db check --json
+db rls | db rls on --role tenure_app | db rls check
 db clock | db clock | db clock --accept
 db new-epoch | db new-epoch -m "restored a snapshot" | db new-epoch -m "after a rollback" --json
+secret rotate | secret rotate | secret rotate --master
 key create | key create ci --role agent --only web | key create laptop --role member --expires 90d
 key list | key list | key list --all
 key rotate | key rotate ci | key rotate ci --grace 0
@@ -152,6 +159,7 @@ tenant add | tenant add acme | tenant add acme --tier enterprise
 tenant list | tenant list | tenant list --all
 tenant show | tenant show acme | tenant show acme --json
 tenant limits | tenant limits acme | tenant limits acme max_concurrent_claims=500
+tenant move | tenant move acme --to us --store - | tenant move acme --call-off
 tenant close | tenant close acme -m "moved away" | tenant close acme --json
 tenant reopen | tenant reopen acme | tenant reopen acme --json
 member invite | member invite ann --role admin | member invite bo --only web
@@ -166,6 +174,7 @@ demo | demo | demo --json
 forecast | forecast | forecast -n 4 --json
 limits | limits | limits --json
 limits set | limits set max_concurrent_claims=20 | limits set max_lease=7200 min_lease=default
+project list | project list | project list --json
 project show | project show | project show --json
 project set | project set --router on | project set --lead off
 project reorder | project reorder | project reorder --json

@@ -19,8 +19,7 @@ def gateway(run: Run, given: Namespace) -> Answer | int:
     """Start agents on this machine for pools of a server on another one, until stopped.
 
     Starts what `[programs.NAME]` of this machine names, for requests signed with the shared secret. Stopping the
-    gateway leaves its agents running; the next one knows them. docs/how-to/run-agents-on-another-machine.md has the
-    details.
+    gateway leaves its agents running; the next one knows them.
     """
     from tenure.core import signatures
 

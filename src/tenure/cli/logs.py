@@ -30,7 +30,7 @@ PAGE = 1000
     arg("--kind", metavar="KIND", help="only this kind, as task.claimed, or task for all of tasks"),
     arg("--since", type=instant, metavar="WHEN", help="not older than this instant"),
     arg("-n", "--limit", type=int, default=100, metavar="N", help="the last N (100)"),
-    arg("--store", action="store_true", help="also events of sinks and leaders, which belong to no project"),
+    arg("--store", action="store_true", help="also events of no project: sinks, leaders; keys and members"),
     arg("-f", "--follow", action="store_true", help="follow new events; with --json one object a line"),
 )
 def log(run: Run, given: Namespace) -> Answer | int:

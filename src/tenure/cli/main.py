@@ -199,9 +199,11 @@ class Run:
         """The store's client, acting as `who`."""
         return self.client_at(self.home.url)
 
-    def client_at(self, url: str, *, role: str | None = None, create: bool = False) -> NotingClient:
+    def client_at(
+        self, url: str, *, role: str | None = None, create: bool = False, tenant: str | None = None
+    ) -> NotingClient:
         from tenure.cli.noted_client import NotingClient, Patience
-        from tenure.config import without_password
+        from tenure.config import homes_of, without_password
 
         who, tables = self.who, None
         if self.setting("prices") or self.setting("tiers"):
@@ -210,7 +212,8 @@ class Run:
 
             tables = UserTables(file_of(self.settings, "prices"), file_of(self.settings, "tiers"))
         return NotingClient(
-            url, self.project, key=self.setting("key"), tenant=self.setting("tenant"), agent=who.agent,
+            url, self.project, key=self.setting("key"), tenant=tenant or self.setting("tenant"),
+            homes=homes_of(self.settings), agent=who.agent,
             session=who.session, role=role or who.role,
             user=who.user, create=create, artifacts=self.artifacts, tables=tables, done=self.done,
             task_defaults=self._task_defaults,
@@ -450,6 +453,9 @@ READ_BY_AGENTS = frozenset({"ready", "list", "show", "why", "next", "status"})
 def _with_news(run: Run, answer: Answer) -> Answer:
     """The answer with mail and directives, for a holder, and for those who speak as an agent."""
     last = run.client.last if "client" in vars(run) else None
+    if last is not None:
+        for warning in last.warnings or ():
+            run.warn(warning)
     if last is None and not ("client" in vars(run) and run.verb in READ_BY_AGENTS):
         return answer
     speaks_as = run.given.agent if last is None and run.verb != "list" else None  # `list --agent` is a filter

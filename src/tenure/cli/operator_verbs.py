@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.cli import task_reads
 from tenure.cli.answers import OF_ERROR, exit_of, outcome_text
-from tenure.cli.create import FIELDS, fields_of
+from tenure.cli.create import FIELDS, fields_of, with_secrets
 from tenure.cli.main import Answer, Option, Run, Usage, Verb, answered, arg, argument_of, options, verb_of
-from tenure.cli.option_kinds import contents, json_value, seconds
+from tenure.cli.option_kinds import contents, json_value, seconds, secret
 from tenure.cli.task_reads import TASK
 from tenure.client.wire import outcome_value
 from tenure.core import commands as c
@@ -125,7 +125,7 @@ reset = bulk(
     "Start completed tasks over. The old result stays in the history.",
     arg("--cascade", action="store_true", help="also reset dependents that used its result"),
 )
-archive = bulk(c.Archive, "Hide finished tasks from lists. Nothing is ever deleted.")
+archive = bulk(c.Archive, "Hide finished tasks from lists. This deletes nothing.")
 TERM = arg("--term", type=int, metavar="N", help="as the project's leader: your term; a stale one is refused")
 recover = bulk(c.Recover, "End claims whose receipt is lost, so that the tasks can be claimed again.", REASON, TERM)
 
@@ -162,7 +162,9 @@ adopt = verb_of(
     arg("-m", "--note", default="", metavar="TEXT", help="why"),
     result="kept",
 )
-note = verb_of(c.Note, "Add a note to a task; the log keeps it.", TASK, arg("text", type=contents, help="the note"))
+note = verb_of(
+    c.Note, "Add a note to a task. The next holder reads it.", TASK, arg("text", type=contents, help="the note")
+)
 answer = verb_of(
     c.Answer,
     "Answer a holder's question; the task is ready again, with the answer in its briefing.",
@@ -175,6 +177,14 @@ answer = verb_of(
     TASK,
     arg("--title", metavar="TEXT", help="the new title"),
     arg("--set", action="append", default=[], metavar="FIELD=JSON", help="any other field, as in --set boost=0.5"),
+    arg(
+        "--secret",
+        action="append",
+        default=[],
+        type=secret,
+        metavar="NAME=VALUE",
+        help="a secret of its context: VALUE, @FILE, - for stdin, or env:VARIABLE (may be repeated)",
+    ),
     arg("--version", type=int, metavar="N", help="only if nobody has changed it since this version"),
     arg("--supersede", action="store_true", help="also while it is held: the claim ends"),
     *FIELDS,
@@ -189,6 +199,9 @@ def edit(run: Run, given: Namespace) -> Answer:
     for pair in given.set:
         name, _, value = pair.partition("=")
         changes[name] = json_value(value)
+    if given.secret:
+        spec = changes.get("spec") or run.client.show(given.task).get("spec", {})  # «secret» stands for the present one
+        changes["spec"] = with_secrets(spec, given.secret)
     outcome = run.client.update(given.task, given.version, supersede=given.supersede, **changes)
     return answered(outcome, lambda: _one_text(outcome))
 

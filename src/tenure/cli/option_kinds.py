@@ -33,6 +33,20 @@ def pair(text: str) -> tuple[str, str]:
     return name, value
 
 
+def secret(text: str) -> tuple[str, str]:
+    """`NAME=VALUE`; the value may be `@FILE`, `-` for stdin, or `env:VARIABLE`. No error repeats the value."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ArgumentTypeError("a secret is NAME=VALUE, NAME=@FILE, NAME=- or NAME=env:VARIABLE")
+    if value.startswith("env:"):
+        found = os.environ.get(value[4:])
+        if not found:
+            raise ArgumentTypeError(f"{name}: the variable {value[4:]} is not set")
+        return name, found
+    found = contents(value)
+    return name, found.removesuffix("\n") if found != value else found  # the last line of a file ends somewhere
+
+
 class In(float):
     """Seconds from the store's now: this host's clock may be another."""
 
@@ -90,6 +104,8 @@ def json_value(text: str) -> Any:
         return msgspec.json.decode(source)
     except msgspec.DecodeError as error:
         raise ArgumentTypeError(f"not valid JSON: {error}; a text needs its quotes, as in '\"text\"'") from None
+    except RecursionError:
+        raise ArgumentTypeError("nested too deep; put it into a file and pass its name") from None
 
 
 def contents(text: str) -> str:

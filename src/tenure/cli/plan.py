@@ -14,8 +14,7 @@ from tenure.cli.text_format import counted, plain
 from tenure.client import Client
 from tenure.client.wire import outcome_value
 from tenure.client.wire import plain as wire_plain
-from tenure.config import NoStore
-from tenure.core.errors import InvalidInput, NotFound, TenureError
+from tenure.core.errors import InvalidInput, NoStore, NotFound, TenureError
 from tenure.core.graph import PENDING, RUNNING
 from tenure.core.outcomes import Outcome
 from tenure.plans import files, graph_text
@@ -65,8 +64,12 @@ def refused(run: Run, findings: tuple[Finding, ...], what: str, hint: str) -> An
 def _client(run: Run) -> Client | None:
     """The store's client where there is a store, with the project in it."""
     try:
+        _ = run.home
+    except NoStore:
+        return None
+    try:
         run.client.tracks()
-    except (NoStore, NotFound):
+    except NotFound:
         return None
     return run.client
 

@@ -16,6 +16,13 @@ _SWITCHES = ("router", "routing", "agents_may_operate")
 
 
 @options()
+def list_(run: Run, given: Namespace) -> Answer:
+    """List the projects of the store; the one that commands use here has a mark."""
+    names = run.client.projects()
+    return Answer(names, lambda: "\n".join(f"{'*' if name == run.project else ' '} {plain(name)}" for name in names))
+
+
+@options()
 def show(run: Run, given: Namespace) -> Answer:
     """Show the settings of the project."""
     return shown(run.client.settings(), _settings)
@@ -86,12 +93,20 @@ def _limits(found: list[dict[str, Any]]) -> str:
 
 
 @options(
-    arg("limits", nargs="+", type=pair, metavar="NAME=VALUE",
-        help="as in max_concurrent_claims=20; NAME=default removes it")
+    arg("limits", nargs="*", type=pair, metavar="NAME=VALUE",
+        help="as in max_concurrent_claims=20; NAME=default removes it"),
+    arg("--compliance", metavar="NAME", help="a retention preset: soc2, pci or hipaa; none"),
 )  # fmt: skip
 def set_limits(run: Run, given: Namespace) -> Answer:
-    """Change limits of the project; those that you do not name stay."""
-    return answered(run.client.init(change_limits=limit_changes(run.verb, given.limits)))
+    """Change limits of the project; those that you do not name stay.
+
+    A preset keeps history and access log for at least 365 (soc2, pci) or 2,190 days (hipaa). Lowering below it needs
+    an owner, and the log has both values.
+    """
+    if not given.limits and given.compliance is None:
+        raise Usage("limits set: name a limit, or --compliance", "`tenure limits` lists them with their values")
+    changes = limit_changes(run.verb, given.limits) if given.limits else None
+    return answered(run.client.init(change_limits=changes, compliance=given.compliance))
 
 
 def limit_changes(verb: str, pairs: Sequence[tuple[str, str]]) -> dict[str, int | None]:

@@ -59,7 +59,7 @@ def run(run: Run, given: Namespace) -> Answer | int:
 
     Runs until Ctrl-C: once lets running agents finish, twice ends them and gives their tasks back. An agent gets its
     task as a prompt on stdin; its last message is the result. A command submits what it prints and fails by its exit
-    code; docs/how-to/run-agents.md has the details.
+    code.
     """
     from tenure.agents.runner.runner import Runner
 

@@ -16,6 +16,7 @@ from tenure.core import limits
 from tenure.core import queries as q
 from tenure.core.instants import format_instant
 from tenure.core.outcomes import Outcome
+from tenure.core.tenant_records import HOME
 
 if TYPE_CHECKING:
     from tenure.client import Client
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
     arg("--tls-key", metavar="FILE", help="its private key"),
     arg("--open", action="store_true", help="open the dashboard in your browser"),
     arg("--workers", type=int, metavar="N", help="how many processes serve, on the one port (1)"),
-    arg("--store-wait", type=float, metavar="SECONDS", help="how long to wait for an unavailable PostgreSQL (300)"),
+    arg("--store-wait", type=float, metavar="SECONDS", help="how long to wait for an unavailable database (300)"),
 )
 def serve(run: Run, given: Namespace) -> int:
-    """Serve the store over HTTP: the API, the dashboard, MCP and metrics, until stopped.
+    """Serve the store and all its tenants over HTTP: the API, the dashboard, MCP and metrics, until stopped.
 
     On this machine your commands and the printed link sign you in: each start makes a token, kept
     in a private file of yours. Other users and other machines need API keys: `tenure key create`.
@@ -46,6 +47,11 @@ def serve(run: Run, given: Namespace) -> int:
     from tenure.server.serve import Site, serve_with_workers
     from tenure.server.serve import serve as serve_
 
+    if given.tenant:
+        raise Usage(
+            f"serve: --tenant {given.tenant} does not limit the server: it serves every tenant of its store",
+            "leave out --tenant; the key of a request picks its tenant",
+        )
     names = ("host", "port", "tls_cert", "tls_key", "store_wait", "workers")
     flags = {f"serve.{name}": getattr(given, name) for name in names}
     settings = read_settings(run.folder, run.environ, {"project": given.project, **flags})
@@ -96,17 +102,22 @@ def _client(run: Run, settings: Mapping[str, Value]) -> Client:
     try:
         with ended_by_signals():
             return open_with_retries(
-                lambda: run.client, lambda away: may_come_back(run.own_home.url, away),
+                lambda: _home_client(run), lambda away: may_come_back(run.own_home.url, away),
                 settings["serve.store_wait"].value, log.warning,
             )  # fmt: skip
     finally:
         log.close()
 
 
+def _home_client(run: Run) -> Client:
+    """The client of the home tenant, whatever tenant other commands here would use."""
+    if "client" not in vars(run):
+        vars(run)["client"] = run.client_at(run.home.url, tenant=HOME)
+    return run.client
+
+
 def _announce(run: Run, url: str, link: str | None, *, opens: bool, workers: int) -> None:
-    home = run.own_home
-    whose = f"tenant {home.tenant} of {home.shown}" if home.tenant else home.shown
-    say(f"serving {whose} on {url}" + (f" by {workers} workers" if workers > 1 else ""))
+    say(f"serving {run.own_home.shown} on {url}" + (f" by {workers} workers" if workers > 1 else ""))
     if link is not None and run.is_terminal:  # not into a log, which others may read
         say(f"dashboard: {link}")
     if opens:
@@ -125,7 +136,15 @@ def _mcp(assembly: Assembly, settings: Mapping[str, Value]) -> McpApp:
     service = assembly.service
     project = settings["project"].value
     observers = (assembly.tool_ran, assembly.tool_read)
-    callers = RemoteCallers(service.engine, service.gatherer, settings, project, *observers)
+    callers = RemoteCallers(
+        service.engine,
+        service.threads.gatherer,
+        settings,
+        project,
+        *observers,
+        engine_of=assembly.engines.find,
+        gatherer_of=assembly.tenants.gatherer_of,
+    )
     worker = assembly.worker
     app = McpApp(callers, lambda scope: scope["state"]["principal"], kept_crash, assembly.tool_claimed, worker)
     if worker is not None:

@@ -15,7 +15,6 @@ from tenure.config import (
     SETTINGS,
     SHARED,
     BadConfig,
-    NoStore,
     Settings,
     checked,
     find_folder,
@@ -24,6 +23,7 @@ from tenure.config import (
     shared_file,
     without_password,
 )
+from tenure.core.errors import NoStore
 from tenure.core.setting_values import Priority, Seconds, from_text
 from tenure.trust.risky_settings import shown
 
@@ -56,7 +56,7 @@ def config(run: Run, given: Namespace) -> Answer:
         run.warn(problem.message)
     value = _shown(run.settings, [given.key] if given.key is not None else run.settings)
     if given.key is not None:
-        return Answer(value, str(value[given.key]["value"]))
+        return Answer(value, _spelt(value[given.key]["value"]) or "not set")
     text = table([(key, _spelt(one["value"]), one["origin"]) for key, one in value.items()])
     return Answer(value, text, 11 if problems else 0)
 
@@ -163,4 +163,6 @@ def _edited(path: str, text: str, key: str, value: Any) -> str:
 
 
 def _spelt(value: object) -> str | None:
-    return str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else f"{value:g}" if isinstance(value, float) and value < 1e6 else str(value)

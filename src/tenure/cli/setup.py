@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.core import limits
-from tenure.core.errors import NotFound, StoreUnavailable
+from tenure.core.errors import NoStore, NotFound, StoreUnavailable
 
 if TYPE_CHECKING:
     from tenure.agents.recipes.installation import Change, Standing
@@ -59,10 +59,19 @@ def init(run: Run, given: Namespace) -> Answer:
     }  # fmt: skip
     if asked is None:
         value["found_agents"] = found_agents(_root(run), run.environ)
+        value["set_up_agents"] = _set_up_here(run) if value["found_agents"] else []
         return Answer(value, lambda: _welcome(value))
     done = _set_up(run, asked) if asked else Answer({"agents": []})
     value["setup"] = done.value
     return Answer(value, lambda: _welcome(value, _set_up_lines(done.value)), done.code)
+
+
+def _set_up_here(run: Run) -> list[str]:
+    """The agents that `setup` has set up in this repository."""
+    from tenure.agents.recipes import installation, setup_record
+
+    place = _place(run, is_global=False)
+    return list(installation.set_up(place, setup_record.load(_memory_file(run, is_global=False), place.root)))
 
 
 def _set_up_lines(value: dict[str, Any]) -> list[str]:
@@ -111,7 +120,8 @@ def _welcome(value: dict[str, Any], more: Sequence[str] = ()) -> str:
     made = "Created" if value["made_store"] else "Already here:"
     also = " and created" if value["made_project"] and not value["made_store"] else ","
     lines = [f"{made} {value['store']}{also} project {value['project']}."]
-    found = value.get("found_agents")
+    is_set_up = value.get("set_up_agents", ())
+    found = {name: why for name, why in value.get("found_agents", {}).items() if name not in is_set_up}
     if found:
         names = ", ".join(f"{name} ({why})" for name, why in found.items())
         lines += [f"Agents found: {names}.", f"  tenure setup {' '.join(found)}   shows them how to use it"]
@@ -338,7 +348,6 @@ def prime(run: Run, given: Namespace) -> Answer:
     """Print your identity, claims, mail and ready tasks, in at most 600 tokens."""
     from tenure.agents.session_brief import prime as text_of
     from tenure.agents.tokens import estimate
-    from tenure.config import NoStore
 
     try:
         _ = run.home

@@ -198,7 +198,7 @@ def _value(text: str) -> Any:
 
     try:
         value = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return text
     return text if isinstance(value, (list, dict)) else value
 

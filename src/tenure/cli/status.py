@@ -274,7 +274,7 @@ def usage(run: Run, given: Namespace) -> Answer:
     arg("--cached", type=int, default=0, metavar="N", help="input tokens from a cache"),
     arg("--written", type=int, default=0, metavar="N", help="input tokens written to a cache"),
     arg("--out", dest="output", type=int, default=0, metavar="N", help="output tokens"),
-    arg("--cost", metavar="USD", help="dollars, if known (else from the price table)"),
+    arg("--cost", "--usd", metavar="USD", help="dollars, if known (else from the price table)"),
     arg("--duration", type=seconds, default=0.0, metavar="DURATION", help="time of compute"),
     arg("--operation", default="", metavar="NAME", help="only the part of the totals that was for this, as review"),
 )

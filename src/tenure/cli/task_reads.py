@@ -126,14 +126,19 @@ def list_(run: Run, given: Namespace) -> Answer:
     return shown(tasks, lambda tasks: listed(tasks) + more)
 
 
-@options(TASK, AT)
+@options(TASK, AT, arg("--receipt", metavar="RECEIPT", help="of your live claim: show the task's secrets too"))
 def show(run: Run, given: Namespace) -> Answer:
-    """Show everything about one task, except its log; with --at as it was."""
+    """Show everything about one task, except its log; with --at as it was. Only the holder's receipt shows secrets."""
     at = moment_of(run, given)
     found = run.client.show(given.task, at=at)
     brief: Mapping[str, Any] = run.client.briefing(found["id"], at=at)
     more = {name: wire(brief[name]) for name in BRIEFED if name in brief}
-    return Answer({**wire(found), **more}, lambda: task_text(found, brief))
+    if given.receipt is None:
+        return Answer({**wire(found), **more}, lambda: task_text(found, brief))
+    opened = run.client.open_secrets(given.receipt).check()
+    secrets = opened.secrets or {}
+    lines = [f"{plain(name)}  {plain(value)}" for name, value in secrets.items()] or ["no secrets"]
+    return Answer({**wire(found), **more, "secrets": secrets}, lambda: "\n".join((task_text(found, brief), "", *lines)))
 
 
 # Of the briefing, in `show --json`: what `show` has not.

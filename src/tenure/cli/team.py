@@ -24,7 +24,7 @@ UNRECOGNISED = ("generic", "human")
     arg("--model", action="append", default=[], metavar="NAME", help="models you work with (may be repeated)"),
     arg("--region", metavar="NAME", help="where you are"),
     arg("--max-tasks", type=int, metavar="N", help="how many tasks at once"),
-    arg("--key", metavar="FILE", help="sign your results with the key in this file; it is made if there is none"),
+    arg("--key", metavar="FILE", help="sign your results with the key in this file; created if missing"),
 )
 def join(run: Run, given: Namespace) -> Answer:
     """Register your name and capabilities. Optional: agents are detected from their environment.
@@ -33,21 +33,29 @@ def join(run: Run, given: Namespace) -> Answer:
     """
     from tenure.agents.identity import join as joined
 
+    if given.name == "":
+        raise Usage("join: the name must not be empty", "as in `tenure join -n ann`; without -n it is detected")
     default = run.setting("agents.type")
     who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type or default)
     run.who = who = who if who.type not in UNRECOGNISED else who._replace(type=default or who.type)
+    kept = None
     if given.key:
         from tenure.cli.signing import keep_key
 
-        run.client.signing_key = keep_key(run, given.key)
+        kept = keep_key(run, given.key)
+        run.client.signing_key = kept.key
     outcome = run.client.register(
         type=given.type or who.type, capabilities=tuple(given.cap), tracks=tuple(given.track),
         models=tuple(given.model), region=given.region, max_concurrent_tasks=given.max_tasks, user=who.user,
         stale_after=run.setting("agents.stale_after") or CLI_STALE, heartbeat=run.setting("agents.heartbeat"),
     )  # fmt: skip
     lines = [f"export TENURE_AGENT={who.agent}", f"export TENURE_SESSION={who.session}"]
+    more = {}
+    if kept is not None:
+        more = {"key_file": kept.path, "key_created": kept.is_new}
+        lines += [f"# created {kept.path}: a new key; without it nobody can sign as you"] if kept.is_new else []
     # An agent is known by its name: that is its id.
-    return answered(outcome, "\n".join(lines), id=who.agent, name=who.agent, session=who.session)
+    return answered(outcome, "\n".join(lines), id=who.agent, name=who.agent, session=who.session, **more)
 
 
 @options(arg("--force", action="store_true", help="also end your agent's sessions in other terminals"))

@@ -12,7 +12,9 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from tenure.core import instants, lifecycle
 from tenure.core.patterns import pattern
@@ -198,7 +200,7 @@ def counted(count: int, word: str, plural: str | None = None) -> str:
 # --- states: the words beside signs and colours must suffice without them -----------------------------------
 
 
-class Mark(NamedTuple):
+class Mark(msgspec.Struct, frozen=True):
     sign: str
     colour: str
 
@@ -232,7 +234,7 @@ def in_words(state: str) -> str:
     return {lifecycle.CREATED: "draft", lifecycle.DEAD_LETTERED: "dead letter"}.get(state, state)
 
 
-class Shares(NamedTuple):
+class Shares(msgspec.Struct, frozen=True):
     """How many of `width` cells each part of a bar gets."""
 
     done: int

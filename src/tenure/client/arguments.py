@@ -87,6 +87,7 @@ class ProjectSettings(TypedDict, total=False):
     router: bool | None
     order: str | None
     lead: str | None
+    compliance: str | None
 
 
 class BudgetFields(TypedDict, total=False):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Collection, Coroutine, Sequence
+import os
+from collections.abc import Awaitable, Collection, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from tenure.client.caller import JSON, LARGE, R, SystemRandom, T, find_store, is
 from tenure.client.contents import AsyncDownload, Content, Source, Upload, Wanted, type_of
 from tenure.client.results import Stored
 from tenure.client.transports.asynchronous import AsyncHttpTransport, AsyncLocalTransport
-from tenure.core.commands import OWNER, Command, DefineProject, Submit
+from tenure.core.commands import Command, DefineProject, Principal, Submit
 from tenure.core.errors import NotFound
 from tenure.core.outcomes import Outcome
 from tenure.core.task_defaults import SHIPPED
@@ -35,41 +36,45 @@ class AsyncClient(AsyncVerbs):
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | os.PathLike[str] | None = None,
         project: str | None = None,
         *,
         key: str | None = None,
         tenant: str | None = None,
+        homes: Mapping[str, str] | None = None,
         agent: str | None = None,
         session: str | None = None,
         role: str = "owner",
         user: str | None = None,
-        create: bool | None = None,
+        create: bool = False,
         artifacts: str | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
     ) -> None:
         task_defaults = SHIPPED
         if url is None:
-            url, tenant, project, key, artifacts, task_defaults = find_store(tenant, project, key, artifacts)
+            found = find_store(tenant, project, key, artifacts)
+            url, tenant, project, key, artifacts, task_defaults, theirs = found
+            homes = theirs if homes is None else homes
+        url = os.fspath(url)
         self._identify(project, agent, session, role, user)
         random = random or SystemRandom()
         self.transport: AsyncLocalTransport | AsyncHttpTransport
         if is_server(url):
-            self.transport = AsyncHttpTransport(url, key=key, tenant=tenant, random=random)
+            self.transport = AsyncHttpTransport(url, key=key, tenant=tenant, homes=homes, random=random)
         else:
             self.transport = AsyncLocalTransport(
-                url, random=random, create=create is not False, clock=clock, artifacts=artifacts,
+                url, random=random, create=create, clock=clock, artifacts=artifacts,
                 task_defaults=task_defaults, tenant=tenant,
             )  # fmt: skip
-        self._creates_project = create is True
+        self._creates_project = create
 
     async def __aenter__(self) -> AsyncClient:
         if self._creates_project:
             try:
                 await self.tracks()
             except NotFound:
-                await self.transport.do(DefineProject(project=self.project), OWNER)
+                await self.transport.do(DefineProject(project=self.project), Principal(user=self.user))
         return self
 
     async def __aexit__(
@@ -100,7 +105,9 @@ class AsyncClient(AsyncVerbs):
         return await self.do(referring(command, put)) if put.ok else put
 
     async def batch(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
-        """Run many commands in one transaction; one outcome or error each."""
+        """Run many commands in one transaction; one outcome or error each. Results are signed as by `submit`."""
+        if self.signing_key is not None:
+            return await self._signed_batch(batch, self.signing_key)
         return await self.transport.run(batch, self.principal)
 
     async def preview(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:

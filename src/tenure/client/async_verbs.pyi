@@ -1,8 +1,9 @@
-"""The methods of AsyncClient for type checkers. Generated from caller.py, queries.py, sources.py, messaging.py, pools.py, operator_verbs.py, verbs.py by `./x docs`; do not edit."""
+"""The methods of AsyncClient for type checkers. Generated from caller.py, queries.py, sources.py, messaging.py, pools.py, tenants.py, operator_verbs.py, verbs.py by `./x docs`; do not edit."""
 # fmt: off
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from os import PathLike
 from tenure.client.arguments import AgentFields, BudgetFields, ClaimOptions, Health, ProjectSettings, TaskChanges, TaskFields
 from tenure.client.handles import Ended
 from tenure.client.results import Added, Changed, Claimed, Held, Mail, Next, Planned, Reserved, Spawned, Submitted, Team, Updated, Validation
@@ -11,10 +12,11 @@ from tenure.client.times import Duration, Instant, Moment
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, NewTask, NewTrack, Principal, Process, Submit, Template, Totals
 from tenure.core.commands.graph_commands import NewTask, NewTrack
+from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.core.records import Watch, replace
-from tenure.core.views import AgentInFull, AgentNewsView, AgentView, AlertView, ArtifactView, BriefingView, BudgetInFull, BudgetView, DagEntry, DagView, DeadLetterView, DeliveryView, EstimatesView, EventView, ForecastView, HeadroomView, HealthView, HistoryEntry, LimitView, MessageEntry, MessageView, ModelsView, OwnClaim, PlanView, PoolInFull, PoolView, ProcessView, ProjectView, ProjectionView, RelayView, ReservationView, ResultView, SavingsView, ScheduleInFull, ScheduleView, SessionEntry, SessionView, SpawnView, SpentView, StateLine, StatusView, TaskInFull, TaskLine, TaskView, TodoEntry, TrackView, TriggerInFull, TriggerView, WaitingView, WatchedView, WebhookView, WhyView
+from tenure.core.views import AgentInFull, AgentNewsView, AgentView, AlertView, ArtifactView, AttestationView, AuditHeadView, AuditPageView, AuditReportView, BriefingView, BudgetInFull, BudgetView, DagEntry, DagView, DeadLetterView, DeliveryView, EstimatesView, EventView, ForecastView, HeadroomView, HealthView, HistoryEntry, LimitView, MemberView, MessageEntry, MessageView, ModelsView, OwnClaim, PlanView, PoolInFull, PoolView, ProcessView, ProjectView, ProjectionView, RelayView, ReservationView, ResultView, SavingsView, ScheduleInFull, ScheduleView, SessionEntry, SessionView, SpawnView, SpentView, StateLine, StatusView, TaskInFull, TaskLine, TaskView, TenantView, TodoEntry, TrackView, TriggerInFull, TriggerView, WaitingView, WatchedView, WebhookView, WhyView
 from typing import Any, TypedDict, Unpack
 
 Several = str | Iterable[str] | None
@@ -73,10 +75,13 @@ class AsyncVerbs:
     user: str | None
     principal: Principal
     transport: Any
+    signing_key: Any
 
     def _identify(
         self, project: str | None, agent: str | None, session: str | None, role: str, user: str | None
     ) -> None: ...
+
+    async def _signed_batch(self, batch: Any, key: Any) -> list[Any]: ...
 
     async def do(self, command: Command) -> Outcome:
         """Run any command. A result that is too large for a row is stored as an artifact first."""
@@ -87,7 +92,7 @@ class AsyncVerbs:
         ...
 
     async def query(self, query: Query) -> Any:
-        """Run any query."""
+        """Run any query. InvalidInput where a value has another type than the query's field."""
         ...
 
     async def show(self, task: str, *, at: Moment | None=None) -> TaskInFull:
@@ -448,16 +453,67 @@ class AsyncVerbs:
         """Processes that pools have started, the newest first; ended ones are kept for a while."""
         ...
 
+    async def add_tenant(self, name: str, *, tier: str='default', isolation: str='logical', store: str | None=None, region: str | None=None) -> Changed:
+        """Create a tenant of a store that keeps several; its projects, keys and members are visible to it alone.
+
+            With `isolation="instance"` its rows are in the store at the URL `store`, which is sealed and shown nowhere.
+            """
+        ...
+
+    async def change_tenant(self, name: str, *, tier: str | None=None, limits: Mapping[str, int | None] | None=None) -> Changed:
+        """Change the tier of a tenant, or the limits that are named; None goes back to the tier's value."""
+        ...
+
+    async def close_tenant(self, name: str, reason: str='') -> Changed:
+        """Close a tenant: nobody can use it. Its rows stay."""
+        ...
+
+    async def reopen_tenant(self, name: str) -> Changed:
+        """Open a closed tenant again, as it was."""
+        ...
+
+    async def tenants(self, *, closed: bool=False) -> list[TenantView]:
+        """The tenants, `local` first, then by name; with `closed` also closed ones."""
+        ...
+
+    async def tenant(self, name: str) -> TenantView:
+        """One tenant."""
+        ...
+
+    async def invite_member(self, user: str, role: str='member', *, projects: Iterable[str]=()) -> Changed:
+        """Make a person a member of the tenant, in some projects or all."""
+        ...
+
+    async def change_member(self, user: str, role: str | None=None, *, projects: Iterable[str] | None=None) -> Changed:
+        """Change the role or the projects of a member; keys of theirs that reach further are revoked."""
+        ...
+
+    async def remove_member(self, user: str) -> Changed:
+        """End a membership, and revoke the keys of that person."""
+        ...
+
+    async def members(self, *, left: bool=False) -> list[MemberView]:
+        """The members, by name; with `left` also former ones."""
+        ...
+
     async def init(self, **settings: Unpack[ProjectSettings]) -> Updated:
         """Create the project, or change its settings.
 
-            These are default_track, boost, agents_may_operate, limits, routing, router, order and lead. `limits` replaces
-            all limits; `change_limits` changes those that it names, None back to the default.
+            These are default_track, boost, agents_may_operate, limits, routing, router, order, lead and compliance.
+            `limits` replaces all limits; `change_limits` changes those that it names, None back to the default.
             """
         ...
 
     async def reorder(self, after: str | None=None) -> Updated:
         """Move a page of open tasks to the project's current order; `next` of the outcome is `after` of the next."""
+        ...
+
+    async def rotate_data_key(self, *, master: bool=False) -> Updated:
+        """Seal new secrets with a new data key; `master`: wrap the data keys by the current master key."""
+        ...
+
+    async def reseal(self, after: str | None=None) -> Updated:
+        """Seal a page of the project's secrets again with its data key; `next` is `after` of the next page."""
         ...
 
     async def define_track(self, code: str, name: str | None=None, purpose: str='', *, max_agents: int | None=None) -> Updated:
@@ -614,6 +670,30 @@ class AsyncVerbs:
         """Give up leadership."""
         ...
 
+    async def audit_on(self) -> Updated:
+        """Seal the log of the project from now on, what it has so far included. It cannot be turned off."""
+        ...
+
+    async def audit_head(self, *, store: bool=False) -> AuditHeadView:
+        """Seal the committed events; return the head, to be kept elsewhere."""
+        ...
+
+    async def verify_audit(self, *, head: str | None=None, store: bool=False) -> AuditReportView:
+        """Check every sealed event and every signature; with a `head` also that nothing was cut off."""
+        ...
+
+    async def attest(self, *, store: bool=False) -> AttestationView:
+        """The head, signed with the key of the server, or of this user where the store is opened here."""
+        ...
+
+    async def audit_page(self, after: str | None=None, *, store: bool=False) -> AuditPageView:
+        """A page of the export; `after` is `next` of the page before."""
+        ...
+
+    async def export_audit(self, path: str | PathLike[str], *, store: bool=False) -> int:
+        """Write the sealed log with its seals to a new file, for `tenure audit verify FILE`; return its lines."""
+        ...
+
     async def add(self, title: str, *, request_id: str | None=None, **fields: Unpack[TaskFields]) -> Added:
         """Create a task; `after` names its dependencies, `fields` are those of NewTask."""
         ...
@@ -731,5 +811,9 @@ class AsyncVerbs:
 
     async def ask(self, receipt: str, question: str) -> Held:
         """Ask a person; the task is paused until the answer."""
+        ...
+
+    async def open_secrets(self, receipt: str) -> Held:
+        """The `secrets` of the held task, by name, as the claim's answer had them."""
         ...
 

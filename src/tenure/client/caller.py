@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Coroutine, Iterable, Mapping
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -11,7 +11,8 @@ import msgspec
 from tenure.client.results import Result
 from tenure.client.times import with_plain_times
 from tenure.core.commands import ClaimNext, Command, NewTask, Principal, Submit
-from tenure.core.errors import NotFound, TenureError
+from tenure.core.decoders import decoder_of
+from tenure.core.errors import InvalidInput, NotFound, TenureError
 from tenure.core.ids import parse_receipt
 from tenure.core.inputs import LARGEST_RESULT
 from tenure.core.outcomes import Outcome
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tenure.sealing.signing import SigningKey
 
 R = TypeVar("R", bound=Result)
+S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
 
 LARGE = "result.json"  # the artifact of a result that is too large for a row
@@ -88,7 +90,19 @@ class Caller:
         raise NotImplementedError
 
     async def _submit_signed(self, command: Submit, key: SigningKey) -> Outcome:
-        """Submit with a signature over what the store will read: see `core/signed_results.py`."""
+        signed = await self._signed(command, key)
+        outcome: Outcome = await self._each(self.transport.do(signed, self.principal))
+        return outcome
+
+    async def _signed_batch(self, batch: Sequence[Command], key: SigningKey) -> list[Outcome | TenureError]:
+        signed = [
+            await self._signed(one, key) if isinstance(one, Submit) and one.signature is None else one for one in batch
+        ]
+        answers: list[Outcome | TenureError] = await self._each(self.transport.run(signed, self.principal))
+        return answers
+
+    async def _signed(self, command: Submit, key: SigningKey) -> Submit:
+        """The command with a signature over what the store will read: see `core/signed_results.py`."""
         from tenure.client.signed_submits import request_id_of, signed, wanted_artifacts
 
         command = replace(command, request_id=request_id_of(command))
@@ -102,9 +116,7 @@ class Caller:
         except NotFound:  # the store answers by the receipt
             pass
         artifacts = wanted_artifacts(put, receipt, command.artifacts)
-        command = signed(command, receipt, self._tenant or "local", artifacts, key)
-        outcome: Outcome = await self._each(self.transport.do(command, self.principal))
-        return outcome
+        return signed(command, receipt, self._tenant or "local", artifacts, key)
 
     def claim_or_wait(self, command: ClaimNext, seconds: float) -> Outcome:
         """As `do`, but waits up to `seconds` for a claimable task."""
@@ -112,8 +124,8 @@ class Caller:
         return outcome
 
     def query(self, query: Query) -> Any:
-        """Run any query."""
-        return self.transport.query(with_plain_times(query), self.principal)
+        """Run any query. InvalidInput where a value has another type than the query's field."""
+        return self.transport.query(_checked(with_plain_times(query)), self.principal)
 
     def _do(self, answer: type[R], kind: type[Command], /, **fields: Any) -> R:
         return self._as(answer, self.do(kind(project=self.project, **fields)))
@@ -134,6 +146,17 @@ class Caller:
         raise NotImplementedError
 
 
+def _checked(query: S) -> S:
+    """The query, its types proven: a store would fail on a wrong one, or find nothing."""
+    try:
+        decoder_of(type(query)).decode(msgspec.json.encode(query))
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{type(query).__name__.lower()}: text that is not valid UTF-8") from None
+    except (msgspec.ValidationError, TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise InvalidInput(f"{type(query).__name__.lower()}: {error}") from None
+    return query
+
+
 def is_server(url: str) -> bool:
     """Whether the URL is a server's; all others are stores."""
     return url.startswith(("http://", "https://"))
@@ -146,6 +169,7 @@ class FoundStore(NamedTuple):
     key: str | None
     artifacts: str | None
     task_defaults: TaskDefaults
+    homes: dict[str, str] | None  # None: as for every client, by the environment
 
 
 def find_store(tenant: str | None, project: str | None, key: str | None, artifacts: str | None) -> FoundStore:
@@ -153,7 +177,7 @@ def find_store(tenant: str | None, project: str | None, key: str | None, artifac
 
     Raises NoStore where there is none, Untrusted where a cloned file names it.
     """
-    from tenure.config import artifacts_of, find_home, read_settings, task_defaults_of
+    from tenure.config import artifacts_of, find_home, homes_of, read_settings, task_defaults_of
 
     here = os.getcwd()  # noqa: PTH109 - as the command line reads it
     given = {"tenant": tenant, "project": project, "key": key, "artifacts": artifacts}
@@ -161,7 +185,7 @@ def find_store(tenant: str | None, project: str | None, key: str | None, artifac
     home = find_home(here, settings)
     return FoundStore(
         home.url, home.tenant, str(settings["project"].value), settings["key"].value, artifacts_of(settings, home),
-        task_defaults_of(settings),
+        task_defaults_of(settings), homes_of(settings),
     )  # fmt: skip
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tenure.client.caller import JSON, LARGE, R, StoreOnly, SystemRandom, T, find_store, is_server, referring
 from tenure.client.results import Stored
 from tenure.client.times import with_plain_times
-from tenure.client.transports.port import Transport
 from tenure.client.verbs import Verbs
-from tenure.core.commands import OWNER, ClaimNext, Command, DefineProject, Submit
+from tenure.core.commands import ClaimNext, Command, DefineProject, Principal, Submit
 from tenure.core.errors import NotFound
 from tenure.core.outcomes import Outcome
 from tenure.core.task_defaults import SHIPPED, TaskDefaults
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from tenure.client.contents import Content, Download
     from tenure.client.handles import Handle
     from tenure.client.transports.local import LocalTransport
+    from tenure.client.transports.port import Transport
     from tenure.core.errors import TenureError
     from tenure.engine import Engine, Random
     from tenure.engine.archive.mover import Moved
-    from tenure.engine.runtime.batcher import Batcher
+    from tenure.engine.runtime.batcher import Batcher, TenantBatcher
     from tenure.engine.runtime.clock_repair import Accepted, ClockState
     from tenure.engine.runtime.context import UserTables
     from tenure.stores.port import Clock, Store
@@ -39,12 +40,15 @@ class Client(Verbs):
     that the command line would find in the working folder, with its project. `key` (default: TENURE_KEY) signs in to
     a server and decides the role there; `role` can only lower it. `tenant` names one of several: of a store (default:
     `local`), or of a server (default: the key's own).
+    `homes` (default: TENURE_HOMES): region → URL of the servers to which a request may be sent again, with the key,
+    where the tenant's home is in that region; without them it raises NotHome.
 
     Thread-safe. With `gather=True` commands that several threads send at once share transactions of a local store,
     which pays off from a handful of threads on; beyond 10,000 waiting commands it raises Overloaded. From asyncio use
     AsyncClient.
 
-    A missing store is created, unless `create` is False; with `create=True` a missing project too.
+    With `create=True` a missing store and a missing project are created. Otherwise a missing store raises NoStore, and
+    calls in a missing project raise NotFound. A store in memory (`memory://`) is created when it is first opened.
 
     `artifacts` is where their bytes are stored: a folder or `s3://bucket/prefix` (default: TENURE_ARTIFACTS, else a
     folder beside an embedded store). A server has its own. `allow_http`: webhooks of a local store may have URLs
@@ -53,16 +57,17 @@ class Client(Verbs):
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | os.PathLike[str] | None = None,
         project: str | None = None,
         *,
         key: str | None = None,
         tenant: str | None = None,
+        homes: Mapping[str, str] | None = None,
         agent: str | None = None,
         session: str | None = None,
         role: str = "owner",
         user: str | None = None,
-        create: bool | None = None,
+        create: bool = False,
         gather: bool = False,
         artifacts: str | None = None,
         clock: Clock | None = None,
@@ -75,7 +80,10 @@ class Client(Verbs):
         networks: Sequence[str] = (),
     ) -> None:
         if url is None:
-            url, tenant, project, key, artifacts, task_defaults = find_store(tenant, project, key, artifacts)
+            found = find_store(tenant, project, key, artifacts)
+            url, tenant, project, key, artifacts, task_defaults, theirs = found
+            homes = theirs if homes is None else homes
+        url = os.fspath(url)
         self._identify(project, agent, session, role, user)
         random = random or SystemRandom()
         self._sleep = pause
@@ -83,7 +91,9 @@ class Client(Verbs):
         if is_server(url):
             from tenure.client.transports.http import HttpTransport
 
-            self.transport = HttpTransport(url, key=key, tenant=tenant, random=random, monotonic=monotonic, pause=pause)
+            self.transport = HttpTransport(
+                url, key=key, tenant=tenant, homes=homes, random=random, monotonic=monotonic, pause=pause
+            )
         else:
             from tenure.client.transports.local import LocalTransport
 
@@ -98,7 +108,7 @@ class Client(Verbs):
                 "networks": networks,
                 "tenant": tenant,
             }
-            self.transport = LocalTransport(url, random=random, create=create is not False, gather=gather, **how)
+            self.transport = LocalTransport(url, random=random, create=create, gather=gather, **how)
         if create:
             self._create_project()
 
@@ -118,7 +128,7 @@ class Client(Verbs):
         try:
             self.tracks()
         except NotFound:
-            self.transport.do(DefineProject(project=self.project), OWNER)
+            self.transport.do(DefineProject(project=self.project), Principal(user=self.user))
 
     # --- commands and queries ---
 
@@ -150,7 +160,9 @@ class Client(Verbs):
         return self.transport.claim_or_wait(with_plain_times(command), seconds, self.principal, is_wanted)
 
     def batch(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
-        """Run many commands in one transaction; one outcome or error each."""
+        """Run many commands in one transaction; one outcome or error each. Results are signed as by `submit`."""
+        if self.signing_key is not None:
+            return self._steps(self._signed_batch(batch, self.signing_key))
         return self.transport.run(batch, self.principal)
 
     def preview(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
@@ -224,10 +236,10 @@ class Client(Verbs):
 
     @property
     def engine(self) -> Engine:
-        return self._local("engine").engine
+        return self._local("this").engine
 
     @property
-    def gatherer(self) -> Batcher | None:
+    def gatherer(self) -> Batcher | TenantBatcher | None:
         return self._local("gatherer").gatherer
 
     def sweep(self) -> int:
@@ -252,9 +264,11 @@ class Client(Verbs):
         """
         engine = self._local("archive").engine
         from tenure.engine.archive.mover import move_all
+        from tenure.engine.audit.sealer import seal_all
         from tenure.engine.duties.election import hear_alone
 
         hear_alone(engine, self.project, f"archive-{self.session}")
+        seal_all(engine, self.project)
         return move_all(engine, self.project, older=None if older is None else round(older * 1e6))
 
     def could_archive(self, *, older: float | None = None) -> Moved:

@@ -10,14 +10,17 @@ from tenure.client.results import Changed, Reserved, Team, Updated
 from tenure.client.tenants import Tenants
 from tenure.core import commands as c
 from tenure.core import limits
+from tenure.core import queries as q
 from tenure.core.commands import Process
 
 if TYPE_CHECKING:  # only for types: the import of Decimal alone would cost every start a millisecond
     from decimal import Decimal
+    from os import PathLike
     from typing import Unpack
 
     from tenure.client.arguments import AgentFields, BudgetFields, Health, ProjectSettings, TaskChanges
     from tenure.client.times import Duration
+    from tenure.core.views import AttestationView, AuditHeadView, AuditPageView, AuditReportView
 
 
 class OperatorVerbs(Tenants):
@@ -26,14 +29,22 @@ class OperatorVerbs(Tenants):
     def init(self, **settings: Unpack[ProjectSettings]) -> Updated:
         """Create the project, or change its settings.
 
-        These are default_track, boost, agents_may_operate, limits, routing, router, order and lead. `limits` replaces
-        all limits; `change_limits` changes those that it names, None back to the default.
+        These are default_track, boost, agents_may_operate, limits, routing, router, order, lead and compliance.
+        `limits` replaces all limits; `change_limits` changes those that it names, None back to the default.
         """
         return self._do(Updated, c.DefineProject, **as_tuples(settings))
 
     def reorder(self, after: str | None = None) -> Updated:
         """Move a page of open tasks to the project's current order; `next` of the outcome is `after` of the next."""
         return self._do(Updated, c.Reorder, after=after)
+
+    def rotate_data_key(self, *, master: bool = False) -> Updated:
+        """Seal new secrets with a new data key; `master`: wrap the data keys by the current master key."""
+        return self._do(Updated, c.RotateDataKey, master=master)
+
+    def reseal(self, after: str | None = None) -> Updated:
+        """Seal a page of the project's secrets again with its data key; `next` is `after` of the next page."""
+        return self._do(Updated, c.Reseal, after=after)
 
     def define_track(
         self, code: str, name: str | None = None, purpose: str = "", *, max_agents: int | None = None
@@ -223,3 +234,41 @@ class OperatorVerbs(Tenants):
     def step_down(self, term: int) -> Team:
         """Give up leadership."""
         return self._do(Team, c.StepDown, holder=self.agent, agent=True, term=term)
+
+    # --- the sealed log; `store`: of what belongs to no project, as keys and members ---
+
+    def audit_on(self) -> Updated:
+        """Seal the log of the project from now on, what it has so far included. It cannot be turned off."""
+        return self._do(Updated, c.AuditOn)
+
+    def audit_head(self, *, store: bool = False) -> AuditHeadView:
+        """Seal the committed events; return the head, to be kept elsewhere."""
+        return self._ask(q.AuditHead(project=self.project, store=store))
+
+    def verify_audit(self, *, head: str | None = None, store: bool = False) -> AuditReportView:
+        """Check every sealed event and every signature; with a `head` also that nothing was cut off."""
+        return self._ask(q.VerifyAudit(project=self.project, head=head, store=store))
+
+    def attest(self, *, store: bool = False) -> AttestationView:
+        """The head, signed with the key of the server, or of this user where the store is opened here."""
+        return self._ask(q.Attest(project=self.project, store=store))
+
+    def audit_page(self, after: str | None = None, *, store: bool = False) -> AuditPageView:
+        """A page of the export; `after` is `next` of the page before."""
+        return self._ask(q.AuditPage(project=self.project, after=after, store=store))
+
+    def export_audit(self, path: str | PathLike[str], *, store: bool = False) -> int:
+        """Write the sealed log with its seals to a new file, for `tenure audit verify FILE`; return its lines."""
+        return self._steps(self._export_audit(path, store))
+
+    async def _export_audit(self, path: str | PathLike[str], store: bool) -> int:
+        from tenure.client.audit_file import new_export
+
+        count, after = 0, None
+        with new_export(path) as write:
+            while True:
+                page: Any = await self._each(self.audit_page(after, store=store))
+                count += write(page["lines"])
+                after = page["next"]
+                if after is None:
+                    return count

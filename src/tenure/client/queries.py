@@ -118,8 +118,6 @@ if TYPE_CHECKING:
 
 View = TypeVar("View")
 
-_SEVERAL = frozenset({"state", "track", "type", "agent", "kind", "tag", "fields", "status"})  # one or many values
-
 
 class Queries(Caller):
     def _ask(self, query: Query) -> View:  # type: ignore[type-var]  # each method names its view
@@ -143,7 +141,7 @@ class Queries(Caller):
 
     def next(self, **filters: Unpack[ClaimOptions]) -> Next:
         """The task that `claim` would claim now; claim nothing."""
-        query = q.Next(project=self.project, agent=self.agent, session=self.session, **_tuples(filters))
+        query = q.Next(project=self.project, agent=self.agent, session=self.session, **_tuples(q.Next, filters))
         return self._as(Next, self.query(query))
 
     def states(self, tasks: Iterable[str]) -> list[StateLine]:
@@ -206,7 +204,7 @@ class Queries(Caller):
 
     def forecast(self, **options: Unpack[ForecastOptions]) -> ForecastView:
         """When the open tasks end and what they cost, in most cases; with `tasks` of a plan that is not applied yet."""
-        return self._ask(q.Forecast(project=self.project, **_tuples(options)))
+        return self._ask(q.Forecast(project=self.project, **_tuples(q.Forecast, options)))
 
     # --- the team ---
 
@@ -328,17 +326,17 @@ def _filtered(kind: type[Query], project: str, filters: Any) -> Query:
             from tenure.core.inputs import check_choice
 
             check_choice(name, [known for known in kind.__struct_fields__ if known != "project"], "filter")
-    return kind(project=project, **_tuples(filters))
+    return kind(project=project, **_tuples(kind, filters))
 
 
-def _tuples(filters: Any) -> dict[str, Any]:
-    """The filters with one name or any iterable of names as a tuple."""
+def _tuples(kind: type[Query], filters: Any) -> dict[str, Any]:
+    """The filters with one name as a tuple where the query takes several, and any iterable of names."""
 
     def tupled(name: str, value: Any) -> Any:
         if name == q.AT:
             return moment_of(value)
         if isinstance(value, str):
-            return (value,) if name in _SEVERAL else value
+            return (value,) if kind.__annotations__.get(name, "").startswith("tuple[") else value
         return tuple(value) if isinstance(value, Iterable) else value
 
     return {name: tupled(name, value) for name, value in filters.items()}

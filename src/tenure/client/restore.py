@@ -40,9 +40,10 @@ def restore(
     target = path_of(url)
     if target is None:
         raise InvalidInput(
-            "tenure restores only an embedded store; restore a PostgreSQL database with its own tools",
-            "pg_restore into an empty database and set `url` to it: the first client begins a new epoch, because the "
-            "database is another. After a base backup or a snapshot of the same database: `tenure db new-epoch`.",
+            "tenure restores only an embedded store; restore a database of a server with its own tools",
+            "pg_restore, or mariadb for a dump, into an empty database and set `url` to it: the first client begins a "
+            "new epoch, because the database is another. After a base backup or a snapshot of the same database: "
+            "`tenure db new-epoch`.",
         )
     from tenure.stores.sqlite import Sqlite
     from tenure.stores.sqlite.backup import forget_draft, make_draft, put_in_place

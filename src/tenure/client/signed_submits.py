@@ -12,7 +12,7 @@ from tenure.core.commands.holder_commands import ResultSignature
 from tenure.core.ids import Receipt
 from tenure.core.records import replace
 from tenure.core.signed_results import message
-from tenure.user_state import writable_state
+from tenure.user_state import is_own, safe_name, user_states, writable_state
 
 if TYPE_CHECKING:
     from tenure.sealing.signing import SigningKey
@@ -33,6 +33,31 @@ def own_key(environ: Mapping[str, str]) -> SigningKey:
 
 def own_key_file(environ: Mapping[str, str]) -> str:
     return f"{writable_state(environ)}/{OWN}"
+
+
+def session_key(environ: Mapping[str, str], session: str, named: str | None = None) -> SigningKey | None:
+    """The key of a session: in the file `named`, or in the one that its `join --key` has noted.
+
+    None is created here: a new key would not be the one that the session has registered.
+    """
+    from tenure.sealing.signing import key_in
+
+    if named:
+        return key_in(named, create=False)
+    for folder in user_states(environ):
+        if is_own(folder):
+            try:
+                with open(f"{folder}/{note_of(session)}", "rb") as file:  # noqa: PTH123 - `done` imports no pathlib
+                    path = file.read().decode(errors="replace")
+            except OSError:
+                continue
+            return key_in(path, create=False)
+    return None
+
+
+def note_of(session: str) -> str:
+    """The name of the file that has the path of a session's key."""
+    return f"signs-{safe_name(session)}"
 
 
 def request_id_of(command: Submit) -> str:

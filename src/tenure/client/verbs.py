@@ -85,7 +85,8 @@ class Verbs(OperatorVerbs):
                 return Ended(await self._each(self.show(task)))
             left = LONGEST_WAIT if until is None else until - time.monotonic()
             if left <= 0:
-                raise TimeoutError(f"{line['key']} is {line['state']} after {timeout}")
+                waited = f"{timeout} s" if isinstance(timeout, (int, float)) else timeout
+                raise TimeoutError(f"{line['key']} is {line['state']} after {waited}")
             await self._each(self.wait_for_news(mark, min(left, LONGEST_WAIT), tasks=[task]))
             await self._pause(PACE)
 
@@ -335,3 +336,7 @@ class Verbs(OperatorVerbs):
     def ask(self, receipt: str, question: str) -> Held:
         """Ask a person; the task is paused until the answer."""
         return self._do(Held, c.Ask, receipt=receipt, question=question)
+
+    def open_secrets(self, receipt: str) -> Held:
+        """The `secrets` of the held task, by name, as the claim's answer had them."""
+        return self._do(Held, c.OpenSecrets, receipt=receipt)

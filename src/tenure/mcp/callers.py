@@ -22,9 +22,20 @@ from tenure.agents import process_table
 from tenure.agents.identity import KNOWN, Known, Who, marked, recognise
 from tenure.agents.receipts import Kept, Receipts
 from tenure.client import Client
-from tenure.config import Home, NoStore, Value, check_store, file_of, find_home, read_settings, task_defaults_of
+from tenure.client.signed_submits import session_key
+from tenure.config import (
+    Home,
+    Value,
+    check_store,
+    file_of,
+    find_home,
+    homes_of,
+    read_settings,
+    task_defaults_of,
+)
 from tenure.core import limits
 from tenure.core.commands import Process
+from tenure.core.errors import NoStore
 from tenure.core.outcomes import Outcome
 from tenure.core.task_defaults import TaskDefaults
 from tenure.engine.runtime.context import UserTables
@@ -101,7 +112,13 @@ class LocalCallers:
         project = str(settings["project"].value)
         tables = UserTables(file_of(settings, "prices"), file_of(settings, "tiers"))
         with self._lock:
-            client = self._client(home, project, who, settings["key"].value, tables, task_defaults_of(settings))
+            client = self._client(
+                home, project, who, settings["key"].value, tables, task_defaults_of(settings), homes_of(settings)
+            )
+            if client.signing_key is None:  # `join --key` may come at any time
+                named = settings["signing_key"].value
+                path = None if named is None else str(Path(folder, named))
+                client.signing_key = session_key(options.environ, who.session, path)
         receipts = Receipts(home, project, who.session, who.agent, options.environ)
         return Caller(who, client, receipts, settings, folder, self._introduced)
 
@@ -118,7 +135,14 @@ class LocalCallers:
         raise missing
 
     def _client(
-        self, home: Home, project: str, who: Who, shown: str | None, tables: UserTables, task_defaults: TaskDefaults
+        self,
+        home: Home,
+        project: str,
+        who: Who,
+        shown: str | None,
+        tables: UserTables,
+        task_defaults: TaskDefaults,
+        homes: Mapping[str, str] | None,
     ) -> Client:
         # A recreated store has the same path but is another file.
         key = (home.url, home.tenant, _file(home.url), project, who.agent, who.session, tables, task_defaults)
@@ -129,6 +153,7 @@ class LocalCallers:
                 project,
                 key=shown,
                 tenant=home.tenant,
+                homes=homes,
                 agent=who.agent,
                 session=who.session,
                 role="agent",

@@ -239,4 +239,4 @@ class _HttpCallers:
 
 
 def _identity(principal: Principal) -> str:
-    return repr((principal.key, principal.user, principal.agent if principal.is_proven else None))
+    return repr((principal.tenant, principal.key, principal.user, principal.agent if principal.is_proven else None))

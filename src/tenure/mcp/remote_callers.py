@@ -27,7 +27,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.core.records import Session, replace
 from tenure.engine import Engine
-from tenure.engine.runtime.batcher import Batcher
+from tenure.engine.runtime.batcher import Batcher, TenantBatcher
 from tenure.mcp.callers import Caller, kind_of, type_of
 
 
@@ -51,7 +51,7 @@ class SharedTransport(LocalTransport):
     `observe` is called for each command, `looked` for each query.
     """
 
-    def __init__(self, engine: Engine, gatherer: Batcher, observe: Observe, looked: Looked) -> None:
+    def __init__(self, engine: Engine, gatherer: Batcher | TenantBatcher, observe: Observe, looked: Looked) -> None:
         self.store, self.engine, self.gatherer = engine.store, engine, gatherer
         self.url = engine.store.url
         self._monotonic = time.monotonic
@@ -136,11 +136,15 @@ class RemoteCallers:
         project: str,
         observe: Observe = lambda *_: None,
         looked: Looked = lambda *_: None,
+        *,
+        engine_of: Callable[[str], Engine] | None = None,
+        gatherer_of: Callable[[Engine], Batcher | TenantBatcher] | None = None,
     ) -> None:
         """`project` is the default; `observe` is called for each command with its outcome and its seconds, `looked` for
-        each query with its view.
+        each query with its view. `engine_of`: of another tenant than the engine's; `gatherer_of`: its batcher.
         """
-        self._transport = SharedTransport(engine, gatherer, observe, looked)
+        self._engine, self._gatherer, self._observers = engine, gatherer, (observe, looked)
+        self._engine_of, self._gatherer_of = engine_of, gatherer_of or gatherer.of
         self._settings, self._project = settings, project
         self._lock = threading.Lock()
         self._callers: OrderedDict[tuple[str | None, str, Principal], Caller] = OrderedDict()
@@ -152,26 +156,36 @@ class RemoteCallers:
             asked.principal.projects[0] if len(asked.principal.projects) == 1 else self._project
         )
         who, principal = identify_remote(asked)
-        self._refuse_signers(project, who.session)
+        engine = self._of(principal.tenant)
+        _refuse_signers(engine, project, who.session)
         key = (asked.connection, project, principal)
         with self._lock:
             if key not in self._callers:
                 receipts = MemoryReceipts(project) if asked.connection else NoReceipts(project)
-                client = CallerClient(self._transport, project, principal)
+                gatherer = self._gatherer if engine is self._engine else self._gatherer_of(engine)
+                transport = SharedTransport(engine, gatherer, *self._observers)
+                client = CallerClient(transport, project, principal)
                 self._callers[key] = Caller(who, client, receipts, self._settings, None, self._introduced)
             self._callers.move_to_end(key)
             while len(self._callers) > limits.MCP_CONNECTIONS:
                 self._callers.popitem(last=False)
             return self._callers[key]
 
-    def _refuse_signers(self, project: str, session: str) -> None:
-        """A server holds no private key: what such a session submits here could never count."""
-        found = self._transport.engine.read(lambda tx: tx.load(Session, ((project, session),)))
-        if found and found[0].public_key is not None:
-            raise NotAllowed(
-                f"session {session} signs its results, which is not possible over the server's MCP",
-                "use the command line or the SDK where its key is, or another session",
-            )
+    def _of(self, tenant: str | None) -> Engine:
+        """The engine of the caller's tenant."""
+        if tenant is None or tenant == self._engine.tenant or self._engine_of is None:
+            return self._engine
+        return self._engine_of(tenant)
+
+
+def _refuse_signers(engine: Engine, project: str, session: str) -> None:
+    """A server holds no private key: what such a session submits here could never count."""
+    found = engine.read(lambda tx: tx.load(Session, ((project, session),)))
+    if found and found[0].public_key is not None:
+        raise NotAllowed(
+            f"session {session} signs its results, which is not possible over the server's MCP",
+            "use the command line or the SDK where its key is, or another session",
+        )
 
 
 def identify_remote(asked: RemoteRequest) -> tuple[Who, Principal]:

@@ -36,6 +36,9 @@ DIRECTIVES = {
 }
 
 
+SECRETS = "not shown here; for a command that needs them: `tenure show TASK --receipt RECEIPT --json`"
+
+
 class Reply(NamedTuple):
     value: dict[str, Any]
     text: str
@@ -60,6 +63,9 @@ def outcome_reply(
     kind = CODES[outcome.outcome].kind
     value = {name: part for name, part in outcome_value(outcome).items() if name not in _BOOKKEEPING}
     value.setdefault("message", CODES[outcome.outcome].meaning)
+    for granted in (value, *value.get("claims", ())):
+        if granted.pop("secrets", None):  # a reply becomes part of a prompt, and of its transcript
+            granted["secrets"] = SECRETS
     if "task" in value:
         value["task"] = lean(value["task"])
     if "tasks" in value:

@@ -26,10 +26,9 @@ from mcp.shared.message import SessionMessage
 from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 from pydantic import ValidationError
 
-from tenure.config import NoStore
 from tenure.core import limits
 from tenure.core.decoders import check_json
-from tenure.core.errors import InvalidInput
+from tenure.core.errors import InvalidInput, NoStore
 from tenure.mcp.callers import Caller, ClientInfo, LocalCallers, StartOptions, client_info_of
 from tenure.mcp.early_replies import EarlyInput
 from tenure.mcp.server import Context, Crashed, McpService

@@ -15,7 +15,7 @@ Entries = dict[str, tuple[SourcePosition, Node]]
 
 
 def in_our_form(tree: Node) -> Node:
-    if isinstance(tree, Sequence) and tree.items and all(isinstance(item, Mapping) for item in tree.items):
+    if isinstance(tree, Sequence) and tree.items and any(isinstance(item, Mapping) for item in tree.items):
         return Mapping(place=tree.place, entries={"tasks": (tree.place, _tasks(tree))})
     if not isinstance(tree, Mapping):
         return tree

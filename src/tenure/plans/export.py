@@ -65,7 +65,7 @@ def _ordered(groups: Sequence[Group]) -> Sequence[Group]:
         order = graph.check_acyclic(needs, {})
     except Cycle:
         tasks = [{**task, "name": None} for group in groups for task in group["tasks"]]
-        return [{"id": None, "title": "", "plan": None, "on_end": {}, "tasks": tasks}]
+        return [{"id": None, "title": "", "plan": None, "on_end": {}, "budget": None, "tasks": tasks}]
     return _named([groups[int(n)] for n in order])
 
 
@@ -100,7 +100,7 @@ def _document(group: Group, tracks: dict[str, Any], keys: bool, open_only: bool)
         else:
             top.append(tasks[task["id"]])
     used = dict.fromkeys(task["track"] for task in group["tasks"])
-    file: dict[str, Any] = {"name": group["plan"], "title": group["title"]}
+    file: dict[str, Any] = {"name": group["plan"], "title": group["title"], "budget": group["budget"]}
     file["tracks"] = {code: _track(tracks[code]) for code in used if tracks[code]["name"] != TRACKS.get(code)}
     on_end = {status: [_end(task) for task in template["tasks"]] for status, template in group["on_end"].items()}
     after = {"on_end": on_end} if on_end else {}

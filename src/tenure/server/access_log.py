@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from glob import escape
@@ -23,6 +23,7 @@ from tenure.config import BadConfig
 from tenure.core import limits
 from tenure.core.access_chain import TORN, Head, digest_of, follows, line_after, read_line, torn_part
 from tenure.core.commands import Command, Principal
+from tenure.core.compliance import access_log_days
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 STREAM = "-"
 DAY = 86_400
 MOST_KEYS = limits.ACCESS_KEYS
-LONGEST_KEY = 200
+LONGEST_KEY = limits.ACCESS_TEXT
 _READ = 64 * 1024  # of the end of a file, to find its last line
 # Asked for by machines every few seconds; they read no rows.
 _QUIET = frozenset({"/health", "/health/coordinator", "/ready", "/"})
@@ -53,16 +54,18 @@ class AccessLog:
         days: float = limits.ACCESS_LOG_DAYS,
         worker: int | None = None,
         warn: Callable[..., object] = lambda *_, **__: None,
+        presets: Callable[[], Iterable[str]] = tuple,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`size`: megabytes after which a file is put aside; `days`: how long such a file is kept, 0: for ever.
 
+        `presets` gives the retention presets of the projects: the longest holds where it is longer than `days`.
         `worker` is the number of this process, where the server has several. `warn` gets a message for the server's
         log. Raises BadConfig where the file cannot be written, or another process writes to it.
         """
         self.path = path if worker is None or path == STREAM else _of_worker(path, worker)
         self._tenant, self._worker, self._warn, self._clock = tenant, worker, warn, clock
-        self._largest, self._kept = int(size * 1_000_000), days * DAY
+        self._largest, self._days, self._presets = int(size * 1_000_000), days, presets
         self._lock = threading.Lock()
         self._head = Head()
         self._lost = 0
@@ -104,7 +107,7 @@ class AccessLog:
         with self._lock:
             if self._lost:
                 said["lost"] = self._lost
-            line = line_after(self._head, {"time": now, "tenant": self._tenant, **said})
+            line = line_after(self._head, {"time": now, "tenant": self._tenant, **said})  # a caller's own is in `said`
             try:
                 self._rotate(len(line))
                 written = self._file.write(line + b"\n")
@@ -158,9 +161,13 @@ class AccessLog:
 
     def _delete_old(self) -> None:
         path = Path(self.path)
+        try:
+            kept = access_log_days(self._days, self._presets()) * DAY
+        except TenureError:
+            return  # the presets are not known: nothing is deleted
         for old in path.parent.glob(f"{escape(path.name)}.{'[0-9]' * 12}"):
             with suppress(OSError):
-                if self._kept and old.stat().st_mtime < self._clock() - self._kept:
+                if kept and old.stat().st_mtime < self._clock() - kept:
                     old.unlink()
 
     def _mend(self) -> None:
@@ -264,5 +271,5 @@ def _keys(keys: Sequence[str]) -> dict[str, Any]:
 def _of_principal(principal: Principal | None) -> dict[str, Any]:
     if principal is None:
         return {"principal": None}
-    names = {"principal": principal.name, "role": principal.role, "key": principal.key}
+    names = {"principal": principal.name, "role": principal.role, "key": principal.key, "tenant": principal.tenant}
     return names | {"agent": principal.agent, "session": principal.session}

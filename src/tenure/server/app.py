@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, MutableMapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 from tenure.client.routes import BATCH, COMMANDS, CONDITION_FAILED, NEWS, PREFIX, PREVIEW, QUERIES, Route
@@ -23,6 +23,7 @@ from tenure.server.access_log import of_command, of_query
 from tenure.server.auth.request_source import TENANT_PATH, without_tenant
 from tenure.server.logs import ServerLog
 from tenure.server.query_strings import query_of, query_reader
+from tenure.server.regions import check_home, with_age
 from tenure.server.representation import represented, tagged
 from tenure.server.requests import (
     TRACEPARENT,
@@ -42,12 +43,23 @@ from tenure.server.service import Service
 LONGEST_WAIT = limits.RESPONSE_WAIT
 DISCONNECTED = 499  # as nginx logs it: the client closed the connection before the response
 STAY_SECURE = (b"strict-transport-security", b"max-age=31536000")
+ANYWHERE = frozenset(  # about this process
+    {"/metrics", f"{PREFIX}/me", f"{PREFIX}/coordinator/status", f"{PREFIX}/coordinator/logs"}
+)
 FILTERS = ("task", "kind", "level", "agent", "session")  # of a live stream
 
 
 Handler = Callable[[Request], Awaitable[Response | StreamedResponse]]
 SignIn = Callable[[Request], Awaitable[Principal]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Lives(Protocol):
+    """What starts and stops with the application."""
+
+    def start(self) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 class Endpoint(NamedTuple):
@@ -58,6 +70,7 @@ class Endpoint(NamedTuple):
     handle: Handler
     is_open: bool = False  # needs no authentication
     takes_rest: bool = False  # the last field is the rest of the path, including slashes
+    is_read: bool = False  # it may be answered with older data, where the request allows that
 
 
 class App:
@@ -74,9 +87,16 @@ class App:
         log: ServerLog | None = None,
         is_https: Callable[[Scope], bool] = lambda scope: bool(scope["scheme"] == "https"),
         access: Callable[[Request, int, float], None] | None = None,
+        service_of: Callable[[Request], Awaitable[Service]] | None = None,
+        lives: Lives | None = None,
     ) -> None:
-        """`access` gets each answered request, with its status and its seconds."""
+        """`service` is the home tenant's; `service_of` returns that of a request, once it is signed in.
+
+        `access` gets each answered request, with its status and its seconds.
+        """
         self.service = service
+        self._service_of = service_of
+        self._lives: Lives = lives or service
         self._access = access
         self._sign_in = sign_in
         self._log = log
@@ -87,8 +107,8 @@ class App:
             self.add(Endpoint(route.method, PREFIX + route.path, self._command(route)))
         for route in QUERIES:
             handle = self._live_log(route) if route.asks is Log else self._look(route)
-            self.add(Endpoint(route.method, PREFIX + route.path, handle))
-        for path, run in ((BATCH, service.batch), (PREVIEW, service.preview)):
+            self.add(Endpoint(route.method, PREFIX + route.path, handle, is_read=True))
+        for path, run in ((BATCH, Service.batch), (PREVIEW, Service.preview)):
             self.add(Endpoint("POST", PREFIX + path, self._batch(run)))
         self.add(Endpoint("GET", PREFIX + NEWS, self._news))
 
@@ -128,10 +148,10 @@ class App:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                self.service.start()
+                self._lives.start()
                 await send({"type": "lifespan.startup.complete"})
             else:
-                await self.service.close()
+                await self._lives.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
@@ -191,7 +211,8 @@ class App:
                     request.route = prefix
                     if not is_open:
                         await self._know(request)
-                        scope.setdefault("state", {})["principal"] = request.principal
+                        check_home(request, is_read=False)
+                        scope.setdefault("state", {}).update(principal=request.principal, service=request.service)
                     await inner(scope, receive, request.sent_by(send))
                     return None
             await self._know(request)  # without a sign-in, unknown paths are not revealed
@@ -201,10 +222,14 @@ class App:
             await self._know(request)
             if "project" in request.fields:  # before the body: a project outside the scope is never revealed
                 check_scope(request.principal, request.fields["project"])
+            if endpoint.path not in ANYWHERE and check_home(request, is_read=endpoint.is_read):
+                answer = await endpoint.handle(request)
+                return await with_age(request.service, answer) if isinstance(answer, Response) else answer
         return await endpoint.handle(request)
 
     async def _know(self, request: Request) -> None:
         request.principal = await self._sign_in(request)
+        request.service = self.service if self._service_of is None else await self._service_of(request)
         request.is_known = True
         if (signed_in := request.scope.get("state", {}).get("signed_in")) is not None:
             signed_in()  # no longer counted as unauthenticated: see `connection_limits`
@@ -212,13 +237,13 @@ class App:
     # --- commands ---
 
     def _command(self, route: Route) -> Handler:
-        read, service, kind = reader_of(route), self.service, route.asks
+        read, kind = reader_of(route), route.asks
         assert issubclass(kind, Command)
 
         async def run(request: Request) -> Response:
             check_kind(request.principal, kind)  # a role that may not run it need not send a body
             command = read(request.context(), await request.json())
-            outcome = await self._did(request, command, service.do(command, request.principal))
+            outcome = await self._did(request, command, request.service.do(command, request.principal))
             answer = responses.of_outcome(outcome, *_location(request, command, outcome))
             is_condition = outcome.outcome == "VERSION_CONFLICT" and request.header(b"if-match") is not None
             return answer._replace(status=CONDITION_FAILED) if is_condition else answer
@@ -229,9 +254,9 @@ class App:
             command = read(request.context(), await request.json())
             assert isinstance(command, ClaimNext)
             if wait:
-                answer = request.while_there(service.claim_or_wait(command, request.principal, wait))
+                answer = request.while_there(request.service.claim_or_wait(command, request.principal, wait))
             else:
-                answer = service.do(command, request.principal)
+                answer = request.service.do(command, request.principal)
             outcome = await self._did(request, command, answer)
             return responses.of_outcome(outcome, lists_claims=True)
 
@@ -247,11 +272,11 @@ class App:
         request.operations.append(of_command(command, outcome))
         return outcome
 
-    def _batch(self, run: Callable[[list[Command], Principal], Awaitable[list[Any]]]) -> Handler:
+    def _batch(self, run: Callable[[Service, list[Command], Principal], Awaitable[list[Any]]]) -> Handler:
         async def handle(request: Request) -> Response:
             read = read_batch(request.context(), await request.json())
             given = [c for c in read if isinstance(c, Command)]
-            answers = await run(given, request.principal)
+            answers = await run(request.service, given, request.principal)
             request.operations += [of_command(*pair) for pair in zip(given, answers, strict=True)]
             done = iter(answers)
             return responses.of_batch([next(done) if isinstance(c, Command) else c for c in read])
@@ -266,7 +291,7 @@ class App:
 
         async def handle(request: Request) -> Response:
             query = query_of(route, request.fields, request.scope["query_string"])
-            view, cost = await self.service.look_and_measure(query, request.principal)
+            view, cost = await request.service.look_and_measure(query, request.principal)
             request.operations.append(of_query(query, view))
             began = time.thread_time()
             answer = tagged(responses.of_view(query, view), view["version"] if route.asks is Show else None)
@@ -279,7 +304,7 @@ class App:
 
         async def handle(request: Request) -> Response:
             query = read(request.fields, await request.json())
-            view = await self.service.look(query, request.principal)
+            view = await request.service.look(query, request.principal)
             request.operations.append(of_query(query, view))
             return responses.of_view(query, view)
 
@@ -293,13 +318,14 @@ class App:
                 return await look(request)
             query = query_of(route, request.fields, request.scope["query_string"])
             assert isinstance(query, Log)
-            return StreamedResponse(await self._events(query, _cursor(request), request.principal))
+            return StreamedResponse(await self._events(request.service, query, _cursor(request), request.principal))
 
         return handle
 
-    async def _events(self, query: Log, cursor: int | None, principal: Principal) -> AsyncGenerator[bytes, None]:
+    async def _events(
+        self, service: Service, query: Log, cursor: int | None, principal: Principal
+    ) -> AsyncGenerator[bytes, None]:
         """Events from the cursor on, then live. The first page is read first, so its errors have a status."""
-        service = self.service
         if query.task is not None:
             (named,) = await service.look(States(project=query.project, tasks=(query.task,)), principal)
             query = replace(query, task=named.get("id", query.task))
@@ -344,7 +370,7 @@ class App:
         wait = request.number("wait", 0.0, LONGEST_WAIT)
         mark = int(request.number("mark", 0, 2**62))
         tasks = check_list(request.parameters("task"), "task")
-        feed = self.service.feed
+        feed = request.service.feed
         is_news = True
         if wait:
             news = feed.beyond_of(mark, wait, request.fields["project"], tasks) if tasks else feed.beyond(mark, wait)

@@ -26,6 +26,7 @@ from tenure.core.commands import PutArtifact
 from tenure.core.errors import InvalidInput, Overloaded, TenureError, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.roles import check_kind
+from tenure.engine import Engine
 from tenure.engine.artifacts import artifact_verbs
 from tenure.server import responses
 from tenure.server.app import Endpoint
@@ -48,7 +49,7 @@ def routes(service: Service) -> Iterator[Endpoint]:
 
 class ArtifactEndpoints:
     def __init__(self, service: Service) -> None:
-        self._service, self._engine = service, service.engine
+        self._metrics = service.metrics
         self._threads = ThreadPool(THREADS, "artifact")
         self._open = 0
 
@@ -57,10 +58,11 @@ class ArtifactEndpoints:
     def stop(self) -> None:
         self._threads.close()
 
-    def _place(self, project: str) -> Artifacts:
-        if self._engine.context.artifacts is None:
+    @staticmethod
+    def _place(engine: Engine, project: str) -> Artifacts:
+        if engine.context.artifacts is None:
             raise InvalidInput("this server has no storage for artifacts", "set `artifacts` in its configuration")
-        return self._engine.context.artifacts(project)
+        return engine.context.artifacts(project)
 
     def _check_capacity(self) -> None:
         if self._open >= limits.TRANSFERS:
@@ -72,7 +74,7 @@ class ArtifactEndpoints:
         check_kind(request.principal, PutArtifact)
         asked = _asked(request)
         ready = await self._threads.run(
-            artifact_verbs.ready, self._engine, asked.project, asked.receipt, asked.name, request.principal
+            artifact_verbs.ready, request.service.engine, asked.project, asked.receipt, asked.name, request.principal
         )
         if isinstance(ready, Outcome):
             return responses.of_outcome(ready)
@@ -84,15 +86,16 @@ class ArtifactEndpoints:
             self._open -= 1
         named = {"project": asked.project, "receipt": asked.receipt, "name": asked.name, "type": asked.type}
         command = PutArtifact(**named, digest=kept.digest, size=kept.size, since=ready.since, trace_id=request.trace.id)
-        outcome = await self._service.do(command, request.principal)
+        outcome = await request.service.do(command, request.principal)
         if not outcome.ok:
-            await self._threads.run(artifact_verbs.left, self._engine, asked.project, kept.digest, kept.size)
+            engine = request.service.engine
+            await self._threads.run(artifact_verbs.left, engine, asked.project, kept.digest, kept.size)
         return responses.of_outcome(outcome)
 
     async def _kept(self, request: Request, asked: _Asked, largest: int) -> Kept:
         """Store the bytes. If the client disconnects, nothing is kept."""
         run = self._threads.run
-        place = await run(self._place, asked.project)
+        place = await run(self._place, request.service.engine, asked.project)
         writing: Writing = await run(_begin_writing, place, largest)
         try:
             async for piece in _joined(_parts(request, largest)):
@@ -107,7 +110,7 @@ class ArtifactEndpoints:
         fields = request.fields
         view: Any = await self._threads.run(
             artifact_verbs.found,
-            self._engine,
+            request.service.engine,
             fields["project"],
             fields["task"],
             fields["name"],
@@ -125,11 +128,11 @@ class ArtifactEndpoints:
             )
             return refusal._replace(status=416, headers=(size,))
         self._check_capacity()
-        pieces = await self._threads.run(self._read, fields["project"], view["digest"], part)
+        pieces = await self._threads.run(self._read, request.service.engine, fields["project"], view["digest"], part)
         return StreamedResponse(self._stream(pieces), 206 if part.is_asked else 200, _headers(view, part), "artifacts")
 
-    def _read(self, project: str, digest: str, part: _Part) -> Iterator[bytes]:
-        return self._place(project).read(digest, start=part.start, end=part.end)
+    def _read(self, engine: Engine, project: str, digest: str, part: _Part) -> Iterator[bytes]:
+        return self._place(engine, project).read(digest, start=part.start, end=part.end)
 
     async def _stream(self, pieces: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
         self._open += 1
@@ -138,7 +141,7 @@ class ArtifactEndpoints:
                 yield piece
         except TenureError as error:
             # The response has begun: it ends before its Content-Length, so the client sees the failure.
-            self._service.metrics.store_failed(error)
+            self._metrics.store_failed(error)
             raise
         finally:
             self._open -= 1

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from tenure import __version__
 from tenure.agents.identity import user_of
 from tenure.agents.leader_process import Stepped
+from tenure.artifacts.port import Artifacts
+from tenure.client.transports.local import ProjectArtifacts
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, Principal
 from tenure.core.errors import TenureError
+from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
+from tenure.core.records import replace
 from tenure.core.roles import check_all_projects
+from tenure.core.tenant_records import HOME
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator, Cycle, Note
+from tenure.engine.reads.task_counts import TaskCounts
+from tenure.engine.runtime.tenancy import TenantEngines, is_far
 from tenure.server import (
     artifact_routes,
     coordinator_routes,
@@ -37,11 +48,15 @@ from tenure.server.logs import ServerLog
 from tenure.server.metrics import EventCounter, Metrics
 from tenure.server.metrics_page import CONTENT_TYPE, MetricsPage
 from tenure.server.process_memory import Memory, OwnMemory
+from tenure.server.regions import EVERYWHERE, Region, is_standby
 from tenure.server.requests import Request
 from tenure.server.responses import Response
 from tenure.server.service import Part, Service
+from tenure.server.tenants import TenantServices
 from tenure.server.workers.added_metrics import WorkerMetrics
 from tenure.server.workers.worker import Worker
+from tenure.stores.open_store import open_store
+from tenure.stores.router import Router
 
 MCP = "/mcp"
 
@@ -60,20 +75,38 @@ class Assembly:
         transcripts: str | None = None,
         worker: Worker | None = None,
         access: AccessLog | None = None,
+        most_stores: int = limits.MOST_STORES,
+        region: Region = EVERYWHERE,
     ) -> None:
-        """`leading` makes what runs while this process leads; without it only the coordinator runs.
+        """`engine` is the home tenant's: the other tenants of its store are served too.
+
+        `leading` makes what runs while this process leads; without it only the coordinator runs.
 
         `lease` is the leader's, in seconds; `transcripts` the folder with those of agents on this machine. `worker` is
-        this process, where the server has several. `access` is the access log.
+        this process, where the server has several. `access` is the access log. `most_stores`: tenants' own.
+        `region`: this server's, and the others.
         """
+        standby = is_standby(engine.store)
+        if standby:
+            engine = Engine(engine.store, engine.random, replace(engine.context, elsewhere=region.of_standby))
         self._log, self._access, self._policy = log, access, policy
         self.worker = worker
         memory: Memory = OwnMemory() if worker is None else worker.memory
-        self.metrics = Metrics(tenant=engine.tenant, version=__version__)
+        self.metrics = Metrics(version=__version__)
         self.service = Service(engine, self.metrics)
+        router = Router(open_store, time.monotonic, most=most_stores)
+        how: dict[str, Any] = {"fresh": _counting(engine), "router": router}
+        self.engines = TenantEngines(engine, time.monotonic, _artifacts_of(engine), **how, elsewhere=region.refusal)
+        # The leader of a store serves all its tenants, wherever their home is.
+        led = (
+            self.engines if region.name is None else TenantEngines(engine, time.monotonic, _artifacts_of(engine), **how)
+        )
+        self._lease = lease
+        self.tenants = TenantServices(self.service, self.engines, self._connect, self._leader_of)
         self.authenticator = Authenticator(
             engine,
             policy,
+            engines=self.engines,
             read_in_thread=self.service.read_in_thread,
             write_in_thread=self.service.write_in_thread,
             token=token,
@@ -81,17 +114,14 @@ class Assembly:
             memory=memory,
         )
         self.service.is_still_valid = self.authenticator.is_still_valid
-        self.coordinator: Coordinator = coordinator_of(engine, tell=self._noted, cycled=self._cycled, lease=lease)
-        self.event_counter = EventCounter(engine, self.metrics, self.coordinator.instance)
-        self.service.feed.listeners.insert(0, self.authenticator.hear)  # before listeners that use its cache
-        self.service.feed.listeners.append(self.event_counter.hear)
-        if engine.context.counts is not None:
-            engine.context.counts.position = lambda: self.service.feed.position
-            self.service.feed.listeners.insert(0, engine.context.counts.hear)
-        self.service.observers += [self.event_counter.observe, self.authenticator.observe]
+        self.coordinator: Coordinator = coordinator_of(
+            engine, tell=self._noted, cycled=self._cycled, lease=lease, engines=led, news=self._news
+        )
+        self.event_counter = EventCounter(engine, self.metrics, self.coordinator.instance, self.engines.find)
+        self._connect(self.service)
         leader: Part = self.coordinator if leading is None else leading(self.coordinator, self.metrics.relayed)
-        self.service.parts += [self.event_counter, leader]
-        self._scrapes = MetricsPage(self.metrics, engine)
+        self.service.parts += [self.event_counter] if standby else [self.event_counter, leader]
+        self._scrapes = MetricsPage(self.metrics, engine, engines=self._shown)
         if worker is not None:
             worker.name = self.coordinator.instance
             self._scrapes.shown = WorkerMetrics(worker.peers, self.metrics.registry, worker.folder).page
@@ -105,22 +135,76 @@ class Assembly:
                 or bool(policy.proxies and source_of(scope, policy.proxies).scheme == "https")
             ),
             self._accessed if access is not None else None,
+            lambda request: self.service_of(request.principal.tenant or HOME),
+            self.tenants,
         )
         self.app.add(
-            *coordinator_routes.routes(self.service, self.coordinator),
+            *coordinator_routes.routes(self.service, self.coordinator, self.service_of),
             *docs_page.routes(),
             *artifact_routes.routes(self.service),
-            *transcript_routes.routes(self.service, transcripts),
-            *plan_routes.routes(self.service),
+            *transcript_routes.routes(transcripts),
+            *plan_routes.routes(),
             *sign_in_routes.routes(self.authenticator),
-            *delivery_routes.routes(self.service, policy, memory),
+            *delivery_routes.routes(self.service_of, policy, memory),
             Endpoint("GET", "/metrics", self._page),
         )
         self.app.mount("/", Dashboard(), is_open=True)
 
+    # --- tenants ---
+
+    async def service_of(self, tenant: str) -> Service:
+        """The service of an open tenant; NotFound where there is none of that name."""
+        row = await self.authenticator.open_tenant(tenant)
+        if row is not None and not self.engines.is_at_hand(row):
+            await asyncio.to_thread(self.engines.of, row)
+        return self.tenants.of(row)
+
+    def _leader_of(self, engine: Engine) -> Coordinator:
+        """The coordinator of a store with one tenant."""
+        return coordinator_of(engine, tell=self._noted, lease=self._lease)
+
+    def _connect(self, service: Service) -> None:
+        """Connect a tenant's service: what hears its events, and what observes its commands."""
+        tenant, feed, engine = service.tenant, service.feed, service.engine
+        feed.listeners.append(partial(self.authenticator.hear, tenant))  # before listeners that use its cache
+        if engine.context.counts is not None:
+            engine.context.counts.position = lambda: feed.position
+            feed.listeners.append(engine.context.counts.hear)
+        feed.listeners.append(lambda events: self.event_counter.hear(events, tenant))
+        feed.listeners.append(self._listed if tenant == HOME else partial(self.tenants.hears, tenant))
+        service.observers += [self.event_counter.observe, self.authenticator.observe]
+
+    def _listed(self, events: Sequence[Event]) -> None:
+        """A listener of the home tenant's feed: the coordinator lists the tenants again."""
+        if self.coordinator.tenants is not None and any(event.kind.startswith("tenant.") for event in events):
+            self.coordinator.tenants.relist()
+
+    def _news(self, tenant: str, mark: int) -> None:
+        """The leader has found events in a tenant, after the mark: this process counts them. In another thread."""
+        loop = self.service.threads.reader.loop
+        if loop is not None and (mark == 0 or tenant not in self.tenants.known()):
+            with suppress(RuntimeError):  # the loop was closed
+                loop.call_soon_threadsafe(lambda: asyncio.ensure_future(self._follow(tenant, mark)))
+
+    async def _follow(self, tenant: str, mark: int) -> None:
+        with suppress(TenureError):
+            row = await self.authenticator.open_tenant(tenant)
+            if row is not None and is_far(row):
+                await self.service_of(tenant)
+            else:
+                self.tenants.of(row, mark)
+
+    def _shown(self) -> list[Engine]:
+        """The engines of the tenants on the metrics page: those in use here, then others by name."""
+        rows = {row.id: row for row in self.engines.rows() if self.engines.is_at_hand(row)}
+        used = [name for name in self.tenants.known() if name in rows]
+        names = list(dict.fromkeys((*used, *rows)))[: limits.METRIC_TENANTS - 1]
+        return [self.service.engine, *(self.engines.of(rows[name]) for name in names)]
+
     async def _page(self, request: Request) -> Response:
         check_all_projects(request.principal, "metrics")
-        return Response(200, await self._scrapes.page(), CONTENT_TYPE.encode())
+        tenant = request.principal.tenant or HOME
+        return Response(200, await self._scrapes.page(None if tenant == HOME else tenant), CONTENT_TYPE.encode())
 
     # --- the access log ---
 
@@ -150,7 +234,8 @@ class Assembly:
 
     async def tool_claimed(self, command: ClaimNext, principal: Principal, seconds: float) -> Outcome:
         """A claim of an MCP tool that may wait."""
-        outcome = await self.service.claim_or_wait(command, principal, seconds)
+        service = await self.service_of(principal.tenant or HOME)
+        outcome = await service.claim_or_wait(command, principal, seconds)
         if self._access is not None:
             self._access.operation(of_command(command, outcome), principal, MCP, project=command.project)
         return outcome
@@ -159,4 +244,16 @@ class Assembly:
         self.metrics.cycle(cycle, self.coordinator.term)
 
     def _noted(self, note: Note) -> None:
-        getattr(self._log, note.level)(note.message, part="coordinator")
+        tenant = None if note.tenant == HOME else note.tenant
+        getattr(self._log, note.level)(note.message, part="coordinator", tenant=tenant)
+
+
+def _artifacts_of(home: Engine) -> Callable[[str], Callable[[str], Artifacts] | None]:
+    """Each tenant has its own folder or prefix in the place for artifacts."""
+    place = home.context.artifacts
+    return lambda tenant: place.of_tenant(tenant) if isinstance(place, ProjectArtifacts) else place
+
+
+def _counting(home: Engine) -> Callable[[], dict[str, Any]]:
+    """What each engine has for itself: the counts of its tasks, where the server keeps them."""
+    return lambda: {"counts": None if home.context.counts is None else TaskCounts()}

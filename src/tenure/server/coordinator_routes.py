@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tenure import __version__
@@ -14,6 +14,8 @@ from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
 from tenure.core.instants import parse_instant
 from tenure.core.queries import Relays
 from tenure.core.roles import check_coordinator
+from tenure.core.tenant_records import HOME
+from tenure.core.tenants import unknown
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.reads.coordinator_status import MOST_LOGGED, logs, recover, spawners, status
@@ -38,9 +40,12 @@ _WITHOUT_STORE: CoordinatorHealth = {
 _LATER = (b"retry-after", b"%d" % responses.RETRY_AFTER)
 
 
-def routes(service: Service, coordinator: Coordinator) -> Iterator[Endpoint]:
-    """The endpoints for `App.add`."""
-    endpoints = CoordinatorEndpoints(service, coordinator)
+ServiceOf = Callable[[str], Awaitable[Service]]  # of an open tenant; raises NotFound
+
+
+def routes(service: Service, coordinator: Coordinator, service_of: ServiceOf) -> Iterator[Endpoint]:
+    """The endpoints for `App.add`. `service` is the home tenant's."""
+    endpoints = CoordinatorEndpoints(service, coordinator, service_of)
     yield Endpoint("GET", f"{PREFIX}/coordinator/status", endpoints.status)
     yield Endpoint("POST", f"{PREFIX}/coordinator/recover", endpoints.recover)
     yield Endpoint("GET", f"{PREFIX}/coordinator/logs", endpoints.logs)
@@ -50,8 +55,9 @@ def routes(service: Service, coordinator: Coordinator) -> Iterator[Endpoint]:
 
 
 class CoordinatorEndpoints:
-    def __init__(self, service: Service, coordinator: Coordinator) -> None:
+    def __init__(self, service: Service, coordinator: Coordinator, service_of: ServiceOf | None = None) -> None:
         self._service, self._coordinator = service, coordinator
+        self._service_of = service_of or _unknown
         self._engine = service.engine
         self._probe: asyncio.Future[None] | None = None
 
@@ -60,17 +66,20 @@ class CoordinatorEndpoints:
     async def status(self, request: Request) -> Response:
         who = request.principal
         check_coordinator(who, "status", of_all=False)  # it is about the projects of the key
+        service = request.service
         return responses.of_value(
-            plain(await self._service.read_in_thread(status, self._engine, self._coordinator, who.projects))
+            plain(await service.read_in_thread(status, service.engine, self._coordinator, who.projects, self._engine))
         )
 
     async def recover(self, request: Request) -> Response:
         check_coordinator(request.principal, "recover")
         asked = decode_recover(await request.json())
-        return responses.of_value(plain(await self._service.read_in_thread(recover, self._engine, asked.project)))
+        service = request.service
+        return responses.of_value(plain(await service.read_in_thread(recover, service.engine, asked.project)))
 
     async def logs(self, request: Request) -> Response:
         check_coordinator(request.principal, "logs")
+        service = await self._of_log(request)
         since = request.parameter("since")
         limit = int(request.number("limit", 100, MOST_LOGGED))
         level = request.parameter("level")
@@ -78,10 +87,19 @@ class CoordinatorEndpoints:
         def read() -> list[dict[str, Any]]:
             notes = self._coordinator.notes
             return logs(
-                self._engine, notes, level="info" if level is None else level, limit=limit, since=_instant(since)
+                service.engine, notes, level="info" if level is None else level, limit=limit, since=_instant(since)
             )
 
-        return responses.of_value({"items": plain(await self._service.read_in_thread(read)), "next": None})
+        return responses.of_value({"items": plain(await service.read_in_thread(read)), "next": None})
+
+    async def _of_log(self, request: Request) -> Service:
+        """The service whose log is asked for: `tenant` names another one, for the deployment's owner alone."""
+        named = request.parameter("tenant")
+        if named in (None, request.service.tenant):
+            return request.service
+        if request.service.tenant != HOME or request.principal.role != "owner":
+            raise unknown(named or "")
+        return await self._service_of(named or "")
 
     # --- probes ---
 
@@ -126,6 +144,10 @@ class CoordinatorEndpoints:
         except TenureError as error:
             return error
         return None
+
+
+async def _unknown(name: str) -> Service:
+    raise unknown(name)
 
 
 def _small_read(engine: Engine) -> None:

@@ -9,13 +9,14 @@ delivery becomes a command, which verifies the signature again in its transactio
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from tenure.client.routes import DELIVERIES, PREFIX
 from tenure.core import signatures
 from tenure.core.commands import Deliver, Principal
-from tenure.core.errors import RateLimited, TenureError
+from tenure.core.errors import NotFound, RateLimited, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.core.tenant_records import HOME
 from tenure.engine.sources.deliveries import is_genuine, not_genuine
 from tenure.server import responses
 from tenure.server.app import Endpoint
@@ -31,13 +32,16 @@ from tenure.server.service import Service
 A_SECOND, AT_ONCE = 20.0, 100.0  # genuine deliveries to one trigger from one address
 
 
-def routes(service: Service, policy: Policy, memory: Memory) -> Iterator[Endpoint]:
-    yield Endpoint("POST", PREFIX + DELIVERIES, _DeliveryEndpoint(service, policy, memory).take, is_open=True)
+ServiceOf = Callable[[str], Awaitable[Service]]  # of an open tenant; raises NotFound
+
+
+def routes(service_of: ServiceOf, policy: Policy, memory: Memory) -> Iterator[Endpoint]:
+    yield Endpoint("POST", PREFIX + DELIVERIES, _DeliveryEndpoint(service_of, policy, memory).take, is_open=True)
 
 
 class _DeliveryEndpoint:
-    def __init__(self, service: Service, policy: Policy, memory: Memory) -> None:
-        self._service, self._policy = service, policy
+    def __init__(self, service_of: ServiceOf, policy: Policy, memory: Memory) -> None:
+        self._service_of, self._policy = service_of, policy
         self._failures = memory.buckets("unsigned", FAILURES_A_SECOND, FAILURES, time.monotonic)
         self._deliveries = memory.buckets("deliveries", A_SECOND, AT_ONCE, time.monotonic)
 
@@ -50,15 +54,18 @@ class _DeliveryEndpoint:
             raise self._refused(caller, "unsigned")
         body = await request.body(signatures.LARGEST_BODY)
         project, trigger = request.fields["project"], request.fields["trigger"]
-        named = tenant_named(who, request.scope.get(NAMED_TENANT))
-        if named not in (None, self._service.engine.tenant):
-            raise self._refused(caller, f"{project} {trigger}")
-        if not await self._service.read_in_thread(is_genuine, self._service.engine, project, trigger, headers, body):
-            raise self._refused(caller, f"{project} {trigger}")
-        self._deliveries.take(f"{caller} {project} {trigger}")
+        tenant = tenant_named(who, request.scope.get(NAMED_TENANT)) or HOME
+        what = f"{tenant} {project} {trigger}"
+        try:
+            service = await self._service_of(tenant)
+        except NotFound:
+            raise self._refused(caller, what) from None
+        if not await service.read_in_thread(is_genuine, service.engine, project, trigger, headers, body):
+            raise self._refused(caller, what)
+        self._deliveries.take(f"{caller} {what}")
         command = Deliver(project=project, trigger=trigger, headers=headers, body=body, trace_id=request.trace.id)
-        principal = Principal(role="agent", address=who.address, projects=(project,))
-        return _response(await self._service.do(command, principal))
+        principal = Principal(role="agent", address=who.address, projects=(project,), tenant=tenant)
+        return _response(await service.do(command, principal))
 
     def _refused(self, caller: str, what: str) -> TenureError:
         """Failures are counted by address and trigger; beyond the limit the sender must wait."""

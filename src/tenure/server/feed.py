@@ -1,9 +1,9 @@
 """Reads new events once for all listeners in this process: live streams, waiting claims, metrics.
 
-One thread waits for the store and reads new events; the event loop distributes them. Nothing depends on the feed being
-prompt: streams catch up from the log by their cursor, and waiting claims also poll. While nobody waits the feed reads
-less often, since a page with one event costs much the same as one with a hundred; after a full page it reads again at
-once, or it would never catch up.
+One thread waits for the store and reads the new events of all tenants that this process serves; the event loop
+distributes them, to each tenant's feed its own. Nothing depends on the feed being prompt: streams catch up from the log
+by their cursor, and waiting claims also poll. While nobody waits the thread reads less often, since a page with one
+event costs much the same as one with a hundred; after a full page it reads again at once, or it would never catch up.
 """
 
 from __future__ import annotations
@@ -51,33 +51,128 @@ Listener = Callable[[Sequence[Event]], None]
 Of = tuple[str, str]  # project and id of a task
 
 
+class FeedReader:
+    """The thread that reads the logs of one store's tenants for their feeds, in one event loop."""
+
+    def __init__(self) -> None:
+        self.closing = threading.Event()
+        self.is_awaited = threading.Event()
+        self._awaited = 0  # how many want events at once
+        self._feeds: dict[str, Feed] = {}  # by tenant
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the thread with the first feed."""
+        if self._thread is None:
+            self.loop = loop
+            self._thread = threading.Thread(target=self._read, name="tenure-feed", daemon=True)
+            self._thread.start()
+
+    def add(self, feed: Feed) -> None:
+        with self._lock:
+            self._feeds[feed.engine.tenant] = feed
+
+    def remove(self, feed: Feed) -> None:
+        with self._lock:
+            self._feeds.pop(feed.engine.tenant, None)
+
+    def close(self) -> None:
+        self.closing.set()
+        self.is_awaited.set()
+
+    def join(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+    def awaiting(self, more: int) -> None:
+        """So many more callers want each event at once."""
+        self._awaited += more
+        if self._awaited or self.closing.is_set():
+            self.is_awaited.set()
+        else:
+            self.is_awaited.clear()
+
+    # --- the thread ---
+
+    def _read(self) -> None:
+        while not self.closing.is_set():
+            with self._lock:
+                feeds = list(self._feeds.values())
+            try:
+                changed = self._changed(feeds)
+                pages = [feed.read_on() for feed in changed]
+            except StoreError:
+                self.closing.wait(RETRY)
+                continue
+            if not changed or max(pages) == PAGE:
+                continue
+            if not any(pages):
+                self.closing.wait(HELD_BACK)
+            else:
+                self.is_awaited.wait(LULL)
+
+    def _changed(self, feeds: Sequence[Feed]) -> list[Feed]:
+        """The feeds with something to read; none after a while without any."""
+        ends = {feed.engine.tenant: feed.end_of_log() for feed in feeds}
+        behind = [feed for feed in feeds if ends[feed.engine.tenant] > feed.read_up_to]
+        if not feeds:
+            self.closing.wait(WAIT)
+        if behind or not feeds:
+            return behind
+        # By the store's own marks: a wait for another one begins with a query.
+        news = feeds[0].engine.store.wait(ends, WAIT)
+        return [feed for feed in feeds if feed.engine.tenant in news]
+
+
 class Feed:
-    def __init__(self, engine: Engine) -> None:
+    """The new events of one tenant. `reader`: the thread that reads for it and others; by default its own."""
+
+    def __init__(self, engine: Engine, reader: FeedReader | None = None) -> None:
         self.engine = engine
         self.position = -1  # the last sequence that was distributed; below 0 until the store was read
+        self.read_up_to = -1  # the last sequence that the thread has read
+        self._end = -1  # of the log, as asked since the last page
         self.listeners: list[Listener] = []  # called in the event loop
         self._streams: dict[str, set[Stream]] = {}
         self._news = asyncio.Event()
         self._recent: deque[tuple[int, Of]] = deque()
         self._recent_since = 0  # the sequence after which `_recent` is complete
         self._by_task: dict[Of, set[asyncio.Future[None]]] = {}
-        self._closing = threading.Event()
-        self._waiting = 0  # how many want events at once
-        self._is_awaited = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._reader = reader or FeedReader()
+        self._waiting = 0  # how many want its events at once
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
         with suppress(StoreError):  # unavailable at the start: the thread retries, as it does later
-            self.position = self._recent_since = self._settled()
-        self._thread = threading.Thread(target=self._read, name="tenure-feed", daemon=True)
-        self._thread.start()
+            self.position = self.read_up_to = self._recent_since = self._settled()
+        self._reader.add(self)
+        self._reader.start(loop)
+
+    def start_later(self, loop: asyncio.AbstractEventLoop, after: int | None = None) -> None:
+        """As `start`, without a query in the event loop: the thread finds the end of the log."""
+        if after is not None:
+            self.position = self.read_up_to = after
+        self._recent_since = 1 << 62 if after is None else after  # not known yet: who waits for a task looks itself
+        self._reader.add(self)
+        self._reader.start(loop)
+
+    def leave(self) -> None:
+        """Read no more for this tenant, and end its streams; the others of the thread go on."""
+        self._reader.remove(self)
+        self._end_streams()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether somebody follows or waits."""
+        return bool(self._waiting or self._streams or self._by_task)
 
     def close(self) -> None:
         """End every stream; the readers reconnect to another server, or to this one after its restart."""
-        self._closing.set()
-        self._is_awaited.set()
+        self._reader.close()
+        self._end_streams()
+
+    def _end_streams(self) -> None:
         self._news.set()
         for waiting in self._by_task.values():
             for future in waiting:
@@ -87,34 +182,26 @@ class Feed:
                 stream.end()
 
     def join(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
+        self._reader.join()
 
-    # --- the thread ---
+    # --- for the thread ---
 
-    def _read(self) -> None:
-        mark, end = self.position, -1  # `end`: of the log, as asked since the last page
-        while not self._closing.is_set():
-            try:
-                if mark < 0:
-                    self.position = mark = self._settled()
-                # By the store's own mark: a wait for another one begins with a query.
-                end = self.engine.mark() if end < 0 else end
-                if end <= mark and not self.engine.wait(end, WAIT):
-                    continue
-                end = -1
-                events, tasks = self._page(mark)
-            except StoreError:
-                self._closing.wait(RETRY)
-                continue
-            if not events:
-                self._closing.wait(HELD_BACK)
-                continue
-            mark = events[-1].sequence
-            assert self._loop is not None
-            self._loop.call_soon_threadsafe(self._distribute, events, tasks)
-            if len(events) < PAGE:
-                self._is_awaited.wait(LULL)
+    def end_of_log(self) -> int:
+        if self.read_up_to < 0:
+            self.position = self.read_up_to = self._recent_since = self._settled()
+        if self._end < 0:
+            self._end = self.engine.mark()
+        return self._end
+
+    def read_on(self) -> int:
+        """Read the next page and pass it to the event loop; returns its number of events."""
+        self._end = -1
+        events, tasks = self._page(self.read_up_to)
+        if events:
+            self.read_up_to = events[-1].sequence
+            assert self._reader.loop is not None
+            self._reader.loop.call_soon_threadsafe(self._distribute, events, tasks)
+        return len(events)
 
     def _page(self, mark: int) -> tuple[list[Event], dict[str, Task]]:
         """Events; and their tasks, whose traces are shown, if anybody follows."""
@@ -159,16 +246,13 @@ class Feed:
 
     def _await(self, more: int) -> None:
         self._waiting += more
-        if self._waiting or self._closing.is_set():
-            self._is_awaited.set()
-        else:
-            self._is_awaited.clear()
+        self._reader.awaiting(more)
 
     async def beyond(self, mark: int, seconds: float) -> bool:
         """Return when an event beyond `mark` was distributed, or after `seconds`."""
         with self.awaited(), suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self.position <= mark and not self._closing.is_set():
+                while self.position <= mark and not self._reader.closing.is_set():
                     await self._news.wait()
         return True  # its mark is the position
 
@@ -192,7 +276,7 @@ class Feed:
         """
         wanted = {(project, task) for task in tasks}
         recent = takewhile(lambda one: one[0] > mark, reversed(self._recent))
-        if mark < self._recent_since or any(of in wanted for _, of in recent) or self._closing.is_set():
+        if mark < self._recent_since or any(of in wanted for _, of in recent) or self._reader.closing.is_set():
             return True
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         for of in wanted:
@@ -212,8 +296,8 @@ class Feed:
 
     def subscribe(self, project: str, where: Mapping[str, Any], *, store: bool = False) -> Stream:
         """The events of a project; with `store` also those of sinks and leaders, which belong to none."""
-        stream = Stream(where)
-        if self._closing.is_set():
+        stream = Stream(where, self.engine.tenant)
+        if self._reader.closing.is_set():
             stream.end()
         for name in (project, STORE) if store else (project,):
             self._streams.setdefault(name, set()).add(stream)
@@ -238,7 +322,8 @@ def _resolve(future: asyncio.Future[None]) -> None:
 class Stream:
     """Live events for one reader."""
 
-    def __init__(self, where: Mapping[str, Any]) -> None:
+    def __init__(self, where: Mapping[str, Any], tenant: str) -> None:
+        self._tenant = tenant
         self._where = where
         self._events: deque[tuple[Event, Task | None]] = deque()
         self._news = asyncio.Event()
@@ -279,7 +364,7 @@ class Stream:
                 event, task = self._events.popleft()
                 if event.sequence > after:
                     after = event.sequence
-                    yield event_message(event_view(event, task))
+                    yield event_message(event_view(event, task, self._tenant))
 
 
 def event_message(view: Mapping[str, Any]) -> bytes:

@@ -188,7 +188,7 @@ async def _read(request: Request) -> bytes:
 def _decoded(body: bytes, type: type[T], action: str) -> T:
     try:
         wanted = msgspec.json.decode(body, type=type)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidInput(f"the body is not a valid {action} request: {error}") from None
     if wanted.action != action:
         raise InvalidInput(f"action must be {action!r} here (got {wanted.action[:40]!r})")

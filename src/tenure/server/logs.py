@@ -23,10 +23,12 @@ from tenure.core import limits, redaction
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput
 from tenure.core.redaction import GONE
+from tenure.core.tenant_records import HOME
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 # Requested by machines every few seconds; their lines would hide the others.
-QUIET = frozenset({"/health", "/health/coordinator", "/ready", "/metrics"})
+# "/" is the dashboard: opening a page fetches dozens of its files.
+QUIET = frozenset({"/health", "/health/coordinator", "/ready", "/metrics", "/"})
 _UVICORN = ("uvicorn", "uvicorn.error", "uvicorn.asgi")
 
 Fields = MutableMapping[str, Any]
@@ -76,6 +78,7 @@ class ServerLog:
         write = self.debug if route in QUIET and status < 400 else self.info if status < 500 else self.error
         if principal is not None:
             more |= {"principal": principal.name, "role": principal.role, "address": principal.address}
+            more |= {} if principal.tenant in (None, HOME) else {"tenant": principal.tenant}
         write("request", method=method, route=route, status=status, seconds=round(seconds, 6), **more)
 
     def take_over(self) -> None:

@@ -92,7 +92,7 @@ EVENTS = {
     ),
     "tenure_retries_total": counter("retries scheduled", *WHERE, "error_class"),
     "tenure_dead_letters_total": counter(
-        "tasks dead-lettered, by the class of the last failure", *WHERE, "type", "reason"
+        "tasks that became dead letters, by the class of the last failure", *WHERE, "type", "reason"
     ),
     "tenure_heartbeat_misses_total": counter("agents that became stale", *WHERE),
     "tenure_agent_heartbeat_misses_total": counter("times that an agent became stale", *WHERE, "agent"),
@@ -131,6 +131,9 @@ STORE_GAUGES = {
         "seconds since the first event that a reader of the log has not read: "
         "later events stay out of the archive; 0 if it has read all",
         "reader",
+    ),
+    "tenure_unsealed_events": store_gauge(
+        "events younger than the last seal, at most 10,000, in projects that are audited"
     ),
     "tenure_agents": store_gauge("agents active in the last day, by status", "status"),
     "tenure_budget_allocated": store_gauge("the project's budget of this period, in dollars or tokens", "currency"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,10 +18,11 @@ import prometheus_client as prometheus
 
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, ClaimTask, Command, Principal, Renew, Submit
-from tenure.core.errors import OutcomeUnknown, StoreError, StoreUnavailable, TenureError
+from tenure.core.errors import NotFound, OutcomeUnknown, StoreError, StoreUnavailable, TenureError
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.roles import ROLES
+from tenure.core.tenant_records import HOME
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Cycle
 from tenure.engine.relay.relay import Progress
@@ -48,32 +49,32 @@ class LabelValues:
         self._most = most
         self._known: set[str] = set()
 
-    def bounded(self, name: str, *, is_real: bool = True) -> str:
-        """`is_real` False: the name may be invented, so it is not remembered."""
-        if name in self._known:
+    def bounded(self, name: str, *, is_real: bool = True, of: str = "") -> str:
+        """`is_real` False: the name may be invented, so it is not remembered. `of`: names of others do not count."""
+        known = f"{of}\0{name}" if of else name
+        if known in self._known:
             return name
         if not is_real or len(self._known) >= self._most:
             return OTHER
-        self._known.add(name)
+        self._known.add(known)
         return name
 
 
 class Metrics:
     """Safe to use from several threads."""
 
-    def __init__(
-        self, *, tenant: str = "local", version: str = "", monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, *, version: str = "", monotonic: Callable[[], float] = time.monotonic) -> None:
         # They would add one series for each metric, which no query needs.
         prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = prometheus.CollectorRegistry()
-        self.tenant = tenant
         self.monotonic = monotonic
         self._metrics: dict[str, Any] = {
             name: self._made(name) for name in METRICS if name not in STORE_GAUGES | SINK_GAUGES | SPENDING
         }
         self._children: dict[tuple[Any, ...], Any] = {}
-        self._projects, self._types = LabelValues(MOST_PROJECTS), LabelValues(limits.METRIC_TYPES)
+        self._tenants, self._projects = LabelValues(limits.METRIC_TENANTS), LabelValues(limits.METRIC_PLACES)
+        self._of_tenant: dict[str, LabelValues] = {}
+        self._types = LabelValues(limits.METRIC_TYPES)
         self._classes, self._roles = LabelValues(limits.METRIC_CLASSES), LabelValues(len(ROLES))
         self._pools, self._agents = LabelValues(limits.METRIC_POOLS), LabelValues(limits.METRIC_AGENTS)
         self._last_cycle = monotonic()
@@ -102,6 +103,15 @@ class Metrics:
             found = self._children[key] = metric.labels(*values) if values else metric
         return found
 
+    def _at(self, tenant: str, project: str, *, is_real: bool = True) -> tuple[str, str]:
+        """The labels of a project: at most so many of each tenant, and of all."""
+        tenant = self._tenants.bounded(tenant, is_real=is_real)
+        if tenant == OTHER:
+            return OTHER, OTHER
+        own = self._of_tenant.setdefault(tenant, LabelValues(MOST_PROJECTS))
+        project = own.bounded(project, is_real=is_real)
+        return tenant, project if project == OTHER else self._projects.bounded(project, of=tenant)
+
     # --- requests ---
 
     def observe(self, command: Command, principal: Principal, answer: Outcome | TenureError, seconds: float) -> None:
@@ -116,15 +126,15 @@ class Metrics:
         counter = _BY_PROJECT.get(kind)
         if counter is not None:
             # A project that is named in an error may not exist.
-            project = self._projects.bounded(command.project, is_real=not failed)
+            at = self._at(principal.tenant or HOME, command.project, is_real=not failed)
             times = len(answer.claims) if isinstance(answer, Outcome) and answer.claims else 1
-            self._of(counter, self.tenant, project, result).inc(times)
+            self._of(counter, *at, result).inc(times)
             if isinstance(command, (ClaimTask, ClaimNext)):
                 # Anybody may claim under any name: only one that was granted a task, or is known here, gets a series.
-                agent = self._agents.bounded(command.agent, is_real=result == "GRANTED")
-                self._of("tenure_agent_claims_total", self.tenant, project, agent, result).inc(times)
+                agent = self._agent(at, command.agent, is_real=result == "GRANTED")
+                self._of("tenure_agent_claims_total", *at, agent, result).inc(times)
             if result in CONFLICTS:
-                self._of("tenure_claim_conflicts_total", self.tenant, project, result).inc()
+                self._of("tenure_claim_conflicts_total", *at, result).inc()
         if isinstance(answer, StoreError):
             self.store_failed(answer)
 
@@ -155,11 +165,11 @@ class Metrics:
 
     # --- events ---
 
-    def event(self, event: Event, about: EventFacts = NO_FACTS) -> None:
-        """Count an event of the log. `EventCounter` ensures that only one server counts it."""
-        at = (self.tenant, self._projects.bounded(event.project)) if event.project else None
-        if at is None:
+    def event(self, event: Event, about: EventFacts = NO_FACTS, tenant: str = HOME) -> None:
+        """Count an event of the tenant's log. `EventCounter` ensures that only one server counts it."""
+        if not event.project:
             return
+        at = self._at(tenant, event.project)
         if event.kind == "task.claimed":
             self._of("tenure_generation_increments_total", *at).inc()
             self._spent("tenure_task_wait_seconds", at, about.waited)
@@ -176,7 +186,7 @@ class Metrics:
             self._of("tenure_dead_letters_total", *at, self._type_of(about), self._class_of(event)).inc()
         elif event.kind == "agent.stale":
             self._of("tenure_heartbeat_misses_total", *at).inc()
-            agent = self._agents.bounded(event.agent or OTHER)
+            agent = self._agent(at, event.agent or OTHER)
             self._of("tenure_agent_heartbeat_misses_total", *at, agent).inc()
         elif event.kind in SPAWNS:
             self._spawn(event, at)
@@ -186,7 +196,7 @@ class Metrics:
             self._spent("tenure_claim_duration_seconds", at, about.held)
 
     def _spawn(self, event: Event, at: tuple[str, str]) -> None:
-        pool, state = self._pools.bounded(str(event.details.get("pool"))), event.kind.partition(".")[2]
+        pool, state = self._pools.bounded(str(event.details.get("pool")), of=at[0]), event.kind.partition(".")[2]
         if state == "starting":
             self._of("tenure_agents_spawned_total", *at, pool).inc()
         else:
@@ -205,6 +215,9 @@ class Metrics:
     def _spent(self, name: str, at: tuple[str, str], seconds: float | None) -> None:
         if seconds is not None:
             self._of(name, *at).observe(max(0.0, seconds))
+
+    def _agent(self, at: tuple[str, str], agent: str, *, is_real: bool = True) -> str:
+        return self._agents.bounded(agent, is_real=is_real, of="" if at[0] == HOME else at[0])
 
     def _type_of(self, about: EventFacts) -> str:
         return OTHER if about.type is None else self._types.bounded(about.type)
@@ -255,16 +268,23 @@ class EventCounter:
     sum over all is right. Events that a leader had not read when it was killed are not counted: at most one lease, and
     its counters ended with it.
 
+    The elections are in the log of the home tenant. Events of other tenants are counted while this server leads by
+    that log: at a change of leaders a few of them may be counted twice, or by none.
+
     A thread counts, one page at a time, and reads from the store the facts that neither the events nor this server's
     outcomes have. Nothing waits for it.
     """
 
-    def __init__(self, engine: Engine, metrics: Metrics, instance: str) -> None:
-        self._engine, self._metrics, self._instance = engine, metrics, instance
+    def __init__(
+        self, engine: Engine, metrics: Metrics, instance: str, engine_of: Callable[[str], Engine] | None = None
+    ) -> None:
+        """`engine_of`: that of another tenant than the engine's; NotFound where it was closed."""
+        self._metrics, self._instance = metrics, instance
+        self._home, self._engine_of = engine.tenant, engine_of or (lambda _: engine)
         self._counts = False  # as of the last event received
-        self._waiting: deque[Event] = deque()
-        self._cache = TaskCache()
-        self._answered: deque[tuple[str, Outcome]] = deque(maxlen=limits.METRIC_ANSWERS)
+        self._waiting: deque[tuple[str, Event]] = deque()  # with their tenants
+        self._caches: OrderedDict[str, TaskCache] = OrderedDict()
+        self._answered: deque[tuple[str, str, Outcome]] = deque(maxlen=limits.METRIC_ANSWERS)
         self._has_missed = False
         self._changed = threading.Condition()
         self._is_closing = self._is_busy = False
@@ -283,9 +303,9 @@ class EventCounter:
         if self._thread is not None:
             self._thread.join(limits.METRIC_CLOSE)
 
-    def hear(self, events: Sequence[Event]) -> None:
+    def hear(self, events: Sequence[Event], tenant: str = HOME) -> None:
         """Queue events, in the order of the log; fast, since the event loop calls it."""
-        mine = list(self._mine(events))
+        mine = [(tenant, event) for event in self._mine(events, is_home=tenant == self._home)]
         if not mine:
             return
         with self._changed:
@@ -302,11 +322,13 @@ class EventCounter:
         """Keep the outcome of a claim granted here: its tasks need not be read when its events arrive."""
         is_claim = isinstance(command, (ClaimTask, ClaimNext))
         if self._counts and is_claim and isinstance(answer, Outcome) and answer.ok:
-            self._answered.append((command.project, answer))
+            self._answered.append((principal.tenant or self._home, command.project, answer))
 
-    def _mine(self, events: Iterable[Event]) -> Iterable[Event]:
+    def _mine(self, events: Iterable[Event], *, is_home: bool) -> Iterable[Event]:
         for event in events:
             if event.kind == ELECTED and event.details.get("for") == COORDINATOR:
+                if not is_home:
+                    continue
                 self._counts = event.agent == self._instance
                 if self._counts:
                     yield event
@@ -331,29 +353,43 @@ class EventCounter:
                 page = [self._waiting.popleft() for _ in range(min(PAGE, len(self._waiting)))]
                 self._is_busy = True
                 has_missed, self._has_missed = self._has_missed, False
-            if has_missed or any(event.kind == ELECTED for event in page):
-                self._cache.forget()
+            if has_missed or any(event.kind == ELECTED for _, event in page):
+                self._caches.clear()
             try:
                 self._learn_answers()
-                self._count(page)
+                by_tenant: dict[str, list[Event]] = {}
+                for tenant, event in page:
+                    by_tenant.setdefault(tenant, []).append(event)
+                for tenant, events in by_tenant.items():
+                    self._count(tenant, events)
             except Exception:  # noqa: BLE001 - a bug here must not stop the counting
                 self._metrics.uncounted(len(page))
-                self._cache.forget()
+                self._caches.clear()
+
+    def _cache(self, tenant: str) -> TaskCache:
+        found = self._caches.get(tenant)
+        if found is None:
+            found = self._caches[tenant] = TaskCache()
+            if len(self._caches) > limits.METRIC_TENANTS:
+                self._caches.popitem(last=False)
+        self._caches.move_to_end(tenant)
+        return found
 
     def _learn_answers(self) -> None:
         while self._answered:
-            project, outcome = self._answered.popleft()
+            tenant, project, outcome = self._answered.popleft()
             for granted in outcome.claims or (outcome,):
                 if granted.task is not None:
-                    self._cache.show(project, granted.task)
+                    self._cache(tenant).show(project, granted.task)
 
-    def _count(self, page: Sequence[Event]) -> None:
-        missing = self._cache.missing(page)
+    def _count(self, tenant: str, page: Sequence[Event]) -> None:
+        cache = self._cache(tenant)
+        missing = cache.missing(page)
         try:
             if missing is not None:
-                self._engine.read(lambda tx: self._cache.learn_rows(tx, missing))
-        except StoreError:
-            self._cache.forget_rows()  # the counters continue without the missing facts
+                self._engine_of(tenant).read(lambda tx: cache.learn_rows(tx, missing))
+        except (StoreError, NotFound):
+            cache.forget_rows()  # the counters continue without the missing facts
         for event in page:
             if event.kind != ELECTED:
-                self._metrics.event(event, self._cache.facts_of(event))
+                self._metrics.event(event, cache.facts_of(event), tenant)

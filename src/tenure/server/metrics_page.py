@@ -8,10 +8,12 @@ unavailable or hangs delays a scrape by at most LIMIT seconds; the metrics of th
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -20,7 +22,8 @@ from prometheus_client.registry import Collector
 
 from tenure.core import lifecycle, limits
 from tenure.core.errors import TenureError
-from tenure.core.queries import Gauges, Relays, Spending
+from tenure.core.queries import Gauges, Query, Relays, Spending
+from tenure.core.tenant_records import HOME
 from tenure.engine import Engine
 from tenure.engine.reads.query_table import read_query
 from tenure.server.metric_definitions import SINK_GAUGES, STORE_GAUGES
@@ -37,14 +40,15 @@ SHARE = 20  # a reading is reused for this many times as long as it took
 HUNG = 10.0  # seconds without a response after which the store counts as unavailable
 OLDEST = limits.GAUGES_OLDEST
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+_LABELS = re.compile(rb'[a-z_]+="(?:[^"\\]|\\.)*"')  # of a series, whatever its values have
 WAITING = (lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING)
 
 
 class GaugeReading(NamedTuple):
     at: float
     seconds: float
-    entries: list[GaugesView]
-    relays: list[RelayView]
+    entries: list[tuple[str, GaugesView]]  # with their tenants
+    relays: list[tuple[str, RelayView]]
 
 
 class MetricsPage:
@@ -59,30 +63,41 @@ class MetricsPage:
         read: Callable[[], list[GaugesView]] | None = None,
         read_relays: Callable[[], list[RelayView]] | None = None,
         read_spending: Callable[[], list[SpendingView]] | None = None,
+        engines: Callable[[], Iterable[Engine]] | None = None,
     ) -> None:
+        """`engines`: those of all tenants that the page shows; by default `engine` alone."""
         self._metrics = metrics
+        shown = engines or (lambda: [engine])
         self.shown: Callable[[], Awaitable[bytes]] = self._own  # the page, once the store was read
         self._monotonic = metrics.monotonic
         self._limit = limit
-        self._read = read or (lambda: read_query(engine, Gauges(most=MOST_PROJECTS)))
-        self._read_relays = read_relays or (lambda: read_query(engine, Relays()) if read is None else [])
+        self._read = partial(_of_each, shown, Gauges(most=MOST_PROJECTS)) if read is None else _of_home(read)
+        self._read_relays = (
+            partial(_of_each, shown, Relays())
+            if read is None and read_relays is None
+            else _of_home(read_relays or (list))
+        )
         self._reading: GaugeReading | None = None
         self._running: Future[GaugeReading] | None = None
         self._began = 0.0
         metrics.store_read(is_up=True)  # it has just been opened
-        metrics.registry.register(_GaugeCollector(self, metrics.tenant))
+        metrics.registry.register(_GaugeCollector(self))
         self._spending = SpendingReading(
-            metrics, read_spending or (lambda: read_query(engine, Spending(most=MOST_PROJECTS)) if read is None else [])
+            metrics,
+            partial(_of_each, shown, Spending(most=MOST_PROJECTS))
+            if read is None and read_spending is None
+            else _of_home(read_spending or (list)),
         )
 
-    async def page(self) -> bytes:
-        """The page for Prometheus; its type is CONTENT_TYPE."""
+    async def page(self, tenant: str | None = None) -> bytes:
+        """The page for Prometheus; its type is CONTENT_TYPE. `tenant`: only the series of that one."""
         is_first = self._spending.is_new()
         reading = self._spending.refresh()
         await self._refresh()
         if reading is not None and is_first:
             await asyncio.wrap_future(_in_thread(lambda: reading.join(self._limit)))
-        return await self.shown()
+        page = await self.shown()
+        return page if tenant is None else of_tenant(page, tenant)
 
     async def _own(self) -> bytes:
         # In a new thread: the pool's threads may all be waiting for a store that hangs.
@@ -130,6 +145,31 @@ class MetricsPage:
             self._metrics.store_failed(error)
 
 
+def _of_each(engines: Callable[[], Iterable[Engine]], query: Query) -> list[tuple[str, Any]]:
+    return [(engine.tenant, entry) for engine in engines() for entry in read_query(engine, query)]
+
+
+def _of_home(read: Callable[[], Iterable[T]]) -> Callable[[], list[tuple[str, T]]]:
+    return lambda: [(HOME, entry) for entry in read()]
+
+
+def of_tenant(page: bytes, tenant: str) -> bytes:
+    """The page without the series of other tenants, and of the process as a whole: they say what others do."""
+    label = f'tenant="{tenant}"'.encode()  # a name has no character that would be escaped
+    kept: list[bytes] = []
+    for line in page.splitlines():
+        if line.startswith(b"#"):
+            if line.startswith(b"# HELP"):
+                while kept and kept[-1].startswith(b"#"):  # of a metric without a series
+                    kept.pop()
+            kept.append(line)
+        elif label in _LABELS.findall(line):
+            kept.append(line)
+    while kept and kept[-1].startswith(b"#"):
+        kept.pop()
+    return b"\n".join(kept) + b"\n" if kept else b""
+
+
 def _in_thread(work: Callable[[], T]) -> Future[T]:
     """Run `work` in a new daemon thread, which does not delay the end of the process."""
     future: Future[T] = Future()
@@ -147,8 +187,8 @@ def _in_thread(work: Callable[[], T]) -> Future[T]:
 class _GaugeCollector(Collector):
     """The last reading as Prometheus metrics."""
 
-    def __init__(self, page: MetricsPage, tenant: str) -> None:
-        self._scrapes, self._tenant = page, tenant
+    def __init__(self, page: MetricsPage) -> None:
+        self._scrapes = page
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         return iter(self._families().values())
@@ -156,12 +196,12 @@ class _GaugeCollector(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         families = self._families()
         reading = self._scrapes.reading()
-        for entry in reading.entries if reading is not None else ():
+        for tenant, entry in reading.entries if reading is not None else ():
             for name, labels, value in _series(entry):
-                families[name].add_metric([self._tenant, entry["project"], *labels], value)
-        for relay in reading.relays if reading is not None else ():
-            families["tenure_relay_lag_events"].add_metric([self._tenant, relay["name"]], relay["lag_events"])
-            families["tenure_relay_lag_seconds"].add_metric([self._tenant, relay["name"]], relay["lag"])
+                families[name].add_metric([tenant, entry["project"], *labels], value)
+        for tenant, relay in reading.relays if reading is not None else ():
+            families["tenure_relay_lag_events"].add_metric([tenant, relay["name"]], relay["lag_events"])
+            families["tenure_relay_lag_seconds"].add_metric([tenant, relay["name"]], relay["lag"])
         return iter(families.values())
 
     def _families(self) -> dict[str, GaugeMetricFamily]:
@@ -192,6 +232,8 @@ def _series(entry: GaugesView) -> Iterator[tuple[str, tuple[str, ...], float]]:
             yield "tenure_spawns", (pool, state), counts[state]
     for reader, seconds in entry["readers"].items():
         yield "tenure_archive_held_back", (reader,), seconds
+    if entry["unsealed"] is not None:
+        yield "tenure_unsealed_events", (), entry["unsealed"]
     money = entry["budget"]
     if money is not None:
         held = (money["currency"],)

@@ -24,8 +24,9 @@ from tenure.server.responses import Response
 from tenure.server.service import Service
 
 
-def routes(service: Service) -> Iterator[Endpoint]:
+def routes() -> Iterator[Endpoint]:
     async def read(request: Request) -> Response:
+        service = request.service
         given = decode_plan(await request.body())
         project = request.fields["project"]
         return responses.of_value(await service.read_in_thread(_read, service, project, given, request.principal))

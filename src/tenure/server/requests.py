@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, MutableMapping
 from functools import cache, reduce
 from operator import or_
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
@@ -27,6 +27,9 @@ from tenure.core.errors import InvalidInput, TooLarge, UnsupportedType
 from tenure.core.ids import parse_key
 from tenure.core.inputs import LARGEST_BATCH
 from tenure.core.queries import Query
+
+if TYPE_CHECKING:
+    from tenure.server.service import Service
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -56,9 +59,10 @@ class Request:
 
     __slots__ = (
         "_receive", "crash", "error", "fields", "headers", "is_known", "operations", "principal", "route", "scope",
-        "status", "trace",
+        "service", "status", "trace",
     )  # fmt: skip
     trace: Trace
+    service: Service  # of its tenant, once it is known
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
@@ -376,7 +380,9 @@ def decoder(
                 value = msgspec.json.decode(body)
                 return msgspec.convert(from_plain(value if wrapped is None else wrapped.around(value)), kind)
             return decode(body)
-        except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
+        except RecursionError:
+            raise InvalidInput("the body is nested too deep") from None
+        except ValueError as error:  # msgspec's own errors are ValueErrors
             hint = f"send its fields alone, or in `{wrapped.field}`" if wrapped is not None else None
             raise InvalidInput(f"the body: {error}", hint) from None
 

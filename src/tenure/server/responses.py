@@ -12,7 +12,7 @@ import msgspec
 
 from tenure.client.routes import OF_ERROR, OF_KIND, OF_OUTCOME
 from tenure.client.wire import cursor_text, outcome_value, plain
-from tenure.core.errors import TenureError
+from tenure.core.errors import NotHome, TenureError
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.queries import Budgets, Log, Query, TaskLog, Tasks
 from tenure.engine.reads.event_log import MOST_EVENTS
@@ -134,6 +134,8 @@ def of_error(error: TenureError) -> Response:
         headers.append((b"retry-after", b"%d" % max(RETRY_AFTER, ceil(getattr(error, "retry_after", None) or 0))))
     if fields["status"] == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if isinstance(error, NotHome) and error.home is not None:
+        headers.append((b"tenure-home", error.home.encode()))
     if hasattr(error, "allowed"):
         headers.append((b"allow", error.allowed.encode()))
     return Response(fields["status"], msgspec.json.encode(fields), PROBLEM, tuple(headers))

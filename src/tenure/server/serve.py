@@ -14,6 +14,7 @@ from asyncio import constants
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain
 from types import FrameType, MappingProxyType
 from typing import NamedTuple, Protocol
 
@@ -23,13 +24,16 @@ import uvicorn
 from tenure.agents.leader_process import LeaderProcess, Place, Stepped, fleet_here, messaging_here
 from tenure.client.local_token import PREFIX, remove_token, token_file, write_token
 from tenure.config import BadConfig, Settings
-from tenure.core.errors import StoreError
+from tenure.core.errors import InvalidInput, StoreError
 from tenure.core.queries import Keys
+from tenure.core.records import Project
+from tenure.core.regions import parse_homes
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.fleet.offers import Address
 from tenure.engine.reads.query_table import read_query
 from tenure.engine.reads.task_counts import TaskCounts
+from tenure.engine.runtime.tenancy import TenantEngines
 from tenure.server.access_log import AccessLog, check_place
 from tenure.server.app import AsgiApp
 from tenure.server.assembly import Assembly
@@ -44,6 +48,7 @@ from tenure.server.connection_limits import (
 )
 from tenure.server.coordinator import resign_for
 from tenure.server.logs import ServerLog
+from tenure.server.regions import Region
 from tenure.server.requests import Receive, Scope, Send
 from tenure.server.service import Part
 from tenure.server.store_wait import ended_by_signals
@@ -110,7 +115,7 @@ Announce = Callable[[str, str | None], object]  # gets the URL, and the link tha
 def serve(engine: Engine, site: Site, announce: Announce) -> int:
     """Serve by this process until a signal; 0 when all accepted requests were answered."""
     policy = policy_of(site.settings)
-    check_bind(policy, has_keys=bool(read_query(engine, Keys())))
+    check_bind(policy, has_keys=_has_keys(engine, policy))
     with _started(site.settings, policy, announce) as start:
         _serve(engine, site, start, start.listening[0])
     return 0
@@ -124,7 +129,7 @@ def serve_with_workers(count: int, open_engine: Callable[[], Engine], site: Site
             raise BadConfig(
                 f"{engine.store.url} is the memory of one process", "leave out --workers, or use SQLite or PostgreSQL"
             )
-        check_bind(policy, has_keys=bool(read_query(engine, Keys())))
+        check_bind(policy, has_keys=_has_keys(engine, policy))
     finally:
         engine.store.close()
     log = ServerLog(site.settings["serve.log_level"].value, site.settings["serve.log_file"].value)
@@ -141,6 +146,22 @@ def serve_with_workers(count: int, open_engine: Callable[[], Engine], site: Site
             count, run, log.warning, ended=lambda number, pid: fold(folder, worker_id(number, pid)),
             stopping=partial(_close, start.listening),
         ).serve()  # fmt: skip
+
+
+def _has_keys(engine: Engine, policy: Policy) -> bool:
+    """Whether somebody could sign in with a key, in any tenant of the store."""
+    if policy.is_open:
+        return True  # nobody needs one
+    engines = TenantEngines(engine, time.monotonic)
+    near = (engines.of(row) for row in engines.rows() if engines.is_at_hand(row))
+    return any(read_query(one, Keys()) for one in chain((engine,), near))
+
+
+def _region(settings: Settings) -> Region:
+    try:
+        return Region(settings["serve.region"].value, parse_homes(settings["serve.homes"].value))
+    except InvalidInput as error:
+        raise BadConfig(f"serve.homes: {error.message}", error.hint) from None
 
 
 def _close(sockets: Sequence[socket.socket]) -> None:
@@ -196,9 +217,19 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
     log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value, worker=number)
     log.take_over()
     leading = _leading(settings, site.place, log, lambda: Address(start.address, has_keys=True))
-    access = _access_log(settings, engine.tenant, log, number)
+    access = _access_log(settings, engine, log, number)
     assembly = Assembly(
-        engine, policy, log, start.token, leading, settings["leader.lease"].value, site.transcripts, worker, access
+        engine,
+        policy,
+        log,
+        start.token,
+        leading,
+        settings["leader.lease"].value,
+        site.transcripts,
+        worker,
+        access,
+        most_stores=settings["serve.most_stores"].value,
+        region=_region(settings),
     )
     if worker is not None and worker.predecessor:
         with suppress(StoreError):  # its lease will end
@@ -206,7 +237,7 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
     if not number:  # the only process, or the first
         assembly.service.parts += [make(log.info) for make in site.parts]
     app: AsgiApp = assembly.app
-    closing = [assembly.service.begin_close]
+    closing = [assembly.tenants.begin_close]
     for prefix, make in site.mounts.items():
         mounted = make(assembly)
         assembly.app.mount(prefix, mounted)
@@ -261,12 +292,16 @@ def _check_access_log(settings: Settings) -> None:
         check_place(settings["serve.access_log"].value)
 
 
-def _access_log(settings: Settings, tenant: str, log: ServerLog, worker: int | None) -> AccessLog | None:
+def _access_log(settings: Settings, engine: Engine, log: ServerLog, worker: int | None) -> AccessLog | None:
     path = settings["serve.access_log"].value
     if path is None:
         return None
     size, days = settings["serve.access_log_size"].value, settings["serve.access_log_days"].value
-    return AccessLog(path, tenant, size=size, days=days, worker=worker, warn=log.error)
+
+    def presets() -> list[str]:
+        return [project.compliance for project in engine.read(lambda tx: tx.find(Project, {}))]
+
+    return AccessLog(path, engine.tenant, size=size, days=days, worker=worker, warn=log.error, presets=presets)
 
 
 def _leading(

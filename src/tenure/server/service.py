@@ -1,4 +1,7 @@
-"""The parts of one server process, and its two operations: run a command, run a query."""
+"""What a server process has for one tenant, and its two operations: run a command, run a query.
+
+Threads are the store's, not the tenant's: a tenant that nobody uses has none, and nothing here polls for it.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.engine import Engine
 from tenure.engine.reads.query_table import read_query
-from tenure.engine.runtime.batcher import Batcher
-from tenure.server.feed import Feed
+from tenure.engine.runtime.batcher import Batcher, TenantBatcher
+from tenure.server.feed import Feed, FeedReader
 from tenure.server.metrics import Metrics
 from tenure.server.waiting_claims import StillValid, WaitingClaims
 
@@ -41,21 +44,47 @@ class Part(Protocol):
     def stop(self) -> None: ...
 
 
-class Service:
-    """Runs in one event loop, from `start` to `close`."""
+class StoreThreads:
+    """The threads of one store, which serve all its tenants: writers, readers, the reader of the logs."""
 
-    def __init__(self, engine: Engine, metrics: Metrics | None = None) -> None:
-        self.engine = engine
+    def __init__(self, engine: Engine) -> None:
+        self.store = engine.store
+        self.gatherer = Batcher(engine)
+        self.reader = FeedReader()
+        self.readers = ThreadPool(READERS, "look")
+        self.batchers = ThreadPool(BATCHERS, "batch")
+
+    def close(self) -> None:
+        """Finish accepted commands and queries, then close the store."""
+        self.gatherer.close()
+        self.readers.close()
+        self.batchers.close()
+        self.reader.close()
+        self.reader.join()
+        self.store.close()
+
+
+class Service:
+    """One tenant of a server. Runs in one event loop, from `start` to `close`.
+
+    `threads`: those of its store; by default it has its own, and closes them.
+    """
+
+    def __init__(self, engine: Engine, metrics: Metrics | None = None, threads: StoreThreads | None = None) -> None:
+        self.engine, self.tenant = engine, engine.tenant
         self.is_still_valid: StillValid = _always  # whether a principal would still be authenticated
         self.metrics = metrics or Metrics()
         self.observers: list[Observe] = [self.metrics.observe]  # called for each answered command
-        self.gatherer = Batcher(engine)
-        self.feed = Feed(engine)
+        self.threads = threads or StoreThreads(engine)
+        self.gatherer: Batcher | TenantBatcher = (
+            self.threads.gatherer if threads is None else self.threads.gatherer.of(engine)
+        )
+        self.feed = Feed(engine, self.threads.reader)
         self.waiting_claims = WaitingClaims(self._claim, self._may_go_on, self.feed.listeners)
-        self._readers = ThreadPool(READERS, "look")
-        self._batchers = ThreadPool(BATCHERS, "batch")
+        self._readers, self._batchers = self.threads.readers, self.threads.batchers
         self.parts: list[Part] = []  # start and stop with the service
         self.is_closing = False
+        self.has_news = False  # events came since somebody last looked
 
     async def _may_go_on(self, principal: Principal) -> bool:
         return await self.is_still_valid(principal)  # which is set after the service is made
@@ -65,25 +94,33 @@ class Service:
         for part in self.parts:
             part.start()
 
+    @property
+    def is_used(self) -> bool:
+        """Whether a request waits here or follows the log."""
+        return self.feed.is_used or self.waiting_claims.waiting > 0
+
     def begin_close(self) -> None:
         """Answer requests that only wait; accepted commands still run. Safe in a signal handler of the loop."""
         self.is_closing = True
         self.waiting_claims.close()
         self.feed.close()
 
+    def leave(self) -> None:
+        """Answer requests that only wait, as `begin_close` does; other tenants of the store go on."""
+        self.is_closing = True
+        self.waiting_claims.close()
+        self.feed.leave()
+
     async def close(self) -> None:
         """Finish accepted requests, then close the store."""
         self.begin_close()
-        await asyncio.to_thread(self._close)
+        await asyncio.to_thread(self.shut)
 
-    def _close(self) -> None:
+    def shut(self) -> None:
+        """Stop the parts, finish accepted requests, close the store. Blocks."""
         for part in reversed(self.parts):
             part.stop()
-        self.gatherer.close()
-        self._readers.close()
-        self._batchers.close()
-        self.feed.join()
-        self.engine.store.close()
+        self.threads.close()
 
     # --- commands ---
 

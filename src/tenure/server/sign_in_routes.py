@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from urllib.parse import parse_qs
 
 from tenure.client.routes import PREFIX
-from tenure.core import limits
+from tenure.core import limits, tenants
 from tenure.core.commands import Principal
+from tenure.core.tenant_records import HOME
 from tenure.core.views.team_views import PrincipalView
 from tenure.server import responses
 from tenure.server.app import Endpoint
@@ -30,22 +31,29 @@ class _SignInEndpoints:
     async def login(self, request: Request) -> Response:
         given = _key_in(request, await request.body(limits.SIGN_IN_BYTES))
         signed_in = await self._authenticator.sign_in(request.scope, given)
-        return responses.of_value(self._view_of(signed_in.principal), (b"set-cookie", signed_in.set_cookie.encode()))
+        return responses.of_value(
+            await self._view_of(request, signed_in.principal), (b"set-cookie", signed_in.set_cookie.encode())
+        )
 
     async def logout(self, request: Request) -> Response:
         return responses.of_value({}, (b"set-cookie", (await self._authenticator.sign_out(request.scope)).encode()))
 
     async def me(self, request: Request) -> Response:
-        return responses.of_value(self._view_of(request.principal))
+        return responses.of_value(await self._view_of(request, request.principal))
 
-    def _view_of(self, principal: Principal) -> PrincipalView:
+    async def _view_of(self, request: Request, principal: Principal) -> PrincipalView:
+        tenant = principal.tenant or HOME
         return {
-            "tenant": self._authenticator.tenant,
+            "tenant": tenant,
             "role": principal.role,
             "user": principal.user,
             "agent": principal.agent,
             "projects": principal.projects,
             "key": principal.key,
+            "tenants": await self._authenticator.tenants_of(request.scope, principal),
+            "manages_tenants": self._authenticator.keeps_tenants
+            and tenants.manages(tenant, principal.role, principal.projects),
+            "grants": tenants.granted_by(principal.role, principal.projects),
         }
 
 

@@ -30,9 +30,10 @@ TOKENS = ("fresh", "cached", "written", "output")
 class SpendingReading(Collector):
     """The last reading as Prometheus metrics."""
 
-    def __init__(self, metrics: Metrics, read: Callable[[], list[SpendingView]]) -> None:
+    def __init__(self, metrics: Metrics, read: Callable[[], list[tuple[str, SpendingView]]]) -> None:
+        """`read` returns the spending of each project, with its tenant."""
         self._metrics, self._read, self._monotonic = metrics, read, metrics.monotonic
-        self._entries: list[SpendingView] = []
+        self._entries: list[tuple[str, SpendingView]] = []
         self._due = 0.0
         self._running: threading.Thread | None = None
         metrics.registry.register(self)
@@ -65,9 +66,9 @@ class SpendingReading(Collector):
 
     def collect(self) -> Iterator[Metric]:
         families = self._families()
-        for entry in self._entries:
+        for tenant, entry in self._entries:
             for name, labels, value in _series(entry):
-                families[name].add_metric([self._metrics.tenant, entry["project"], *labels], value)
+                families[name].add_metric([tenant, entry["project"], *labels], value)
         return iter(families.values())
 
     def _families(self) -> dict[str, CounterMetricFamily | GaugeMetricFamily]:

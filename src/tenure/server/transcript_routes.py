@@ -19,48 +19,47 @@ from tenure.core import artifacts, lifecycle, limits
 from tenure.core.commands import Principal
 from tenure.core.errors import NotFound
 from tenure.core.queries import States
+from tenure.core.tenant_records import HOME
+from tenure.engine import Engine
 from tenure.engine.artifacts import artifact_verbs
 from tenure.engine.reads.query_table import read_query
 from tenure.server import responses
 from tenure.server.app import Endpoint
 from tenure.server.requests import Request
 from tenure.server.responses import Response
-from tenure.server.service import Service
 
 PIECE = limits.TRANSCRIPT_PIECE
 LARGEST = limits.TRANSCRIPT_BYTES
 
 
-def routes(service: Service, folder: str | None) -> Iterator[Endpoint]:
+def routes(folder: str | None) -> Iterator[Endpoint]:
     """`folder` has the transcripts of agents on this machine; None: only those kept as artifacts are found."""
-    yield Endpoint("GET", PREFIX + TRANSCRIPT, _Transcripts(service, folder).get)
+    yield Endpoint("GET", PREFIX + TRANSCRIPT, _Transcripts(folder).get)
 
 
 class _Transcripts:
-    def __init__(self, service: Service, folder: str | None) -> None:
-        self._service = service
+    def __init__(self, folder: str | None) -> None:
         self._folder = None if folder is None else Path(folder).resolve()
 
     async def get(self, request: Request) -> Response:
         after = int(request.number("after", 0, LARGEST * 2))
         generation = int(request.number("generation", 0, 999_999_999))
         fields = request.fields
-        return responses.of_value(
-            await self._service.read_in_thread(
-                self._read, fields["project"], fields["task"], generation, after, request.principal
-            )
-        )
+        asked = (request.service.engine, fields["project"], fields["task"], generation, after, request.principal)
+        return responses.of_value(await request.service.read_in_thread(self._read, *asked))
 
-    def _read(self, project: str, name: str, generation: int, after: int, principal: Principal) -> dict[str, Any]:
-        engine = self._service.engine
+    def _read(
+        self, engine: Engine, project: str, name: str, generation: int, after: int, principal: Principal
+    ) -> dict[str, Any]:
         (task,) = read_query(engine, States(project=project, tasks=(name,)), principal)
         if task["outcome"] != "OK":
             raise NotFound(f"no task {name[:80]!r} in project {project}")
         generation = generation or task["generation"]
         is_live = generation == task["generation"] and task["state"] in lifecycle.HELD
-        piece = self._of_file(project, task["key"], generation, after)
+        # The files are of agents in the home tenant: other tenants have tasks with the same keys.
+        piece = self._of_file(project, task["key"], generation, after) if engine.tenant == HOME else None
         if piece is None:
-            piece = self._of_artifact(project, task["id"], generation, after, principal)
+            piece = self._of_artifact(engine, project, task["id"], generation, after, principal)
         lines, read = piece
         return {
             "key": task["key"], "generation": generation, "is_live": is_live, "next": after + read,
@@ -80,10 +79,10 @@ class _Transcripts:
             return _whole_lines(file.read(PIECE))
         return None
 
+    @staticmethod
     def _of_artifact(
-        self, project: str, task: str, generation: int, after: int, principal: Principal
+        engine: Engine, project: str, task: str, generation: int, after: int, principal: Principal
     ) -> tuple[list[bytes], int]:
-        engine = self._service.engine
         place = engine.context.artifacts
         try:
             found: Any = artifact_verbs.found(engine, project, task, artifacts.TRANSCRIPT, generation, principal)

@@ -74,7 +74,7 @@ class GatewaySpawner:
         try:
             answer = self._ask("POST", FIND, self._id("find"), body, SECONDS)
             said = msgspec.json.decode(answer.body)["spawns"] if answer.status == 200 else {}
-        except (_NotSent, _NoAnswer, msgspec.DecodeError, KeyError, TypeError):
+        except (_NotSent, _NoAnswer, msgspec.DecodeError, RecursionError, KeyError, TypeError):
             return {}
         found: dict[str, Spawned | None] = {}
         for spawn in spawns if isinstance(said, dict) else ():
@@ -93,7 +93,7 @@ class GatewaySpawner:
         try:
             answer = self._ask("POST", STATUS, self._id("status"), body, SECONDS)
             said = msgspec.json.decode(answer.body)["sessions"] if answer.status == 200 else {}
-        except (_NotSent, _NoAnswer, msgspec.DecodeError, KeyError, TypeError):
+        except (_NotSent, _NoAnswer, msgspec.DecodeError, RecursionError, KeyError, TypeError):
             return found
         for handle in handles:
             state = said.get(handle) if isinstance(said, dict) else None
@@ -196,6 +196,6 @@ def _why(answer: _Answer) -> str:
     try:
         said = msgspec.json.decode(answer.body)
         text = said["error"]["message"]
-    except (msgspec.DecodeError, KeyError, TypeError):
+    except (msgspec.DecodeError, RecursionError, KeyError, TypeError):
         return "no reason given"
     return str(text)[:300]

@@ -67,7 +67,7 @@ def spawn_request(body: bytes) -> SpawnRequest:
     """Raises InvalidInput. Names that are not ours are ignored."""
     try:
         return msgspec.json.decode(body, type=SpawnRequest)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidInput(f"the body is not a valid spawn: {error}") from None
 
 
@@ -75,7 +75,7 @@ def session_of(answer: bytes) -> str | None:
     """The session in an answer to a spawn; None where there is none."""
     try:
         said = msgspec.json.decode(answer)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     session = said.get("session") if isinstance(said, dict) else None
     if isinstance(session, dict):

@@ -12,6 +12,7 @@ from tenure.testing.engine.answered import AnsweredRequests
 from tenure.testing.engine.archive import Archive
 from tenure.testing.engine.artifacts import Artifacts
 from tenure.testing.engine.attempts import Attempts
+from tenure.testing.engine.audits import Audits
 from tenure.testing.engine.both_ways import BothWays
 from tenure.testing.engine.briefings import Briefings
 from tenure.testing.engine.budget_checks import BudgetChecks
@@ -51,12 +52,14 @@ from tenure.testing.engine.relays import Relays
 from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.reservations import Reservations
 from tenure.testing.engine.schedules import Schedules
+from tenure.testing.engine.secrets import Secrets
 from tenure.testing.engine.signing import Signing
 from tenure.testing.engine.spawn_endings import SpawnEndings
 from tenure.testing.engine.spending import Spending
 from tenure.testing.engine.task_counts import KeptCounts
 from tenure.testing.engine.team import Team
 from tenure.testing.engine.tenant_limits import LimitsOfTenants
+from tenure.testing.engine.tenants_led import TenantsLed
 from tenure.testing.engine.terminating import Terminating
 from tenure.testing.engine.timelines import Timelines
 from tenure.testing.engine.tracks import Tracks
@@ -108,6 +111,7 @@ class EngineSuite(
     Keys,
     Members,
     LimitsOfTenants,
+    TenantsLed,
     Reach,
     Undo,
     Upkeep,
@@ -130,6 +134,8 @@ class EngineSuite(
     QuickChecks,
     Validations,
     Signing,
+    Secrets,
+    Audits,
     Verdicts,
     BothWays,
 ):

@@ -33,8 +33,10 @@ from tenure.engine.runtime.rows import task_named
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.sealing.cipher import Cipher
 from tenure.sealing.master_key import KeySource
+from tenure.sealing.signing import SEED_BYTES, SigningKey
 from tenure.stores.port import Change, Store, Transaction
 from tenure.testing.clock import FakeClock
+from tenure.testing.secret_watch import WatchedSealer
 
 PROJECT = "p"
 ID_BYTES = 10
@@ -42,7 +44,9 @@ AGENT = Principal(role="agent", agent="ann")
 MEMBER = Principal(role="member", user="mia")
 OWNER = Principal(role="owner", user="olaf")
 # Engines of a scene seal secrets under this master key.
-SECRETS = Context(sealer=Cipher(KeySource({"TENURE_MASTER_KEY": "5a" * 32})))
+SECRETS = Context(
+    sealer=Cipher(KeySource({"TENURE_MASTER_KEY": "5a" * 32})), signer=lambda: SigningKey(b"\x5a" * SEED_BYTES)
+)
 
 
 class Dice:
@@ -69,7 +73,9 @@ class Scene:
 
     def __init__(self, store: Store, clock: FakeClock, seed: int = 0, context: Context = SECRETS) -> None:
         self.store, self.clock, self.dice = store, clock, Dice(seed)
-        self.engine = Engine(store, self.dice, context)
+        self.sealer = None if context.sealer is None else WatchedSealer(context.sealer)
+        self.answers: list[Answer] = []  # everything that was said to a caller: see `testing/secret_watch.py`
+        self.engine = Engine(store, self.dice, msgspec.structs.replace(context, sealer=self.sealer))
         self.broken = False  # a test that damages rows says so, and is not verified at its end
         self.engine.run((c.DefineProject(project=PROJECT),), OWNER)
 
@@ -77,15 +83,20 @@ class Scene:
 
     def do(self, kind: type[Command], /, *, by: Principal = OWNER, **fields: Any) -> Outcome:
         """The outcome of one command; its error is raised."""
-        return self.engine.do(kind(**{"project": PROJECT, **fields}), by)
+        answer = self.try_to(kind, by=by, **fields)
+        if isinstance(answer, TenureError):
+            raise answer
+        return answer
 
     def try_to(self, kind: type[Command], /, *, by: Principal = OWNER, **fields: Any) -> Answer:
         """The outcome, or the error as a value."""
-        (answer,) = self.engine.run((kind(**{"project": PROJECT, **fields}),), by)
+        (answer,) = self.run(kind(**{"project": PROJECT, **fields}), by=by)
         return answer
 
     def run(self, *batch: Command, by: Principal = OWNER) -> list[Answer]:
-        return self.engine.run(batch, by)
+        answers = self.engine.run(batch, by)
+        self.answers += answers
+        return answers
 
     def know(self, *agents: str) -> Scene:
         """Register agents, so that mail and offers may name them."""

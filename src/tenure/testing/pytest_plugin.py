@@ -26,6 +26,11 @@ _numbers = itertools.count(1)
 ROUNDS = 1000  # of a drain: a task that is retried for ever ends the test
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The marks of the shipped suites; whoever runs them need not know them."""
+    config.addinivalue_line("markers", "sampled: of tenure's own runs, which take a part of its parameter sets")
+
+
 @pytest.fixture
 def tenure_clock() -> FakeClock:
     """The clock of `tenure_url`: `advance(seconds=60)` moves it; nothing else does."""

@@ -9,7 +9,7 @@ from typing import Any
 # They start a program, open a port, or name a destination or an identity.
 RISKY = (
     "commands", "judges", "spawners", "hooks.on_*", "run.agent", "log.file", "serve", "url", "key", "artifacts",
-    "sinks", "notify", "webhooks", "programs", "gateway", "tenant", "signing_key",
+    "sinks", "notify", "webhooks", "programs", "gateway", "tenant", "signing_key", "homes",
 )  # fmt: skip
 SECRET = ("key", "serve.jwt_secret", "gateway.secret")
 # Their values may have a password or another secret after the host.

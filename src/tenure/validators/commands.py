@@ -17,7 +17,7 @@ import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
-from tenure.core.inputs import suggestion
+from tenure.core.inputs import check_key, suggestion
 from tenure.processes import bounded_run
 from tenure.processes.bounded_run import CommandRun, NotRun
 from tenure.validators import sandbox
@@ -45,6 +45,8 @@ def read_commands(section: Mapping[str, Any]) -> dict[str, Command]:
     """The commands of a `[commands]` section; raises InvalidInput with the path of an error."""
     commands = {}
     for name, given in section.items():
+        for key in given if isinstance(given, Mapping) else ():
+            check_key(key, Command.__struct_fields__, f"commands.{name[:60]}")
         try:
             command = msgspec.convert(given, Command)
         except msgspec.ValidationError as error:

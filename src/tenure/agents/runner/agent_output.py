@@ -111,7 +111,7 @@ def event_of(line: str) -> dict[str, Any] | None:
         return None
     try:
         value = msgspec.json.decode(line.encode(errors="replace"))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

@@ -30,6 +30,7 @@ from tenure.core.commands import ReportUsage, Totals
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.sealed import without_master_key
+from tenure.core.task_secrets import Hidden, variable_of
 from tenure.processes.output import Lines
 from tenure.processes.supervisor import Ended, Supervisor
 
@@ -80,6 +81,7 @@ class Attempt:
         self.tree: ClaimWorktree | None = None
         self.said = ""  # the agent's last words, kept while somebody watches
         self.chosen: str | None = None  # the model of the claim, where the user named none
+        self.hidden = Hidden((granted.secrets or {}).values())
         self.transcript = Transcript(self.options.home.folder, client.project, self.key, granted.generation or 0)
         self._is_transcript_kept = False
         self.files = InputFiles(self.transcript.beside + "inputs")
@@ -101,6 +103,7 @@ class Attempt:
         )
 
     def say(self, text: str) -> None:
+        text = self.hidden.text(text)
         self.shared.say(f"{self.agent}: {text}")
         self.transcript.write("runner", text.encode())
 
@@ -146,6 +149,7 @@ class Attempt:
             tree=self.tree,
             extra=options.prompt,
             transcripts=self.transcript.earlier()[:EARLIER],
+            secrets=[variable_of(name) for name in self.granted.secrets or ()],
         )
         prompt = self.transcript.keep_prompt(text)
         start = Start(
@@ -223,6 +227,7 @@ class Attempt:
             env["TENURE_TENANT"] = options.home.tenant
         if options.sign:
             env["TENURE_SIGNING_KEY"] = own_key_file(options.environ)  # its own `tenure done` is signed too
+        env |= {variable_of(name): value for name, value in (self.granted.secrets or {}).items()}
         url = options.home.url
         if os.path.dirname(url) != options.home.folder:
             env["TENURE_URL"] = url if "://" in url else os.path.abspath(url)
@@ -270,6 +275,8 @@ class Attempt:
         return Activity(self.agent, ref, title, seconds, self.said, self.usage())
 
     def _heard(self, stream: str, line: bytes) -> None:
+        if self.hidden:  # the agent knows the secrets of its task; what it prints is kept and shown without them
+            line = self.hidden.text(line.decode(errors="replace")).encode()
         self.transcript.write(stream, line)
         if self.shared.is_watched and stream == "stdout" and (said := of_output(line.decode(errors="replace"))):
             self.said = said.strip().rpartition("\n")[2]

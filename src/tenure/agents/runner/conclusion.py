@@ -378,6 +378,6 @@ def _json(text: str) -> Any:
     for part in (text, *reversed(_FENCED.findall(text))):
         try:
             return msgspec.json.decode(part)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             continue
     return text

@@ -38,6 +38,7 @@ def prompt_for(
     tree: ClaimWorktree | None = None,
     extra: str = "",
     transcripts: Sequence[str] = (),
+    secrets: Sequence[str] = (),
 ) -> str:
     task = brief["task"]
     read = mail_part(mail)
@@ -47,6 +48,7 @@ def prompt_for(
         *_asked(brief),
         *text_of([*parts_of(brief), *([read] if read else [])]),
         _earlier(transcripts),
+        _secrets(secrets),
         *_rules(task, folder, tree),
         extra.strip(),
     ]
@@ -71,6 +73,14 @@ def _earlier(transcripts: Sequence[str]) -> str:
         return ""
     listed = "\n".join(f"- {path}" for path in transcripts)
     return f"Transcripts of earlier attempts, newest first; read them before you repeat work:\n{listed}"
+
+
+def _secrets(variables: Sequence[str]) -> str:
+    """Where the secrets are; they themselves are in no prompt."""
+    if not variables:
+        return ""
+    listed = ", ".join(f"`{name}`" for name in variables)
+    return f"Secrets of this task are in environment variables: {listed}. Use them; never print or store them."
 
 
 def _rules(task: Mapping[str, Any], folder: str, tree: ClaimWorktree | None) -> list[str]:

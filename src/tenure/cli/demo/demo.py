@@ -93,7 +93,7 @@ class Demo:
         self.folder = folder
         self.db = str(folder / ".tenure" / "tenure.db")
         self.stage, self.work, self.lease = stage, work, lease
-        self.client = Client(self.db, "demo", agent="you")
+        self.client = Client(self.db, "demo", agent="you", create=True)
         self.started = time.monotonic()
         self.agents: dict[str, subprocess.Popen[str]] = {}
         self.seen = 0

@@ -76,7 +76,7 @@ def _code(trouble: TenureError) -> int:
 
 
 def _checks(is_thorough: bool) -> Iterator[tuple[str, Check]]:
-    from tenure.cli.doctor import agent_setup, sink_checks, store_checks, team_checks
+    from tenure.cli.doctor import agent_setup, database_checks, sink_checks, store_checks, team_checks
 
     yield "store", store_checks.store
     yield "permissions", store_checks.permissions
@@ -85,6 +85,9 @@ def _checks(is_thorough: bool) -> Iterator[tuple[str, Check]]:
     yield "file system", store_checks.file_system
     yield "disk", store_checks.disk
     yield "clock", store_checks.clock
+    yield "secrets", store_checks.secrets
+    yield "database", database_checks.database
+    yield "server", store_checks.server
     yield "work", team_checks.work
     yield "sinks", sink_checks.sinks
     yield "webhooks", sink_checks.webhooks

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tenure.cli.doctor.findings import Finding, error, first_of, note, ok, warning
 from tenure.cli.text_format import SECOND, counted, lasting
 from tenure.core import limits
+from tenure.core.errors import TenureError
 
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
@@ -58,6 +59,33 @@ def store(patient: Patient) -> Iterator[Finding]:
             )
 
 
+def secrets(patient: Patient) -> Iterator[Finding]:
+    """Whether this process can open the secrets that the store has, and none is stored as it is."""
+    if patient.client is None or patient.client.is_remote:
+        return  # the server has the key
+    from tenure.core.records import DataKey, Trigger
+    from tenure.engine.runtime.seals import Vault
+    from tenure.engine.secrets.trigger_secrets import is_plain
+
+    engine = patient.client.engine
+    plain = [row.id for row in engine.read(lambda tx: tx.find(Trigger, {})) if is_plain(row)]
+    if plain:
+        yield warning(
+            "secrets",
+            f"the secrets of triggers {first_of(plain)} are stored as they are, from before 0.2",
+            "give `serve` or `daemon` a master key, which seals them; or `tenure trigger rotate`",
+        )
+    projects = sorted({row.project for row in engine.read(lambda tx: tx.find(DataKey, {}))})
+    try:
+        for project in projects:
+            engine.read_settled((), lambda work: Vault(work, project).seals.check())  # noqa: B023 - called at once
+    except TenureError as problem:
+        yield error("secrets", problem.message, problem.hint or "")
+        return
+    if projects:
+        yield ok("secrets", f"the master key opens those of {counted(len(projects), 'project')}")
+
+
 def clock(patient: Patient) -> Iterator[Finding]:
     """The store's time never goes back by itself, and a clock that jumps ahead is refused."""
     if patient.client is None or patient.client.is_remote:
@@ -89,6 +117,20 @@ def clock(patient: Patient) -> Iterator[Finding]:
         yield ok("clock", "not behind the last event")
 
 
+def server(patient: Patient) -> Iterator[Finding]:
+    """Settings of the database's server that the store's promises depend on."""
+    if patient.client is None or patient.client.is_remote:
+        return
+    unsafe = getattr(patient.client.store, "unsafe_settings", None)
+    if unsafe is None:
+        return  # it was refused at opening
+    found = unsafe()
+    for setting in found:
+        yield error("server", setting, "set it in the server's configuration; the how-to page of the store has all")
+    if not found:
+        yield ok("server", "its settings keep every acknowledged commit")
+
+
 def is_file_store(url: str) -> bool:
     return "://" not in url or url.startswith("sqlite://")
 
@@ -103,7 +145,7 @@ def permissions(patient: Patient) -> Iterator[Finding]:
     """Only the owner may read `.tenure` and the state of its store elsewhere: a receipt is a key."""
     from tenure.user_state import store_states
 
-    for folder in (patient.home.folder, *store_states(patient.run.environ, patient.home.url)):
+    for folder in dict.fromkeys((patient.home.folder, *store_states(patient.run.environ, patient.home.url))):
         if os.path.isdir(folder):
             yield from _permissions_of(folder)
 

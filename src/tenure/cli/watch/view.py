@@ -138,7 +138,7 @@ def _header(shown: Shown) -> RenderableType:
     left.append(paid(status.get("usage")), "dim")
     right = Text(clock(shown.data.now), "dim")
     if shown.view.is_paused:
-        right = Text.assemble((" paused ", "black on yellow"), " ", right)
+        right = Text.assemble((" view paused ", "black on yellow"), " ", right)
     grid = _grid({"ratio": 1}, {"justify": "right"})
     grid.add_row(left, right)
     return grid

@@ -35,7 +35,7 @@ TASKS_SHOWN = 20
 def refresh(text: str) -> float:
     given = seconds(text)
     if not SHORTEST <= given <= 3600:
-        raise ArgumentTypeError(f"{text}: from {SHORTEST} to 3600 seconds")
+        raise ArgumentTypeError(f"must be from {SHORTEST} to 3600 seconds (got {text})")
     return given
 
 

@@ -6,7 +6,7 @@ import asyncio
 import ssl
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -191,9 +191,10 @@ class AsyncHttpTransport(Calls):
         key: str | None,
         random: Random,
         tenant: str | None = None,
+        homes: Mapping[str, str] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(url, key=key, tenant=tenant, random=random, monotonic=monotonic)
+        super().__init__(url, key=key, tenant=tenant, random=random, monotonic=monotonic, homes=homes)
         try:
             import httpx2
         except ImportError as error:
@@ -201,8 +202,9 @@ class AsyncHttpTransport(Calls):
                 f"AsyncClient speaks to a server with httpx2, which is not installed ({error})", "Install httpx2."
             ) from None
         self._httpx = httpx2
+        is_secure = any(one.startswith("https://") for one in (url, *self._homes.values()))
         self._http = httpx2.AsyncClient(
-            verify=ssl.create_default_context() if self.address.is_secure else False,
+            verify=ssl.create_default_context() if is_secure else False,
             limits=httpx2.Limits(
                 max_connections=limits.ASYNC_CONNECTIONS, max_keepalive_connections=limits.ASYNC_CONNECTIONS
             ),

@@ -17,7 +17,7 @@ import select
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from functools import wraps
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -26,10 +26,11 @@ from tenure.client.transports import http_messages as messages
 from tenure.client.transports.http_messages import Reply, Request, Trouble
 from tenure.client.transports.server_address import Address, Credentials, Failed, Unwanted, address_of, lost
 from tenure.core import limits
-from tenure.core.errors import OutcomeUnknown, StoreUnavailable, TenureError
+from tenure.core.errors import NotHome, OutcomeUnknown, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query, Status
 from tenure.core.records import replace
+from tenure.core.regions import named_home, parse_homes
 
 if TYPE_CHECKING:
     import ssl
@@ -51,20 +52,34 @@ SHORTEST, LONGEST = 0.05, 2.0  # seconds between two tries
 TO_CONNECT = limits.CONNECT_TIMEOUT
 TO_ANSWER = limits.ANSWER_TIMEOUT
 GLANCE = 0.2  # seconds between checks whether a reply is still wanted
-NOT_SIGNED_IN = 401
+NOT_SIGNED_IN, NOT_HOME = 401, 421
+MOST_HOPS = limits.HOPS_TO_HOME
 
 
 class Calls:
     """One coroutine for each call of a transport."""
 
     def __init__(
-        self, url: str, *, key: str | None, random: Random, monotonic: Monotonic, tenant: str | None = None
+        self,
+        url: str,
+        *,
+        key: str | None,
+        random: Random,
+        monotonic: Monotonic,
+        tenant: str | None = None,
+        homes: Mapping[str, str] | None = None,
     ) -> None:
-        key = key or os.environ.get("TENURE_KEY") or None
-        self.address = address_of(url, key)
-        self.url = self.address.url
-        self._credentials = Credentials(self.address, key, tenant)
+        """`homes`: region → URL of servers to which a request may be sent again, where the tenant's home is there."""
+        self._key, self._tenant = key or os.environ.get("TENURE_KEY") or None, tenant
+        self._homes = parse_homes(os.environ.get("TENURE_HOMES")) if homes is None else dict(homes)
         self._random, self._monotonic = random, monotonic
+        self._go_to(url)
+
+    def _go_to(self, url: str) -> None:
+        """Send this and later requests there."""
+        self.address = address_of(url, self._key)
+        self.url = self.address.url
+        self._credentials = Credentials(self.address, self._key, self._tenant)
 
     async def _exchange(self, request: Request, wait: float, is_wanted: IsWanted) -> Reply:
         """Send a request once; raise Failed where no reply came, Unwanted once `is_wanted` returns False."""
@@ -178,11 +193,16 @@ class Calls:
 
     async def _send(self, request: Request, wait: float = 0.0, is_wanted: IsWanted = None) -> Reply:
         tries = Tries(request, self._monotonic, self._random.fraction)
+        hops = 0
         while True:
             signed = request._replace(headers=request.headers | self._credentials.headers)
             try:
                 reply = await self._exchange(signed, wait, is_wanted)
                 if reply.status == NOT_SIGNED_IN and self._credentials.is_renewed():
+                    continue
+                if reply.status == NOT_HOME:
+                    hops += 1
+                    self._go_to(self._home_in(reply, hops))
                     continue
                 trouble = messages.trouble_in(reply, self.url)
                 if trouble is None:
@@ -197,12 +217,35 @@ class Calls:
             if is_wanted is not None and not is_wanted():
                 raise Unwanted
 
+    def _home_in(self, reply: Reply, hops: int) -> str:
+        """The tenant's home that a reply names. NotHome where our own table does not name it too.
+
+        The key goes to no address that only a reply names.
+        """
+        told = reply.headers.get("Tenure-Home")
+        home = named_home(told, self._homes)
+        if home is not None and home != self.url and hops <= MOST_HOPS:
+            return home
+        error = messages.problem_in(reply, self.url)
+        if home is None and told:
+            hint = f"it names {told[:200]!r}; if that is your server, add it to `homes` (TENURE_HOMES=REGION=URL)"
+            raise NotHome(error.message, hint, home=told)
+        raise error
+
 
 class _BlockingCalls(Calls):
     def __init__(self, url: str, pause: Pause, **how: Any) -> None:
+        self._all: dict[str, Connections] = {}
         super().__init__(url, **how)
-        self.connections = Connections(self.address)
         self._sleep = pause
+
+    def _go_to(self, url: str) -> None:
+        super()._go_to(url)
+        self.connections = self._all.setdefault(self.url, Connections(self.address))
+
+    def close(self) -> None:
+        for connections in self._all.values():
+            connections.close()
 
     async def _exchange(self, request: Request, wait: float, is_wanted: IsWanted) -> Reply:
         return self.connections.exchange(request, wait, is_wanted)
@@ -247,8 +290,11 @@ class HttpTransport:
         monotonic: Monotonic,
         pause: Pause,
         tenant: str | None = None,
+        homes: Mapping[str, str] | None = None,
     ) -> None:
-        self._calls = _BlockingCalls(url, pause, key=key, random=random, monotonic=monotonic, tenant=tenant)
+        self._calls = _BlockingCalls(
+            url, pause, key=key, random=random, monotonic=monotonic, tenant=tenant, homes=homes
+        )
         self.url = self._calls.url
 
     do = _blocking(Calls.do)
@@ -263,7 +309,7 @@ class HttpTransport:
     now = _blocking(Calls.now)
 
     def close(self) -> None:
-        self._calls.connections.close()
+        self._calls.close()
 
 
 # --- retries ------------------------------------------------------------------------------------------------

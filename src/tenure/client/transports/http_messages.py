@@ -242,7 +242,7 @@ class Trouble(NamedTuple):
 
 
 PASSING = frozenset({429, 502, 503, 504})
-LASTING = frozenset({"SCHEMA_MISMATCH", "STORE_CORRUPT"})  # 503, but waiting does not fix them
+LASTING = frozenset({"SCHEMA_MISMATCH", "STORE_CORRUPT", "UNSAFE_ROLE"})  # 503, but waiting does not fix them
 
 
 def trouble_in(reply: Reply, url: str) -> Trouble | None:
@@ -255,6 +255,12 @@ def trouble_in(reply: Reply, url: str) -> Trouble | None:
         return Trouble(unavailable, reply.status in (502, 504), reply.retry_after)
     error = error_of(problem)
     return None if error.code in LASTING else Trouble(error, not error.definite, reply.retry_after)
+
+
+def problem_in(reply: Reply, url: str) -> TenureError:
+    """The error that a reply reports."""
+    problem = _problem(reply)
+    return not_tenure(reply, url) if problem is None else error_of(problem)
 
 
 def outcome_of(reply: Reply, url: str) -> Outcome:
@@ -322,7 +328,7 @@ def _value(reply: Reply, url: str) -> Any:
 def _decoded(reply: Reply) -> Any:
     try:
         return msgspec.json.decode(reply.body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
 
 

@@ -17,13 +17,14 @@ from tenure.core.tenant_records import HOME
 from tenure.engine import Context, Engine, Random
 from tenure.engine.runtime.context import SHIPPED_TABLES, UserTables
 from tenure.stores.open_store import open_store, path_of
-from tenure.stores.port import FAST_PATH, Clock
+from tenure.stores.port import FAST_PATH, Clock, Store
 
 if TYPE_CHECKING:
     from tenure.artifacts.port import Artifacts
     from tenure.client.contents import Download, Upload, Wanted
     from tenure.core.queries import Query
-    from tenure.engine.runtime.batcher import Batcher
+    from tenure.engine.runtime.batcher import Batcher, TenantBatcher
+    from tenure.sealing.signing import SigningKey
 
 GLANCE = 0.2  # seconds between checks whether the caller still waits
 
@@ -53,16 +54,17 @@ class LocalTransport:
         """
         self.store = open_store(url, clock=clock, create=create)
         self.url = self.store.url
+        self._home_store: Store | None = None  # that of the tenant's row, where the tenant has its own
         self._monotonic = monotonic
         self._artifacts = ProjectArtifacts(artifacts, url, tenant or HOME)
         sealer: Any = LazySealer(url)
         context = Context(
             pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES, sealer=sealer,
             task_defaults=task_defaults, allow_http=allow_http, networks=tuple(networks),
-            elects=elects and FAST_PATH not in self.store.features, tenant=tenant or HOME,
+            signer=_signer, elects=elects and FAST_PATH not in self.store.features, tenant=tenant or HOME,
         )  # fmt: skip
         self.engine = Engine(self.store, random, context) if tenant in (None, HOME) else self._of(context, random)
-        self.gatherer: Batcher | None = None
+        self.gatherer: Batcher | TenantBatcher | None = None
         if gather:
             from tenure.engine.runtime.batcher import Batcher
 
@@ -70,15 +72,30 @@ class LocalTransport:
 
     def _of(self, context: Context, random: Random) -> Engine:
         """The engine of a tenant beside the home tenant; NotFound where there is none of that name."""
-        from tenure.engine.runtime.tenancy import TenantLimits, check_open
+        from tenure.engine.runtime.tenancy import TenantLimits, check_open, is_far, open_own
 
         try:
             row = check_open(self.store, context.tenant)
             limits = TenantLimits(self.store, row, self._monotonic)
+            if is_far(row):
+                home = Engine(self.store, random, replace(context, tenant=HOME))
+                self._home_store, self.store = self.store, open_own(home, row, open_store)
             return Engine(self.store, random, replace(context, limits=limits))
         except BaseException:
             self.store.close()
             raise
+
+    def open_schemas(self, *names: str) -> list[str]:
+        """Open the tables of these tenants, of all by default, where they have their own: that creates or upgrades
+        them. The tenants' names.
+        """
+        from tenure.engine.runtime.tenancy import TenantEngines, open_own
+
+        rows = [row for row in TenantEngines(self.engine, self._monotonic).rows() if row.schema is not None]
+        found = [row for row in rows if not names or row.id in names]
+        for row in found:
+            open_own(self.engine, row, open_store).close()
+        return [row.id for row in found]
 
     def do(self, command: Command, principal: Principal) -> Outcome:
         return (self.gatherer or self.engine).do(command, principal)
@@ -156,12 +173,20 @@ class LocalTransport:
             self.gatherer.close()
         self._artifacts.close()
         self.store.close()
+        if self._home_store is not None:
+            self._home_store.close()
         if self.url.startswith("memory://"):
             from tenure.artifacts import memory as artifacts
             from tenure.stores import memory as stores
 
             if not stores.is_open(self.url):
                 artifacts.forget(self.url)
+
+
+def _signer() -> SigningKey:
+    from tenure.client.signed_submits import own_key
+
+    return own_key(os.environ)
 
 
 class LazySealer:
@@ -207,6 +232,10 @@ class ProjectArtifacts:
     def __init__(self, url: str | None, store: str, tenant: str = HOME) -> None:
         self._url, self._store, self._tenant = url or os.environ.get("TENURE_ARTIFACTS"), store, tenant
         self._opened: dict[str, Artifacts] = {}
+
+    def of_tenant(self, tenant: str) -> ProjectArtifacts:
+        """The same place, for another tenant."""
+        return ProjectArtifacts(self._url, self._store, tenant)
 
     def __call__(self, project: str) -> Artifacts:
         found = self._opened.get(project)

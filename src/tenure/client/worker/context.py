@@ -111,6 +111,7 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
         self._claim = claim
         self.task: dict[str, Any] = claim.task
         self.inputs: dict[str, Any] = granted.inputs or {}
+        self.secrets: dict[str, str] = granted.secrets or {}  # of the task, by name
         self.models: tuple[str, ...] = granted.models or ()
         self.model: str | None = granted.model  # the one to use, where it is known
         self.tier: str | None = granted.tier  # of models: small, middle or top

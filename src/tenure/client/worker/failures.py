@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenure.core.errors import PASSING, SchemaMismatch, StoreCorrupt, TenureError
+from tenure.core.errors import PASSING, SchemaMismatch, StoreCorrupt, TenureError, UnsafeRole
 from tenure.core.retry import PERMANENT, RATE_LIMIT
 
 
@@ -42,6 +42,6 @@ class Suspended(BaseException):
 
 def may_pass(error: TenureError) -> bool:
     """Whether the store or server may be available again soon."""
-    if isinstance(error, (SchemaMismatch, StoreCorrupt)):
+    if isinstance(error, (SchemaMismatch, StoreCorrupt, UnsafeRole)):
         return False
     return isinstance(error, PASSING)

@@ -37,6 +37,11 @@ class Handler(NamedTuple):
 
 def handler_of(function: Callable[..., Any]) -> Handler:
     signature = inspect.signature(function)
+    try:
+        signature.bind_partial(None)
+    except TypeError:
+        name = getattr(function, "__name__", "a function")
+        raise InvalidInput(f"{name} takes no context", f"it is the first argument: def {name}(ctx): …") from None
     takes_more = len(signature.parameters) > 1
     return Handler(function, inspect.iscoroutinefunction(function), signature if takes_more else None)
 

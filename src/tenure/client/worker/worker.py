@@ -64,7 +64,7 @@ class Worker:
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | os.PathLike[str] | None = None,
         project: str | None = None,
         *,
         key: str | None = None,
@@ -77,7 +77,7 @@ class Worker:
         region: str | None = None,
         lease: Duration = limits.LEASE,
         grace: Duration = limits.WORKER_GRACE,
-        create: bool | None = None,
+        create: bool = False,
         agent_type: str = "sdk",
         source: str | None = None,
         pool: str = "workers",
@@ -120,7 +120,7 @@ class Worker:
                 self._client = self._open()
             return self._client
 
-    def use(self, url: str, project: str | None = None, *, create: bool | None = None) -> None:
+    def use(self, url: str | os.PathLike[str], project: str | None = None, *, create: bool = False) -> None:
         """Work at another store or server from now on: a test's, for a worker that a module defines."""
         self.close()
         self._open = partial(self._client_of, url, project, create=create)

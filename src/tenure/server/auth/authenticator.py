@@ -11,34 +11,49 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import unquote
 
 from tenure.client.local_token import is_local_token
-from tenure.core import ids, inputs, keys, limits, roles, tenants
-from tenure.core.commands import ChangeMember, Command, InviteMember, Principal, RemoveMember, RevokeKey, RotateKey
+from tenure.core import ids, keys, limits, tenant_limits, tenants
+from tenure.core.commands import (
+    AddTenant,
+    ChangeMember,
+    ChangeTenant,
+    CloseTenant,
+    Command,
+    InviteMember,
+    Principal,
+    RemoveMember,
+    ReopenTenant,
+    RevokeKey,
+    RotateKey,
+)
 from tenure.core.errors import NotAllowed, NotFound, NotSignedIn, Overloaded, TenureError
 from tenure.core.events import Event
 from tenure.core.keys import TOKEN_BYTES, is_good_session, session_id
-from tenure.core.records import ApiKey, Member
+from tenure.core.records import ApiKey, Tenant
 from tenure.core.tenant_records import HOME
-from tenure.engine import Context, Engine
+from tenure.engine import Engine
+from tenure.engine.runtime.tenancy import TenantEngines
 from tenure.engine.verbs import web_sessions
 from tenure.server.auth.policy import Policy
+from tenure.server.auth.principals import local_owner, of_key, principal_of
 from tenure.server.auth.request_source import (
     COOKIE_SECONDS,
+    MOST_SESSIONS,
     NAMED_TENANT,
     RequestSource,
+    Session,
     check_host,
     check_origin,
     cleared,
     cookie_of,
-    found_in,
     is_loopback_name,
     name_in,
+    sessions_in,
     source_of,
     tenant_named,
 )
-from tenure.server.auth.row_cache import NeedsLookup, key_cache, member_cache, session_cache, tenant_cache
+from tenure.server.auth.row_cache import NeedsLookup, TenantRows, tenant_cache
 from tenure.server.auth.tokens import LEEWAY, Fetch, Tokens
 from tenure.server.process_memory import Memory, OwnMemory
 from tenure.server.rate_limits import MOST_CALLERS, caller_at, limited
@@ -52,6 +67,7 @@ _HOW_HERE = (
     "on this machine the token of the server's start is needed: commands of the user who started it send it "
     "automatically; others send a key"
 )
+BURST = 2.0  # seconds of a tenant's rate that it may use at once
 USE_WRITTEN = 60.0  # seconds between two writes of a key's last use
 SHOWN = 16  # characters of a secret's digest that name it
 
@@ -67,11 +83,11 @@ class SignedIn(NamedTuple):
 
 
 class Authenticator:
-    """One for a server process and its tenant, in its event loop.
+    """One for a server process and its store, in its event loop.
 
-    A credential decides the tenant: a key names it, a session is one of its rows, a token names it or is a member's. A
-    tenant that is not the caller's is answered like one that does not exist, whether it does or not: nothing is looked
-    up in it.
+    A credential decides the tenant: a key names it, a session is one of its rows, a token names it or is a member's;
+    the deployment's owner on this machine may name any. A tenant that is not the caller's is answered like one that
+    does not exist, whether it does or not: nothing is looked up in it.
 
     `read_in_thread` runs lookups, `write_in_thread` writes. `token` is the token of this start, on loopback: see
     `local_token`; `user` is the one who has it.
@@ -82,6 +98,7 @@ class Authenticator:
         engine: Engine,
         policy: Policy,
         *,
+        engines: TenantEngines | None = None,
         read_in_thread: InThread = asyncio.to_thread,
         write_in_thread: InThread = asyncio.to_thread,
         fetch: Fetch | None = None,
@@ -90,20 +107,21 @@ class Authenticator:
         user: str | None = None,
         memory: Memory | None = None,
     ) -> None:
+        """`engine` is the home tenant's, `engines` has those of the others."""
         memory = memory or OwnMemory()
         self.policy = policy
-        self.key_cache = key_cache(engine, monotonic)
-        self.session_cache = session_cache(engine, monotonic)
-        self.member_cache = member_cache(engine, monotonic)
-        self.tenant = engine.tenant
-        home = Engine(engine.store, engine.random, Context()) if self.tenant != HOME else None
-        self._tenant_cache = tenant_cache(home, monotonic) if home is not None else None
-        self._engine, self._token, self._user, self._monotonic = engine, token, user, monotonic
+        self._engines = engines or TenantEngines(engine, monotonic)
+        self._home = TenantRows(engine, monotonic)
+        self._tenants: OrderedDict[str, TenantRows] = OrderedDict()
+        self._tenant_cache = tenant_cache(engine, monotonic)
+        self._token, self._user, self._monotonic = token, user, monotonic
         self._local_sessions = memory.sessions(monotonic)
         self._tokens = Tokens(policy.jwt, fetch=fetch, monotonic=monotonic) if policy.jwt is not None else None
         self._read_in_thread, self._write_in_thread = read_in_thread, write_in_thread
         self._lookups: dict[str, asyncio.Future[Any]] = {}
         self._requests = memory.buckets("requests", policy.rate, 2 * policy.rate, monotonic)
+        # In seconds of a tenant's rate: a request takes its share of one.
+        self._of_tenants = memory.buckets("tenants", 1.0, BURST, monotonic)
         self._failures = memory.buckets("sign-ins", FAILURES_A_SECOND, FAILURES, monotonic)
         self._used: OrderedDict[str, float] = OrderedDict()  # keys and members → when their use was last written
         self._use_writes: set[asyncio.Future[Any]] = set()
@@ -112,11 +130,42 @@ class Authenticator:
 
     async def authenticate(self, scope: Mapping[str, Any]) -> Principal:
         """The principal of this ASGI scope's request."""
-        source, named = source_of(scope, self.policy.proxies), scope.get(NAMED_TENANT)
-        principal = await self._resolved(lambda: self._authenticated(source, named))
+        source = source_of(scope, self.policy.proxies)
+        wanted = tenant_named(source, scope.get(NAMED_TENANT))
+        principal = await self._resolved(lambda: self._authenticated(source, wanted))
         if principal.key is not None and not principal.key.startswith(_BY_JWT):
-            self._write_later(principal.key, partial(web_sessions.note_use, self._engine, principal.key))
+            rows = self._kept(principal.tenant or HOME)
+            name = f"{principal.tenant} {principal.key}"
+            if rows is not None:
+                self._write_later(name, partial(web_sessions.note_use, rows.engine, principal.key))
         return principal
+
+    async def open_tenant(self, name: str) -> Tenant | None:
+        """The row of an open tenant, None for the home tenant; NotFound where there is none of that name."""
+        return await self._resolved(lambda: self._open_row(name))
+
+    @property
+    def keeps_tenants(self) -> bool:
+        """Whether the store can have others beside the home tenant."""
+        return self._engines.keeps_tenants
+
+    async def tenants_of(self, scope: Mapping[str, Any], principal: Principal) -> list[str]:
+        """The tenants that the caller may name with the same credentials, by name; the home tenant first."""
+        found = {principal.tenant or HOME}
+        if principal.key is None:  # the deployment's owner, on this machine
+            rows = await self._read_in_thread(self._engines.rows)
+            found |= {HOME, *(row.id for row in rows[: limits.LISTED_TENANTS])}
+        else:
+            source = source_of(scope, self.policy.proxies)
+            for one in sessions_in(source.header(b"cookie"), source.scheme):
+                with suppress(TenureError):  # unknown, closed, unavailable: it cannot be opened now
+                    if await self._resolved(partial(self._is_open_session, one)):
+                        found.add(one.tenant)
+        return sorted(found, key=lambda name: (name != HOME, name))
+
+    def _is_open_session(self, one: Session) -> bool:
+        self._open_row(one.tenant)
+        return self._key_of_session(self._rows(one.tenant), session_id(one.token) or "") is not None
 
     async def sign_in(self, scope: Mapping[str, Any], text: str) -> SignedIn:
         """Exchange a key, or the token of this start, for the dashboard's cookie."""
@@ -124,46 +173,62 @@ class Authenticator:
         check_host(source, self.policy)
         check_origin(source, is_by_cookie=True)
         text, token = text.strip(), os.urandom(TOKEN_BYTES).hex()
-        named = scope.get(NAMED_TENANT)
+        wanted = tenant_named(source, scope.get(NAMED_TENANT))
         if is_local_token(text):
-            principal = self._by_local_token(source, text)
-            await self._resolved(lambda: self._check_tenant(source, named))
+            principal = self._by_local_token(source, text, wanted or HOME)
+            await self._resolved(lambda: self._open_row(wanted or HOME))
             id = session_id(token)
             assert id is not None
             self._local_sessions.begin(id, COOKIE_SECONDS)
-            return SignedIn(principal, cookie_of(token, source.scheme))
-        key, _ = await self._resolved(lambda: self._by_key(source, text))
-        await self._resolved(lambda: self._check_tenant(source, named))
+            return SignedIn(principal, self._cookie(source, HOME, token))
+        tenant, key = await self._resolved(lambda: self._by_key(source, text))
+        await self._resolved(lambda: self._check_wanted(tenant, wanted))
         given = keys.parse_key(text)
         assert given is not None
-        await self._write_in_thread(partial(web_sessions.begin, self._engine, token, key.id, given.secret))
-        return SignedIn(_principal_of(key, source, ""), cookie_of(token, source.scheme))
+        engine = (await self._resolved(partial(self._rows, tenant))).engine
+        await self._write_in_thread(partial(web_sessions.begin, engine, token, key.id, given.secret))
+        return SignedIn(of_key(key, source, tenant, ""), self._cookie(source, tenant, token))
+
+    @staticmethod
+    def _cookie(source: RequestSource, tenant: str, token: str) -> str:
+        """The cookie with one more session; that of the same tenant is replaced."""
+        others = [one for one in sessions_in(source.header(b"cookie"), source.scheme) if one.tenant != tenant]
+        return cookie_of([Session(tenant, token), *others[: MOST_SESSIONS - 1]], source.scheme)
 
     async def sign_out(self, scope: Mapping[str, Any]) -> str:
-        """End the session on every server; returns the value of Set-Cookie that removes the cookie."""
+        """End all sessions of the cookie on every server; returns the value of Set-Cookie that removes it."""
         source = source_of(scope, self.policy.proxies)
         check_host(source, self.policy)
         check_origin(source, is_by_cookie=True)
-        id = _session_in(source)
-        if id is not None and not self._local_sessions.end(id):
-            await self._write_in_thread(partial(web_sessions.end, self._engine, id))
-            self.session_cache.forget(id)
+        for tenant, token in sessions_in(source.header(b"cookie"), source.scheme):
+            id = session_id(token) or ""
+            if not self._local_sessions.end(id):
+                with suppress(NotFound):
+                    rows = await self._resolved(partial(self._rows, tenant))
+                    await self._write_in_thread(partial(web_sessions.end, rows.engine, id))
+                    rows.sessions.forget(id)
         return cleared(source.scheme)
 
     def observe(self, command: Command, principal: Principal, answer: object, seconds: float) -> None:
         """An observer of the service: a key that changed here is read again at once; other servers hear of it."""
-        if isinstance(command, (RotateKey, RevokeKey)):
-            self.key_cache.forget(command.key)
-        elif isinstance(command, (InviteMember, ChangeMember, RemoveMember)):
-            self.member_cache.forget(command.user)
+        rows = self._kept(principal.tenant or HOME)
+        if rows is not None and isinstance(command, (RotateKey, RevokeKey)):
+            rows.keys.forget(command.key)
+        elif rows is not None and isinstance(command, (InviteMember, ChangeMember, RemoveMember)):
+            rows.members.forget(command.user)
+        elif isinstance(command, (ChangeTenant, CloseTenant, ReopenTenant, AddTenant)):
+            self._tenant_cache.forget(command.tenant)
 
-    def hear(self, events: Sequence[Event]) -> None:
-        """A listener of the feed: keys and members that changed are read again."""
+    def hear(self, tenant: str, events: Sequence[Event]) -> None:
+        """A listener of the tenant's feed: keys and members that changed are read again."""
+        rows = self._kept(tenant)
         for event in events:
-            if event.kind.startswith("key."):
-                self.key_cache.forget(event.details["key"])
-            elif event.kind.startswith("member."):
-                self.member_cache.forget(event.details["member"])
+            if rows is not None and event.kind.startswith("key."):
+                rows.keys.forget(event.details["key"])
+            elif rows is not None and event.kind.startswith("member."):
+                rows.members.forget(event.details["member"])
+            elif tenant == HOME and event.kind.startswith("tenant."):
+                self._tenant_cache.forget(event.details["tenant"])
 
     async def is_still_valid(self, principal: Principal) -> bool:
         """Whether the principal of a long response would still be authenticated."""
@@ -173,10 +238,12 @@ class Authenticator:
             return False
 
     def _is_valid(self, principal: Principal) -> bool:
-        self._check_open()
+        tenant = principal.tenant or HOME
+        self._open_row(tenant)
+        rows = self._rows(tenant)
         kind, _, shown = principal.credential.partition(":")
         if kind in ("jwt", "member"):
-            member = self._member(principal.user or "")
+            member = rows.member(principal.user or "")
             is_lost = (
                 kind == "member" if member is None else not tenants.covers(member, principal.role, principal.projects)
             )
@@ -184,9 +251,9 @@ class Authenticator:
         if kind == "here":
             return self._local_sessions.is_open(shown)
         if kind == "web":
-            return self._is_session(shown) is not None
+            return self._key_of_session(rows, shown) is not None
         if kind == "secret" and principal.key is not None:
-            key, now = self.key_cache.find(principal.key)
+            key, now = rows.keys.find(principal.key)
             return any(digest.hex().startswith(shown) for digest in keys.digests_at(key, now))
         return True
 
@@ -222,125 +289,169 @@ class Authenticator:
         self._use_writes.add(written)
         written.add_done_callback(self._use_writes.discard)
 
+    # --- tenants ---
+
+    def _row(self, name: str) -> Tenant | None:
+        """The tenant's row, open or closed; None where there is none of that name, and for the home tenant."""
+        if not ids.is_tenant(name):
+            return None
+        try:
+            return self._tenant_cache.find(name)[0]
+        except NotSignedIn:
+            return None
+
+    def _open_row(self, name: str) -> Tenant | None:
+        """As `_row`, of an open tenant: a closed one is unknown, also to its own."""
+        if name == HOME:
+            return None
+        row = self._row(name) if self._engines.keeps_tenants else None
+        if row is None or not tenants.is_open(row):
+            raise tenants.unknown(name)
+        return row
+
+    def _rows(self, tenant: str) -> TenantRows:
+        """What the tenant keeps of its sign-ins; NotFound where there is none of that name."""
+        if tenant == HOME:
+            return self._home
+        row = self._row(tenant) if self._engines.keeps_tenants else None
+        if row is None:
+            raise tenants.unknown(tenant)
+        if not self._engines.is_at_hand(row):
+            raise NeedsLookup(f"{tenant} store", partial(self._engines.of, row))
+        found = self._tenants.get(tenant)
+        if found is None or found.engine is not self._engines.of(row):
+            found = self._tenants[tenant] = TenantRows(self._engines.of(row), self._monotonic)
+            while len(self._tenants) > limits.TENANT_ENGINES:
+                self._tenants.popitem(last=False)
+        self._tenants.move_to_end(tenant)
+        return found
+
+    def _kept(self, tenant: str) -> TenantRows | None:
+        """The cached rows of the tenant, without a lookup; None: there are none."""
+        return self._home if tenant == HOME else self._tenants.get(tenant)
+
+    def _check_wanted(self, tenant: str, wanted: str | None) -> None:
+        """Refuse a caller who is known here and asks for another tenant: there is none for them."""
+        if wanted not in (None, tenant):
+            raise tenants.unknown(wanted or "")
+        self._open_row(tenant)
+
     # --- credentials ---
 
-    def _authenticated(self, source: RequestSource, named: str | None) -> Principal:
+    def _authenticated(self, source: RequestSource, wanted: str | None) -> Principal:
         check_host(source, self.policy)
         text = source.header(b"authorization")
         if text is not None:
             check_origin(source)
-            principal = self._by_header(source, text, named)
+            principal = self._by_header(source, text, wanted)
         elif self._is_local(source) and self._token is None:
             check_origin(source)
-            self._check_tenant(source, named)
-            return _local(source, "")
+            self._open_row(wanted or HOME)
+            return local_owner(source, wanted or HOME, "")
         else:
-            principal = self._by_cookie(source)
-        self._requests.take(principal.key or "")
-        self._check_tenant(source, named)
+            principal = self._by_cookie(source, wanted)
+        tenant = principal.tenant or HOME
+        self._requests.take("" if principal.key is None else f"{tenant} {principal.key}")
+        self._check_wanted(tenant, wanted)
+        row = self._open_row(tenant)
+        if row is not None:
+            self._of_tenants.take(tenant, 1 / tenant_limits.of_tenant(row)[tenant_limits.RATE])
         return principal
-
-    def _check_tenant(self, source: RequestSource, named: str | None) -> None:
-        """Refuse a caller who is known here and asks for another tenant: there is none for them."""
-        wanted = tenant_named(source, named)
-        if wanted not in (None, self.tenant):
-            raise tenants.unknown(wanted or "")
-        self._check_open()
-
-    def _check_open(self) -> None:
-        """A closed tenant is unknown, also to its own."""
-        if self._tenant_cache is None:
-            return
-        try:
-            row, _ = self._tenant_cache.find(self.tenant)
-        except NotSignedIn:
-            raise tenants.unknown(self.tenant) from None
-        if not tenants.is_open(row):
-            raise tenants.unknown(self.tenant)
 
     def _is_local(self, source: RequestSource) -> bool:
         return self.policy.is_open and source.is_local and is_loopback_name(name_in(source.host))
 
-    def _by_header(self, source: RequestSource, text: str, named: str | None) -> Principal:
+    def _by_header(self, source: RequestSource, text: str, wanted: str | None) -> Principal:
         scheme, _, credential = text.partition(" ")
         credential = credential.strip()
         if scheme.lower() != "bearer" or not credential:
             raise NotSignedIn("the header Authorization must be `Bearer` and a key or token", _HOW_TO_SIGN_IN)
         if is_local_token(credential):
-            return self._by_local_token(source, credential)
+            return self._by_local_token(source, credential, wanted or HOME)
         if credential.startswith("tnr_"):
-            key, _ = self._by_key(source, credential)
+            tenant, key = self._by_key(source, credential)
             given = keys.parse_key(credential)
             assert given is not None
-            return _principal_of(key, source, f"secret:{keys.digest_of(given.secret).hex()[:SHOWN]}")
-        return self._by_token(source, credential, named)
+            return of_key(key, source, tenant, f"secret:{keys.digest_of(given.secret).hex()[:SHOWN]}")
+        return self._by_token(source, credential, wanted)
 
-    def _by_local_token(self, source: RequestSource, text: str) -> Principal:
+    def _by_local_token(self, source: RequestSource, text: str, tenant: str) -> Principal:
         with self._counted(source, "the token of this start"):
             is_ours = self._token is not None and hmac.compare_digest(text, self._token)
             if not is_ours or not self._is_local(source):
                 raise NotSignedIn("the token is not the token of this server's start", _HOW_HERE)
-        return _local(source, "", self._user)
+        return local_owner(source, tenant, "", self._user)
 
-    def _by_key(self, source: RequestSource, text: str) -> tuple[ApiKey, int]:
+    def _by_key(self, source: RequestSource, text: str) -> tuple[str, ApiKey]:
+        """The tenant that the key names, and its row there."""
         _check_private(source)
         given = keys.parse_key(text)
-        with self._counted(source, given.id if given is not None else "no key"):
+        with self._counted(source, f"{given.tenant} {given.id}" if given is not None else "no key"):
             if given is None:
                 raise NotSignedIn("malformed API key", _HOW_TO_SIGN_IN)
-            if given.tenant != self.tenant:
-                raise _not_accepted()
             try:
-                key, now = self.key_cache.find(given.id)
+                rows = self._rows(given.tenant)
+            except NotFound:
+                rows = None
+            try:
+                # Of a tenant that does not exist: the same read as of one that does, so that both take as long.
+                key, now = (rows or self._home).keys.find(given.id)
             except NotSignedIn:
                 raise _not_accepted() from None
-            if not keys.opens(key, given.secret, now):
+            if rows is None or not keys.opens(key, given.secret, now):
                 raise _not_accepted()
-        return key, now
+        return given.tenant, key
 
-    def _by_token(self, source: RequestSource, token: str, named: str | None) -> Principal:
+    def _by_token(self, source: RequestSource, token: str, wanted: str | None) -> Principal:
         if self._tokens is None:
             raise NotSignedIn("malformed API key, and JWTs are not configured on this server", _HOW_TO_SIGN_IN)
         _check_private(source)
         with self._counted(source, "jwt"):
             claims = self._tokens.read(token)
-        self._check_tenant(source, named)
-        member = self._member(claims.subject)
-        reach = tenants.reach_of_token(self.tenant, claims.tenants, claims.role, claims.projects, member)
+        tenant = wanted if wanted is not None else tenants.meant(claims.tenants)
+        self._open_row(tenant)
+        rows = self._rows(tenant)
+        member = rows.member(claims.subject)
+        reach = tenants.reach_of_token(tenant, claims.tenants, claims.role, claims.projects, member)
         if reach.role is None:
             raise self._tokens.no_role()
         if member is not None and member.joined_at is None:
-            self._write_later(f"member {member.id}", partial(web_sessions.note_join, self._engine, member.id))
+            name = f"{tenant} member {member.id}"
+            self._write_later(name, partial(web_sessions.note_join, rows.engine, member.id))
         credential = f"{'member' if reach.is_by_membership else 'jwt'}:{claims.expires}"
         who = (reach.role, claims.subject, claims.agent, reach.projects, _BY_JWT + claims.subject, claims.capabilities)
-        return _principal(source, credential, *who)
+        return principal_of(source, tenant, credential, *who)
 
-    def _member(self, user: str) -> Member | None:
-        try:
-            return self.member_cache.find(user)[0]
-        except NotSignedIn:
-            return None
-
-    def _by_cookie(self, source: RequestSource) -> Principal:
-        id = _session_in(source)
-        if id is None:
+    def _by_cookie(self, source: RequestSource, wanted: str | None) -> Principal:
+        """By the session of the tenant that the request names; else by the first, whose tenant it is then in."""
+        sessions = sessions_in(source.header(b"cookie"), source.scheme)
+        if not sessions:
             check_origin(source)
             raise NotSignedIn("not signed in", _HOW_HERE if self._is_local(source) else _HOW_TO_SIGN_IN)
         _check_private(source)
         check_origin(source, is_by_cookie=True)
-        if self._local_sessions.is_open(id) and self._is_local(source):
-            return _local(source, f"here:{id}", self._user)
+        if self._is_local(source):
+            for one in sessions:
+                id = session_id(one.token) or ""
+                if self._local_sessions.is_open(id):
+                    return local_owner(source, wanted or HOME, f"here:{id}", self._user)
+        tenant, token = next((one for one in sessions if one.tenant == wanted), sessions[0])
+        id = session_id(token) or ""
         with self._counted(source, "cookie"):
-            key = self._is_session(id)
+            try:
+                key = self._key_of_session(self._rows(tenant), id)
+            except NotFound:
+                key = None
             if key is None:
                 raise NotSignedIn("the session has expired", "sign in again")
-        return _principal_of(key, source, f"web:{id}")
+        return of_key(key, source, tenant, f"web:{id}")
 
-    def _is_session(self, id: str) -> ApiKey | None:
+    @staticmethod
+    def _key_of_session(rows: TenantRows, id: str) -> ApiKey | None:
         """The key of a web session that is valid now."""
         try:
-            session, now = self.session_cache.find(id)
-            key, _ = self.key_cache.find(session.key)
+            session, now = rows.sessions.find(id)
+            key, _ = rows.keys.find(session.key)
         except NotSignedIn:
             return None
         return key if is_good_session(session, key, now) else None
@@ -369,55 +480,3 @@ def _check_private(source: RequestSource) -> None:
 def _not_accepted() -> NotSignedIn:
     """One error for unknown, revoked, expired and wrong keys: a guesser learns nothing about a key."""
     return NotSignedIn("the key is not accepted", _HOW_TO_SIGN_IN)
-
-
-def _session_in(source: RequestSource) -> str | None:
-    token = found_in(source.header(b"cookie"), source.scheme)
-    return None if token is None else session_id(token) or ""
-
-
-def _local(source: RequestSource, credential: str, user: str | None = None) -> Principal:
-    return _principal(source, credential, "owner", _named(source, b"tenure-user") or user)
-
-
-def _principal_of(key: ApiKey, source: RequestSource, credential: str) -> Principal:
-    return _principal(source, credential, key.role, key.user, key.agent, key.projects, key.id, key.capabilities)
-
-
-def _principal(
-    source: RequestSource,
-    credential: str,
-    role: str,
-    user: str | None,
-    agent: str | None = None,
-    projects: tuple[str, ...] = (),
-    key: str | None = None,
-    capabilities: tuple[str, ...] = (),
-) -> Principal:
-    """Headers may lower the role, and name an agent if the key names none."""
-    wanted = _named(source, b"tenure-role")
-    if wanted is not None:
-        role = roles.lower_of(role, inputs.check_choice(wanted, roles.ROLES, "Tenure-Role"))
-    named, session = _named(source, b"tenure-agent"), _named(source, b"tenure-session")
-    return Principal(
-        role=role,
-        user=user,
-        agent=agent if agent is not None else named,
-        session=session,
-        address=source.address,
-        projects=projects,
-        is_proven=agent is not None,
-        key=key,
-        capabilities=capabilities,
-        credential=credential,
-    )
-
-
-def _named(source: RequestSource, header: bytes) -> str | None:
-    text = source.header(header)
-    if not text:
-        return None
-    what = header.decode().title()
-    if header == b"tenure-user":
-        return inputs.check_text(unquote(text), what, 255)  # headers are ASCII, names of people are not
-    return ids.check_name(text, what)

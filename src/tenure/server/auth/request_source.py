@@ -17,8 +17,10 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotAllowed
 from tenure.core.keys import LIFETIME
+from tenure.core.tenant_records import HOME
 
 if TYPE_CHECKING:
     from tenure.server.auth.policy import Policy
@@ -238,9 +240,17 @@ def _is_address(name: str) -> bool:
     return True
 
 
-# --- the dashboard's cookie: a random token that names a session in the store ---
+# --- the dashboard's cookie: random tokens that name sessions in the store, of one tenant each ---
 
 COOKIE_SECONDS = LIFETIME // 1_000_000
+MOST_SESSIONS = limits.COOKIE_SESSIONS
+
+
+class Session(NamedTuple):
+    """A session of the cookie, and the tenant whose row it is."""
+
+    tenant: str
+    token: str
 
 
 def name_for(scheme: str) -> str:
@@ -248,9 +258,10 @@ def name_for(scheme: str) -> str:
     return "__Host-tenure" if scheme == "https" else "tenure"
 
 
-def cookie_of(token: str, scheme: str) -> str:
-    """The value of Set-Cookie after a sign-in."""
-    return _set(token, COOKIE_SECONDS, scheme)
+def cookie_of(sessions: Iterable[Session], scheme: str) -> str:
+    """The value of Set-Cookie after a sign-in, the newest session first. One of the home tenant is its token alone."""
+    told = (one.token if one.tenant == HOME else f"{one.tenant}:{one.token}" for one in sessions)
+    return _set(".".join(told), COOKIE_SECONDS, scheme)
 
 
 def cleared(scheme: str) -> str:
@@ -263,11 +274,16 @@ def _set(value: str, seconds: int, scheme: str) -> str:
     return f"{name_for(scheme)}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
 
 
-def found_in(header: str | None, scheme: str) -> str | None:
-    """Our cookie in a Cookie header."""
+def sessions_in(header: str | None, scheme: str) -> list[Session]:
+    """The sessions of our cookie in a Cookie header."""
     # http.cookies stops at the first invalid cookie, and on loopback all ports share cookies.
     for part in (header or "").split(";"):
         name, _, value = part.strip().partition("=")
         if name == name_for(scheme) and value:
-            return value
-    return None
+            return [_session(one) for one in value.split(".")[:MOST_SESSIONS]]
+    return []
+
+
+def _session(text: str) -> Session:
+    tenant, _, token = text.rpartition(":")
+    return Session(tenant or HOME, token)

@@ -54,7 +54,7 @@ class RowCache(Generic[R]):
             if missed_at is not None and now - missed_at < limits.UNKNOWN_KEY_CACHE:
                 raise NotSignedIn("unknown")
             self._awaited[id] = None
-            raise NeedsLookup(self._kind.__name__, self._lookup)
+            raise NeedsLookup(f"{self._engine.tenant} {self._kind.__name__}", self._lookup)
 
     def _lookup(self) -> None:
         """Read all ids that wait."""
@@ -87,12 +87,20 @@ class RowCache(Generic[R]):
                 self._known[id] = entry._replace(at=entry.at - KEPT)
 
 
-def key_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[ApiKey]:
-    return RowCache(engine, ApiKey, monotonic=monotonic)
+class TenantRows:
+    """What a tenant keeps of its sign-ins."""
 
+    def __init__(self, engine: Engine, monotonic: Callable[[], float]) -> None:
+        self.engine = engine
+        self.keys: RowCache[ApiKey] = RowCache(engine, ApiKey, monotonic=monotonic)
+        self.sessions: RowCache[WebSession] = RowCache(engine, WebSession, monotonic=monotonic)
+        self.members: RowCache[Member] = RowCache(engine, Member, monotonic=monotonic)
 
-def member_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[Member]:
-    return RowCache(engine, Member, monotonic=monotonic)
+    def member(self, user: str) -> Member | None:
+        try:
+            return self.members.find(user)[0]
+        except NotSignedIn:
+            return None
 
 
 def tenant_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[Tenant]:
@@ -100,14 +108,10 @@ def tenant_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[Ten
     return RowCache(engine, Tenant, monotonic=monotonic)
 
 
-def session_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[WebSession]:
-    return RowCache(engine, WebSession, monotonic=monotonic)
-
-
 class NeedsLookup(Exception):
     """`run` reads and caches the missing value; then try again. Lookups of the same name run once."""
 
-    def __init__(self, name: str, run: Callable[[], None]) -> None:
+    def __init__(self, name: str, run: Callable[[], object]) -> None:
         super().__init__(name)
         self.name = name
         self.run = run

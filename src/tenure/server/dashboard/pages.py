@@ -42,6 +42,7 @@ GUARDS: Headers = [
 ]
 FOR_EVER = b"public, max-age=31536000, immutable"
 ASK_AGAIN = b"no-cache"
+PAGES = ("/", "/projects", "/members", "/tenants")  # outside of a project
 SMALL = 500  # bytes, below which compression saves nothing
 # Loaded when a chart or a graph is first drawn, or before all others.
 LATER = ("vendor/uplot.js", "vendor/dagre.js", "js/theme-early.js")
@@ -55,7 +56,7 @@ class File(NamedTuple):
 
 
 class Dashboard:
-    """An ASGI application for `/`, `/projects/…` and `/static/…`; 404 for other paths."""
+    """An ASGI application for the pages and `/static/…`; 404 for other paths."""
 
     def __init__(self) -> None:
         found = dict(_walk(files(__package__) / "static"))
@@ -96,7 +97,8 @@ class Dashboard:
         """Names are looked up in a table, never joined to a folder: no path can escape it."""
         if path.startswith(self._prefix):
             return self._files.get(path[len(self._prefix) :]), FOR_EVER
-        if path in ("/", "/projects") or path.startswith("/projects/"):
+        # The same page for every tenant: whether there is one of that name, only its requests show.
+        if path in PAGES or path.startswith("/projects/") or (path.startswith("/t/") and path.count("/") == 2):
             return self._page, ASK_AGAIN
         return None, ASK_AGAIN
 

@@ -52,6 +52,10 @@ PARAMETERS: dict[str, Any] = {
         "name": "If-None-Match", "in": "header", "schema": {"type": "string"},
         "description": "the ETag of a copy: 304 without a body if it is still the same",
     },
+    "stale": {
+        "name": "stale", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 1},
+        "description": "1: any server of the deployment may answer, with data whose age is in Tenure-Age",
+    },
     "traceparent": {
         "name": "traceparent", "in": "header", "schema": {"type": "string"}, "description": "W3C trace context",
     },
@@ -65,6 +69,11 @@ HEADERS: dict[str, Any] = {
     "ETag": {"description": "changes with the view; that of a task begins with its version", "schema": _TEXT},
     "Location": {"description": "the path of the created row, where it can be read", "schema": _TEXT},
     "Retry-After": {"description": "seconds", "schema": {"type": "integer"}},
+    "Tenure-Home": {"description": "the server of the tenant's region, where this one knows it", "schema": _TEXT},
+    "Tenure-Age": {
+        "description": "with `stale=1`: the age of the data in seconds, at most; `unknown` before the first replay",
+        "schema": _TEXT,
+    },
 }
 SECURITY: dict[str, Any] = {
     "key": {

@@ -48,12 +48,13 @@ MEANINGS = {
     412: "refused: the task has changed since the version in If-Match",
     413: "too large",
     415: "the body is not JSON",
+    421: "the tenant's home is in another region: send it to the server in Tenure-Home",
     422: "the output does not match the task's contract",
     429: "too many requests: retry after Retry-After",
     500: "an internal error; nothing was done",
     503: "the store is unavailable, or the server is overloaded: retry after Retry-After",
 }
-ANYWHERE = (400, 401, 403, 404, 409, 413, 429, 500, 503)
+ANYWHERE = (400, 401, 403, 404, 409, 413, 421, 429, 500, 503)
 WITH_BODY = (*ANYWHERE, 415)
 assert set(OF_ERROR.values()) - {405} == set(WITH_BODY)
 
@@ -162,7 +163,7 @@ def _other_parameters(route: Route) -> list[Schema]:
     """The parameters in the query string and the headers."""
     kind = route.asks
     if issubclass(kind, q.Query) and route.method == "POST":
-        return [parameter("traceparent")]
+        return [parameter("stale"), parameter("traceparent")]
     if issubclass(kind, q.Query):
         own = [field for field in msgspec.structs.fields(kind) if field.name not in {*in_path(route), "project"}]
         made = {field.name: _parameter(kind, field) for field in own}
@@ -170,7 +171,7 @@ def _other_parameters(route: Route) -> list[Schema]:
             {**made[name], "name": alias, "description": f"the same as `{name}`"}
             for alias, name in ALIASES.get(kind, {}).items()
         ]
-        return [*made.values(), *others, parameter("If-None-Match"), parameter("traceparent")]
+        return [*made.values(), *others, parameter("stale"), parameter("If-None-Match"), parameter("traceparent")]
     parameters = [parameter("Idempotency-Key"), parameter("traceparent")]
     if kind is c.Edit:
         parameters.append(parameter("If-Match"))
@@ -239,6 +240,8 @@ def responses() -> dict[str, Schema]:
         made[f"Problem{status}"] = {"description": MEANINGS[status], "content": {PROBLEM: {"schema": ref("Problem")}}}
         if status in (429, 503):
             made[f"Problem{status}"]["headers"] = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
+        elif status == 421:
+            made[f"Problem{status}"]["headers"] = {"Tenure-Home": {"$ref": "#/components/headers/Tenure-Home"}}
     for status, meaning in _OUTCOMES.items():
         also = made[f"Problem{status}"]["content"] if status in ANYWHERE else {}
         made[f"Outcome{status}"] = {"description": meaning, "content": {JSON: {"schema": ref("Outcome")}, **also}}
@@ -265,7 +268,10 @@ def _view_responses(kind: type[q.Query]) -> dict[str, Schema]:
         schema = page(schema, _cursor(kind))
     is_read = kind.declaration.method == "GET"
     if is_read:
-        answer["headers"] = {"ETag": {"$ref": "#/components/headers/ETag"}}
+        answer["headers"] = {
+            "ETag": {"$ref": "#/components/headers/ETag"},
+            "Tenure-Age": {"$ref": "#/components/headers/Tenure-Age"},
+        }
     answer["content"] = {JSON: {"schema": schema}}
     by_status = {"200": answer, **problems(*ANYWHERE)}
     if is_read:

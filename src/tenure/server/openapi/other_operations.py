@@ -22,8 +22,8 @@ from tenure.server.openapi.operations import (
 )
 from tenure.server.openapi.schemas import ASKED, ref
 
-_ANY = (400, 401, 403, 404, 413, 429, 500, 503)
-_WRITE = (400, 401, 403, 413, 429, 500, 503)
+_ANY = (400, 401, 403, 404, 413, 421, 429, 500, 503)
+_WRITE = (400, 401, 403, 413, 421, 429, 500, 503)
 _OBJECT: Schema = {"type": "object"}
 _TEXT: Schema = {"type": "string"}
 _BINARY: Schema = {"schema": {"type": "string", "format": "binary"}}

@@ -276,6 +276,28 @@ class BothWays(Stage):
         twice.both(play)
         twice.check()
 
+    def test_agents_who_can_do_different_things_get_the_same_tasks(self, twice: Twice) -> None:
+        """Of many lanes few heads are read at first: here most want more of one, and some can take nothing of it."""
+        skills = [(), ("sql",), *[("web",)] * 12, ("sql", "web"), ("sql",)]
+        wanted: list[tuple[tuple[str, ...], str, int]] = [(("web",), "A", 20)] * 14
+        wanted += [
+            (own, track, 50) for own in ((), ("sql",), ("web",), ("sql", "web")) for track in "ABC" for _ in "123"
+        ]
+
+        def play(scene: Scene) -> list[Any]:
+            for n, own in enumerate(skills):
+                scene.do(c.Register, agent=f"a{n}", session=f"a{n}", capabilities=own)
+            for own, track, priority in wanted:
+                scene.add(track=track, priority=priority, constraints={"required_capabilities": list(own)})
+            asked = [c.ClaimNext(project=PROJECT, agent=f"a{n}", session=f"a{n}") for n in range(len(skills))]
+            answers = scene.run(*asked)
+            got = [answer.task or {} for answer in answers if isinstance(answer, Outcome)]
+            assert [task["priority"] for task in got] == [50, 50, *[20] * 13, 50]
+            return [comparable(answer) for answer in answers]
+
+        twice.both(play)
+        twice.check()
+
     def test_a_claim_of_a_task_that_touches_files_reserves_them(self, twice: Twice) -> None:
         def play(scene: Scene) -> list[Any]:
             scene.do(c.Register, agent="ann", session="s")

@@ -70,8 +70,12 @@ class Bulk(Stage):
             assert other.task is not None
             assert _kept(scene, PROJECT, one["id"]) == _kept(scene, "other", other.task["id"]), task
 
-    def test_every_task_of_a_batch_is_checked(self, scene: Scene) -> None:
-        good = tuple(c.NewTask(title=f"T{n}") for n in range(3))
+    @pytest.mark.parametrize("count", [3, 100])
+    def test_every_task_of_a_batch_is_checked(self, scene: Scene, count: int) -> None:
+        good = tuple(c.NewTask(title=f"T{n}") for n in range(count))
+        deep: dict[str, Any] = {}
+        for _ in range(200):
+            deep = {"a": deep}
         for fields in (
             {"title": " "},
             {"title": "x" * 2000},
@@ -81,6 +85,12 @@ class Bulk(Stage):
             {"tags": ("a,b",)},
             {"priority": 1000},
             {"on_lost": "x"},
+            {"name": "n" * 10_000},
+            {"boost": float("nan")},
+            {"deadline": 1 << 70},
+            {"metadata": {"a": [float("inf")]}},
+            {"metadata": deep},
+            {"tags": 1},
         ):
             bad = c.NewTask(**{"title": "bad", **fields})  # type: ignore[arg-type]  # its fields
             with pytest.raises((InvalidInput, TooLarge)):

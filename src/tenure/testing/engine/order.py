@@ -158,6 +158,24 @@ class Order(Stage):
         assert scene.next("ann").outcome == "NO_TASK"
         assert scene.next_keys(1, "bo") == [bound]
 
+    def test_work_that_prefers_a_region_goes_there_first_and_elsewhere_too(self, scene: Scene) -> None:
+        for agent, region in (("ann", "us"), ("bo", "eu"), ("cy", None)):
+            scene.do(c.Register, agent=agent, region=region)
+            preferring = scene.add(constraints={"prefer_region": "eu"}, priority=50, type=agent)
+            other, low = scene.add(priority=55, type=agent), scene.add(priority=65, type=agent)
+            first = [preferring, other] if agent == "bo" else [other, preferring]
+            assert scene.next_keys(3, agent, types=(agent,)) == [*first, low]
+        critical = scene.add(constraints={"prefer_region": "eu"}, priority=0)
+        plain = scene.add(priority=10)
+        assert scene.next_keys(2, "ann") == [critical, plain]
+
+    def test_a_task_that_prefers_a_region_is_claimed_by_name_from_anywhere(self, scene: Scene) -> None:
+        key = scene.add(constraints={"prefer_region": "eu"})
+        scene.do(c.Register, agent="ann", region="us")
+        assert scene.claim(key, "ann").outcome == "GRANTED"
+        with pytest.raises(InvalidInput):
+            scene.add(constraints={"region": "eu", "prefer_region": "us"})
+
     def test_work_for_one_agent_type_is_claimed_by_agents_of_that_type(self, scene: Scene) -> None:
         reviewed = scene.add(constraints={"agent_type": "reviewer"})
         scene.do(c.Register, agent="ann", type="coder")

@@ -110,6 +110,7 @@ class Reach(Stage):
         scene.do(c.SetBudget, scope="project", usd="5")
         scene.run(*(some_command(kind, key) for kind in (c.SetSchedule, c.SetTrigger, c.SetWebhook)))
         scene.do(c.SetPool, pool="crew", program="claude")
+        scene.do(c.AuditOn)
         for seen in set(q.ALL) - {*roles.QUERIES_NEED, q.ShowDag}:
             read_query(scene.engine, some_query(seen, key), viewer)
         for kept_from in roles.QUERIES_NEED:

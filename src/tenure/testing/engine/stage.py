@@ -10,6 +10,7 @@ import pytest
 from tenure.stores.port import Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.factories import Scene
+from tenure.testing.secret_watch import plain_secrets
 from tenure.testing.suites.store_setting import Setting
 
 
@@ -23,6 +24,7 @@ class Stage(Setting):
         if not scene.broken:
             assert scene.engine.verify() == []
             assert leaks(scene) == []
+            assert plain_secrets(scene) == []
 
 
 def leaks(scene: Scene) -> list[str]:

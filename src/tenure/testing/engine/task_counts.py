@@ -90,6 +90,10 @@ class KeptCounts(Stage):
         scene.add("another")
         asked = read_query(follower.engine, q.Status(project=PROJECT))
         assert (asked["tasks"], counted) == ({"completed": 1, "ready": 1}, [])
+        session = scene.last_claim("A-001").session
+        told = read_query(follower.engine, q.ShowSession(project=PROJECT, session=session))
+        progress = {"completed": 1, "in_progress": 0, "pending": 1}
+        assert (told["track_progress"], counted) == ({"A": progress}, [])
 
     def test_an_event_heard_while_tasks_are_counted_is_added_once(self, scene: Scene) -> None:
         """The count is of a transaction that began before the event; it is kept after the event was heard."""

@@ -2,7 +2,7 @@
 
 class TestMine(ArtifactClientSuite):
     def open_client(self, tmp_path):
-        return Client(url, "shop", agent="ann", artifacts=…)
+        return Client(url, "shop", agent="ann", artifacts=…, create=True)
 
     def damage(self, tmp_path, digest, content):
         ...  # behind everybody's back: make `content` what is kept under `digest`

@@ -10,10 +10,10 @@ from hypothesis import given
 from tenure.core.errors import Conflict
 from tenure.core.events import Event
 from tenure.core.filters import Prefix, Present, Range, Where
-from tenure.core.records import replace
-from tenure.stores.port import TENANTS, Store
+from tenure.core.records import Cursor, Row, Schedule, Sink, Task, replace
+from tenure.stores.port import TENANTS, Change, Store
 from tenure.testing.clock import FakeClock
-from tenure.testing.samples import event_of, rows
+from tenure.testing.samples import event_of, row_of, rows
 from tenure.testing.suites.store_setting import Setting, examples, logged, needs, trial, write
 
 
@@ -29,6 +29,19 @@ class Events(Setting):
             assert found == replace(event, sequence=found.sequence)
 
         comes_back()
+
+    def test_any_events_come_back_as_they_were_appended_together(self, store: Store) -> None:
+        @examples(20)
+        @given(rows(Event), rows(Event))
+        def come_back(one: Event, other: Event) -> None:
+            made = [replace((one, other)[n % 3 == 1], id=f"e{n}", version=n) for n in range(40)]
+            with trial(store) as transaction:
+                transaction.append(made)
+                found = transaction.events({})
+            assert [event.sequence for event in found] == sorted({event.sequence for event in found})
+            assert [replace(event, sequence=0) for event in found] == [replace(event, sequence=0) for event in made]
+
+        come_back()
 
     def test_events_keep_the_order_they_were_appended_in(self, store: Store) -> None:
         for batch in range(4):
@@ -192,6 +205,34 @@ class Events(Setting):
         write(store, events=[event_of(id="last")], tenant="third")
         thread.join(30)
         assert woken == [{"third"}]
+
+    def test_the_marks_of_several_tenants_are_those_of_each(self, store: Store) -> None:
+        needs(store, TENANTS)
+        write(store, events=[event_of()], tenant="other")
+        marks = store.marks(("local", "other"))
+        assert marks == {"local": 0, "other": store.mark("other")}
+        assert store.marks(()) == {}
+        assert store.wait(marks, 0.001) == frozenset()
+        write(store, events=[event_of(id="later")], tenant="local")
+        assert store.wait(marks, 30) == {"local"}
+
+    def test_tenants_with_something_for_a_leader_are_named_with_its_time(self, store: Store) -> None:
+        task, schedule = row_of(Task, project="p", due_at=500), row_of(Schedule, project="p", next_at=400)
+        gone = row_of(Task, project="p", id="y", ref="y", idempotency_key=None, local_name=None, due_at=None)
+        rows: dict[str, tuple[Row, ...]] = {
+            "local": (task,), "timed": (schedule, task), "read": (row_of(Cursor, project="p", id="triggers"), task),
+            "sent": (row_of(Sink, project="", id="webhooks"),), "later": (replace(task, due_at=2000),), "idle": (gone,),
+        }  # fmt: skip
+        if TENANTS not in store.features:
+            rows = {"local": rows["local"]}
+        for tenant, new in rows.items():
+            write(store, *(Change(None, row) for row in new), events=[event_of(time=100)], tenant=tenant)
+        due = {"local": 500, "timed": 400, "read": 0, "sent": 0}
+        names = (*rows, "unknown") if TENANTS in store.features else tuple(rows)
+        assert store.tenants_due(names, 1000, 100) == {name: (at, False) for name, at in due.items() if name in rows}
+        assert store.tenants_due(names, 1000, 99) == {name: (due.get(name), True) for name in rows}
+        assert store.tenants_due(("local",), 499, 100) == {}
+        assert store.tenants_due((), 1000, 0) == {}
 
     def test_time_and_epoch_of_a_tenant_follow_its_own_log(self, store: Store, clock: FakeClock) -> None:
         needs(store, TENANTS)

@@ -83,6 +83,19 @@ class Finding(Setting):
 
         whole()
 
+    def test_texts_sort_by_their_characters_down_to_nul(self, store: Store) -> None:
+        regions = ["", "\x00", "\x00\x00", "\x00a", "\x01", "\x01\x01", "\x01\x02", "\x02", " ", "a", "a ", "b"]
+        # Ids run the other way: texts that a store takes for equal would change places.
+        agents = [row_of(Agent, project="p", id=f"{50 - n}", region=region) for n, region in enumerate(regions)]
+        add(store, *agents)
+        with store.begin("local", write=False) as transaction:
+            for limit in (None, len(regions)):  # a server may sort the first few in another way
+                assert [a.region for a in transaction.find(Agent, {}, order="region", limit=limit)] == regions
+                assert [a.region for a in transaction.find(Agent, {}, order="-region", limit=limit)] == regions[::-1]
+            assert transaction.count(Agent, {}, "region") == dict.fromkeys(regions, 1)
+            for agent in agents:
+                assert transaction.find(Agent, {"region": agent.region}) == [agent]
+
     def test_no_limit_gives_all_and_a_limit_the_first(self, store: Store) -> None:
         add(store, *[row_of(Agent, project="p", id=f"{n:04d}") for n in range(1200)])
         with store.begin("local", write=False) as transaction:

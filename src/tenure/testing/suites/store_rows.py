@@ -11,12 +11,19 @@ from hypothesis import given
 
 from tenure.core.errors import Bug, Conflict, InvalidInput
 from tenure.core.records import KINDS, Agent, Brief, Claim, Project, Result, Row, Task, replace
-from tenure.stores.port import BACKUP, DURABLE, TENANTS, Change, Store
+from tenure.stores.port import BACKUP, DURABLE, PROCESSES, TENANTS, Change, Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.samples import BIGGEST, event_of, key_of, row_of, rows
 from tenure.testing.suites.store_setting import Setting, add, examples, logged, needs, stored, trial, write
 
 every_kind = pytest.mark.parametrize("kind", list(KINDS), ids=lambda kind: kind.__name__)
+
+
+def _own(kind: type[Row], n: int) -> dict[str, Any]:
+    """What no two rows of a kind may have in common."""
+    if kind is Task:
+        return {"ref": str(n), "idempotency_key": str(n), "local_name": str(n)}
+    return {Claim: {"generation": n}, Result: {"run": n}}.get(kind, {})
 
 
 class Rows(Setting):
@@ -31,6 +38,40 @@ class Rows(Setting):
                 assert type(transaction.find(kind, {"id": row.id})[0]) is kind
 
         comes_back()
+
+    @every_kind
+    def test_any_rows_come_back_as_they_were_saved_together(self, store: Store, kind: type[Row]) -> None:
+        @examples(10)
+        @given(rows(kind), rows(kind))
+        def come_back(one: Row, other: Row) -> None:
+            made = [replace((one, other)[n % 3 == 1], project="p", id=f"{n:02}", **_own(kind, n)) for n in range(40)]
+            with trial(store) as transaction:
+                transaction.save([Change(None, row) for row in made])
+                found = transaction.load(kind, [key_of(row) for row in made])
+                assert sorted(found, key=key_of) == made
+                assert [key_of(row) for row in transaction.find(kind, {"project": "p"})] == [*map(key_of, made)]
+
+        come_back()
+
+    def test_values_of_rows_saved_together_that_only_look_equal_are_told_apart(self, store: Store) -> None:
+        given_ = [1, True, 1.0, 1]
+        add(store, *(row_of(Brief, project="p", id=str(n), metadata={"v": given_[n % 4]}) for n in range(40)))
+        found = [row.metadata["v"] for _, row in sorted(stored(store, Brief).items(), key=lambda kept: int(kept[0][1]))]
+        assert [(v, type(v)) for v in found] == [(v, type(v)) for v in given_ * 10]
+
+    def test_a_task_that_alone_is_due_is_saved_with_the_others(self, store: Store) -> None:
+        due = {0: 5, 7: 6, 39: 7}
+        made = [row_of(Task, project="p", id=f"{n:02}", due_at=due.get(n), **_own(Task, n)) for n in range(40)]
+        add(store, *made)
+        assert list(stored(store, Task).values()) == made
+
+    @every_kind
+    def test_of_rows_saved_together_one_that_exists_keeps_all_out(self, store: Store, kind: type[Row]) -> None:
+        made = [row_of(kind, project="p", id=str(n), **_own(kind, n)) for n in range(40)]
+        add(store, made[20])
+        with pytest.raises(Conflict):
+            add(store, *made)
+        assert stored(store, kind) == {("p", "20"): made[20]}
 
     @every_kind
     def test_any_row_can_become_any_other(self, store: Store, kind: type[Row]) -> None:
@@ -277,6 +318,8 @@ class Rows(Setting):
         before = (stored(store, Agent), logged(store))
         with store.begin("local", write=False) as transaction:
             epoch = transaction.epoch
+        if PROCESSES not in store.features:
+            store.close()
         again = self.open_store(tmp_path, clock)
         assert (stored(again, Agent), logged(again), again.is_copy) == (*before, False)
         with again.begin("local", write=False) as transaction:

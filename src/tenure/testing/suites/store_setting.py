@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tenure.core.events import Event
 from tenure.core.records import Row
@@ -37,8 +37,15 @@ class Setting:
 
 
 def examples(number: int) -> settings:
-    """Run `number` examples with Hypothesis's default profile; another profile's `max_examples` scales it."""
-    return settings(max_examples=max(1, number * settings().max_examples // 100))
+    """Run `number` examples with Hypothesis's default profile; another profile's `max_examples` scales it.
+
+    Neither the store nor the machine need be fast: there is no deadline, and no check of how fast examples are drawn.
+    """
+    return settings(
+        max_examples=max(1, number * settings().max_examples // 100),
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
 
 
 def needs(store: Store, feature: str) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
+from tenure.core.inputs import check_key
 
 
 class Answer(NamedTuple):
@@ -45,6 +46,8 @@ def read_judges(section: Mapping[str, Any]) -> dict[str, Judge]:
         where = f"judges.{name[:60]}"
         if isinstance(given, Mapping) and "kind" not in given:
             raise InvalidInput(f"{where}.kind is missing", f"set it to one of {', '.join(KINDS)}")
+        for key in given if isinstance(given, Mapping) else ():
+            check_key(key, Judge.__struct_fields__, where)
         try:
             judge = msgspec.convert(given, Judge)
         except msgspec.ValidationError as error:

@@ -64,7 +64,12 @@ class Cli:
         """The program's path; NoProgram where it is not installed."""
         path = shutil.which(self.program, path=environ.get("PATH"))
         if path is None:
+            from tenure.agents.identity import KNOWN
+            from tenure.core.inputs import suggestion
+
+            near = "" if self.program in KNOWN else suggestion(self.program, sorted(KNOWN))
             raise NoProgram(
-                f"{self.program} is not installed, or not on the PATH", "install it, or name another with --agent"
+                f"{self.program} is not installed, or not on the PATH{near}",
+                "install it, or name another with --agent",
             )
         return path

@@ -72,7 +72,7 @@ class CopilotReader(EventReader):
         try:
             with open(self._usage_file, "rb") as file:
                 metrics_file = msgspec.json.decode(file.read(), type=dict[str, Any])
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, RecursionError):
             return  # it was ended before it could write it
         for model, metrics in (metrics_file.get("modelMetrics") or {}).items():
             used = metrics.get("usage") or {}

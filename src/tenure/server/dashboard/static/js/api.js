@@ -1,8 +1,10 @@
 // Requests to the server: queries, commands, and their errors.
 import { stored } from "./storage.js";
 import { Signal } from "./signal.js";
+import { base, forgetTenant, isUnknown, tenantHeader } from "./tenant.js";
 
 const ROOT = "/api/v1";
+export const PUBLIC_ROOT = `${base}${ROOT}`; // of links, which send no headers
 
 export const signedOut = new Signal(false);
 export const me = new Signal(null); // the current principal; see me.js
@@ -40,10 +42,11 @@ export function speaker() {
   return { "Tenure-User": String.fromCharCode(...new TextEncoder().encode(name)) };
 }
 
-async function send(url, options) {
+async function send(url, { isAnywhere = false, ...options }) {
   let response;
   try {
-    response = await fetch(url, { credentials: "same-origin", ...options });
+    const headers = { ...(isAnywhere ? {} : tenantHeader()), ...options.headers };
+    response = await fetch(url, { credentials: "same-origin", ...options, headers });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem({ status: 0, code: "OFFLINE", detail: "Cannot reach the server." });
@@ -119,21 +122,28 @@ async function many(project, verb, commands) {
 const DONE = new Set(["OK", "CREATED", "EXISTS", "UPDATED", "UNCHANGED"]);
 const isDone = (outcome) => DONE.has(outcome.outcome);
 
-export async function signIn(key) {
+// Returns the new principal. The key names its tenant; where the address names one, it must be the same.
+// `isAnother`: any tenant.
+export async function signIn(key, { isAnother = false } = {}) {
+  if (!isAnother) forgetTenant();
   const response = await send("/login", {
     method: "POST",
     headers: { "Content-Type": "application/json", Accept: "application/json" },
+    isAnywhere: isAnother,
     body: JSON.stringify({ key }),
   });
-  if (response.ok) {
-    signedOut.set(false);
-    return;
-  }
   const value = await body(response);
-  throw new Problem({ ...value, status: response.status });
+  if (!response.ok) throw new Problem({ ...value, status: response.status });
+  return value;
+}
+
+export function signedIn() {
+  isUnknown.set(false);
+  signedOut.set(false);
 }
 
 export async function signOut() {
   await send("/logout", { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
+  forgetTenant();
   signedOut.set(true);
 }

@@ -9,7 +9,7 @@ import { useQuery } from "./query.js";
 import { address } from "./router.js";
 import { bind } from "./shortcuts.js";
 import { Signal, useSignal } from "./signal.js";
-import { store, stored } from "./storage.js";
+import { ofProject, store, stored } from "./storage.js";
 import { Time } from "./time.js";
 
 // Kinds of events that may be a notice; the server marks those that are.
@@ -30,7 +30,7 @@ export function Bell({ project }) {
   function close() {
     looking.set(false);
     const next = Math.max(seen, ...notices.map((one) => one.sequence));
-    store(`seen.${project}`, JSON.stringify({ sequence: next }));
+    store(ofProject("seen", project), JSON.stringify({ sequence: next }));
     look(next);
   }
   return html`
@@ -66,7 +66,7 @@ function eventNotice(project, event) {
 // The sequence of the newest event that the user has seen.
 function readSeen(project) {
   try {
-    return Number(JSON.parse(stored(`seen.${project}`, "{}")).sequence) || 0;
+    return Number(JSON.parse(stored(ofProject("seen", project), "{}")).sequence) || 0;
   } catch {
     return 0;
   }

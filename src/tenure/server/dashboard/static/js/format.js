@@ -77,5 +77,8 @@ export const timeOfDay = (iso) => clock.format(new Date(iso));
 
 export const percent = (fraction) => `${Math.round(fraction * 100)} %`;
 
+// `mia` for `human:mia`; empty for one without a name.
+export const nameIn = (principal) => principal?.replace(/^(agent|human|user):/, "") ?? "";
+
 // `B-003::2` for `B-003-implement-repositories::2`, for narrow places.
 export const shortKey = (key) => /^([A-Za-z0-9]+-\d+)(?:[^:]*)((?:::.*)?)$/.exec(key)?.slice(1).join("") ?? key;

@@ -5,6 +5,7 @@
 // connections to a server for all tabs.
 import { Problem, path, readHeaders, signedOut } from "./api.js";
 import { Signal } from "./signal.js";
+import { tenantHeader } from "./tenant.js";
 
 const GAP = 500; // milliseconds between two refreshes
 const MOST_CHANGES = 1000; // more events between two refreshes count as any change
@@ -14,7 +15,7 @@ const SILENCE = 40_000; // the server sends heartbeats more often than that
 
 export const connection = new Signal("starting"); // starting, live, offline
 const watchers = new Set(); // called with each event
-const readers = new Set(); // called after changes with their events; null: anything may have changed
+const readers = new Set(); // called after changes with their events (null: any), and whether one was made here
 
 let project = null;
 let last = null; // the id of the last event
@@ -24,6 +25,7 @@ let waiting = null;
 let timer = null;
 let refreshedAt = 0;
 let changes = []; // events since the last refresh, or null
+let isOurs = false; // whether this page has made one of them
 
 export function follow(name) {
   if (name === project) return;
@@ -44,6 +46,12 @@ export function onChange(reader) {
   return () => readers.delete(reader);
 }
 
+// A change that the reader has made here: it is shown without the pauses that spare the server.
+export function acted() {
+  isOurs = true;
+  changed();
+}
+
 // Call the readers, at most every GAP.
 export function changed(event = null) {
   if (event === null || changes?.length === MOST_CHANGES) changes = null;
@@ -52,9 +60,10 @@ export function changed(event = null) {
   waiting = setTimeout(() => {
     waiting = null;
     refreshedAt = performance.now();
-    const events = changes;
+    const [events, ours] = [changes, isOurs];
     changes = document.hidden ? null : [];
-    if (!document.hidden) for (const reader of [...readers]) reader(events);
+    isOurs = false;
+    if (!document.hidden) for (const reader of [...readers]) reader(events, ours);
   }, Math.max(0, GAP - (performance.now() - refreshedAt)));
 }
 
@@ -74,7 +83,7 @@ async function read(name) {
   };
   try {
     alive();
-    const headers = { Accept: "text/event-stream", ...(last ? { "Last-Event-ID": last } : {}) };
+    const headers = { Accept: "text/event-stream", ...tenantHeader(), ...(last ? { "Last-Event-ID": last } : {}) };
     const url = `/api/v1${path(name, "events")}?store=true`; // with events of sinks, for those who may see them
     const response = await fetch(url, { headers, signal: ours.signal, credentials: "same-origin", cache: "no-store" });
     readHeaders(response);

@@ -4,7 +4,7 @@ import { html, render, useEffect, useErrorBoundary, useLayoutEffect } from "./ht
 import { bind, helping } from "./shortcuts.js";
 import { follow } from "./live.js";
 import { useQuery } from "./query.js";
-import { learnMe } from "./me.js";
+import { learnMe, me, signsIn } from "./me.js";
 import { Agents } from "./pages/agents.js";
 import { Budgets } from "./pages/budgets.js";
 import { Coordinator } from "./pages/coordinator.js";
@@ -14,7 +14,9 @@ import { DeadLetters } from "./pages/dead-letters.js";
 import { Delivery } from "./pages/delivery.js";
 import { Events } from "./pages/events.js";
 import { Forecast } from "./pages/forecast.js";
+import { Limits } from "./pages/limits.js";
 import { Login } from "./pages/login.js";
+import { Members } from "./pages/members.js";
 import { Messages } from "./pages/messages.js";
 import { Overview } from "./pages/overview.js";
 import { Pools } from "./pages/pools.js";
@@ -22,6 +24,7 @@ import { Projects } from "./pages/projects.js";
 import { Schedules } from "./pages/schedules.js";
 import { Task } from "./pages/task.js";
 import { Tasks } from "./pages/tasks.js";
+import { Tenants } from "./pages/tenants.js";
 import { Todo } from "./pages/todo.js";
 import { Usage } from "./pages/usage.js";
 import { Webhook } from "./pages/webhook.js";
@@ -30,26 +33,57 @@ import { Toasts } from "./parts/toasts.js";
 import { address, go, route, useRoute } from "./router.js";
 import { PAGES, Shell } from "./shell.js";
 import { useSignal } from "./signal.js";
+import { isUnknown, named } from "./tenant.js";
 import { chooseNext } from "./theme.js";
 
 const VIEWS = {
   "": Overview, todo: Todo, tasks: Tasks, dags: Dags, forecast: Forecast, agents: Agents, pools: Pools,
   "dead-letters": DeadLetters, messages: Messages, events: Events, budgets: Budgets, usage: Usage,
   schedules: Schedules, delivery: Delivery,
-  coordinator: Coordinator,
+  coordinator: Coordinator, limits: Limits,
 };
 const ONE = { tasks: Task, dags: Dag, delivery: Webhook }; // pages with an id
+
+const OF_TENANT = { "": Projects, members: Members, tenants: Tenants };
 
 function App() {
   const { project } = useRoute();
   const isOut = useSignal(signedOut);
+  const isAnother = useSignal(signsIn);
+  const isNowhere = useSignal(isUnknown);
   useEffect(() => {
     if (!isOut && project) follow(project);
   }, [project, isOut]);
+  if (isAnother) return html`<${Login} cancel=${() => signsIn.set(false)} />`;
   if (isOut) return html`<${Login} />`;
+  if (isNowhere) return html`<${NoTenant} />`;
   return html`
-    ${project ? html`<${InProject} key=${project} project=${project} />` : html`<${Projects} />`}
+    ${project ? html`<${InProject} key=${project} project=${project} />` : html`<${InTenant} />`}
     <${Toasts} />`;
+}
+
+// The same for a tenant that does not exist and for one of others: the server does not say which.
+function NoTenant() {
+  return html`<main id="main" class="page narrow" tabindex="-1">
+    <h1>Tenant not found</h1>
+    <p>There is no tenant <strong class="text">${named}</strong> here, or you are not signed in to it.</p>
+    <p class="card-actions">
+      <button class="button primary" onClick=${() => signedOut.set(true)}>Sign in with another key</button>
+      <a class="button" href="/">Go to your own</a>
+    </p>
+  </main>`;
+}
+
+function InTenant() {
+  const { page } = useRoute();
+  const known = useSignal(me);
+  useEffect(() => {
+    document.title = `${page ? page[0].toUpperCase() + page.slice(1) : "Projects"} · tenure`;
+  }, [page]);
+  const View = OF_TENANT[page];
+  return html`<${Shell} project=${null} page=${page}>
+    ${View ? html`<${View} key=${page} known=${known} />` : html`<${Nowhere} />`}
+  <//>`;
 }
 
 function InProject({ project }) {
@@ -86,6 +120,10 @@ function Page({ project, page, id, status }) {
     <//>`;
   }
   if (View) return html`<${View} project=${project} id=${id} status=${status} />`;
+  return html`<${Nowhere} project=${project} />`;
+}
+
+function Nowhere({ project = null }) {
   return html`<${Notice} sign="∅" title="Page not found"><a href=${address(project)}>Go to the overview</a><//>`;
 }
 

@@ -1,16 +1,22 @@
 // The current principal; null until the server has returned it.
 import { get, me, signedOut } from "./api.js";
 import { connection } from "./live.js";
-import { useSignal } from "./signal.js";
+import { Signal, useSignal } from "./signal.js";
+import { isUnknown, learnTenant } from "./tenant.js";
 
 export { me };
+export const signsIn = new Signal(false); // to another tenant, beside those of this browser
 const OPERATORS = ["member", "admin", "owner"];
 const ADMINS = ["admin", "owner"];
 
 export async function learnMe() {
   try {
-    me.set(await get("/me"));
-  } catch {
+    const known = await get("/me");
+    learnTenant(known.tenant);
+    me.set(known);
+    isUnknown.set(false);
+  } catch (error) {
+    if (error.status === 404) isUnknown.set(true);
     me.set(null); // not signed in, or the server is unavailable: the next request shows which
   }
 }

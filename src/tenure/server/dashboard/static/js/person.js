@@ -2,7 +2,7 @@
 import { signOut } from "./api.js";
 import { html, useRef, useState } from "./html.js";
 import { store, stored } from "./storage.js";
-import { learnMe, me } from "./me.js";
+import { learnMe, me, signsIn } from "./me.js";
 import { Dialog } from "./parts/dialogs.js";
 import { Icon } from "./parts/icons.js";
 import { Facts } from "./parts/panels.js";
@@ -21,10 +21,15 @@ export function Person() {
 }
 
 function SignedIn({ known, close }) {
+  const another = () => {
+    close();
+    signsIn.set(true);
+  };
   return html`<${Dialog} title=${`You are ${known.user ?? known.agent ?? known.key}`} close=${close}>
-    <${Facts} of=${[["Role", known.role], ["Key", known.key], ["Projects", known.projects?.join(", ")]]} />
+    <${Facts} of=${[["Role", known.role], ["Tenant", known.tenant], ["Key", known.key], ["Projects", known.projects?.join(", ")]]} />
     <div class="dialog-buttons">
       <button class="button" onClick=${signOut}>Sign out</button>
+      <button class="button" onClick=${another}>Sign in to another tenant</button>
       <button class="button primary" autofocus onClick=${close}>Close</button>
     </div>
   <//>`;

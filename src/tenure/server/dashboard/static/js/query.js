@@ -7,17 +7,19 @@ const PAUSE = 1000; // milliseconds between two requests of one query, if it say
 const SHARE = 10; // pauses are this many times as long as the request was,
 const LONGEST = 2000; // and at most this many milliseconds;
 const SPARED = 400; // or this many times as long as the server's processor worked for it: 2.5 ms a second,
+const OVERHEAD = 1.5; // milliseconds of the server's processor for any request, which its answer does not count
 const COSTLIEST = 20_000; // and for that at most this many milliseconds
 const BEGINNING = { data: null, error: null, isLoading: true };
 
 // { data, error, isLoading, reload }. Data stays while a newer request runs or has failed.
 // `pause`: at least this many milliseconds between two requests, for expensive queries. No `where`: no request.
 // `isSpared`: of a page that stays open for hours. The more it costs the server, the less often it is asked.
+// `parts`: so many spared queries share what the page may cost.
 // `follows`: a row of a list. The query is repeated when the row changes, not after other changes: a removed row leaves
 // the list, and is not requested again.
 // `concerns`: of a part of a page. The query is repeated after an event that this is true of, not after all others.
-export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, isSpared = false, follows = null,
-  concerns = null } = {}) {
+export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, isSpared = false, parts = 1,
+  follows = null, concerns = null } = {}) {
   const asked = where && JSON.stringify([where, params]);
   const [state, set] = useReducer((before, after) => ({ ...before, ...after }), BEGINNING);
   const reload = useRef(() => {});
@@ -30,6 +32,7 @@ export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, isS
     const ours = new AbortController();
     let isBusy = false;
     let isStale = false;
+    let isUrgent = false; // asked for while a request was under way
     let later = null;
     set(BEGINNING);
 
@@ -53,7 +56,9 @@ export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, isS
       if (ours.signal.aborted) return;
       // Requests take a small part of the time: a slow server is not made slower by those who look at it.
       const slow = Math.min(LONGEST, SHARE * (performance.now() - began));
-      const rest = Math.max(least.current, slow, isSpared ? Math.min(COSTLIEST, SPARED * cost) : 0);
+      const spared = isSpared ? Math.min(COSTLIEST, SPARED * parts * (cost + OVERHEAD)) : 0;
+      const rest = isUrgent ? 0 : Math.max(least.current, slow, spared);
+      isUrgent = false;
       later = setTimeout(() => {
         later = null;
         if (isStale) {
@@ -71,11 +76,13 @@ export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, isS
     reload.current = () => {
       clearTimeout(later);
       later = null;
+      isUrgent = isBusy;
       load();
     };
     load();
-    const stop = isLive && !follows ? onChange((events) => {
-      if (!concerns || !events || events.some(concerns)) refresh.current();
+    const stop = isLive && !follows ? onChange((events, isOurs) => {
+      if (isOurs) reload.current();
+      else if (!concerns || !events || events.some(concerns)) refresh.current();
     }) : () => {};
     return () => {
       stop();

@@ -3,6 +3,7 @@ import { Bell } from "./bell.js";
 import { html, useEffect, useState } from "./html.js";
 import { bound, helping } from "./shortcuts.js";
 import { connection } from "./live.js";
+import { me, signsIn } from "./me.js";
 import { useQuery } from "./query.js";
 import { Person } from "./person.js";
 import { Dialog } from "./parts/dialogs.js";
@@ -10,6 +11,7 @@ import { Icon, Logo } from "./parts/icons.js";
 import { address, go } from "./router.js";
 import { Search } from "./search.js";
 import { useSignal } from "./signal.js";
+import { HOME, open as openTenant } from "./tenant.js";
 import { chooseNext, theme } from "./theme.js";
 import { briefNumber } from "./format.js";
 
@@ -30,8 +32,17 @@ export const PAGES = [
   ["schedules", "Schedules", "s"],
   ["delivery", "Delivery", "w"],
   ["coordinator", "Coordinator", "c"],
+  ["limits", "Limits", "i"],
 ];
 
+// Pages of the tenant, and who is shown them; the server decides.
+const OF_TENANT = [
+  ["", "Projects", () => true],
+  ["members", "Members", (known) => known?.grants.length > 0],
+  ["tenants", "Tenants", (known) => known?.manages_tenants],
+];
+
+// `project` null: the frame of a page of the tenant.
 export function Shell({ project, page, status, children }) {
   const [isOpen, open] = useState(false);
   useEffect(() => open(false), [page, project]);
@@ -41,10 +52,9 @@ export function Shell({ project, page, status, children }) {
       <button class="button ghost only-narrow" aria-label="Menu" aria-expanded=${isOpen} aria-controls="nav"
         onClick=${() => open(!isOpen)}><${Icon} name="menu" /></button>
       <a class="brand" href=${address(project)}><${Logo} />tenure</a>
-      <${Switcher} project=${project} page=${page} />
-      <${Search} project=${project} />
-      <${Live} />
-      <${Bell} key=${project} project=${project} />
+      <${TenantSwitcher} />
+      ${project ? html`<${Switcher} project=${project} page=${page} /><${Search} project=${project} />
+        <${Live} /><${Bell} key=${project} project=${project} />` : html`<span class="spacer"></span>`}
       <${Person} />
       <${ThemeButton} />
       <button class="button ghost only-wide" aria-label="Shortcuts" title="Keyboard shortcuts (?)"
@@ -53,11 +63,15 @@ export function Shell({ project, page, status, children }) {
       </button>
     </header>
     <nav id="nav" class=${isOpen ? "side-nav open" : "side-nav"} aria-label="Pages">
-      <ul>${PAGES.map(([name, said, letter]) => html`<li key=${name}>
-        <a href=${address(project, name)} aria-current=${name === page ? "page" : undefined} title=${`g ${letter}`}>
-          <${Icon} name=${name || "overview"} /><span>${said}</span><${Badge} page=${name} status=${status.data} />
-        </a>
-      </li>`)}</ul>
+      <${TenantSwitcher} />
+      <ul>
+        ${project && PAGES.map(([name, said, letter]) => html`<li key=${name}>
+          <a href=${address(project, name)} aria-current=${name === page ? "page" : undefined} title=${`g ${letter}`}>
+            <${Icon} name=${name || "overview"} /><span>${said}</span><${Badge} page=${name} status=${status.data} />
+          </a>
+        </li>`)}
+        <${TenantPages} current=${project ? null : page} />
+      </ul>
     </nav>
     ${isOpen && html`<div class="shade" onClick=${() => open(false)}></div>`}
     <main id="main" class="page" tabindex="-1"><${Offline} />${children}</main>
@@ -74,6 +88,40 @@ function Badge({ page, status }) {
   if (page === "budgets" && low) return html`<span class="badge bad" title="budgets at 90 % or more">${low}</span>`;
   if (page === "tasks" && reviews) return html`<span class="badge odd" title="waiting for review">${reviews}</span>`;
   return page === "agents" && working ? html`<span class="badge">${working}</span>` : null;
+}
+
+function TenantPages({ current }) {
+  const known = useSignal(me);
+  // Beside a project, its switcher lists the others.
+  const shown = OF_TENANT.filter(([name, , isFor]) => isFor(known) && (name || current !== null));
+  return shown.map(([name, said], index) => html`<li key=${`tenant ${name}`} class=${index || current !== null ? "" : "first"}>
+    <a href=${address(null, name)} aria-current=${name === current ? "page" : undefined}>
+      <${Icon} name=${name || "projects"} /><span>${said}</span>
+    </a>
+  </li>`);
+}
+
+const ANOTHER = " "; // no tenant has this name
+
+// The tenants that this browser is signed in to; nothing where there is only the home tenant. On a phone it is in the
+// navigation.
+function TenantSwitcher() {
+  const known = useSignal(me);
+  if (!known || (known.tenants.length < 2 && known.tenant === HOME)) return null;
+  const choose = (event) => {
+    const wanted = event.target.value;
+    event.target.value = known.tenant;
+    if (wanted === ANOTHER) signsIn.set(true);
+    else openTenant(wanted);
+  };
+  const option = (name) => html`<option key=${name} value=${name} selected=${name === known.tenant}>${name}</option>`;
+  return html`<label class="switcher tenant">
+    <span class="hidden">Tenant</span>
+    <select value=${known.tenant} title="Tenant" onChange=${choose}>
+      ${known.tenants.map(option)}
+      ${known.key && html`<option value=${ANOTHER}>Sign in to another…</option>`}
+    </select>
+  </label>`;
 }
 
 function Switcher({ project, page }) {

@@ -2,7 +2,7 @@
 import { skew } from "./api.js";
 import { html, useEffect, useState } from "./html.js";
 import { Signal } from "./signal.js";
-import { NOTHING, briefly, lasting, moment } from "./format.js";
+import { NOTHING, briefly, lasting, moment, nameIn } from "./format.js";
 
 const second = new Signal(0);
 setInterval(() => {
@@ -25,6 +25,12 @@ export function Time({ at, brief = false }) {
   const seconds = since(at ?? 0, useNow());
   if (!at) return html`<span class="faint">${NOTHING}</span>`;
   return html`<time datetime=${at} title=${moment(at)}>${brief ? briefly(Math.abs(seconds)) : spoken(seconds)}</time>`;
+}
+
+// `5 min ago by mia`. Names of principals begin with their kind, as in `human:mia`.
+export function Done({ at, by }) {
+  const name = nameIn(by);
+  return html`<${Time} at=${at} />${name && html` by <span class="text">${name}</span>`}`;
 }
 
 function spoken(seconds) {

@@ -72,7 +72,8 @@ function Column({ project, params, column, dragged, drag, move, moveTo }) {
   const asked = { ...params, state: column.states, order: column.order, limit: MOST, fields: FIELDS };
   // Five columns ask: each only after a move into it or out of it.
   const concerns = (event) => [event.previous_state, event.new_state].some((state) => column.states.includes(state));
-  const tasks = useQuery(path(project, "tasks"), asked, { pause: 4000, isSpared: true, concerns });
+  const spared = { pause: 4000, isSpared: true, parts: COLUMNS.length };
+  const tasks = useQuery(path(project, "tasks"), asked, { ...spared, concerns });
   const count = tasks.data ? `${number(tasks.data.items.length)}${tasks.data.next ? "+" : ""}` : "";
   const all = new URLSearchParams([...query].filter(([name]) => name !== "view" && name !== "state"));
   for (const state of column.states) all.append("state", state);

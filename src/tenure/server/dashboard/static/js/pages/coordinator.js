@@ -5,6 +5,7 @@ import { Failure, Loading, Loaded } from "../parts/notices.js";
 import { Facts, Panel } from "../parts/panels.js";
 import { Time } from "../time.js";
 import { NOTHING, number } from "../format.js";
+import { SealedLog } from "./sealed-log.js";
 
 export function Coordinator({ project, status }) {
   const coordinator = useQuery("/coordinator/status", {}, { pause: 1000 });
@@ -21,6 +22,7 @@ export function Coordinator({ project, status }) {
       <//>
       <${Panel} title=${`Leader of ${project}`}><${ProjectLeader} status=${status} /><//>
     </div>
+    <${SealedLog} project=${project} />
     ${!isHidden && html`<${Panel} title="Log"><${Log} logs=${logs} /><//>`}`;
 }
 

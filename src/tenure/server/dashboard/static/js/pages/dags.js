@@ -30,7 +30,7 @@ export const partsOf = (dag) => [
 ];
 
 function Rows({ project, dags }) {
-  return html`<div class="scroll panel flush" tabindex="0"><table class="table">
+  return html`<div class="scroll panel flush" tabindex="0"><table class="table flow-table">
     <thead><tr>
       <th>Dag</th><th>Status</th><th>Progress</th>
       <th class="right">Completed</th><th class="right">Dead</th><th class="right">Created</th>
@@ -43,7 +43,7 @@ function Rows({ project, dags }) {
       <td class="fit">${dag.status}</td>
       <td class="grow wide-bar"><${Bar} parts=${partsOf(dag)} /></td>
       <td class="figures">${`${number(dag.completed)} of ${number(dag.total)}`}</td>
-      <td class=${`figures ${dag.dead ? "bad-text" : "faint"}`}>${number(dag.dead)}</td>
+      <td class=${`figures ${dag.dead ? "bad-text" : "faint none"}`}>${number(dag.dead)}</td>
       <td class="figures faint"><${Time} at=${dag.created_at} /></td>
     </tr>`)}</tbody>
   </table></div>`;

@@ -18,7 +18,7 @@ const LEVELS = [["", "All levels"], ...RANKS.slice(1).map((level) => [level, `${
 const NOUNS = [
   ["", "Everything"], ["task", "Tasks"], ["agent", "Agents"], ["dag", "Dags"], ["message", "Messages"],
   ["budget", "Budgets"], ["schedule", "Schedules"], ["trigger", "Triggers"], ["webhook", "Webhooks"],
-  ["leader", "Leaders"], ["sink", "Sinks"],
+  ["leader", "Leaders"], ["sink", "Sinks"], ["pool", "Pools"], ["member", "Members"], ["key", "Keys"], ["tenant", "Tenants"],
   ["project", "Project"],
 ];
 

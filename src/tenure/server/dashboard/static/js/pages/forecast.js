@@ -45,7 +45,7 @@ export function Forecast({ project }) {
     ${error && html`<${Failure} error=${error} />`}
     ${!data && isLoading && html`<${Loading} what="Playing the open tasks" />`}
     ${data?.finish && html`<${Found} project=${project} found=${data} />`}
-    ${data && !data.finish && html`<${Nothing} found=${data} />`}`;
+    ${data && !data.finish && html`<${Nothing} project=${project} found=${data} />`}`;
 }
 
 function submitted(event, again) {
@@ -54,10 +54,10 @@ function submitted(event, again) {
   again((turn) => turn + 1);
 }
 
-function Nothing({ found }) {
+function Nothing({ project, found }) {
   return html`<${Empty} title=${found.tasks ? "No run ends any task" : "No open tasks"}>
     <p>${found.tasks ? "All open tasks wait for a person." : "Add tasks or apply a plan; then come back."}</p>
-  <//><${LeftOut} found=${found} />`;
+  <//><${LeftOut} project=${project} found=${found} />`;
 }
 
 function Found({ project, found }) {
@@ -81,14 +81,14 @@ function Found({ project, found }) {
         <thead><tr><th>Task</th><th>Title</th><th class="right">Begins in</th><th class="right">Ends in</th>
           <th>Waits for</th><th class="right">Of all runs</th></tr></thead>
         <tbody>${found.path.map((step) => html`<tr key=${step.key}>
-          <td class="figures"><${TaskLink} project=${project} task=${step.key} class="mono">${shortKey(step.key)}<//></td>
+          <td class="fit"><${TaskLink} project=${project} task=${step.key} class="mono">${shortKey(step.key)}<//></td>
           <td class="text">${step.title}</td>
           <td class="figures">${lasting(step.begins)}</td><td class="figures">${lasting(step.ends)}</td>
           <td>${WAITS[step.why]}</td><td class="figures">${share(step.share)}</td>
         </tr>`)}</tbody>
       </table></div>
     <//></div>
-    <div class="columns two below"><${Sources} found=${found} /><${LeftOut} found=${found} /></div>`;
+    <div class="columns two below"><${Sources} found=${found} /><${LeftOut} project=${project} found=${found} /></div>`;
 }
 
 function Budgets({ found }) {
@@ -111,12 +111,12 @@ function Sources({ found }) {
   <//>`;
 }
 
-function LeftOut({ found }) {
+function LeftOut({ project, found }) {
   if (!found.left_out_count) return null;
   const more = found.left_out_count - found.left_out.length;
   return html`<${Panel} title="Not in it">
     <ul class="stack">${found.left_out.map((one) => html`<li key=${one.key}>
-      <span class="mono">${one.key}</span> <span class="text">${one.why}</span></li>`)}
+      <${TaskLink} project=${project} task=${one.key} class="mono" /> <span class="text">${one.why}</span></li>`)}
       ${more > 0 && html`<li class="faint">and ${number(more)} more</li>`}</ul>
   <//>`;
 }

@@ -1,9 +1,11 @@
 // The sign-in page.
-import { signIn } from "../api.js";
+import { signIn, signedIn } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
 import { Logo } from "../parts/icons.js";
+import { named, open } from "../tenant.js";
 
-export function Login() {
+// `cancel`: the page beside which one signs in to another tenant; null: nobody is signed in.
+export function Login({ cancel = null }) {
   const [key, setKey] = useState("");
   const [problem, setProblem] = useState(null);
   const [isBusy, setBusy] = useState(false);
@@ -22,7 +24,9 @@ export function Login() {
     setBusy(true);
     setProblem(null);
     try {
-      await signIn(shown);
+      const { tenant } = await signIn(shown, { isAnother: cancel !== null });
+      if (cancel) open(tenant);
+      else signedIn();
     } catch (error) {
       setProblem(error);
     }
@@ -31,8 +35,10 @@ export function Login() {
   return html`<main id="main" class="login" tabindex="-1">
     <form class="login-box" onSubmit=${submit} method="post" action="/login">
       <h1><${Logo} /> tenure</h1>
-      <p class="quiet">Sign in to this server. On your own machine, open the link that <code>tenure serve</code> printed. For
-        other servers, ask the operator for a key; <code>tenure key create</code> creates one.</p>
+      ${named !== null && !cancel && html`<p>Sign in to the tenant <strong class="text">${named}</strong>.</p>`}
+      ${cancel ? html`<p class="quiet">A key opens the tenant that it is of. You stay signed in here.</p>`
+        : html`<p class="quiet">Sign in to this server. On your own machine, open the link that <code>tenure serve</code> printed. For
+        other servers, ask the operator for a key; <code>tenure key create</code> creates one.</p>`}
       <div class="field">
         <label for="key">Key</label>
         <input id="key" name="key" type="password" autocomplete="current-password" spellcheck="false" autofocus required
@@ -41,12 +47,14 @@ export function Login() {
       </div>
       ${problem && html`<p id="login-problem" class="problem" role="alert">${said(problem)}</p>`}
       <button class="button primary wide" disabled=${isBusy || !key.trim()}>Sign in</button>
+      ${cancel && html`<button type="button" class="button wide" onClick=${cancel}>Back</button>`}
     </form>
   </main>`;
 }
 
 function said(problem) {
   if (problem.status === 401 || problem.status === 403) return "The key is unknown, revoked or expired.";
+  if (problem.status === 404 && problem.code) return "The key does not open this tenant.";
   if (problem.status === 404 || problem.status === 405) return "This server does not support sign-in with a key.";
   return problem.message;
 }

@@ -13,12 +13,11 @@ export function Projects() {
     const names = found.data?.items ?? [];
     if (names.length === 1) go(address(names[0]), { replace: true });
   }, [found.data]);
-  return html`<main id="main" class="page narrow" tabindex="-1">
-    <h1>Projects</h1>
+  return html`
+    <header class="page-head"><h1>Projects</h1></header>
     <${Loaded} of=${found} what="Loading the projects">${({ items }) => items.length
       ? html`<ul class="cards">${items.map((name) => html`<${Project} key=${name} name=${name} />`)}</ul>`
-      : html`<${Empty} title="No projects yet"><p><code>tenure init</code> creates one in a folder.</p><//>`}<//>
-  </main>`;
+      : html`<${Empty} title="No projects yet"><p><code>tenure init</code> creates one in a folder.</p><//>`}<//>`;
 }
 
 function Project({ name }) {

@@ -3,13 +3,13 @@ import { html, useState } from "../html.js";
 import { Ask } from "../parts/dialogs.js";
 import { Icon } from "../parts/icons.js";
 import { address } from "../router.js";
-import { store, stored } from "../storage.js";
+import { ofProject, store, stored } from "../storage.js";
 
 const MOST = 20;
 
 function read(project) {
   try {
-    const views = JSON.parse(stored(`views.${project}`, "[]"));
+    const views = JSON.parse(stored(ofProject("views", project), "[]"));
     return Array.isArray(views) ? views.filter(({ name, query }) => typeof name === "string" && typeof query === "string") : [];
   } catch {
     return [];
@@ -21,7 +21,7 @@ export function SavedViews({ project, query }) {
   const [isAsking, ask] = useState(false);
   const now = String(query);
   const keep = (next) => {
-    store(`views.${project}`, JSON.stringify(next));
+    store(ofProject("views", project), JSON.stringify(next));
     set(next);
   };
   const save = ({ name }) => keep([...views.filter((view) => view.name !== name.trim()), { name: name.trim(), query: now }].slice(-MOST));

@@ -23,7 +23,7 @@ export function TaskTable({ project, items, order, selected, select }) {
     return next;
   });
   useMoves({ project, items, cursor, setCursor, toggle });
-  return html`<div class="scroll panel flush" tabindex="0"><table class="table tasks-table">
+  return html`<div class="scroll panel flush" tabindex="0"><table class="table flow-table tasks-table">
     <thead><tr>
       <th class="check-cell">
         <input type="checkbox" aria-label="Select all shown" checked=${isAll} onChange=${selectAll} />

@@ -1,7 +1,7 @@
 // The actions of a person on tasks: one table for the task page, the lists and the dead letters.
 import { batch, command, get, path } from "../api.js";
 import { html, useState } from "../html.js";
-import { changed } from "../live.js";
+import { acted } from "../live.js";
 import { useOperator } from "../me.js";
 import { Ask, Dialog } from "../parts/dialogs.js";
 import { done, toast } from "../parts/toasts.js";
@@ -188,7 +188,7 @@ export function BatchBar({ project, tasks, clear }) {
       const outcomes = await batch(project, commands);
       setAnswers({ action, rows: tasks.map((task, index) => ({ task, outcome: outcomes[index] })) });
       clear();
-      changed();
+      acted();
     } catch (error) {
       toast({ tone: "bad", text: error.message, hint: error.hint });
     }

@@ -23,7 +23,7 @@ const FIELDS = [
   { name: "depends_on", label: "Waits for", kind: "list", isNew: true, hint: "Keys of tasks, separated by spaces." },
   {
     name: "track", label: "Track", isNew: true, pattern: "[A-Za-z0-9]*",
-    hint: "The letter of a track; empty: the project's first.",
+    hint: "The code of a track, as B. Empty: the project's default.",
   },
   { name: "type", label: "Type", placeholder: "code", hint: "For example code, review or research." },
   {

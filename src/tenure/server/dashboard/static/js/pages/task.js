@@ -10,7 +10,7 @@ import { Progress, State } from "../parts/states.js";
 import { Value } from "../parts/values.js";
 import { TaskLink, address } from "../router.js";
 import { Time } from "../time.js";
-import { NOTHING, briefNumber, counted, dollars, lasting } from "../format.js";
+import { NOTHING, briefNumber, counted, dollars, lasting, nameIn } from "../format.js";
 import { Actions } from "./task-actions.js";
 import { Line } from "./events.js";
 import { Lineage } from "./lineage.js";
@@ -175,7 +175,7 @@ function About({ project, task }) {
     ["Deadline", when(task.deadline)],
     ["Not before", when(task.not_before)],
     task.work_product && ["Work product", html`<span class="mono">${task.work_product}</span>`],
-    ["Created by", task.created_by?.replace(/:$/, "")],
+    ["Created by", task.created_by && (nameIn(task.created_by) || "a person")],
     ["Created", when(task.created_at)],
     ["Changed", when(task.updated_at)],
     task.state === "completed" && ["Completed", when(task.completed_at)],

@@ -7,7 +7,7 @@ import { Markdown } from "../parts/markdown.js";
 import { Empty, Loaded } from "../parts/notices.js";
 import { TaskLink, address, filter, useRoute } from "../router.js";
 import { Time } from "../time.js";
-import { counted } from "../format.js";
+import { counted, nameIn } from "../format.js";
 import { Actions } from "./task-actions.js";
 
 const MOST = 200;
@@ -56,7 +56,7 @@ function Entry({ project, entry }) {
     </div>
     <${Markdown} text=${entry.text.replace(/^question: /, "")} />
     <p class="faint text">
-      ${entry.by && `from ${entry.by.replace(/^(agent|user):/, "")} · `}
+      ${nameIn(entry.by) && `from ${nameIn(entry.by)} · `}
       ${entry.blocks ? counted(entry.blocks, "task waits", "tasks wait") + " behind it" : "no task waits behind it"}
       ${entry.what === "budget" && html` · <a href=${address(project, "budgets")}>Budgets</a>`}
     </p>

@@ -1,5 +1,5 @@
 // Triggers: tasks created by events or signed webhook deliveries.
-import { path } from "../api.js";
+import { PUBLIC_ROOT, path } from "../api.js";
 import { html, useState } from "../html.js";
 import { useQuery } from "../query.js";
 import { Empty, Loaded } from "../parts/notices.js";
@@ -58,6 +58,6 @@ function Template({ project, listed, isHook }) {
   const whole = useQuery(path(project, "triggers", listed.name), {}, { follows: listed });
   return html`
     ${isHook && html`<p class="hint">Deliveries go to${" "}
-      <code>${`${location.origin}/api/v1${path(project, "triggers", listed.name, "deliveries")}`}</code></p>`}
+      <code>${`${location.origin}${PUBLIC_ROOT}${path(project, "triggers", listed.name, "deliveries")}`}</code></p>`}
     <${Loaded} of=${whole} lines=${3}>${({ template }) => html`<${Value} value=${template} />`}<//>`;
 }

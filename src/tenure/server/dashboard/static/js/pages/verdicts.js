@@ -1,5 +1,5 @@
 // The verdict on a result, and the artifacts of a claim.
-import { path } from "../api.js";
+import { PUBLIC_ROOT, path } from "../api.js";
 import { html } from "../html.js";
 import { Value } from "../parts/values.js";
 import { Time } from "../time.js";
@@ -36,7 +36,7 @@ export function Artifacts({ project, task, artifacts }) {
   if (!artifacts?.length) return null;
   const where = (one) => {
     const name = one.name.split("/").map(encodeURIComponent).join("/");
-    return `/api/v1${path(project, "tasks", task, "artifacts")}/${name}?generation=${one.generation}`;
+    return `${PUBLIC_ROOT}${path(project, "tasks", task, "artifacts")}/${name}?generation=${one.generation}`;
   };
   return html`<ul class="artifacts" aria-label="Artifacts">${artifacts.map((one) => html`<li key=${one.name}>
     <a class="mono text" href=${where(one)} download=${one.name.split("/").at(-1)}>${one.name}</a>

@@ -1,7 +1,7 @@
 // Short notices about actions, with Undo if it is possible.
 import { Problem, command, path } from "../api.js";
 import { html } from "../html.js";
-import { changed } from "../live.js";
+import { acted } from "../live.js";
 import { Signal, useSignal } from "../signal.js";
 import { Icon } from "./icons.js";
 
@@ -31,7 +31,7 @@ export async function done(project, said, run, { canUndo = true, throws = false 
     const undo = canUndo && outcome.command_id ? { project, id: outcome.command_id } : null;
     if (outcome.ok) toast({ text: said, undo });
     else toast({ tone: "odd", text: outcome.message || outcome.outcome, hint: outcome.hint });
-    changed();
+    acted();
     return outcome;
   } catch (error) {
     if (throws) throw error;
