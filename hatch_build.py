@@ -1,6 +1,7 @@
-"""The README of the package: without links into the repository, which a package index cannot follow.
+"""The README of the package, whose links a package index can follow.
 
-Once the project has a public address, `[project.urls]` names it as `Source`, and the links lead there.
+With `Source` in `[project.urls]` its links lead there. While the project has no public address they would lead nowhere:
+they are left out, with what only a checkout can use, and the page says where the documentation is.
 """
 
 import re
@@ -10,6 +11,14 @@ from typing import Any
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)]+)\)")
+_LINKS_ALONE = re.compile(rf"(?<=[.:])\s+{_LINK.pattern}(?: ·\s+{_LINK.pattern})*(?=\n)")  # "See" without a sentence
+_CHECKOUT = re.compile(r"^## Develop\n.*?(?=^Apache)", re.DOTALL | re.MULTILINE)
+_DOCUMENTATION = """\
+## Documentation
+The source distribution has it, in `docs/`: `pip download --no-deps --no-binary :all: tenure`. `tenure help --all` lists
+every command, and `tenure COMMAND -h` explains one.
+
+"""
 
 
 class Readme(MetadataHookInterface):
@@ -23,6 +32,8 @@ class Readme(MetadataHookInterface):
 
 def packaged(text: str, source: str | None) -> str:
     """The text with links below the address of the sources; without one, with the words of its links alone."""
+    if source is None:
+        text = _CHECKOUT.sub(lambda _: _DOCUMENTATION, _LINKS_ALONE.sub("", text))
 
     def link(found: re.Match[str]) -> str:
         image, words, target = found.groups()
@@ -30,4 +41,4 @@ def packaged(text: str, source: str | None) -> str:
             return "" if image else words
         return f"{image}[{words}]({source.rstrip('/')}/{'raw' if image else 'blob'}/main/{target})"
 
-    return _LINK.sub(link, text)
+    return re.sub(r"\n{3,}", "\n\n", _LINK.sub(link, text))

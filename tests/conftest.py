@@ -16,12 +16,12 @@ from tests import parallel
 from tests.order import shuffled
 from tests.sampling import EXAMPLES, for_the_night
 from tests.servers.ahead import install_ahead
-from tests.servers.fixtures import bwrap, git, pgbouncer, postgres
+from tests.servers.fixtures import bwrap, git, mariadb, pgbouncer, postgres, redis, restricted, valkey
 from tests.servers.forking import is_possible
 from tests.servers.processes import fast_folder
 from tests.servers.tenure import FORKED, TenureServer
 
-__all__ = ["bwrap", "git", "pgbouncer", "postgres"]
+__all__ = ["bwrap", "git", "mariadb", "pgbouncer", "postgres", "redis", "restricted", "valkey"]
 
 ROOM = 4 << 30  # bytes; a run needs far less, because folders of passed tests are removed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from bench import __main__ as bench
 from bench import cli, engine
 from bench.ground import Pitch, WrongAnswer, read_scripts
+from bench.postgres.goals import GOALS
 
 SMALL = ["--quick", "--sizes", "20,40", "--rounds", "2", "--count", "3", "--batch", "5"]
 
@@ -22,6 +24,14 @@ def test_every_measurement_has_a_name_and_a_line_of_help(capsys: pytest.CaptureF
         assert line
         assert f"  {name}" in told
     assert bench.main(["nothing-of-this-name"]) == 2
+
+
+def test_the_lab_notes_have_the_goals_of_the_bench() -> None:
+    notes = (bench.FOLDER / "README.md").read_text(encoding="utf-8")
+    _, _, rest = notes.partition("### Where it stands")
+    table, _, _ = rest.partition("\n### ")
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|,]*)(?:, \w+)? \|$", table, re.MULTILINE))
+    assert rows == GOALS
 
 
 def test_the_engine_bench_prints_one_object_a_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.nightly  # of the benchmarks, not of the product
 
 TINY = Scale(
     rounds=1, seconds=0.02, fast_seconds=0.001, threads=2, batch=20, projects=2, jobs=40, looks=4, many=60, turns=2,
-    each=2, tasks=2500, generations=5,
+    each=2, tasks=2500, generations=5, idle=0.1,
 )  # fmt: skip
 OURS = {
     "cycle_per_s", "cycle_vs_raw", "claims_many_vs_raw", "claims_one_vs_raw", "renewals_vs_raw", "submits_vs_raw",
@@ -33,7 +33,7 @@ OURS = {
     "claim_1m_vs_1k", "claim_1m_finished_vs_none", "claim_nothing_matches_ms", "single_claim_vs_bare",
     "single_submit_vs_bare", "history_1000_ms", "history_1000_ms_sqlite", "list_state_ms", "list_agent_ms",
     "list_tag_ms", "list_dag_ms", "list_state_ms_sqlite", "list_agent_ms_sqlite", "list_tag_ms_sqlite",
-    "list_dag_ms_sqlite",
+    "list_dag_ms_sqlite", "created_per_s", "created_cost_vs_raw", "claims_beside_idle_reader",
 }  # fmt: skip
 RIVALS = {"cycle_vs_pgqueuer"}
 
@@ -137,19 +137,18 @@ def test_a_double_claim_ends_the_run(ground: Ground) -> None:
 
 
 def test_the_bare_statements_write_what_ours_write(ground: Ground) -> None:
-    board = ground.board()
-    board.fill(10)
-    bare = singles.Bare(ground, board)
+    bare = singles.Bare(ground, 10)
+    board = bare.board
     bare.cycle(3)
     bare.verify()
-    bare.close()
     with board.engine.store.begin("local", write=False) as tx:
         events = [
             (e.kind, e.task) for e in tx.events({"project": "bench"}) if e.kind in ("task.claimed", "task.completed")
         ]
     assert len(events) == len(set(events)) == 2 * (3 + len(board.accepted))
+    assert board.engine.store.check() == []
     assert board.engine.verify(with_replay=False) == []
-    board.close()
+    bare.close()
 
 
 def test_a_run_that_falls_behind_is_cut_off_and_says_at_least_how_late(

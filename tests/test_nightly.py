@@ -9,7 +9,7 @@ from tests import nightly
 from tests.reliability.__main__ import proofs
 from tests.sampling import for_the_night
 
-PARTS = {"faults_stage", "powerloss_work", "run_agent"}  # of harnesses, started by them
+PARTS = {"faults_stage", "moves_worker", "powerloss_work", "run_agent"}  # of harnesses, started by them
 
 
 def item(id: str, *marks: str, **settings: Any) -> Any:

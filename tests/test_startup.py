@@ -8,8 +8,9 @@ import pytest
 
 # Each costs tens of milliseconds, or belongs to an interface that the embedded path does not use.
 HEAVY = {
-    "asyncio", "click", "concurrent.futures", "email", "http", "httpx", "importlib.metadata", "logging", "mcp",
-    "multiprocessing", "psycopg", "pydantic", "rich", "sqlalchemy", "sqlite3", "ssl", "unittest", "urllib.request",
+    "asyncio", "click", "concurrent.futures", "cryptography", "email", "http", "httpx", "importlib.metadata", "logging",
+    "mcp", "multiprocessing", "psycopg", "pydantic", "rich", "sqlalchemy", "sqlite3", "ssl", "unittest",
+    "urllib.request",
 }  # fmt: skip
 
 

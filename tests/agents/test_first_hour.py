@@ -83,7 +83,7 @@ def built(folder: Path) -> Path:
     return wheel
 
 
-def install(wheel: Path, venv: Path) -> None:
+def install(wheel: Path | str, venv: Path) -> None:
     uv = str(ROOT / ".x" / "bin" / "uv")
     subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, venv], check=True, capture_output=True)
     environ = {**os.environ, "VIRTUAL_ENV": str(venv)}

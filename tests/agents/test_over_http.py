@@ -44,7 +44,7 @@ ENTRIES: dict[str, tuple[str, Callable[[str], str]]] = {
 def server(tmp_path: Path) -> Iterator[Served]:
     store = tmp_path / "store" / "tenure.db"
     store.parent.mkdir()
-    with Client(str(store)) as owner:
+    with Client(str(store), create=True) as owner:
         owner.init()
         owner.add("Write a haiku")
     place = Served(store)

@@ -43,7 +43,11 @@ class Agent:
         self.at += seconds
 
     def client(self, **settings: Any) -> Client:
-        return Client(self.url, "default", **({"agent": "claude-5555", "session": SESSION, "role": "agent"} | settings))
+        return Client(
+            self.url,
+            "default",
+            **({"agent": "claude-5555", "session": SESSION, "role": "agent", "create": True} | settings),
+        )
 
     @property
     def receipts(self) -> Receipts:

@@ -14,7 +14,7 @@ from tenure.core.commands import NewTask, Send
 
 @pytest.fixture
 def client(tmp_path: Path) -> Client:
-    client = Client(str(tmp_path / "store.db"), "default", agent="ann", session="s1")
+    client = Client(str(tmp_path / "store.db"), "default", agent="ann", session="s1", create=True)
     client.init()
     return client
 
@@ -78,7 +78,7 @@ def test_it_stays_within_its_budget_with_hundreds_of_tasks_and_mails(client: Cli
 
 
 def test_a_long_session_name_does_not_crowd_out_the_rest(tmp_path: Path) -> None:
-    client = Client(str(tmp_path / "store.db"), "p" * 128, agent="a" * 128, session="s" * 128)
+    client = Client(str(tmp_path / "store.db"), "p" * 128, agent="a" * 128, session="s" * 128, create=True)
     client.init()
     assert estimate(prime(client)) <= MOST
 

@@ -36,7 +36,7 @@ class Shop:
         if name not in self.clients:
             self.clients[name] = Client(
                 str(self.path), self.project, agent=name, session=f"{name}-1", clock=self.clock, random=self.dice,
-                user=name if name == "mia" else None,
+                user=name if name == "mia" else None, create=True,
             )  # fmt: skip
         return self.clients[name]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from tenure.agents import process_table
 from tenure.agents.runner.outbox import Finished, Outbox
@@ -23,6 +24,7 @@ from tenure.stores.sqlite import schema, store_file
 from tests.cli.conftest import Tenure
 from tests.cli.shop import LEASE, Shop, busy_shop, just_now
 from tests.cli.terminal import Terminal
+from tests.servers.valkey import ValkeyServer
 
 Findings = list[dict[str, Any]]
 
@@ -417,3 +419,20 @@ def test_sinks_that_are_not_reached_or_not_trusted_and_webhooks_that_are_off_are
         client.do(c.PauseWebhook(project="default", webhook="ci", reason="too loud"))
     (found,) = [one for one in tenure("doctor", "--json").json if one["check"] == "webhooks"]
     assert (found["level"], found["message"]) == ("warning", "ci is disabled: too loud")
+
+
+@pytest.mark.parametrize(("wanted", "code"), [("always", 0), ("everysec", 7)])
+def test_settings_with_which_a_server_loses_commits_are_found(
+    bare: Tenure, alone: None, valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch, wanted: str, code: int
+) -> None:
+    monkeypatch.setenv("TENURE_URL", valkey.place(bare.folder.name))
+    bare("init", "--project", "shop")
+    raw = redis.Redis(port=valkey.port)
+    raw.config_set("appendfsync", wanted)
+    try:
+        said = bare("doctor", "--json", "--project", "shop")
+    finally:
+        raw.config_set("appendfsync", "always")
+    assert said.code == code, said.out
+    (found,) = [finding for finding in said.json if finding["check"] == "server"]
+    assert ("appendfsync is everysec" in found["message"]) == (code == 7)

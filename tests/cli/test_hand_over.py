@@ -145,7 +145,7 @@ def test_a_superseded_holder_is_asked_to_stop(tenure: Tenure, claim: Claim) -> N
     tenure("recover", "A-001")
     claim("bo")
     said = tenure("progress", "half", "--receipt", stale, "--agent", "ann")
-    assert (said.code, "directive: abort: stop" in said.out) == (6, True)
+    assert (said.code, "directive: abort: you no longer hold this task" in said.out) == (6, True)
 
 
 # --- refusals ---

@@ -11,6 +11,9 @@ from tenure.cli import text_format
 from tenure.cli.examples import EXAMPLES
 from tenure.cli.main import _joined, _verb, function_of, parser_of
 from tenure.cli.verbs import EVERYDAY, GROUPS, VERBS, everyday, overview
+from tenure.core.priority import TIERS
+from tenure.core.retry import STRATEGIES
+from tenure.engine.reads.tasks import ORDERS
 from tests.cli.conftest import Tenure
 
 
@@ -63,3 +66,21 @@ def test_the_examples_of_a_verb_are_understood(verb: str, tmp_path: Path, monkey
         assert name == verb, example
         parser.parse_intermixed_args(_joined(rest))
     assert "examples:" in parser.format_help()
+
+
+def test_the_help_of_an_option_names_the_values_that_it_takes() -> None:
+    """Where help lists values in words: those of the rules, and no others."""
+    listed = {
+        ("add", "--retry"): (f"{', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}"),
+        ("add", "--priority"): ", ".join(TIERS),
+        ("list", "--order"): f"{', '.join(ORDERS[:-1])} or {ORDERS[-1]}",
+    }
+    for (verb, option), values in listed.items():
+        declared = getattr(function_of(VERBS[verb].where), "declared", ())
+        (help_,) = [settings["help"] for names, settings in declared if option in names]
+        assert help_.startswith(values), (verb, option)
+
+
+def test_no_help_leads_to_a_file_that_only_the_repository_has() -> None:
+    for verb in VERBS:
+        assert "docs/" not in parser_of(verb, function_of(VERBS[verb].where)).format_help(), verb

@@ -132,7 +132,7 @@ def test_a_process_that_leads_relays_to_nats_a_webhook_hooks_and_people(
         assert sorted(completed([json.loads(request.body) for request in webhook.requests])) == keys
         assert sorted(completed([json.loads(line) for line in hooked.read_text().splitlines()])) == keys
         assert len(slack.requests) == 1
-        assert "dead-lettered" in json.loads(slack.requests[0].body)["text"]
+        assert "is a dead letter" in json.loads(slack.requests[0].body)["text"]
         ids = [body["message_id"] for body in bodies]
         assert len(ids) == len(set(ids))
 

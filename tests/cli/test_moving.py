@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Tenure
+from tests.servers.mariadb import MariadbServer
 from tests.servers.postgres import PostgresServer
 
 
@@ -61,8 +62,28 @@ def test_a_project_moves_to_postgres_and_back(done: Tenure, postgres: PostgresSe
     assert done("claim", "A-002", "--session", "z").code == 7  # where it was the line is stopped
 
 
+def test_a_project_moves_to_mariadb_whose_settings_doctor_checks(done: Tenure, mariadb: MariadbServer) -> None:
+    server = mariadb.place("moving")
+    copied = done.process("db", "copy", ".tenure/tenure.db", server)
+    assert copied.code == 0, copied.err
+    assert "both stores were verified" in copied.out
+    there = {"TENURE_URL": server, "TENURE_PROJECT": "default"}
+    assert done.process("claim", "--session", "x", "--json", **there).json["outcome"] == "GRANTED"
+    assert done.process("doctor", "--verify", **there).code == 0
+    backup = done.process("db", "backup", "b.db", "--json", **there)
+    assert "mariadb-dump" in backup.json["error"]["hint"]
+    mariadb.ask("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+    try:
+        found = done.process("doctor", "--json", **there)
+    finally:
+        mariadb.ask("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+    assert found.code == 10
+    (store,) = (finding for finding in found.json if finding["level"] == "error")
+    assert "innodb_flush_log_at_trx_commit = 1" in store["fix"]
+
+
 def test_a_copy_from_nowhere_makes_nothing(bare: Tenure, tmp_path: Path) -> None:
-    assert bare("db", "copy", "none.db", "new.db").code == 10
+    assert bare("db", "copy", "none.db", "new.db").code == 1
     assert list(tmp_path.iterdir()) == []
 
 

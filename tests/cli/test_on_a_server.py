@@ -28,7 +28,7 @@ tasks:
 @pytest.fixture
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TenureServer]:
     store = str(tmp_path_factory.mktemp("served") / "store.db")
-    Client(store).close()
+    Client(store, create=True).close()
     with TenureServer(store) as server:
         yield server
 

@@ -100,15 +100,13 @@ def test_the_pages_session_runs_as_written(tmp_path: Path) -> None:
     environ = sessions.environment(tmp_path / "home")
     folder = tmp_path / "shop"
     folder.mkdir()
-    for step in steps:
-        said = sessions.run(step.command, folder, environ)
-        assert sessions.matches(step.said, said), f"$ {step.command}\nsaid: {said}\nnot: {step.said}"
+    sessions.play(steps, folder, environ)
 
 
 def test_the_pages_python_runs(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
     store = str(tmp_path / "tenure.db")
-    with package.Client(store, "shop") as client:
+    with package.Client(store, "shop", create=True) as client:
         client.init()
     exec(code.replace(".tenure/tenure.db", store), {})
     with package.Client(store, "shop") as client:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import astuple
 
 from tenure.cli.status import FORGOTTEN, paid, present
 from tenure.cli.text_format import MARKS, shares
@@ -131,7 +132,7 @@ def test_every_state_has_a_mark() -> None:
     ],
 )
 def test_a_bar_is_full_only_when_all_is_done(counts: tuple[int, int, int], cells: tuple[int, int, int]) -> None:
-    assert tuple(shares(*counts, 10)) == cells
+    assert astuple(shares(*counts, 10)) == cells
 
 
 def test_usage_is_one_line_and_nothing_without_any() -> None:

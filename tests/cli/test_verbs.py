@@ -484,3 +484,53 @@ def test_bash_completes_verbs_options_and_keys(tenure: Tenure, add: Add) -> None
     assert completed("msg", "hi", "--to", "@a") == {"@all"}
     assert completed("config", "run.t") == {"run.timeout"}
     assert completed("nothing", "x") == set()
+
+
+def test_the_projects_of_a_store_are_listed(tenure: Tenure) -> None:
+    tenure("init", "--project", "other")
+    here = str(tenure("status", "--json").json["project"])
+    assert sorted(tenure("project", "list", "--json").json) == sorted(["other", here])
+    assert sorted(tenure("project", "list").out.splitlines()) == sorted([f"* {here}", "  other"])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("add", "  "), 8, "title must not be blank"),
+        (("add", "x", "--estimate", "-5"), 8, "must be from 1s to 3650d (got -5 s)"),
+        (
+            ("claim", "--lease", "90d"),
+            8,
+            "lease must be from 1s (min_lease) to 30d (max_lease) in this project (got 90d)",
+        ),
+        (("join", "-n", ""), 2, "the name must not be empty"),
+        (("list", "--project", "\udcff"), 8, "text that is not valid UTF-8"),
+        (("watch", "-r", "0"), 2, "must be from 0.1 to 3600 seconds (got 0)"),
+    ],
+)
+def test_a_bad_value_is_named_with_what_it_must_be(
+    tenure: Tenure, words: tuple[str, ...], code: int, said: str
+) -> None:
+    answer = tenure(*words)
+    assert (answer.code, said in answer.err) == (code, True), answer
+
+
+def test_setup_completes_the_names_of_agent_programs(tenure: Tenure) -> None:
+    assert tenure("completion", "bash", "--words", "setup", "c").out.split() == ["claude", "codex", "copilot"]
+    assert tenure("completion", "bash", "--words", "forecast", "--agents", "").out.split() == []
+
+
+def test_the_dag_of_a_single_task_names_who_created_it(tenure: Tenure, add: Add) -> None:
+    task = tenure("show", add("alone"), "--json").json
+    with Client(
+        str(tenure.folder / ".tenure" / "tenure.db"), str(tenure("whoami", "--json").json["project"])
+    ) as client:
+        assert client.dag(task["dag"])["created_by"] == task["created_by"]
+
+
+def test_the_holder_of_a_cancelled_task_hears_it_once(tenure: Tenure, add: Add, claim: Callable[..., str]) -> None:
+    key = add("one")
+    receipt = claim("ann")
+    tenure("cancel", key)
+    said = tenure("progress", "half", "--receipt", receipt).out
+    assert "you hold generation 1; the task was cancelled\n" in said

@@ -182,7 +182,7 @@ def test_a_task_that_is_not_on_the_screen_is_looked_up_by_name(watching: Callabl
 def test_p_holds_the_view_still_while_the_work_goes_on(watching: Callable[..., Terminal], shop: Shop) -> None:
     terminal = watching("-r", 0.1)
     terminal.press("p")
-    terminal.until(" paused ")
+    terminal.until(" view paused ")
     shop.clock.now = just_now(0).now
     shop.mia.add("Paint the door red", track="D")
     terminal.press("j")  # it still answers to keys, and by then has had all the time to be woken

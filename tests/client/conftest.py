@@ -27,7 +27,7 @@ class Place(NamedTuple):
 @pytest.fixture(params=places("store", "server"))
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     store = str(tmp_path / "store.db")
-    with Client(store, "shop") as client:
+    with Client(store, "shop", create=True) as client:
         client.init()
     if request.param == "store":
         yield Place(store, store, None)
@@ -39,7 +39,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Place]:
     store = str(tmp_path / "store.db")
-    with Client(store, "shop") as client:
+    with Client(store, "shop", create=True) as client:
         client.init()
     with TenureServer(store) as server:
         yield Place(server.url, store, server)

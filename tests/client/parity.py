@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import re
 import threading
 from collections.abc import Callable
@@ -245,6 +246,33 @@ def joined(ann: Any) -> None:
     ann.members(left=True)
 
 
+def audited(ann: Any) -> None:
+    """The sealed log, before there is one: afterwards its hashes are those of each store."""
+    ann.audit_head()
+    ann.verify_audit()
+    ann.verify_audit(head="x")
+    ann.attest()
+    ann.audit_page()
+    ann.export_audit(os.devnull)
+    ann.init(compliance="soc2")
+    ann.init(compliance="iso")
+    ann.audit_on()
+    ann.audit_on()
+    ann.verify_audit(head="x")
+
+
+def kept_secret(ann: Any) -> None:
+    made = ann.add("Deploy", spec={"context": {"db": {"$secret": "long enough to hide"}}})
+    receipt = ann.claim(made.task["key"]).receipt
+    ann.open_secrets(receipt)
+    ann.rotate_data_key()
+    ann.rotate_data_key(master=True)
+    ann.reseal()
+    ann.reseal(after="x")
+    ann.open_secrets("Z-999@1:53Z70T9DQ1FPZ2RDF81842BXPTNRVB1Y")
+    ann.submit(receipt, {"said": "it was: long enough to hide"})
+
+
 def tell(ann: Any) -> None:
     """Every verb and every look at least once, and refusals and errors among them."""
     ann.status()  # no such project yet
@@ -357,7 +385,9 @@ def tell(ann: Any) -> None:
     made_by_itself(ann)
     sent_out(ann)
     pooled(ann)
+    kept_secret(ann)
     joined(ann)
+    audited(ann)
     gone = ann.cancel("Q-001", "no need")
     ann.undo(gone.command_id)
     ann.cancel("Q-001")

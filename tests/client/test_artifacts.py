@@ -33,10 +33,10 @@ class OnStore(ArtifactClientSuite):
         return str(tmp_path / "store.db")
 
     def open_client(self, tmp_path: Path, agent: str = "ann") -> Client:
-        return Client(self.url(tmp_path), "shop", agent=agent, artifacts=self.artifacts)
+        return Client(self.url(tmp_path), "shop", agent=agent, artifacts=self.artifacts, create=True)
 
     def open_async(self, tmp_path: Path) -> AsyncClient:
-        return AsyncClient(self.url(tmp_path), "shop", agent="ann", artifacts=self.artifacts)
+        return AsyncClient(self.url(tmp_path), "shop", agent="ann", artifacts=self.artifacts, create=True)
 
     def damage(self, tmp_path: Path, digest: str, content: bytes) -> None:
         (tmp_path / "store.artifacts/local/shop" / digest[:2] / digest[2:4] / digest).write_bytes(content)
@@ -64,7 +64,7 @@ class Hosted(NamedTuple):
 @pytest.fixture(scope="module", params=["a folder", "a bucket"])
 def hosted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, s3: S3Server) -> Iterator[Hosted]:
     folder, bucket = tmp_path_factory.mktemp("hosted"), s3.bucket()
-    Client(str(folder / "store.db"), "first").close()
+    Client(str(folder / "store.db"), "first", create=True).close()
     settings = {"TENURE_ARTIFACTS": s3.url(bucket, "kept")} if request.param == "a bucket" else {}
     with TenureServer(str(folder / "store.db"), settings=settings) as server:
         yield Hosted(server.url, folder, s3, bucket if settings else "")
@@ -136,7 +136,7 @@ def test_projects_do_not_see_each_others_bytes(tmp_path: Path) -> None:
 
 
 def test_verify_tells_of_bytes_that_are_gone(tmp_path: Path) -> None:
-    with Client(str(tmp_path / "store.db"), "shop") as client:
+    with Client(str(tmp_path / "store.db"), "shop", create=True) as client:
         client.init()
         client.add("Work")
         client.put_artifact(str(client.claim("A-001").receipt), "a", b"content")

@@ -20,7 +20,7 @@ class Team:
 
     def __init__(self, url: str) -> None:
         self.clock = FakeClock()
-        self.ann = Client(url, "shop", agent="ann", session="s-ann", clock=self.clock)
+        self.ann = Client(url, "shop", agent="ann", session="s-ann", clock=self.clock, create=True)
         self.ann.init()
 
     def joined_by(self, agent: str, role: str = "owner") -> Client:
@@ -377,7 +377,7 @@ def test_a_batch_answers_each_command(team: Team) -> None:
 def test_a_waiter_wakes_when_work_is_added(tmp_path: Path) -> None:
     """Two connections on one file; the waiter is woken by the event, long before its poll."""
     url = str(tmp_path / "t" / "tenure.db")
-    with Client(url, "shop", agent="ann") as ann, Client(url, "shop", agent="bo") as bo:
+    with Client(url, "shop", agent="ann", create=True) as ann, Client(url, "shop", agent="bo") as bo:
         ann.init()
         got: list[str] = []
         waiter = threading.Thread(target=lambda: got.append(bo.claim(wait=25).outcome))
@@ -394,7 +394,7 @@ def test_a_waiter_gives_up_in_time(team: Team) -> None:
 
 
 def test_a_backup_is_a_copy_with_an_epoch_of_its_own(tmp_path: Path) -> None:
-    with Client(str(tmp_path / "a" / "tenure.db"), "shop", agent="ann") as ann:
+    with Client(str(tmp_path / "a" / "tenure.db"), "shop", agent="ann", create=True) as ann:
         ann.init()
         receipt = held(ann)
         ann.backup(str(tmp_path / "copy.db"))

@@ -42,7 +42,7 @@ def test_threads_that_share_a_client_each_get_their_own_work(url: str, monkeypat
         return real(gatherer, batch)
 
     monkeypatch.setattr(Batcher, "_commit", counted)
-    with Client(url, "shop", gather=True) as client:
+    with Client(url, "shop", gather=True, create=True) as client:
         client.init()
         for n in range(THREADS * EACH):
             client.add(f"Task {n}")
@@ -76,7 +76,7 @@ def test_threads_that_share_a_client_each_get_their_own_work(url: str, monkeypat
 def test_a_client_gathers_only_when_asked_to(url: str) -> None:
     script = f"""
 import sys, tenure
-with tenure.Client({url!r}, "shop") as client:
+with tenure.Client({url!r}, "shop", create=True) as client:
     client.init()
     client.add("x")
     assert client.claim().ok and client.gatherer is None

@@ -10,22 +10,27 @@ import pytest
 from tenure.client import AsyncClient, Client
 from tenure.core.commands import Process
 from tenure.core.errors import NotAllowed
+from tenure.stores.open_store import open_store
 from tests.client.parity import VERBS, told_by
 from tests.servers.tenure import TenureServer
 
 WAYS = ("server", "async, store", "async, server")
 
 
+def empty(path: Path) -> str:
+    """A store without a project."""
+    open_store(str(path)).close()
+    return str(path)
+
+
 @pytest.fixture(scope="module")
 def as_local(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, object]]:
-    return told_by(Client(str(tmp_path_factory.mktemp("local") / "store.db"), "shop", session="s"))
+    return told_by(Client(empty(tmp_path_factory.mktemp("local") / "store.db"), "shop", session="s"))
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[TenureServer]:
-    store = str(tmp_path / "served.db")
-    Client(store).close()  # makes it
-    with TenureServer(store) as server:
+    with TenureServer(empty(tmp_path / "served.db")) as server:
         yield server
 
 
@@ -45,7 +50,7 @@ def test_every_answer_is_the_same_whichever_way_it_comes(
     way: str, as_local: list[tuple[str, object]], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if way == "async, store":
-        told = told_by(AsyncClient(str(tmp_path / "store.db"), "shop", session="s"))
+        told = told_by(AsyncClient(empty(tmp_path / "store.db"), "shop", session="s"))
     else:
         kind = Client if way == "server" else AsyncClient
         told = told_by(kind(request.getfixturevalue("server").url, "shop", session="s"))

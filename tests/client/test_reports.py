@@ -21,7 +21,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def ann(tmp_path: Path, clock: FakeClock) -> Iterator[Client]:
-    with Client(f"sqlite:///{tmp_path}/store.db", agent="ann", session="s-ann", clock=clock) as client:
+    with Client(f"sqlite:///{tmp_path}/store.db", agent="ann", session="s-ann", clock=clock, create=True) as client:
         client.init()
         yield client
         assert client.verify() == []

@@ -80,6 +80,28 @@ def test_forged_stripped_replayed_and_foreign_signatures_are_refused(url: str) -
         assert [answer.outcome for answer in answers] == ["BAD_SIGNATURE", "ACCEPTED"]  # type: ignore[union-attr]
 
 
+def test_results_in_a_batch_are_signed(url: str) -> None:
+    with Client(url, "shop", agent="mia") as mia:
+        mia.signing_key = KEY
+        mia.register()
+        keys = [mia.add(title).task["key"] for title in ("one", "two")]
+        receipts = [mia.claim(key).check().receipt for key in keys]
+        answers = mia.batch([c.Submit(project="shop", receipt=receipt, data={"ok": True}) for receipt in receipts])
+        assert [answer.outcome for answer in answers] == ["ACCEPTED"] * 2  # type: ignore[union-attr]
+        assert all(len(entry["signatures"]) == 1 for key in keys for entry in mia.history(key))
+
+    async def more() -> list[str]:
+        async with AsyncClient(url, "shop", agent="mia", session="other") as mia:
+            mia.signing_key = KEY
+            await mia.register()
+            await mia.add("three")
+            receipt = (await mia.claim()).check().receipt
+            answers = await mia.batch([c.Submit(project="shop", receipt=receipt, data=1)])
+            return [answer.outcome for answer in answers]  # type: ignore[union-attr]
+
+    assert asyncio.run(more()) == ["ACCEPTED"]
+
+
 def test_the_async_client_signs_too(url: str) -> None:
     async def work() -> str:
         async with AsyncClient(url, "shop", agent="mia") as mia:

@@ -563,3 +563,13 @@ def test_an_idle_worker_that_is_terminated_ends_and_so_does_the_next_of_its_name
             thread.join(PATIENCE)
             assert not thread.is_alive()
     assert mia.status()["tasks"] == {"ready": 2}
+
+
+def test_a_function_without_a_context_is_refused_when_it_is_registered() -> None:
+    worker = Worker("memory://", "shop", create=True)
+
+    def lonely() -> None: ...
+
+    with pytest.raises(InvalidInput, match="lonely takes no context"):
+        worker.task("report")(lonely)  # type: ignore[call-overload]
+    worker.close()

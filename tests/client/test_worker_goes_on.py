@@ -138,7 +138,7 @@ def test_a_hung_function_is_warned_then_cancelled_and_its_task_not_taken_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = FakeClock()
-    with Client(str(tmp_path / "store.db"), "shop", clock=clock) as client:
+    with Client(str(tmp_path / "store.db"), "shop", clock=clock, create=True) as client:
         claim, cancelled = held(client)
         client.progress(claim.receipt, step="almost", done_in=10 * MINUTE)
         clock.advance(seconds=41 * MINUTE)
@@ -156,7 +156,7 @@ def test_a_hung_function_is_warned_then_cancelled_and_its_task_not_taken_again(
 
 def test_a_function_over_its_time_is_cancelled(tmp_path: Path) -> None:
     clock = FakeClock()
-    with Client(str(tmp_path / "store.db"), "shop", clock=clock) as client:
+    with Client(str(tmp_path / "store.db"), "shop", clock=clock, create=True) as client:
         claim, cancelled = held(client, constraints={"max_duration": 20 * MINUTE})
         clock.advance(seconds=21 * MINUTE)
         renew(claim)

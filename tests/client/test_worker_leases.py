@@ -24,7 +24,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "postgresql":
         request.getfixturevalue("postgres")
         store = url_of(tmp_path)
-    with Client(store, "shop") as client:  # a store in memory lasts while a client is open
+    with Client(store, "shop", create=True) as client:  # a store in memory lasts while a client is open
         client.init()
         if request.param != "http":
             yield store
@@ -59,7 +59,7 @@ def test_each_claim_has_the_lease_of_its_task_and_is_renewed_by_it(url: str) -> 
 
 
 def test_a_claim_that_is_lost_is_claimed_again_with_the_lease_of_the_moment(tmp_path: Path) -> None:
-    with Client(str(tmp_path / "store.db"), "shop", agent="mia", session="s-mia") as mia:
+    with Client(str(tmp_path / "store.db"), "shop", agent="mia", session="s-mia", create=True) as mia:
         mia.init()
         mia.add("Work", constraints={"estimated_duration": 100.0})
         granted = mia.claim("A-001", lease="auto")

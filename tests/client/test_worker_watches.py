@@ -62,7 +62,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "postgresql":
         request.getfixturevalue("postgres")
         store = url_of(tmp_path)
-    with Client(store, "shop") as client:
+    with Client(store, "shop", create=True) as client:
         client.init()
     if request.param != "http":
         yield store
@@ -169,7 +169,7 @@ def test_one_worker_never_runs_two_copies_of_a_task(url: str) -> None:
 def test_a_claim_granted_for_a_running_function_continues_it(tmp_path: Path) -> None:
     """The claim expired unnoticed, and the worker was granted its task once more: the same function goes on."""
     store = str(tmp_path / "store.db")
-    with Client(store, "shop") as mia:
+    with Client(store, "shop", create=True) as mia:
         mia.init()
         mia.add("Work", type="t")
         worker = Worker(store, "shop", concurrency=2, lease=3600.0)
@@ -203,7 +203,7 @@ def test_versions_are_read_in_one_query_and_at_most_twice_a_second(
         reads.append((time.monotonic(), len(tuple(tasks))))
         return states(self, tasks)
 
-    with Client(store, "shop") as mia:
+    with Client(store, "shop", create=True) as mia:
         mia.init()
         for n in range(3):
             mia.add(f"T{n}", type="t")

@@ -1,4 +1,4 @@
-"""Every limit is written once, in core/limits.py."""
+"""Every limit is written once, in core/limits.py and its first half, limits_of_tasks.py."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ APART = {
     ("GRACE", 2.0): "from SIGTERM to SIGKILL of a test command, a detail of processes/bounded_run.py",
     ("KEPT", 64): "names of ended workers that a page of metrics may meet twice",
     ("LARGEST", 1 << 26): "a value between workers of one server, above every body that it accepts",
-    ("LONGEST_KEY", 200): "characters of a name or path that a line of the access log keeps",
     ("LONGEST_PATH", 90): "the address of a Unix socket, by the kernel",
     ("MOST", 1 << 10): "items of a call of the fast path, as its functions have it",
     ("MOST_APART", 8): "when a batch is divided; answers are the same",
     ("MOST_KNOWN", 50_000): "agents that a process keeps in mind",
     ("MOST_RUNS", 4): "when a batch is divided; answers are the same",
+    ("MOST_TEARS", 10): "how often a reader of Valkey begins again before it gives up",
     ("OLDEST", (2, 38)): "a version of git",
+    ("OLDEST", (7, 0)): "a version of Redis",
     ("_LARGEST", 2**63 - 1): "the largest value of a PostgreSQL bigint",
     ("_LONGEST", 18): "digits that a sequence can have",
     ("SHORTEST", 0.05): "the shortest interval of polling",
@@ -57,7 +58,7 @@ def second_literals(folder: Path) -> list[str]:
     return [
         f"{path.relative_to(folder)}: {name} = {value}"
         for path in sorted(folder.rglob("*.py"))
-        if "testing" not in path.relative_to(folder).parts and path.name != "limits.py"
+        if "testing" not in path.relative_to(folder).parts and path.name not in ("limits.py", "limits_of_tasks.py")
         for name, value in defined(path)
         if name.isupper() and BOUND.fullmatch(name) and (name, value) not in APART
     ]

@@ -116,11 +116,11 @@ def test_the_roles_are_the_specs() -> None:
     admin += ["pause_relay", "resume_relay", "rewind_relay", "remove_relay", "set_webhook", "pause_webhook"]
     admin += ["resume_webhook", "remove_webhook", "rotate_webhook", "test_webhook", "replay_webhook"]
     admin += ["set_pool", "pause_pool", "resume_pool", "remove_pool"]
-    admin += ["invite_member", "change_member", "remove_member"]
+    admin += ["invite_member", "change_member", "remove_member", "rotate_data_key", "reseal"]
     needed = {str(kind.__struct_config__.tag): role for kind, role in roles.NEEDS.items()}
     assert {tag for tag, role in needed.items() if role == "member"} == member
     assert {tag for tag, role in needed.items() if role == "admin"} == set(admin)
-    owner = {"add_tenant", "change_tenant", "close_tenant", "reopen_tenant"}
+    owner = {"audit_on", "add_tenant", "change_tenant", "close_tenant", "reopen_tenant"}
     assert {tag for tag, role in needed.items() if role == "owner"} == owner
     assert set(needed.values()) == {"agent", "member", "admin", "owner"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 CLIENT = Path(__file__).parents[2] / "src" / "tenure" / "client"
 TARGET = CLIENT / "async_verbs.pyi"
-MODULES = ("caller", "queries", "sources", "messaging", "pools", "operator_verbs", "verbs")
+MODULES = ("caller", "queries", "sources", "messaging", "pools", "tenants", "operator_verbs", "verbs")
 OWN = {"mark", "wait_for_news"}  # AsyncClient has its own
 
 FIELDS = """class AsyncVerbs:
@@ -18,10 +18,13 @@ FIELDS = """class AsyncVerbs:
     user: str | None
     principal: Principal
     transport: Any
+    signing_key: Any
 
     def _identify(
         self, project: str | None, agent: str | None, session: str | None, role: str, user: str | None
     ) -> None: ...
+
+    async def _signed_batch(self, batch: Any, key: Any) -> list[Any]: ...
 """
 HEAD = '''"""The methods of AsyncClient for type checkers. Generated from {modules} by `./x docs`; do not edit."""
 # fmt: off

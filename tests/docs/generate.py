@@ -29,6 +29,8 @@ from tests.docs import (
     sdk_page,
     sessions,
     sqlite_schema,
+    stores_page,
+    valkey_defaults,
 )
 from tests.docs.tables import table, ticked
 
@@ -147,6 +149,7 @@ PAGES = {
     "messages.md": message_schemas.page,
     "metrics.md": metrics_page.page,
     "states.md": states,
+    "stores.md": stores_page.page,
     "outcomes.md": outcome_codes,
     "errors.md": error_codes,
     "events.md": event_kinds,
@@ -157,6 +160,7 @@ PAGES = {
 WITHOUT_NOTICE = {
     "../../RELIABILITY.md": reliability_table.page,  # only its table is generated
     "../../src/tenure/stores/sqlite/schema.sql": sqlite_schema.page,
+    "../../tests/stores/valkey_defaults.txt": valkey_defaults.text,
     "../../src/tenure/client/async_verbs.pyi": async_types.text,
     "../../src/tenure/data/mcp_replies.json": mcp_replies.text,
     **message_schemas.FILES,

@@ -28,7 +28,7 @@ def walked(text: str) -> str:
     """The page with the output of its commands; `$RECEIPT` is the receipt of the last claim."""
     with tempfile.TemporaryDirectory() as home:
         store = str(Path(home) / "tenure.db")
-        Client(store).close()
+        Client(store, create=True).close()
         environ = sessions.environment(Path(home))
         processes.found_or_installed("curl")  # what the page calls
         server = TenureServer(store, settings={"TENURE_SERVE_AUTH": "auto", "HOME": home, "USER": "mia"})

@@ -71,6 +71,9 @@ def settings() -> str:
         + ", `sinks.…`, `notify.…`, `hooks.on_…` and `serve.…` count only if the file is your own or you\n"
         "[allowed it](../how-to/trust-a-repository.md).\n\n"
         + table(("setting", "type", "default", "environment", "meaning"), rows)
+        + "\n`TENURE_OWNER_URL`, in the environment alone, is the URL of the database role that owns the tables of a "
+        "store under\n[row-level security](../how-to/separate-tenants-in-the-database.md), for upgrades and "
+        "`tenure db rls`.\n"
         + "\n## Settings with a name\n\nOf sinks, channels for notices and local hooks there may be several, in files "
         "alone: `NAME` is a name of your choice,\n`KIND` a kind of event with `_` for its dot. Nothing is sent and "
         "nothing runs before you have allowed a file that is not\nyour own.\n\n"

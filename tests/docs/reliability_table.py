@@ -68,6 +68,13 @@ HARNESSES = {
         "random requests of one tenant with names, ids and keys of another: each answer is equal, to the byte, to that "
         "of a store without the other tenant"
     ),
+    "tamper": (
+        "events, blocks, seals and archived documents edited, removed, inserted and exchanged in SQL, tails cut off: "
+        "each is found with one exported head, and no untouched log is accused"
+    ),
+    "many_tenants": (
+        "200 tenants drained by one server, the limits of tiers over projects, and what 1,000 tenants without work cost"
+    ),
     "over_http": "the engine's suite with every command sent over HTTP",
     "powerloss": (
         "every write, sync and rename of a run is recorded; images of what the disk may contain at each sync are "

@@ -58,15 +58,28 @@ def environment(home: Path) -> dict[str, str]:
     return {**kept, "PATH": path, "HOME": str(home), "USER": "ann", "NO_COLOR": "1", "TZ": "UTC", "TENURE_SESSION": "s"}
 
 
+def play(steps: list[Step], folder: Path, environ: dict[str, str]) -> None:
+    """Run the steps of a page: each prints what the page says, and one whose output is left out succeeds."""
+    for step in steps:
+        done = _done(step.command, folder, environ)
+        said = even(done.stdout + done.stderr, folder)
+        assert matches(step.said, said), f"$ {step.command}\nsaid: {said}\nnot: {step.said}"
+        assert step.said.strip() != "…" or done.returncode == 0, f"$ {step.command}\nsaid: {said}"
+
+
 def run(command: str, folder: Path, environ: dict[str, str]) -> str:
     return even(run_raw(command, folder, environ), folder)
 
 
 def run_raw(command: str, folder: Path, environ: dict[str, str]) -> str:
-    done = subprocess.run(
+    done = _done(command, folder, environ)
+    return done.stdout + done.stderr
+
+
+def _done(command: str, folder: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         ["bash", "-c", command], cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=60
     )
-    return done.stdout + done.stderr
 
 
 def even(text: str, folder: Path) -> str:

@@ -17,15 +17,13 @@ def test_the_session_runs_as_written(tmp_path: Path) -> None:
     steps = sessions.steps_of(PAGE.read_text())
     assert len(steps) >= 14
     environ = sessions.environment(tmp_path / "home")
-    for step in steps:
-        said = sessions.run(step.command, tmp_path, environ)
-        assert sessions.matches(step.said, said), f"$ {step.command}\nsaid: {said}\nnot: {step.said}"
+    sessions.play(steps, tmp_path, environ)
 
 
 def test_the_worker_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (program,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    with tenure.Client(".tenure/tenure.db", "shop") as client:
+    with tenure.Client(".tenure/tenure.db", "shop", create=True) as client:
         client.init()
         client.add("Digest", type="digest")
         client.add("Bind", type="bind", after=["A-001"])

@@ -19,9 +19,7 @@ def test_the_session_runs_as_written(tmp_path: Path) -> None:
     folder = tmp_path / "shop"
     folder.mkdir()
     environ = sessions.environment(tmp_path / "home")
-    for step in steps:
-        said = sessions.run(step.command, folder, environ)
-        assert sessions.matches(step.said, said), f"$ {step.command}\nsaid: {said}\nnot: {step.said}"
+    sessions.play(steps, folder, environ)
 
 
 def test_the_code_runs_as_written(
@@ -29,7 +27,7 @@ def test_the_code_runs_as_written(
 ) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
     url = str(tmp_path / "store.db")
-    tenure.Client(url, "p", agent="bo", session="s").init()
+    tenure.Client(url, "p", agent="bo", session="s", create=True).init()
     made = tenure.Client
     monkeypatch.setattr(tenure, "Client", lambda: made(url, "p", agent="bo", session="s"))
     exec(code, {})

@@ -19,9 +19,7 @@ def test_the_readmes_session_runs_as_written(tmp_path: Path) -> None:
     steps = sessions.steps_of((ROOT / "README.md").read_text())
     assert len(steps) >= 8
     environ = sessions.environment(tmp_path / "home")
-    for step in steps:
-        said = sessions.run(step.command, tmp_path, environ)
-        assert sessions.matches(step.said, said), f"$ {step.command}\nsaid: {said}\nnot: {step.said}"
+    sessions.play(steps, tmp_path, environ)
 
 
 def test_every_link_in_the_docs_leads_somewhere() -> None:

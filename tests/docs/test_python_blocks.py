@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import tenure
-from tests.servers.postgres import url_of
 from tests.servers.processes import free_port
+from tests.servers.store_servers import SERVERS
 from tests.servers.tenure import TenureServer
 
 ROOT = Path(__file__).parents[2]
@@ -35,10 +35,15 @@ ELSEWHERE = {
     "how-to/test-your-workers.md": "test_python_blocks.py",
     "how-to/use-with-django.md": "test_python_blocks.py",
     "how-to/use-with-fastapi.md": "test_python_blocks.py",
+    "how-to/write-a-store.md": "test_write_a_store.py",
 }
 SAYS = ("tutorial/first-queue.md", "how-to/write-a-worker.md")  # the comment of each print is what it prints
 SERVER = "https://tenure.example.com"
-POSTGRES = "postgresql://tenure@db.example.com/work?schema=tenure"
+PLACES = {  # as pages write them
+    "postgres": "postgresql://tenure@db.example.com/work?schema=tenure",
+    "mariadb": "mariadb://tenure@db.example.com/tenure",
+    "valkey": "valkey://valkey.example.com:6379/0?space=tenure",
+}
 
 
 @pytest.fixture
@@ -78,9 +83,10 @@ def test_the_blocks_of_a_page_run_as_written(
 ) -> None:
     text = "".join(block for _, block in PAGES[page])
     replaced = {}
-    if POSTGRES in text:
-        request.getfixturevalue("postgres")
-        replaced[POSTGRES] = url_of(folder.parent)
+    for kind, written in PLACES.items():
+        if written in text:
+            request.getfixturevalue(kind)
+            replaced[written] = SERVERS[kind].url_of(folder.parent)
     if "create=True" not in text:  # the page begins in a folder with a project
         for project in ("shop", "default"):
             tenure.Client(".tenure/tenure.db", project, create=True).close()

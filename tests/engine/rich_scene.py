@@ -57,6 +57,7 @@ def enrich(scene: Scene) -> Rich:
     message = _mail(scene)
     reservation = scene.do(c.Reserve, patterns=("src/**",), agent="bo", session="s-bo", mode="shared", lease=36000.0)
     scene.do(c.StopLine, scope="track:X", reason="not yet")
+    scene.do(c.AuditOn)
     scene.do(c.Lead, project="", holder="server-1", lease=3600.0)
     leader = scene.do(c.Lead, holder="ann", agent=True, lease=3600.0)
     scene.do(c.Heartbeat, agent="ann", session="s-ann", health="degraded", step="thinking", memory_mb=12)
@@ -276,6 +277,11 @@ def every_look(rich: Rich) -> Iterator[tuple[type[q.Query], dict[str, Any]]]:
     yield q.Tenants, {"closed": True}
     yield q.ShowTenant, {"tenant": "local"}
     yield q.Members, {"left": True}
+    for kind in (q.AuditHead, q.VerifyAudit, q.Attest):
+        yield kind, {}
+        yield kind, {"store": True}
+    for after in (None, "seals:", "events:0", "documents:", "pruned:"):
+        yield q.AuditPage, {"after": after}
     yield q.Processes, {}
     for kind in (q.ShowSavings, q.Estimates, q.Models):
         yield kind, {}

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tenure.core import commands as c
 from tenure.core import signatures
 from tenure.core.commands import NewTask, Template, Totals
 from tenure.core.errors import CopyRefused, InvalidInput, NotFound, StoreCorrupt
+from tenure.core.filters import Where
 from tenure.core.records import KINDS, Archived, Brief, Budget, Project, Reservation, Row, Spawn, Task, replace
 from tenure.engine import Context, Engine, project_copy
 from tenure.engine.archive import mover
@@ -34,10 +36,18 @@ from tenure.testing import FakeClock
 from tenure.testing.engine.histories import play
 from tenure.testing.factories import PROJECT, SECRETS, Dice, Scene, reading
 from tenure.testing.samples import event_of, row_of
-from tests.servers.postgres import open_store
+from tests.servers.store_servers import SERVERS
 
 CLOCK = FakeClock()
-PAIRS = [("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite"), ("memory", "postgres")]
+SHIPPED = ("memory", "sqlite", *(kind for kind in SERVERS if kind != "redis"))
+DAILY = [
+    ("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite"), ("memory", "postgres"),
+    ("mariadb", "sqlite"), ("postgres", "mariadb"), ("valkey", "sqlite"), ("mariadb", "valkey"),
+]  # fmt: skip
+PAIRS = [  # every direction
+    *DAILY,
+    *(pytest.param(pair, marks=pytest.mark.nightly) for pair in product(SHIPPED, SHIPPED) if pair not in DAILY),
+]
 
 
 @pytest.fixture
@@ -47,9 +57,9 @@ def opened(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[
     def open_one(kind: str) -> Store:
         folder = tmp_path / f"store-{len(stores)}"
         folder.mkdir()
-        if kind == "postgres":
-            request.getfixturevalue("postgres")
-            stores.append(open_store(folder, CLOCK))
+        if kind in SERVERS:
+            request.getfixturevalue(kind)
+            stores.append(SERVERS[kind].open_store(folder, CLOCK))
         else:
             stores.append(Sqlite(str(folder / "store.db"), clock=CLOCK) if kind == "sqlite" else _memory(len(stores)))
         return stores[-1]
@@ -228,7 +238,7 @@ def test_reservations_end_with_the_move(opened: Any) -> None:
     assert target.verify() == []
 
 
-@pytest.mark.parametrize("at", ["_copy_rows", "_copy_events", "_digest", "_arrive"])
+@pytest.mark.parametrize("at", ["copy_rows", "copy_events", "digest", "_arrive"])
 def test_whatever_fails_on_the_way_nothing_is_there(at: str, opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scene, target = Scene(opened("sqlite"), CLOCK), Engine(opened("sqlite"), Dice(3))
     scene.finish(scene.add(), scene.add())
@@ -249,14 +259,14 @@ def test_whatever_fails_on_the_way_nothing_is_there(at: str, opened: Any, monkey
 def test_a_row_that_arrives_otherwise_is_noticed(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scene, target = Scene(opened("memory"), CLOCK), Engine(opened("memory"), Dice(3))
     scene.add("one")
-    copied = project_copy._copy_events
+    copied = project_copy.copy_events
 
-    def forgetful(old: Any, new: Any, project: str) -> int:
-        (brief,) = new.find(Brief, {"project": project})
+    def forgetful(old: Any, new: Any, where: Where) -> int:
+        (brief,) = new.find(Brief, {"project": PROJECT})
         new.save([Change(brief, replace(brief, title="another"))])
-        return copied(old, new, project)
+        return copied(old, new, where)
 
-    monkeypatch.setattr(project_copy, "_copy_events", forgetful)
+    monkeypatch.setattr(project_copy, "copy_events", forgetful)
     with pytest.raises(StoreCorrupt, match="differs from data written"):
         project_copy.copy_project(scene.engine, target, PROJECT)
     assert told(target.store)["task"] == []
@@ -271,7 +281,7 @@ old, new = (Engine(Sqlite(path), SystemRandom()) for path in sys.argv[1:])
 def wait(*_):
     print("half", flush=True)
     time.sleep(600)
-project_copy._copy_events = wait
+project_copy.copy_events = wait
 project_copy.copy_project(old, new, "p")
 """
 
@@ -375,7 +385,7 @@ def test_without_a_place_for_its_artifacts_a_project_stays(opened: Callable[[str
 
 @pytest.mark.parametrize("kinds", PAIRS, ids="→".join)
 def test_schedules_and_triggers_go_on_there_and_not_here(kinds: tuple[str, str], opened: Any) -> None:
-    old, new = Scene(opened(kinds[0]), CLOCK), Engine(opened(kinds[1]), Dice(9))
+    old, new = Scene(opened(kinds[0]), CLOCK), Engine(opened(kinds[1]), Dice(9), SECRETS)
     template = Template(tasks=(NewTask(title="Look at {event.key}"),))
     other = Template(tasks=(NewTask(title="Tick"),))
     for number in range(9):  # so that the sequences there are lower
@@ -406,7 +416,7 @@ def test_schedules_and_triggers_go_on_there_and_not_here(kinds: tuple[str, str],
 OTHER_KEY = Context(sealer=Cipher(KeySource({"TENURE_MASTER_KEY": "a5" * 32})))
 
 
-@pytest.mark.parametrize("kinds", PAIRS[:2], ids="-".join)
+@pytest.mark.parametrize("kinds", DAILY[:2], ids="-".join)
 def test_a_webhook_signs_with_the_same_secret_under_another_master_key(
     opened: Callable[[str], Store], kinds: tuple[str, str]
 ) -> None:

@@ -62,7 +62,7 @@ class QuickSpawner(HeldSpawner):
 
 class Fleeted:
     def __init__(self, path: Path) -> None:
-        self.client = Client(str(path / "tenure.db"), "p", agent="ann", session="s")
+        self.client = Client(str(path / "tenure.db"), "p", agent="ann", session="s", create=True)
         self.client.init()
         self.held, self.quick = HeldSpawner(), QuickSpawner()
         coordinator = coordinator_of(self.client.engine)

@@ -22,13 +22,15 @@ from tenure.core.errors import (
     StoreUnavailable,
     TenureError,
 )
+from tenure.core.records import Task
+from tenure.engine import Context, Engine
 from tenure.engine.runtime import batcher, engine
 from tenure.engine.runtime.batcher import Batcher
 from tenure.engine.runtime.engine import CheckedCommand
 from tenure.engine.runtime.unit_of_work import Reply
 from tenure.stores.memory import Memory
 from tenure.stores.port import WRITERS
-from tenure.testing.factories import PROJECT, code_of
+from tenure.testing.factories import PROJECT, Dice, code_of
 from tests.engine.gathering_ground import OTHER, Crowd, Held, Room, add, memory, stored, titles, until
 from tests.engine.test_transactions import Failing
 
@@ -296,6 +298,25 @@ def test_callers_take_turns(room: Room) -> None:
     room.gatherer.submit(add("late"), caller="late")
     room.engine.let()
     assert titles(room.engine.next_batch())[:2] == ["late", "greedy 497"]
+
+
+def test_a_batch_is_of_one_tenant_and_tenants_take_turns(room: Room) -> None:
+    room.blocked()
+    tenants = {}
+    for name in ("acme", "zeta"):
+        made = Engine(room.store, Dice(), Context(tenant=name))
+        made.do(c.DefineProject(project=PROJECT))
+        tenants[name] = room.gatherer.of(made)
+    promises = [tenants["acme"].submit(add(f"acme {n}"), caller=n) for n in range(3)]
+    promises += [tenants["zeta"].submit(add(f"zeta {n}"), caller=n) for n in range(3)]
+    promises += [room.gatherer.submit(add(f"home {n}"), caller=n) for n in range(3)]
+    room.engine.let_all()
+    assert all(promise.result(30).outcome == "CREATED" for promise in promises)
+    for name in ("acme", "zeta"):
+        with room.store.begin(name, write=False) as tx:
+            keys = [task.key.split("-", 2)[2] for task in tx.find(Task, {}, order="sequence")]
+        assert keys == [f"{name}-{n}" for n in range(3)]
+    assert stored(room.store) == ["first", "home-0", "home-1", "home-2"]
 
 
 def test_a_thread_is_one_caller_unless_it_says_otherwise(room: Room) -> None:

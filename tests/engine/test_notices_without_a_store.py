@@ -31,7 +31,7 @@ class Unavailable:
 
 class Process:
     def __init__(self, url: str) -> None:
-        self.client = Client(url, "p")
+        self.client = Client(url, "p", create=True)
         self.coordinator = coordinator_of(self.client.engine)
         self.coordinator.step()
         self.channel, self.now = Channel(), 1000.0

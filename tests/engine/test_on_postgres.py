@@ -19,13 +19,30 @@ from tenure.testing.engine.histories import play, play_in_batches, standing
 from tenure.testing.engine_suite import EngineSuite
 from tenure.testing.factories import Dice, Scene
 from tests.servers.postgres import PostgresServer, open_store, url_of
+from tests.servers.restricted import open_restricted
 
 
-@pytest.mark.sampled(one_in=2)
+@pytest.mark.sampled(one_in=3)
 @pytest.mark.usefixtures("postgres")
 class TestOnPostgres(EngineSuite):
     def open_store(self, tmp_path: Path, clock: Clock) -> Store:
         return open_store(tmp_path, clock)
+
+
+@pytest.mark.sampled(one_in=12)
+@pytest.mark.usefixtures("restricted")
+class TestUnderRowSecurity(EngineSuite):
+    """With a role that policies show one tenant at a time, and that may not change the log."""
+
+    def open_store(self, tmp_path: Path, clock: Clock) -> Store:
+        return open_restricted(tmp_path, clock)
+
+
+@pytest.mark.sampled(one_in=24)
+@pytest.mark.usefixtures("restricted", "pgbouncer")
+class TestUnderRowSecurityBehindPgbouncer(EngineSuite):
+    def open_store(self, tmp_path: Path, clock: Clock) -> Store:
+        return open_restricted(tmp_path, clock, pooled=True)
 
 
 @pytest.mark.sampled

@@ -9,7 +9,7 @@ from tenure.stores.sqlite import Sqlite
 from tenure.testing.engine_suite import EngineSuite
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(one_in=2)
 class TestOnSqlite(EngineSuite):
     def open_store(self, tmp_path: Path, clock: Clock) -> Store:
         return Sqlite(str(tmp_path / "store.db"), clock=clock)

@@ -31,7 +31,7 @@ class Ended:
 
 @pytest.mark.parametrize("kind", ["relay", "webhooks", "hooks"])
 def test_who_does_not_lead_does_not_wait_for_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    with Client(str(tmp_path / "tenure.db"), "p") as client:
+    with Client(str(tmp_path / "tenure.db"), "p", create=True) as client:
         nobody: Any = None
         part: Any = {
             "relay": lambda: Relay(client.engine, Settings("s"), MemorySink, lambda: None, lambda: 0.0),

@@ -25,16 +25,19 @@ from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
 from tenure.testing.engine.past import faults, known, snapshots
 from tenure.testing.factories import PROJECT, SECRETS, Dice, Scene
-from tests.servers.postgres import open_store
+from tests.servers import mariadb, postgres, valkey
 
 INSTANTS = 500
 P = "shop"
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+SERVERS = {"postgres": postgres.open_store, "mariadb": mariadb.open_store, "valkey": valkey.open_store}
+
+
+@pytest.fixture(params=["memory", "sqlite", *SERVERS])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
-    if request.param == "postgres":
-        request.getfixturevalue("postgres")
+    if request.param in SERVERS:
+        request.getfixturevalue(request.param)
     return request.param, tmp_path
 
 
@@ -46,7 +49,7 @@ def opened(place: tuple[str, Path], clock: FakeClock, number: int) -> Store:
         return Sqlite(str(folder / f"{number}.db"), clock=clock)
     folder = folder / str(number)
     folder.mkdir()
-    return open_store(folder, clock)
+    return SERVERS[kind](folder, clock)
 
 
 @pytest.mark.nightly

@@ -56,7 +56,7 @@ def bare(tmp_path: Path) -> Path:
 
 
 def make_store(folder: Path) -> None:
-    with Client(str(folder / ".tenure" / "tenure.db")) as client:
+    with Client(str(folder / ".tenure" / "tenure.db"), create=True) as client:
         client.init()
 
 
@@ -64,7 +64,7 @@ def make_store(folder: Path) -> None:
 def owner(bare: Path) -> Iterator[Client]:
     """The user's own hands, on the store of the folder."""
     make_store(bare)
-    with Client(str(bare / ".tenure" / "tenure.db"), agent="owner") as client:
+    with Client(str(bare / ".tenure" / "tenure.db"), agent="owner", create=True) as client:
         yield client
 
 

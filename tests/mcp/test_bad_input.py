@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
         ("claim", {"wait": "long"}, "got `str` - at `$.wait`"),
         ("claim", {"wait": 301}, "from 0 to 300 seconds"),
         ("claim", {"wait": -1}, "from 0 to 300 seconds"),
-        ("claim", {"lease": 0}, "got 0 s"),
+        ("claim", {"lease": 0}, "got 0s"),
         ("claim", {"task": "A-001", "wait": 5}, "not allowed with task"),
         ("claim", {"task": "A-001", "tags": ["x"]}, "not allowed with task"),
         ("claim", {"tags": "ui"}, "Expected `array | null`, got `str` - at `$.tags`"),
@@ -181,7 +181,7 @@ def calls(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCallers, Client, list[str]]]:
     """A store, a server's callers at it, and the receipt of a task that is held."""
     folder = tmp_path_factory.mktemp("fuzz")
-    with Client(str(folder / ".tenure" / "tenure.db"), agent="owner") as owner:
+    with Client(str(folder / ".tenure" / "tenure.db"), agent="owner", create=True) as owner:
         owner.init()
         callers = LocalCallers(StartOptions(str(folder), {"USER": "ann"}, session="s1", agent="ann"))
         yield callers, owner, []

@@ -138,6 +138,22 @@ async def test_the_shell_and_the_server_of_an_agent_are_one_session(
     assert (generation["session"], generation["release_reason"]) == ("7334e224-d17a", "COMPLETED")
 
 
+async def test_a_session_with_a_key_signs_what_it_submits_by_mcp(
+    process: Connect, owner: Client, folder: Path, environ: dict[str, str]
+) -> None:
+    owner.add("x")
+    inside = environ | {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "7334e224-d17a"}
+    joined = await anyio.run_process(command("join", "--key", "my.key", "--json"), cwd=folder, env=inside, check=False)
+    assert joined.returncode == 0, joined
+    session = json.loads(joined.stdout)["session"]
+    async with process("--session", session, environ=inside, name="claude-code") as agent:
+        claimed = await agent("claim")
+        done = await agent("finish", receipt=claimed["receipt"], outcome="done", summary="by mcp")
+    assert done.outcome == "ACCEPTED", done
+    (generation,) = owner.history("A-001")
+    assert len(generation["signatures"]) == 1
+
+
 # --- where the store is ---
 
 

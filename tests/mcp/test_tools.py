@@ -454,3 +454,19 @@ async def test_text_of_others_cannot_pass_for_a_field_or_a_line_of_ours(here: Co
         assert "\x1b" not in reply.text
         names = [line.partition(": ")[0] for line in reply.text.splitlines()]
         assert names == list(reply.value)  # a line a field, and no line that is not a field of ours
+
+
+async def test_no_reply_has_a_secret_and_a_claim_says_where_it_is(here: Connect, owner: Client) -> None:
+    plain = "correct horse battery"
+    for title in ("One", "Two", "Three"):
+        owner.add(title, spec={"context": {"DB": {"$secret": plain}}}, metadata={"api_key": plain})
+    async with here() as agent:
+        replies = [await agent("claim"), await agent("claim", n=2), await agent("show", task="A-001")]
+        receipt = replies[0]["receipt"]
+        replies.append(await agent("update", receipt=receipt, step=plain, checkpoint={"x": plain}))
+        replies.append(await agent("finish", receipt=receipt, outcome="done", result={"x": plain}, summary=plain))
+        replies += [await agent("show", task="A-001"), await agent("show", what="history", task="A-001")]
+    assert "tenure show TASK --receipt" in replies[0]["secrets"]
+    for reply in replies:
+        assert plain not in reply.text + json.dumps(reply.value)
+        assert "$sealed" not in reply.text

@@ -14,6 +14,7 @@ from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_health import HEALTH
 from tests.mutants.seeds_of_identity import IDENTITY
 from tests.mutants.seeds_of_leading import LEADING
+from tests.mutants.seeds_of_mariadb import MARIADB
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
@@ -21,8 +22,11 @@ from tests.mutants.seeds_of_place import PLACE
 from tests.mutants.seeds_of_pools import POOLS
 from tests.mutants.seeds_of_postgres import POSTGRES
 from tests.mutants.seeds_of_processes import PROCESSES
+from tests.mutants.seeds_of_regions import REGIONS
 from tests.mutants.seeds_of_relays import RELAYS
 from tests.mutants.seeds_of_repeats import REPEATS
+from tests.mutants.seeds_of_row_security import ROW_SECURITY
+from tests.mutants.seeds_of_seals import SEALED_LOG
 from tests.mutants.seeds_of_secrets import SECRETS
 from tests.mutants.seeds_of_serving import SERVING
 from tests.mutants.seeds_of_sharing import SHARING
@@ -34,6 +38,7 @@ from tests.mutants.seeds_of_tenants import TENANTS
 from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
 from tests.mutants.seeds_of_validation import VALIDATION
+from tests.mutants.seeds_of_valkey import VALKEY
 from tests.mutants.seeds_of_webhooks import WEBHOOKS
 from tests.mutants.seeds_of_workers import WORKERS
 
@@ -41,6 +46,8 @@ MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
     *ASSIGNMENT,
     *AUDIT,
+    *SEALED_LOG,
+    *MARIADB,
     *POSTGRES,
     *BATCHES,
     *BUDGETS,
@@ -51,7 +58,9 @@ MUTANTS: tuple[Mutant, ...] = (
     *MOVES,
     *IDENTITY,
     *MOVING,
+    *REGIONS,
     *RELAYS,
+    *ROW_SECURITY,
     *REPEATS,
     *PLACE,
     *POOLS,
@@ -62,6 +71,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *SIGNING,
     *SIGNING_IN,
     *TENANTS,
+    *VALKEY,
     *SPAWNERS,
     *THE_SERVER,
     *SOURCES,

@@ -27,14 +27,14 @@ BATCHES = (
     Mutant(
         "batched without turns",
         "engine/runtime/batcher.py",
-        "callers := self._turns or behind",
-        "callers := behind or self._turns",
+        "callers := turns or behind",
+        "callers := behind or turns",
         f"{TEST_GATHERING}::test_callers_take_turns",
     ),
     Mutant(
         "batched into two batches of one project at once",
         "engine/runtime/batcher.py",
-        "(place.project in projects or place.project not in self._aside)",
+        "(place.where in projects or place.where not in self._aside)",
         "True",
         f"{TEST_GATHERING}::test_no_two_batches_are_in_one_project",
     ),
@@ -55,8 +55,8 @@ BATCHES = (
     Mutant(
         "batched for one principal",
         "engine/runtime/batcher.py",
-        "_Promised(checked_command(command, principal), ",
-        "_Promised(checked_command(command), ",
+        "_Promised(engine or self.engine, checked_command(command, principal), ",
+        "_Promised(engine or self.engine, checked_command(command), ",
         f"{TEST_GATHERING}::test_every_command_runs_on_behalf_of_its_own_principal",
     ),
     Mutant(
@@ -132,8 +132,30 @@ BATCHES = (
     Mutant(
         "a large text that alike tasks share is counted once",
         "engine/verbs/create.py",
-        "if cap or is_reference(brief.spec):",
-        "if cap:",
+        "if cap or task.sealed or is_reference(brief.spec):",
+        "if cap or task.sealed:",
         "test_a_large_text_that_many_tasks_share_is_counted_for_each",
+    ),
+    Mutant(
+        "values of rows saved together that only look equal are written as one",
+        "stores/sql/codec.py",
+        "is_same = are_many and all(map(is_, values, repeat(first)))",
+        "is_same = are_many and values.count(first) == len(values)",
+        "tests/stores/test_sqlite.py::TestSqlite"
+        "::test_values_of_rows_saved_together_that_only_look_equal_are_told_apart",
+    ),
+    Mutant(
+        "a row that is written alone among many is lost",
+        "stores/sql/codec.py",
+        "are_many = len(rows) > 1",
+        "are_many = True",
+        "tests/stores/test_postgres.py::TestPostgres::test_a_task_that_alone_is_due_is_saved_with_the_others",
+    ),
+    Mutant(
+        "numbers of many tasks are not checked",
+        "core/inputs.py",
+        "return kinds == {int} and all(",
+        "return True or all(",
+        "test_every_task_of_a_batch_is_checked",
     ),
 )

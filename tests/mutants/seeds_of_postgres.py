@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant, on
 
-FUNCTIONS = "stores/postgres/migrations/0008_layout.sql"
+REPLACED = "stores/postgres/migrations/0011_row_security.sql"  # those of them that were replaced since
 TEST_POSTGRES_GUARDS = "tests/stores/test_postgres_guards.py"
 _GENERATION = "AND t.generation = f.generation\n            "
 _NONCE = "AND coalesce(t.nonce, f.own_nonce) = f.nonce"
@@ -50,7 +50,7 @@ POSTGRES = (
         "a lost answer to a commit counts as nothing done",
         "stores/postgres/pipeline.py",
         'raise unknown(f"the connection was lost at the commit ({error})", url) from error',
-        "raise lost(error, url) from error",
+        "from tenure.stores.sql.server_errors import lost\n            raise lost(error, url) from error",
         f"{TEST_POSTGRES_SERVER}::test_a_commit_whose_standby_was_not_waited_for_is_not_told_as_done",
     ),
     Mutant(
@@ -94,7 +94,7 @@ POSTGRES = (
     # The guard is the WHERE of the UPDATE alone, in each function.
     Mutant(
         "fast path: no nonce check",
-        FUNCTIONS,
+        REPLACED,
         f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         "AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         (
@@ -104,28 +104,28 @@ POSTGRES = (
     ),
     Mutant(
         "fast path: no generation check",
-        FUNCTIONS,
+        REPLACED,
         f"{_GENERATION}{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         tuple(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-generation]" for form in ("narrow", "own row")),
     ),
     Mutant(
         "fast path: no epoch check in the task",
-        FUNCTIONS,
+        REPLACED,
         "f.nonce AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         "f.nonce\n            AND (f.only_of",
         f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[fields0]",
     ),
     Mutant(
         "fast path: a result of any task",
-        FUNCTIONS,
+        REPLACED,
         "AND (f.only_of IS NULL OR t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals AND t.plain",
         "AND (f.only_of IS NULL OR t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals",
         f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[fields1]",
     ),
     Mutant(
         "fast path: a renewal without nonce",
-        FUNCTIONS,
+        REPLACED,
         f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
         "AND t.claim_epoch = p_epoch\n            AND (f.agent",
         (
@@ -135,28 +135,28 @@ POSTGRES = (
     ),
     Mutant(
         "fast path: a renewal without generation",
-        FUNCTIONS,
+        REPLACED,
         f"{_GENERATION}{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
         f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
         tuple(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-generation]" for form in ("narrow", "own row")),
     ),
     Mutant(
         "fast path: a renewal without the task's epoch",
-        FUNCTIONS,
+        REPLACED,
         "f.nonce AND t.claim_epoch = p_epoch\n            AND (f.agent",
         "f.nonce\n            AND (f.agent",
         f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[fields0]",
     ),
     Mutant(
         "fast path: the result of a claim that has ended",
-        FUNCTIONS,
+        REPLACED,
         "AND c.tenant = p_tenant) IS TRUE AND c.state = 'active'\n        RETURNING f.n",
         "AND c.tenant = p_tenant) IS TRUE\n        RETURNING f.n",
         f"{TEST_POSTGRES_GUARDS}::test_a_claim_with_a_row_of_its_own_is_asked_too",
     ),
     Mutant(
         "fast path: a claim that has ended is not counted",
-        FUNCTIONS,
+        REPLACED,
         "WHEN (SELECT count(*) FROM ended) < (SELECT count(o.claim) FROM found AS o) THEN unusual('changed', NULL)",
         "WHEN false THEN unusual('changed', NULL)",
         f"{TEST_POSTGRES_GUARDS}::test_a_claim_with_a_row_of_its_own_is_asked_too",
@@ -183,50 +183,57 @@ POSTGRES = (
         on("postgres", "test_a_request_that_comes_twice_is_granted_once[eager]"),
     ),
     Mutant(
+        "a page of a state is both walked and sorted",
+        "stores/postgres/tables.py",
+        ") AS walked WHERE (SELECT is_common FROM state)) AS page",
+        ") AS walked) AS page",
+        "tests/stores/test_postgres_plans.py::test_a_page_has_the_same_tasks_walked_and_sorted[key]",
+    ),
+    Mutant(
         "fast path: a request that has come before",
-        "stores/postgres/migrations/0008_layout.sql",
+        REPLACED,
         "AND g.request = s.request LIMIT 1)",
         "AND g.request = s.request LIMIT 0)",
         on("postgres", "test_a_request_that_comes_twice_is_granted_once[eager]"),
     ),
     Mutant(
         "fast path: an agent that was offered something",
-        "stores/postgres/migrations/0008_layout.sql",
+        REPLACED,
         "AND b.offer_to = s.agent LIMIT 1)",
         "AND b.offer_to = s.agent LIMIT 0)",
         on("postgres", "test_an_asker_who_is_not_like_others_gets_the_same[learning]"),
     ),
     Mutant(
         "fast path: an agent that takes nothing more",
-        "stores/postgres/migrations/0008_layout.sql",
+        REPLACED,
         " OR a.draining\n",
         "\n",
         on("postgres", "test_an_asker_who_is_not_like_others_gets_the_same[learning]"),
     ),
     Mutant(
         "fast path: signs of life forgotten",
-        "stores/postgres/migrations/0008_layout.sql",
+        REPLACED,
         "a.last_seen <= v_now - p_presence AS agent_is_old, t.last_activity",
         "false AS agent_is_old, t.last_activity",
         on("postgres", "test_a_claim_and_a_renewal_are_signs_of_life[eager-claim]"),
     ),
     Mutant(
         "fast path: an answer without what other rows hold",
-        "stores/postgres/migrations/0008_layout.sql",
+        REPLACED,
         "strpos(w.spec, 'context_refs') + strpos(w.spec, '$body') > 0",
         "false",
         on("postgres", "test_a_claim_of_a_task_with_large_values_returns_them[eager]"),
     ),
     Mutant(
         "events that go with those that were dropped",
-        "stores/postgres/event_blocks.py",
-        "CASE WHEN gone.at IS NULL THEN e.",
-        "CASE WHEN false THEN e.",
+        REPLACED,
+        'CASE WHEN gone.at IS NULL THEN e."version"',
+        'CASE WHEN false THEN e."version"',
         f"{TEST_POSTGRES_BLOCKS}::test_what_is_dropped_leaves_its_neighbours",
     ),
     Mutant(
         "events of a batch in no order",
-        "stores/postgres/migrations/0008_layout.sql",
+        "stores/postgres/migrations/0011_row_security.sql",
         "array_agg(f.number ORDER BY f.n), array_agg",
         "array_agg(f.number ORDER BY -f.n), array_agg",
         f"{TEST_POSTGRES_BLOCKS}::test_what_only_some_of_a_batch_may_do_is_told_of_those",
@@ -254,7 +261,7 @@ POSTGRES = (
     ),
     Mutant(
         "what was asked ahead is never void",
-        "stores/postgres/pipeline.py",
+        "stores/sql/pipeline.py",
         "        self._ahead.clear()\n",
         "",
         f"{TEST_POSTGRES_GUARDS}::test_what_was_read_ahead_is_not_used_after_a_write",

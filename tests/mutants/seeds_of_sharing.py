@@ -12,6 +12,7 @@ TEST_POSTGRES_SHARING = "tests/stores/test_postgres_sharing.py"
 JOURNEYS = "stores/postgres/pipeline.py"
 HOT = "stores/postgres/hot_functions.py"
 FUNCTIONS = "stores/postgres/migrations/0008_layout.sql"
+REPLACED = "stores/postgres/migrations/0011_row_security.sql"  # those of them that were replaced since
 
 
 SHARING = (
@@ -48,42 +49,42 @@ SHARING = (
     # --- what goes with the commit
     Mutant(
         "fast path: tasks with more to report",
-        "stores/postgres/migrations/0008_layout.sql",
+        REPLACED,
         "        OR strpos(w.description, '$body') > 0\n",
         "",
         on("postgres", "test_a_claim_of_a_task_with_large_values_returns_them[eager]"),
     ),
     Mutant(
         "fast path: what follows for dependents",
-        "stores/postgres/migrations/0008_layout.sql",
+        "stores/postgres/migrations/0011_row_security.sql",
         "b.dependents > 0 OR b.children",
         "b.children",
         on("postgres", "test_a_lone_task_releases_the_task_that_was_linked_to_it[eager]"),
     ),
     Mutant(
         "fast path: what follows for a parent",
-        "stores/postgres/migrations/0008_layout.sql",
+        "stores/postgres/migrations/0011_row_security.sql",
         "OR b.children > 0 OR",
         "OR",
         on("postgres", "test_a_lone_task_with_subtasks_is_counted_in_its_own_dag[eager]"),
     ),
     Mutant(
         "fast path: what follows for a dag",
-        "stores/postgres/migrations/0008_layout.sql",
+        "stores/postgres/migrations/0011_row_security.sql",
         "OR b.dag <> 'dag_' || substr(b.id, 6) OR",
         "OR",
         on("postgres", "test_a_dag_completes_with_its_last_task_and_says_so_once"),
     ),
     Mutant(
         "fast path: signs of life",
-        FUNCTIONS,
+        REPLACED,
         "c.nonce AS own_nonce, a.last_seen <= v_now - p_presence AS agent_is_old",
         "c.nonce AS own_nonce, false AS agent_is_old",
         on("postgres", "test_a_result_clears_its_agents_troubles_and_is_a_sign_of_life[eager-signs]"),
     ),
     Mutant(
         "fast path: troubles that are over",
-        FUNCTIONS,
+        REPLACED,
         "FROM 100\n            AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR a.troubles",
         "FROM 100\n            AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR 0",
         on("postgres", "test_a_result_clears_its_agents_troubles_and_is_a_sign_of_life[eager-troubles]"),
@@ -98,42 +99,56 @@ SHARING = (
     # --- the calls, as a whole
     Mutant(
         "fast path: a call while a task is due",
-        FUNCTIONS,
+        REPLACED,
         "        PERFORM unusual('due', NULL);",
         "        NULL;",
         f"{TEST_POSTGRES_GUARDS}::test_a_call_is_refused_while_a_task_is_due",
     ),
     Mutant(
         "fast path: time goes back with the server's clock",
-        FUNCTIONS,
+        REPLACED,
         "    o_now := greatest(coalesce(",
         "    o_now := least(coalesce(",
         f"{TEST_POSTGRES_GUARDS}::test_the_server_that_goes_back_in_time_does_not_take_the_log_with_it",
     ),
     Mutant(
         "fast path: a project that has changed",
-        FUNCTIONS,
+        REPLACED,
         "        PERFORM unusual('project', NULL);",
         "        NULL;",
         f"{TEST_POSTGRES_GUARDS}::test_a_call_is_refused_where_what_it_relies_on_has_changed",
     ),
     Mutant(
         "fast path: a lane that nobody knew",
-        FUNCTIONS,
+        REPLACED,
         "        PERFORM unusual('lanes', NULL);",
         "        NULL;",
         f"{TEST_POSTGRES_GUARDS}::test_a_lane_that_the_caller_does_not_know_might_have_had_the_best_task",
     ),
     Mutant(
+        "fast path: a choice beyond the heads that were read",
+        REPLACED,
+        "FILTER (WHERE x.n = v_page AND v_page < v_total)",
+        "FILTER (WHERE false)",
+        on("postgres", "test_agents_who_can_do_different_things_get_the_same_tasks[eager]"),
+    ),
+    Mutant(
+        "fast path: lanes read further than anybody may take",
+        REPLACED,
+        "v_page integer := least(v_total, greatest(",
+        "v_page integer := greatest(v_total, greatest(",
+        "tests/stores/test_postgres_hot_plans.py::test_claims_across_lanes_read_no_lane_further_than_they_may_take",
+    ),
+    Mutant(
         "fast path: skills that have changed",
-        FUNCTIONS,
+        REPLACED,
         "AND a.skills = s.skills AND",
         "AND",
         f"{TEST_POSTGRES_GUARDS}::test_a_call_is_refused_where_what_it_relies_on_has_changed",
     ),
     Mutant(
         "fast path: numbers drawn without a floor",
-        FUNCTIONS,
+        REPLACED,
         "PERFORM pg_advisory_xact_lock_shared(p_floor,",
         "PERFORM pg_advisory_xact_lock_shared(p_floor + 1,",
         f"{TEST_POSTGRES_SHARING}::test_of_two_who_share_a_project_the_later_hides_none_of_the_earlier",
@@ -156,7 +171,7 @@ SHARING = (
     Mutant(
         "seq > last",
         "stores/postgres/transaction.py",
-        "event.sequence <= self._settled",
+        "one[0] <= self._settled",
         "True",
         f"{TEST_POSTGRES_SERVER}::test_a_reader_across_projects_never_skips_what_commits_late",
     ),
@@ -177,14 +192,14 @@ SHARING = (
     # --- guards that a second one hides
     Mutant(
         "fast path: no epoch check in the claim",
-        "stores/postgres/migrations/0008_layout.sql",
+        "stores/postgres/migrations/0011_row_security.sql",
         "    IF v_epoch <> p_epoch OR v_total > 1024 THEN",
         "    IF v_total > 1024 THEN",
         f"{TEST_POSTGRES_GUARDS}::test_a_receipt_of_an_ended_epoch_is_refused_though_its_row_is_left",
     ),
     Mutant(
         "fast path: a grant without a lane",
-        "stores/postgres/migrations/0008_layout.sql",
+        REPLACED,
         "AND t.plain AND t.lane IS NOT NULL AND t.state = 'ready'",
         "AND t.plain AND t.state = 'ready'",
         f"{TEST_POSTGRES_GUARDS}::test_a_claim_takes_nothing_that_is_not_ready_and_plain[fields0]",

@@ -63,7 +63,7 @@ SIGNING = (
     Mutant(
         "signing: a session takes another key",
         "engine/verbs/agents.py",
-        '        raise InvalidInput(f"session {session.id} has another key already", "a new key is a new session")',
+        '        raise InvalidInput(f"session {session.id} has another key", "a new key is a new session: --session")',
         "        pass",
         "test_a_key_is_registered_once_and_before_the_first_claim",
     ),

@@ -138,7 +138,7 @@ SIGNING_IN = (
     ),
     Mutant(
         "reach: the fast path goes by the receipt alone",
-        "stores/postgres/migrations/0008_layout.sql",
+        "stores/postgres/migrations/0011_row_security.sql",
         "AND (f.only_of IS NULL OR t.agent = f.only_of) AND",
         "AND",
         "tests/stores/test_postgres_guards.py::test_a_holder_is_asked_for_all_that_its_receipt_says[narrow-agent]",
@@ -209,7 +209,7 @@ SIGNING_IN = (
     ),
     Mutant(
         "gate: the header's agent wins",
-        "server/auth/authenticator.py",
+        "server/auth/principals.py",
         "agent if agent is not None else named",
         "named or agent",
         f"{TEST_TOKENS}::test_a_token_says_who_it_is",

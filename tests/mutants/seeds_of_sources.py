@@ -141,7 +141,7 @@ SOURCES = (
     Mutant(
         "trigger: a cursor keeps its number in another store",
         "engine/project_copy.py",
-        "        _follow(work, old, project)\n",
+        "        follow(work, old, (project,), where)\n",
         "",
         f"{TEST_COPYING}::test_schedules_and_triggers_go_on_there_and_not_here",
     ),
@@ -205,8 +205,8 @@ SOURCES = (
     Mutant(
         "webhook: a repeat rotates again",
         TRIGGERING,
-        "    if is_repeat(work, row, cmd):\n        return replace(_shown",
-        "    if False:\n        return replace(_shown",
+        "    if is_repeat(work, row, cmd):\n        key = trigger_secrets",
+        "    if False:\n        key = trigger_secrets",
         "test_the_secret_is_shown_once_and_again_to_the_same_request_only",
     ),
     Mutant(

@@ -207,4 +207,26 @@ WORKERS = (
         "    if False:\n",
         "test_a_batch_has_from_one_to_a_thousand_tasks",
     ),
+    # --- opening a store
+    Mutant(
+        "client: a missing store is created",
+        "client/client.py",
+        "LocalTransport(url, random=random, create=create, gather=gather, **how)",
+        "LocalTransport(url, random=random, create=True, gather=gather, **how)",
+        "tests/client/test_opening.py::test_a_missing_store_is_not_created",
+    ),
+    Mutant(
+        "client: a missing store is created, awaited",
+        "client/async_client.py",
+        "url, random=random, create=create, clock=clock",
+        "url, random=random, create=True, clock=clock",
+        "tests/client/test_opening.py::test_a_missing_store_is_not_created",
+    ),
+    Mutant(
+        "client: types of a query are not checked",
+        "client/caller.py",
+        "self.transport.query(_checked(with_plain_times(query)), self.principal)",
+        "self.transport.query(with_plain_times(query), self.principal)",
+        "tests/client/test_opening.py::test_a_value_of_another_type_is_refused_by_name",
+    ),
 )

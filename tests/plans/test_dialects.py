@@ -50,3 +50,8 @@ def test_an_error_in_another_shape_keeps_its_place() -> None:
 
 def test_a_list_without_tasks_is_still_an_error() -> None:
     assert read("[1, 2]", "p.yaml", now=0).errors
+
+
+def test_a_list_with_something_else_in_it_is_wrong_at_that_item() -> None:
+    (error,) = read("- {id: a, title: A}\n- [1]\n", "p.yaml", now=0).errors
+    assert error.line == 2, error

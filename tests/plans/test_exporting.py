@@ -253,3 +253,13 @@ def test_more_tasks_than_a_plan_holds_are_not_exported_at_once(client: Client, m
 def test_a_text_that_begins_with_a_control_is_quoted() -> None:
     text = yaml_text.document({"title": "\x1b\nand more\n"})
     assert text == 'title: "\\x1b\\nand more\\n"\n'
+
+
+def test_the_budget_of_a_plan_is_a_part_of_it(client: Client, clock: FakeClock) -> None:
+    assert apply(client, plan_of("name: p\nbudget: 20\ntasks: [A]\n", now=clock())).outcome == "CREATED"
+    text = export(client, plan="p")
+    assert 'budget: "20.00"' in text or "budget: 20" in text
+    assert apply(client, plan_of(text, now=clock())).outcome == "UNCHANGED"
+    there = project(clock)
+    apply(there, plan_of(text, now=clock()))
+    assert export(there, plan="p") == text

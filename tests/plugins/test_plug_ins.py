@@ -92,7 +92,7 @@ def test_stores_validators_artifacts_and_sinks_come_by_their_names(tmp_path: Pat
     from tenure.sinks.port import Message
     from tenure.validators.known import names, validator
 
-    with Client(f"sample://{tmp_path}/s.db", "p") as client:
+    with Client(f"sample://{tmp_path}/s.db", "p", create=True) as client:
         client.init()
         assert client.add("Work").outcome == "CREATED"
     assert "polite" in names()

@@ -170,7 +170,9 @@ class Proof:
         self.seconds, self.seed = seconds, seed
         self.allocated = budget * parse_usd(PRICE)
         self.counts: Counter[str] = Counter()
-        with Client(url, PROJECT, agent="proof", session="proof") as client:  # closed before anybody is forked
+        with Client(
+            url, PROJECT, agent="proof", session="proof", create=True
+        ) as client:  # closed before anybody is forked
             client.init()
             client.set_budget(usd=usd_text(self.allocated), default_estimate=PRICE)
             for _ in range(2):

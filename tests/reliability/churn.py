@@ -164,7 +164,7 @@ def main(argv: list[str]) -> int:
     windows: list[Window] = []
     with PostgresServer.measured() as server:
         url = f"{server.url}?schema=churn"
-        with Client(url, PROJECT) as client:
+        with Client(url, PROJECT, create=True) as client:
             client.init(limits={"archive_after": wanted.archive_after})
             churn = Churn(client, server)
             threads = [threading.Thread(target=churn.work, args=(f"w{n}",)) for n in range(wanted.threads)]

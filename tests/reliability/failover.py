@@ -24,11 +24,12 @@ from tests.reliability.ground import end_when_told
 from tests.reliability.storm import Storm, ends, judged, make_store
 from tests.reliability.storm_answers import Verdict
 from tests.reliability.storm_worker import NAMED
-from tests.servers.processes import PATIENCE
 from tests.servers.replication import Pair
+from tests.servers.valkey_replication import ValkeyPair
 
 GROWTH = 30_000  # bytes that the workers' logs grow by between two blows: more than a hundred answers
 AIMING = 2.0  # seconds
+PAIRS: dict[str, type[Pair | ValkeyPair]] = {"postgres": Pair, "valkey": ValkeyPair}
 
 
 class Failovers(Storm):
@@ -37,14 +38,14 @@ class Failovers(Storm):
             self.start(slot)
         for number in range(times):
             pair.be_synchronous()
-            self.wait_for_answers()
+            self.wait_for_answers(GROWTH)
             if number % 2 == 0:
                 pair.hold_back()  # so that some commits are done on the primary alone, and not yet answered
             self.counts["aimed"] += self.wait_for_commit(pair)
             pair.kill_primary()
             began = time.monotonic()
             pair.promote()
-            self.wait_for_answers()
+            self.wait_for_answers(GROWTH)
             print(f"failover {number + 1}: workers go on after {time.monotonic() - began:.1f} s", flush=True)
             self.counts["failovers"] += 1
             pair.follow()
@@ -57,18 +58,6 @@ class Failovers(Storm):
                 if link.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep' LIMIT 1").fetchone():
                     return True
         return False
-
-    def wait_for_answers(self) -> None:
-        """Until a fair amount of work was acknowledged since now."""
-        enough = self.logged() + GROWTH
-        until = time.monotonic() + PATIENCE
-        while self.logged() < enough:
-            self.pause(0.05)
-            if time.monotonic() > until:
-                raise AssertionError("the workers are not answered any more")
-
-    def logged(self) -> int:
-        return sum(path.stat().st_size for path in (self.folder / "logs").iterdir())
 
 
 def synchronous(folder: Path, times: int, processes: int, seed: int) -> Verdict:
@@ -85,10 +74,10 @@ def synchronous(folder: Path, times: int, processes: int, seed: int) -> Verdict:
     return result
 
 
-def asynchronous(times: int) -> Lost:
+def asynchronous(times: int, kind: type[Pair | ValkeyPair] = Pair) -> Lost:
     total = Lost()
     for number in range(times):
-        with Pair() as pair:
+        with kind() as pair:
             one = lose(pair)
         print(f"lossy failover {number + 1}:", *(f"{n}={v}" for n, v in one.told().items()), flush=True)
         total += one
@@ -101,11 +90,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--async", type=int, default=5, dest="lossy", help="of an asynchronous one")
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("--store", choices=PAIRS, default="postgres", help="valkey: asynchronous alone")
     wanted = parser.parse_args(argv)
     end_when_told()
     print(f"seed {wanted.seed}", flush=True)
     failed = False
-    if wanted.sync:
+    if wanted.sync and wanted.store == "postgres":
         folder = Path(tempfile.mkdtemp(prefix="tenure-failover-"))
         began = time.monotonic()
         result = synchronous(folder, wanted.sync, wanted.processes, wanted.seed)
@@ -129,10 +119,15 @@ def main(argv: list[str]) -> int:
         results.tell("failover", numbers, part="synchronous")
     if wanted.lossy:
         began = time.monotonic()
-        total = asynchronous(wanted.lossy)
+        total = asynchronous(wanted.lossy, PAIRS[wanted.store])
         for text in total.findings:
             print(text)
         failed = failed or bool(total.findings)
         numbers = {"failovers": wanted.lossy, **total.told(), "other": len(total.findings)}
-        results.tell("failover", numbers | {"seconds": round(time.monotonic() - began)}, part="asynchronous")
+        results.tell(
+            "failover",
+            numbers | {"seconds": round(time.monotonic() - began)},
+            part="asynchronous",
+            variant="" if wanted.store == "postgres" else wanted.store,
+        )
     return 1 if failed else 0

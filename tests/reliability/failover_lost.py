@@ -20,6 +20,7 @@ from tenure.core.ids import parse_receipt
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Task
 from tests.servers.replication import Pair
+from tests.servers.valkey_replication import ValkeyPair
 
 PROJECT = "lost"
 EACH = 16  # tasks of each kind; the fate of half of them is looked at before the new epoch
@@ -53,14 +54,17 @@ class Lost:
 class Story:
     """One pair of servers: work, a loss, and what its survivors try."""
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(self, pair: Pair | ValkeyPair) -> None:
         self.pair = pair
         self.result = Lost()
         self.zombies: list[str] = []  # receipts that must not be good any more once the new epoch has begun
 
     def run(self) -> Lost:
-        url = f"{self.pair.url}?schema=lost"
-        with Client(url, PROJECT, agent="ann", session="s-ann") as ann, Client(url, PROJECT, agent="bo") as bo:
+        url = self.pair.place("lost")
+        with (
+            Client(url, PROJECT, agent="ann", session="s-ann", create=True) as ann,
+            Client(url, PROJECT, agent="bo") as bo,
+        ):
             ann.init()
             for number in range(3 * EACH):
                 ann.add(f"Task {number}")
@@ -76,10 +80,11 @@ class Story:
         self.pair.promote()
         with Client(url, PROJECT, agent="cy", session="s-cy") as cy:
             self.count_loss(cy, [*lost, *heirs], len(accepted))
-            half = EACH // 2
+            half = 0 if self.pair.notices_promotion else EACH // 2
             self.without_new_epoch(cy, lost[:half], taken_over[:half])
             self.zombies += [*kept, *lost, *heirs, *taken_over[half:]]
-            self.begin_epoch(url)
+            if not self.pair.notices_promotion:
+                self.begin_epoch(url)
             self.haunt(url, cy)
             self.look(cy)
         return self.result
@@ -185,6 +190,6 @@ class Story:
         self.result.findings += client.verify()
 
 
-def lose(pair: Pair) -> Lost:
+def lose(pair: Pair | ValkeyPair) -> Lost:
     """What became of one pair whose standby was behind when its primary was killed."""
     return Story(pair).run()

@@ -56,7 +56,7 @@ class Stage:
         text = f'[programs.bot]\nagent = "{shlex.join(self.words)}"\noptions = ["--grace", "1"]\n{settings}\n'
         text += f'[spawners.local]\nlog = "{folder / "children"}"\n'
         (folder / "tenure.toml").write_text(text)
-        self.client = Client(url, PROJECT, agent="proof", session="proof")
+        self.client = Client(url, PROJECT, agent="proof", session="proof", create=True)
         self.client.init()
         self.pools = [f"bots{number}" for number in range(pool_count)]
         for pool in self.pools:

@@ -1,4 +1,4 @@
-"""What proofs share: where they find a PostgreSQL server, and how they end when they are told to."""
+"""What proofs share: where they find a server, and how they end when they are told to."""
 
 from __future__ import annotations
 
@@ -8,23 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from tests.servers.fixtures import told
-from tests.servers.postgres import WHERE, PostgresServer
-
-_SWEPT = {"autovacuum": "on"}  # rows die young here, whole tables at a time
+from tests.servers.store_servers import SERVERS, told
 
 
 @contextmanager
-def server_if(wanted: bool) -> Iterator[None]:
-    """While this lasts the environment names a server, if one is wanted; forked children find it there.
+def server_of(store: str) -> Iterator[None]:
+    """While this lasts the environment names a server, if the store needs one; forked children find it there.
 
     It is the one that was named before, or one of our own.
     """
-    if not wanted or WHERE in os.environ:
+    if store not in SERVERS or SERVERS[store].where in os.environ:
         yield
         return
     end_when_told()
-    with PostgresServer(settings=_SWEPT) as server, told(WHERE, server.url):
+    with SERVERS[store].new() as server, told(store, server):
         yield
 
 

@@ -2,7 +2,7 @@
 
 Four or more players run random verbs on the same task, with a clock that they share and move on themselves, so that
 leases run out in the middle of everything. What each asked and was answered goes to the checker. The memory store is
-played by threads, SQLite and PostgreSQL by processes.
+played by threads, the others by processes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from multiprocessing import sharedctypes
 from typing import Any
 
@@ -26,10 +27,10 @@ from tenure.core.errors import TenureError
 from tenure.core.records import RetryPolicy, Task
 from tenure.engine import Engine
 from tenure.stores.open_store import open_store
-from tenure.testing.factories import reading
 from tests.reliability import one_task, results
 from tests.reliability.checker import Operation, explanation, told
-from tests.reliability.ground import server_if
+from tests.reliability.ground import server_of
+from tests.servers.store_servers import SERVERS
 
 CHUNK = 100  # histories that share one store
 PROJECT = "race"
@@ -175,8 +176,8 @@ def perform(stage: Stage, engine: Engine, history: int, verb: str, given: dict[s
         engine.sweep(PROJECT)
         return {}
     if verb == "look":
-        with reading(engine, (PROJECT,)) as work:
-            (task,) = work.find(Task, {"project": PROJECT, "ref": ref_of(history)})
+        where = {"project": PROJECT, "ref": ref_of(history)}
+        (task,) = engine.read_settled((PROJECT,), lambda work: work.find(Task, where))
         return {"state": _state(task.state), "generation": task.generation}
     try:
         outcome = engine.do(command(history, verb, given))
@@ -246,18 +247,10 @@ def on_sqlite(players: int, histories: int, operations: int, seed: str) -> list[
         return processes(players, histories, operations, seed, f"sqlite://{folder}/tenure.db")
 
 
-def on_postgres(players: int, histories: int, operations: int, seed: str) -> list[list[Operation]]:
-    """Histories in a schema of the server that the environment names."""
-    import psycopg  # here and below: a driver that the other stores do without
-
-    from tests.servers.postgres import WHERE
-
-    schema = f"race_{os.getpid()}"
-    try:
-        return processes(players, histories, operations, seed, f"{os.environ[WHERE]}?schema={schema}")
-    finally:
-        with psycopg.connect(os.environ[WHERE], autocommit=True) as link:
-            link.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'.encode())
+def on_server(kind: str, players: int, histories: int, operations: int, seed: str) -> list[list[Operation]]:
+    """Histories in a place of the server that the environment names."""
+    with SERVERS[kind].placed(f"race_{os.getpid()}") as url:
+        return processes(players, histories, operations, seed, url)
 
 
 def processes(players: int, histories: int, operations: int, seed: str, url: str) -> list[list[Operation]]:
@@ -308,7 +301,9 @@ def _together(parts: list[Any]) -> list[list[Operation]]:
     return [[operation for part in players for operation in part] for players in zip(*parts, strict=True)]
 
 
-CREWS = {"memory": threads, "sqlite": on_sqlite, "postgres": on_postgres}
+CREWS: dict[str, Callable[[int, int, int, str], list[list[Operation]]]] = {
+    "memory": threads, "sqlite": on_sqlite, **{kind: partial(on_server, kind) for kind in SERVERS},
+}  # fmt: skip
 BOTH = ("memory", "sqlite")
 
 
@@ -369,6 +364,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of what is asked; how it interleaves is the machine's")
     wanted = parser.parse_args(argv)
     sys.setswitchinterval(1e-5)  # a command takes less than Python's usual turn of 5 ms: threads would not interleave
-    with server_if(wanted.store == "postgres"):
+    with server_of(wanted.store):
         stores = BOTH if wanted.store == "both" else (wanted.store,)
         return 1 if sum(run_store(store, wanted) for store in stores) else 0

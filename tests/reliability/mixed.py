@@ -182,7 +182,7 @@ def office(url: str, number: int, agents: int, seed: int, seconds: float, pipe: 
 
 def found(url: str) -> None:
     for project in PROJECTS:
-        with Client(url, project) as client:
+        with Client(url, project, create=True) as client:
             client.init()
             client.add("the first", request_id=TAKEN)
 

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tests.reliability import results
-from tests.reliability.ground import server_if
+from tests.reliability.ground import server_of
+from tests.servers.store_servers import SERVERS
 from tests.stateful.actors import History
 from tests.stateful.histories import Dice, Maker
 from tests.stateful.playing import Divergence, new_bench, parting_of, play, shortened, told
@@ -98,12 +99,12 @@ def chunks(store: str, first: int, histories: int) -> Iterator[tuple[str, int, i
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="model", description=__doc__)
     parser.add_argument("--histories", type=int, default=20_000)
-    parser.add_argument("--store", choices=("sqlite", "memory", "postgres"), default="sqlite")
+    parser.add_argument("--store", choices=("sqlite", "memory", *SERVERS), default="sqlite")
     parser.add_argument("--seed", type=int, default=0, help="of the first history; the others follow")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--show", type=int, default=1, help="reproductions to print of each kind of divergence")
     wanted = parser.parse_args(argv)
-    with server_if(wanted.store == "postgres"):
+    with server_of(wanted.store):
         return run(wanted)
 
 

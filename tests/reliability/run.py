@@ -43,7 +43,7 @@ class Proof:
         self.dice = random.Random(seed)
         self.mark = uuid.uuid4().hex
         (folder / ".tenure").mkdir(mode=0o700)
-        self.client = Client(str(folder / ".tenure" / "tenure.db"), "default", agent="proof")
+        self.client = Client(str(folder / ".tenure" / "tenure.db"), "default", agent="proof", create=True)
         self.client.init()
         self.needs = self._plan(tasks)
         self.kills: Counter[str] = Counter()

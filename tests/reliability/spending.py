@@ -27,7 +27,7 @@ from tenure.agents.identity import KNOWN
 from tenure.client import Client
 from tests.processes.marks import marked
 from tests.reliability import spending_check
-from tests.reliability.ground import end_when_told, server_if
+from tests.reliability.ground import end_when_told, server_of
 from tests.reliability.spending_plan import CONFIG, OVERRUN_RAISED, SLOW, make_plan
 from tests.servers.postgres import url_of
 from tests.servers.tenure import TenureServer
@@ -198,9 +198,9 @@ def served(store: str, folder: Path) -> Iterator[Place | None]:
     if store == "sqlite":
         yield None
         return
-    with server_if(True):
+    with server_of("postgres"):
         url = url_of(folder)
-        Client(url, PROJECT).close()  # makes it
+        Client(url, PROJECT, create=True).close()  # makes it
         artifacts = {"TENURE_ARTIFACTS": str(folder / "artifacts")}
         with TenureServer(url, settings=artifacts) as server:
             yield Place(server.url, {"TENURE_URL": url, **artifacts})

@@ -1,6 +1,6 @@
 """Worker processes are killed with SIGKILL, or stopped past their leases; nothing acknowledged may be lost or doubled.
 
-The workers share one SQLite file, as shipped, on a real disk, or one PostgreSQL server, with the real clock and leases
+The workers share one SQLite file, as shipped, on a real disk, or one server, with the real clock and leases
 of one second. Half of the kills aim at whoever is writing at that moment, so that many fall into the middle of a
 commit. At the end every answer that a worker wrote down is compared with the store, and what is left is worked off.
 """
@@ -30,6 +30,8 @@ from tests.reliability.storm_answers import Verdict
 from tests.reliability.storm_check import verdict
 from tests.reliability.storm_worker import LEASE, NAMED, PROJECT, Worker, open_engine
 from tests.servers.postgres import PostgresServer
+from tests.servers.processes import PATIENCE, StoreHost
+from tests.servers.store_servers import SERVERS
 
 STOPPED_FOR = (LEASE + 0.1, LEASE + 0.6)  # seconds that a zombie sleeps
 MOST_STOPPED = 2
@@ -150,6 +152,18 @@ class Storm:
                 return int(pid)
         return None
 
+    def wait_for_answers(self, growth: int) -> None:
+        """Until the workers' logs have grown by so many bytes since now: a few hundred are an answer."""
+        enough = self.logged() + growth
+        until = time.monotonic() + PATIENCE
+        while self.logged() < enough:
+            self.pause(0.01)
+            if time.monotonic() > until:
+                raise AssertionError("the workers are not answered any more")
+
+    def logged(self) -> int:
+        return sum(path.stat().st_size for path in (self.folder / "logs").iterdir())
+
     def end(self) -> None:
         for pid in self.slots:
             os.kill(pid, signal.SIGKILL)
@@ -230,13 +244,20 @@ def judged(folder: Path, raging: Storm) -> Verdict:
 
 
 def storm(
-    folder: Path, kills: int, processes: int, rate: float, seed: int, server: PostgresServer | None = None
+    folder: Path,
+    kills: int,
+    processes: int,
+    rate: float,
+    seed: int,
+    server: StoreHost | None = None,
 ) -> tuple[Counter[str], Verdict]:
     """What was done to the workers, and what became of their work."""
     if server is not None:
-        (folder / NAMED).write_text(f"{server.url}?schema=storm")
+        (folder / NAMED).write_text(server.place("storm"))
     make_store(folder)
-    raging = Storm(folder, processes, seed) if server is None else StormOnPostgres(folder, processes, seed, server)
+    raging = Storm(folder, processes, seed)  # other servers do not say whose transaction is under way: the dice aim
+    if isinstance(server, PostgresServer):
+        raging = StormOnPostgres(folder, processes, seed, server)
     with ends(raging):
         raging.rage(kills, rate)
     return raging.counts, judged(folder, raging)
@@ -246,18 +267,18 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="storm", description=__doc__)
     parser.add_argument("--kills", type=int, default=10_000)
     parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--rate", type=float, help="kills a second, about; 20, on PostgreSQL 6")
+    parser.add_argument("--rate", type=float, help="kills a second, about; 20, on a server 6")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--store", choices=("sqlite", *SERVERS), default="sqlite")
     parser.add_argument("--keep", action="store_true", help="leave the store and the logs where they are")
     wanted = parser.parse_args(argv)
-    # A worker on PostgreSQL has to connect, and its first statements are planned: it is at work after 50 ms, not 5.
-    rate = wanted.rate or (6.0 if wanted.store == "postgres" else 20.0)
+    # A worker on a server has to connect, and its first statements are planned: it is at work after 50 ms, not 5.
+    rate = wanted.rate or (6.0 if wanted.store in SERVERS else 20.0)
     end_when_told()
     folder = Path(tempfile.mkdtemp(prefix="tenure-storm-"))
     began = time.monotonic()
     print(f"seed {wanted.seed}, in {folder}", flush=True)
-    with PostgresServer() if wanted.store == "postgres" else nullcontext() as server:
+    with SERVERS[wanted.store].new() if wanted.store in SERVERS else nullcontext() as server:
         blows, result = storm(folder, wanted.kills, wanted.processes, rate, wanted.seed, server)
     seconds = time.monotonic() - began
     for kind, text in result.findings[:50]:

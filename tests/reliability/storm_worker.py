@@ -18,7 +18,6 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import RetryPolicy, Task, replace
 from tenure.engine import Context, Engine
 from tenure.stores.open_store import open_store
-from tenure.testing.factories import reading
 from tests.reliability.storm_log import Log, estate_of, log_path
 
 PROJECT = "storm"
@@ -154,8 +153,8 @@ class Worker:
         self.ask(*retries, self.addition(), self.addition())
 
     def dead_letters(self) -> list[Task]:
-        with reading(self.engine, (PROJECT,)) as work:
-            return work.find(Task, {"project": PROJECT, "state": "dead_lettered"}, limit=MOST_RETRIED)
+        where = {"project": PROJECT, "state": "dead_lettered"}
+        return self.engine.read_settled((PROJECT,), lambda work: work.find(Task, where, limit=MOST_RETRIED))
 
     # --- commands ---
 

@@ -72,7 +72,7 @@ class Stage:
         self.folder = folder / "work"
         self.home = self.folder / ".tenure"
         self.home.mkdir(parents=True, mode=0o700)
-        self.client = Client(str(self.home / "tenure.db"), "default", agent="ann")
+        self.client = Client(str(self.home / "tenure.db"), "default", agent="ann", create=True)
         self.client.init()
         self.control = folder / "control"
         for name in ("started", "go", "do", "prompts", "environ", "calls"):

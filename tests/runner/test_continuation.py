@@ -140,7 +140,7 @@ class Held:
 
     def __init__(self, folder: Path, **fields: object) -> None:
         self.clock = FakeClock()
-        self.client = Client(str(folder / "store.db"), "default", agent="ann", clock=self.clock)
+        self.client = Client(str(folder / "store.db"), "default", agent="ann", clock=self.clock, create=True)
         self.client.init()
         self.client.add("Hangs", retry=RetryPolicy(strategy="immediate"), **fields)
         granted = self.client.claim("A-001", lease=24 * 3600.0, process=described(os.getpid()))

@@ -43,7 +43,7 @@ def once(server, *request):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     store = str(tmp_path_factory.mktemp("store") / "tenure.db")
-    with tenure.Client(store, "p") as client:
+    with tenure.Client(store, "p", create=True) as client:
         client.init()
     server = TenureServer(store)
     with running(server):
@@ -301,7 +301,7 @@ def test_news_say_how_far_the_log_is(call):
 
 def test_a_server_that_is_asked_to_go_answers_who_waits_and_leaves(tmp_path):
     store = str(tmp_path / "tenure.db")
-    with tenure.Client(store, "p") as client:
+    with tenure.Client(store, "p", create=True) as client:
         client.init()
     server = TenureServer(store)
     with running(server):

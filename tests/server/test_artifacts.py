@@ -41,7 +41,7 @@ class Ground(NamedTuple):
 
     def store(self) -> Client:
         """The way behind the server's back."""
-        return Client(str(self.folder / "store.db"), self.project, agent="bo")
+        return Client(str(self.folder / "store.db"), self.project, agent="bo", create=True)
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[HTTPResponse, bytes]:
         connection = HTTPConnection("127.0.0.1", self.server.port, timeout=30)
@@ -68,7 +68,7 @@ class Ground(NamedTuple):
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TenureServer, Path]]:
     folder = tmp_path_factory.mktemp("served")
-    Client(str(folder / "store.db")).close()
+    Client(str(folder / "store.db"), create=True).close()
     with TenureServer(str(folder / "store.db")) as server:
         yield server, folder
 
@@ -81,7 +81,7 @@ def ground(served: tuple[TenureServer, Path]) -> Ground:
     """A task that is held, in a project of its own."""
     server, folder = served
     project = f"p{next(NUMBERS)}"
-    with Client(str(folder / "store.db"), project, agent="ann") as client:
+    with Client(str(folder / "store.db"), project, agent="ann", create=True) as client:
         client.init()
         client.add("Work")
         return Ground(server, folder, project, str(client.claim("A-001", lease=3600.0).receipt))

@@ -25,7 +25,7 @@ PIECE = b"x-filler: " + b"f" * 8000 + b"\r\n"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TenureServer]:
     store = str(tmp_path_factory.mktemp("connections") / "tenure.db")
-    with Client(store, "p") as client:
+    with Client(store, "p", create=True) as client:
         client.init()
     server = TenureServer(store)
     try:

@@ -81,7 +81,7 @@ def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Two]:
         url = url_of(tmp_path, server.url)
     else:
         url = str(tmp_path / "tenure.db")
-    with ExitStack() as stack, tenure.Client(url, "p") as client:
+    with ExitStack() as stack, tenure.Client(url, "p", create=True) as client:
         client.init()
         yield Two(url, client, stack)
 
@@ -120,7 +120,7 @@ def _let_the_lease_end(client: tenure.Client) -> None:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TenureServer]:
     store = str(tmp_path_factory.mktemp("store") / "tenure.db")
-    with tenure.Client(store, "p", agent="ann") as client:
+    with tenure.Client(store, "p", agent="ann", create=True) as client:
         client.init()
         client.add("One")
         server = TenureServer(store)
@@ -203,7 +203,7 @@ async def test_a_spawner_that_fails_degrades_the_health_and_no_error_is_shown() 
     assert "ann" not in json.dumps(value)
     engine.do(PausePool(project="p", pool="coders"))
     assert (await health())[1]["status"] == "healthy"
-    service._close()
+    service.shut()
 
 
 # --- a store that hangs ---
@@ -237,4 +237,4 @@ async def test_probes_of_a_store_that_hangs_say_so_and_do_not_pile_up(monkeypatc
     assert (await endpoints.ready(request)).status == 200
     answer = await endpoints.coordinator_health(request)
     assert (answer.status, json.loads(answer.body)["active"]) == (503, False)  # nobody leads
-    service._close()
+    service.shut()

@@ -16,7 +16,7 @@ import tenure
 from tenure.core import signatures
 from tenure.core.commands import NewTask
 from tests.servers.fixtures import running
-from tests.servers.tenure import TenureServer
+from tests.servers.tenure import TenureServer, with_master_key
 
 P = "/api/v1/projects/p"
 BODY = json.dumps({"action": "opened", "pull_request": {"title": "Mend it"}}).encode()
@@ -27,11 +27,11 @@ class Hooked:
 
     def __init__(self, folder: Path) -> None:
         self.store = str(folder / "tenure.db")
-        self.client = tenure.Client(self.store, "p")
+        self.client = tenure.Client(self.store, "p", create=True)
         self.client.init()
         self.key = self.client.do(tenure.core.commands.CreateKey(name="k", role="admin")).secret
         self.secret = self._hook("pulls")
-        self.server = TenureServer(self.store, settings={"TENURE_SERVE_AUTH": "required"})
+        self.server = TenureServer(self.store, settings={"TENURE_SERVE_AUTH": "required", **with_master_key()})
 
     def _hook(self, name: str, **fields: Any) -> str:
         outcome = self.client.set_trigger(name, "webhook", NewTask(title="Review {body.pull_request.title}"), **fields)

@@ -24,7 +24,7 @@ class Keyed:
 
     def __init__(self, folder: Path) -> None:
         store = str(folder / "tenure.db")
-        self.client = Client(store, "p")
+        self.client = Client(store, "p", create=True)
         self.client.init()
         self.server = TenureServer(store, settings={"TENURE_SERVE_AUTH": "required"})
         self.key = str(self.client.do(c.CreateKey(name="ann", role="agent")).secret)

@@ -23,9 +23,11 @@ from tenure.stores.port import Clock, Store
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
 from tenure.testing.engine.repeats import Repeats
+from tenure.testing.engine.secrets import Secrets
 from tenure.testing.engine.stage import leaks
 from tenure.testing.engine.timelines import Timelines
 from tenure.testing.factories import Scene
+from tenure.testing.secret_watch import plain_secrets
 from tests.servers.processes import free_port
 
 PROVES = ".proves"  # ends a key that says which agent it is
@@ -123,7 +125,8 @@ class OnServer:
             if not scene.broken:
                 assert engine.verify() == []
                 assert leaks(scene) == []
+                assert plain_secrets(scene) == []
 
 
-class TestOverHttp(OnServer, Timelines, Repeats):
+class TestOverHttp(OnServer, Timelines, Repeats, Secrets):
     """The rest of the suite goes the same way in `./x reliability over_http`."""

@@ -30,7 +30,7 @@ async def read(stream: Stream, after: int = 0) -> list[bytes]:
 
 
 async def test_what_the_reader_has_seen_is_not_sent_again():
-    stream = Stream({})
+    stream = Stream({}, "local")
     for sequence in (1, 2, 3):
         stream.put(event(sequence))
     reading = asyncio.ensure_future(read(stream, after=2))
@@ -40,7 +40,7 @@ async def test_what_the_reader_has_seen_is_not_sent_again():
 
 
 async def test_only_what_was_asked_for_is_sent():
-    stream = Stream({"kind": ("task.claimed",)})
+    stream = Stream({"kind": ("task.claimed",)}, "local")
     stream.put(event(1))
     stream.put(event(2, "task.claimed"))
     reading = asyncio.ensure_future(read(stream))
@@ -51,7 +51,7 @@ async def test_only_what_was_asked_for_is_sent():
 
 async def test_a_reader_that_falls_behind_is_sent_away_to_come_back_with_its_cursor(monkeypatch):
     monkeypatch.setattr(feed, "MOST_BEHIND", 3)
-    stream = Stream({})
+    stream = Stream({}, "local")
     for sequence in range(1, 6):
         stream.put(event(sequence))
     assert await asyncio.wait_for(read(stream), 10) == []
@@ -59,7 +59,7 @@ async def test_a_reader_that_falls_behind_is_sent_away_to_come_back_with_its_cur
 
 async def test_a_busy_stream_has_its_beat_too(monkeypatch):
     monkeypatch.setattr(feed, "BEAT", 0.0)
-    stream = Stream({})
+    stream = Stream({}, "local")
     stream.put(event(1))
     chunks = stream.chunks(0)
     assert await anext(chunks) == HEARTBEAT
@@ -162,7 +162,7 @@ async def test_while_nobody_waits_pages_are_read_rarely_and_whoever_comes_ends_t
             while engine.store.mark("local") > news.position:
                 await asyncio.wait_for(heard.get(), 10)
         news.unsubscribe("p", stream)
-        assert not news._is_awaited.is_set()
+        assert not news._reader.is_awaited.is_set()
     finally:
         news.close()
         await asyncio.to_thread(news.join)
@@ -184,15 +184,15 @@ async def test_behind_a_full_page_there_is_no_lull(monkeypatch):
     engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(c.DefineProject(project="p"))
     news = feed.Feed(engine)
-    news._is_awaited = Lulls()
+    news._reader.is_awaited = Lulls()
     heard: asyncio.Queue = asyncio.Queue()
     news.listeners.append(lambda events: [heard.put_nowait(event.key) for event in events])
     news.start(asyncio.get_running_loop())
     try:
         made = engine.run([c.Add(project="p", task=NewTask(title=f"t{n}")) for n in range(5)])
         assert [await asyncio.wait_for(heard.get(), 10) for _ in made] == [outcome.task["key"] for outcome in made]
-        assert await asyncio.to_thread(news._is_awaited.begun.get, timeout=10) == feed.LULL
-        assert news._is_awaited.begun.empty()
+        assert await asyncio.to_thread(news._reader.is_awaited.begun.get, timeout=10) == feed.LULL
+        assert news._reader.is_awaited.begun.empty()
     finally:
         news.close()
         await asyncio.to_thread(news.join)

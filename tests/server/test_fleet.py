@@ -59,7 +59,7 @@ class Fleet:
         """`served`: TENURE_* variables of the server."""
         self.folder, self.state = folder, folder / "state"
         self.words = agent_in(folder)
-        self.client = Client(str(folder / "store.db"), "default", agent="ann")
+        self.client = Client(str(folder / "store.db"), "default", agent="ann", create=True)
         self.client.init()
         text = f'[programs.bot]\nagent = "{shlex.join(self.words)}"\noptions = ["--grace", "1"]\n'
         environ = {"TENURE_STATE": str(self.state)} | (served or {})

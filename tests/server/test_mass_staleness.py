@@ -74,7 +74,7 @@ class Team:
 def team(tmp_path: Path) -> Iterator[Team]:
     url = f"sqlite://{tmp_path}/s.db"
     with ExitStack() as scope:
-        client = scope.enter_context(tenure.Client(url, "p", agent="mia"))
+        client = scope.enter_context(tenure.Client(url, "p", agent="mia", create=True))
         client.init()
         for n in range(AGENTS):
             client.add(f"Task {n}")

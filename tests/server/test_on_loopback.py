@@ -36,7 +36,7 @@ print(json.dumps([answer.status, answer.read().decode()]))
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TenureServer]:
     store = str(tmp_path / "tenure.db")
-    with Client(store, "p") as client:
+    with Client(store, "p", create=True) as client:
         client.init()
     server = TenureServer(store, settings={"TENURE_SERVE_AUTH": "auto", "TENURE_STATE": str(tmp_path / "state")})
     monkeypatch.setenv("TENURE_STATE", str(tmp_path / "state"))

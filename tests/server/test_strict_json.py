@@ -16,7 +16,7 @@ from tenure.client import Client
 from tenure.core import signatures
 from tenure.core.commands import NewTask
 from tests.mcp.conftest import command, make_store
-from tests.servers.tenure import TenureServer
+from tests.servers.tenure import TenureServer, with_master_key
 
 P = "/api/v1/projects/p"
 TWICE = b'{"task": {"title": "one", "title": "two"}}'
@@ -26,10 +26,10 @@ ENDLESS = b'{"task": {"title": "one", "metadata": {"n": ' + b"7" * 400 + b"}}}"
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TenureServer, Client, str]]:
     store = str(tmp_path_factory.mktemp("strict") / "tenure.db")
-    with Client(store, "p") as client:
+    with Client(store, "p", create=True) as client:
         client.init()
         secret = str(client.set_trigger("hook", "webhook", NewTask(title="{body.t}")).secret)
-        server = TenureServer(store)
+        server = TenureServer(store, settings=with_master_key())
         try:
             server.start()
             yield server, client, secret

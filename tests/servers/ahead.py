@@ -18,6 +18,7 @@ from tests.servers.processes import PACKAGES, found, install, installing, is_roo
 _GROUPS = (
     ("git", "bwrap", "curl", "faketime", "ps", "ssh-keygen", "strace"),
     ("postgres", "pgbouncer"),
+    ("mariadbd",),
     ("chromium-headless-shell",),
     ("promtool", "systemd-analyze"),
 )

@@ -11,23 +11,60 @@ from typing import NoReturn
 import pytest
 
 from tenure.validators import sandbox
+from tests.servers.mariadb import MariadbServer
 from tests.servers.pgbouncer import BEHIND, PgbouncerServer
-from tests.servers.postgres import WHERE, PostgresServer
+from tests.servers.postgres import PostgresServer
 from tests.servers.processes import Server, Unavailable, found_or_installed, is_root
+from tests.servers.restricted import prepare
+from tests.servers.store_servers import told
+from tests.servers.valkey import ValkeyServer, durable, durable_redis
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A running server. Its URL is in the environment, for the processes that a test starts."""
     server = PostgresServer()
-    with running(server), told(WHERE, server.url):
+    with running(server), told("postgres", server):
         yield server
+
+
+@pytest.fixture(scope="session")
+def restricted(postgres: PostgresServer) -> PostgresServer:
+    """The server, with the roles of stores under row-level security."""
+    prepare(postgres)
+    return postgres
 
 
 @pytest.fixture(scope="session")
 def pgbouncer(postgres: PostgresServer) -> Iterator[PgbouncerServer]:
     server = PgbouncerServer(postgres)
-    with running(server), told(BEHIND, f"{server.url}?direct={server.direct}"):
+    with running(server):
+        os.environ[BEHIND] = f"{server.url}?direct={server.direct}"
+        yield server
+        del os.environ[BEHIND]
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariadbServer]:
+    """As `postgres`."""
+    server = MariadbServer()
+    with running(server), told("mariadb", server):
+        yield server
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[ValkeyServer]:
+    """As `postgres`; it syncs every write."""
+    server = durable()
+    with running(server), told("valkey", server):
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[ValkeyServer]:
+    """As `valkey`, with Debian's Redis."""
+    server = durable_redis()
+    with running(server), told("redis", server):
         yield server
 
 
@@ -65,15 +102,6 @@ def running(server: Server) -> Iterator[None]:
         yield
     finally:
         server.stop()
-
-
-@contextmanager
-def told(name: str, value: str) -> Iterator[None]:
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        os.environ.pop(name, None)
 
 
 def missing(why: str) -> NoReturn:

@@ -14,7 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tenure.core import signatures
-from tenure.testing.suites.spawner import processes_of
+from tenure.processes.supervisor_script import entry_of
+from tenure.testing.suites.spawner import processes_of, until
 from tests.servers import forking, processes
 from tests.servers.tenure import FORKED
 
@@ -109,6 +110,8 @@ class GatewayServer(processes.Server):
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        # A process that is ending has no environment any more, and counts as running all the same.
+        until(lambda: not any((entry := entry_of(pid)) and entry.lives for pid in pids), "every process to end")
         return len(pids)
 
     def end(self) -> int:

@@ -16,6 +16,7 @@ SESSIONS = 5  # fewer than the suites have transactions at once, so that they ar
 _SETTINGS = """
 [databases]
 postgres = host=127.0.0.1 port={server} user=tenure
+restricted = host=127.0.0.1 port={server} dbname=postgres user=tenure_app
 
 [pgbouncer]
 listen_addr = 127.0.0.1

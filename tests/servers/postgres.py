@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Self
@@ -31,7 +32,7 @@ _MEASURED = {
 }  # fmt: skip
 
 
-class PostgresServer(processes.Server):
+class PostgresServer(processes.StoreHost):
     """`url` leads to its database `postgres` through TCP, `socket_url` through its socket."""
 
     def __init__(self, place: Path | None = None, settings: Mapping[str, str] | None = None) -> None:
@@ -44,6 +45,7 @@ class PostgresServer(processes.Server):
         self.data, self.log = self.folder / "data", self.folder / "log"
         self.port = processes.free_port()
         self.url = f"postgresql://tenure@127.0.0.1:{self.port}/postgres"
+        self.root = self.url
         self.socket_url = f"postgresql://tenure@/postgres?host={self.folder}&port={self.port}"
 
     def start(self) -> None:
@@ -72,6 +74,9 @@ class PostgresServer(processes.Server):
     def database(self, name: str) -> str:
         """The URL of the database of that name."""
         return f"postgresql://tenure@127.0.0.1:{self.port}/{name}"
+
+    def place(self, name: str) -> str:
+        return f"{self.url}?schema={name}"
 
     def create(self, name: str) -> str:
         """Make an empty database; its URL."""
@@ -105,7 +110,7 @@ def url_of(folder: Path, server: str | None = None, **more: str) -> str:
     """The URL of the folder's own schema: clean when it is first asked for, later the same again."""
     note = folder / "postgres-schema"
     if not note.exists():
-        note.write_text(_clean_schema())
+        note.write_text(clean_schema())
     server = server or os.environ[WHERE]
     return f"{server}{'&' if '?' in server else '?'}{urlencode({'schema': note.read_text(), **more})}"
 
@@ -116,26 +121,37 @@ def open_store(folder: Path, clock: Clock | None, server: str | None = None) -> 
     What takes a microsecond on a warm connection takes a millisecond on a new one, and a suite opens hundreds.
     """
     server = server or os.environ[WHERE]
-    return Postgres(url_of(folder, server), clock=clock, connections=_connections(server))
+    return Postgres(url_of(folder, server), clock=clock, connections=connections(server))
+
+
+@contextmanager
+def placed(name: str) -> Iterator[str]:
+    """The URL of a schema that is dropped at the end."""
+    try:
+        yield f"{os.environ[WHERE]}?schema={name}"
+    finally:
+        with psycopg.connect(os.environ[WHERE], autocommit=True) as link:
+            link.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE'.encode())
 
 
 @cache
-def _connections(url: str) -> ConnectionPool:
+def connections(url: str) -> ConnectionPool:
+    """One pool for each URL, for all tests of this process."""
     return ConnectionPool(parse(url).conninfo, 40, 10.0, 30.0, url)
 
 
 _given = 0
 
 
-def _clean_schema() -> str:
+def clean_schema(kind: str = "test") -> str:
     """Emptied, not made: twenty tables and sixty indexes would cost each test a tenth of a second."""
     global _given  # noqa: PLW0603 - one count for the session
     _given += 1
-    schema = f"test_{os.getpid()}_{_given % SCHEMAS}"
-    link = _connections(os.environ[WHERE]).take()
+    schema = f"{kind}_{os.getpid()}_{_given % SCHEMAS}"
+    link = connections(os.environ[WHERE]).take()
     try:
         tables = link.all("SELECT tablename FROM pg_tables WHERE schemaname = ?", [schema])
         link.run([(f'DELETE FROM "{schema}"."{name}"', ()) for (name,) in tables if name not in ("meta", "migration")])
     finally:
-        _connections(os.environ[WHERE]).give(link)
+        connections(os.environ[WHERE]).give(link)
     return schema

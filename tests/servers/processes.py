@@ -30,16 +30,22 @@ PACKAGES = {
     "debootstrap": "debootstrap",
     "epmd": "erlang-base",
     "faketime": "faketime",
+    "gcc": "gcc",
     "git": "git",
     "ip": "iproute2",
+    "mariadbd": "mariadb-server",
+    "openssl": "openssl",
     "pgbouncer": "pgbouncer",
     "postgres": "postgresql",
     "promtool": "prometheus",
     "ps": "procps",
     "rabbitmq-server": "rabbitmq-server",
+    "redis-server": "redis-server",
+    "rsync": "rsync",
     "ssh-keygen": "openssh-client",
     "strace": "strace",
     "systemd-analyze": "systemd",
+    "xxd": "xxd",
 }
 _FOLDERS = ("/usr/sbin", "/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin")  # beside those of the PATH
 _INSTALLING = Path(tempfile.gettempdir()) / "tenure-tests-install.lock"
@@ -99,6 +105,25 @@ class Server:
         self.stop()
 
 
+class StoreHost(Server):
+    """A server with stores on it. `root` is its URL."""
+
+    root: str
+    goes_on = False  # when it is killed: others go on in its place
+
+    def place(self, name: str) -> str:
+        """The URL of the store of that name."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        """Start on the data that is there."""
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        assert self.process is not None
+        end(self.process, signal.SIGKILL)
+
+
 def is_root() -> bool:
     return os.geteuid() == 0
 
@@ -107,7 +132,9 @@ def found(program: str) -> Path | None:
     """The program on the PATH, or the newest one in the folders of servers."""
     on_path = shutil.which(program)
     if on_path:
-        return Path(on_path).resolve()  # related programs are in the folder of the real file
+        real = Path(on_path).resolve()  # related programs are in the folder of the real file
+        named = real.with_name(program)  # one file may be several programs, by the name that it is called by
+        return named if named.exists() else real
     candidates = [path for folder in _FOLDERS for path in Path("/").glob(f"{folder.lstrip('/')}/{program}")]
     return max(candidates, key=lambda path: [int(n) if n.isdigit() else 0 for n in path.parts], default=None)
 

@@ -30,10 +30,15 @@ _FOLLOWER = "FROM pg_stat_replication WHERE application_name = 'walreceiver' AND
 class Pair(processes.Server):
     """`primary` answers writes, `standby` follows it. Synchronous only after `be_synchronous`."""
 
+    notices_promotion = False  # a new epoch must be begun by hand
+
     def __init__(self) -> None:
         self.primary, self.standby = PostgresServer(settings=_SETTINGS), PostgresServer(settings=_SETTINGS)
         ports = ",".join(f"127.0.0.1:{server.port}" for server in (self.primary, self.standby))
         self.url = f"postgresql://tenure@{ports}/postgres"  # finds whichever of the two takes writes
+
+    def place(self, name: str) -> str:
+        return f"{self.url}?schema={name}"
 
     def start(self) -> None:
         self.primary.start()

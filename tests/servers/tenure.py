@@ -15,6 +15,11 @@ from tests.servers import forking, processes
 FORKED = "FORKED_SERVERS"  # set in tests, also for the processes that they start
 
 
+def with_master_key() -> dict[str, str]:
+    """Settings of a server that opens what this process has sealed in its store."""
+    return {"TENURE_MASTER_KEY_FILE": str(Path(os.environ["TENURE_STATE"], "master.key"))}
+
+
 class TenureServer(processes.Server):
     """`store` is a URL or a path, `settings` are TENURE_* variables. `stop` does not remove the store."""
 

@@ -22,7 +22,7 @@ START = "tenure:keyed:local"
 
 class World:
     def __init__(self, folder: Path, valkey: ValkeyServer) -> None:
-        self.client = Client(str(folder / "tenure.db"), "p", agent="ann", session="s")
+        self.client = Client(str(folder / "tenure.db"), "p", agent="ann", session="s", create=True)
         self.client.do(c.DefineProject(project="p"))
         self.coordinator = coordinator_of(self.client.engine)
         self.coordinator.step()

@@ -151,19 +151,19 @@ class Bench:
 def new_bench(store: str) -> Iterator[Bench]:
     """A bench on a new store of that kind.
 
-    `sqlite`: a file, in memory where the host has such; `memory`; `postgres`: the server that the environment names.
+    `sqlite`: a file, in memory where the host has such; `memory`; the others: the server that the environment names.
     """
     if store == "memory":
         yield Bench(lambda clock: open_store("memory://", clock=clock))
         return
     folder = tempfile.mkdtemp(prefix="tenure-model-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
     try:
-        if store == "postgres":
-            from tests.servers.postgres import open_store as open_schema  # needs a driver that others do without
-
-            bench = Bench(lambda clock: open_schema(Path(folder), clock))
-        else:
+        if store == "sqlite":
             bench = Bench(lambda clock: open_store(f"sqlite://{folder}/tenure.db", clock=clock))
+        else:
+            from tests.servers.store_servers import SERVERS  # needs drivers that others do without
+
+            bench = Bench(lambda clock: SERVERS[store].open_store(Path(folder), clock))
         yield bench
         bench.close()
     finally:

@@ -1,18 +1,24 @@
-"""Prints the columns that each table must have: `python -m tests.stores.columns [--postgres] [table …]`.
+"""Prints the columns that each table must have: `python -m tests.stores.columns [--postgres | --mariadb] [table …]`.
 
-A published migration is never edited: compare this with the columns that the tables have, and write the next one.
+A published migration is never edited: compare this with the columns that the tables have, and write the next one. With
+`--mariadb --next` the comparison is made: the statements are printed that the next migration needs, keys aside.
 """
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 from textwrap import wrap
 
 import msgspec
 
+from tenure import stores
 from tenure.core.events import Event
 from tenure.stores.postgres.tables import HOT, parts_of
 from tenure.stores.sql.codec import Column, columns_of, tables
+from tenure.stores.sql.migrations import read_migrations
 
 SQLITE_TYPES = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER", "float": "REAL", "bytes": "BLOB", "json": "TEXT"}
 
@@ -49,6 +55,25 @@ OWN = {
         "grant_event": "bigint",
     },
 }
+
+MARIADB = Path(stores.__file__).parent / "mariadb" / "migrations"
+MARIADB_TYPES = {
+    "str": "LONGTEXT", "int": "BIGINT", "bool": "TINYINT", "float": "DOUBLE", "bytes": "LONGBLOB", "json": "LONGTEXT",
+}  # fmt: skip
+
+MARIADB_ENDING = "ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin ROW_FORMAT=DYNAMIC"
+MARIADB_EMPTY = {"str": "''", "int": "0", "bool": "FALSE", "float": "0", "bytes": "''", "json": "'[]'"}
+
+# Characters of texts that MariaDB has in an index, whose key may have 3,072 bytes: four for a character. A text of
+# "table.column" goes before one of the column alone.
+MARIADB_WIDTHS = {
+    "tenant": 64, "project": 128, "id": 512, "task.id": 128, "archived.id": 128, "brief.id": 128, "checkpoint.id": 128,
+    "claim.id": 192, "edge.id": 300, "result.id": 128, "session.id": 255, "delivery.id": 400, "validation.id": 128,
+    "schedule.id": 255, "spawn.id": 128, "event.id": 128, "key": 440, "ref": 512, "dag": 255, "agent": 255,
+    "session": 255, "parent": 128, "local_name": 255, "idempotency_key": 255, "offer_to": 255, "set_aside_for": 255,
+    "state": 32, "task": 128, "needs": 128, "request_id": 255, "process": 255, "webhook": 128, "causation_id": 128,
+    "recipient": 255,
+}  # fmt: skip
 
 
 def definition(column: Column) -> str:
@@ -104,14 +129,56 @@ def _view(table: str, parts: list[list[Column]], columns: tuple[Column, ...]) ->
     return "\n".join(wrap(text, 118, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
 
 
+def mariadb_definition(table: str, column: Column) -> str:
+    """As `definition`. A text in an index has a width; others may have any length."""
+    kind = MARIADB_TYPES[column.type]
+    width = MARIADB_WIDTHS.get(f"{table}.{column.name}", MARIADB_WIDTHS.get(column.name))
+    if column.type == "str" and width is not None:
+        kind = f"VARCHAR({width})"
+    return f'"{column.name}" {kind}{"" if column.nullable else " NOT NULL"}'
+
+
+def create_mariadb_table(table: str, struct: type[msgspec.Struct]) -> str:
+    """As `create_table`, without the keys of its indexes."""
+    lines = ['"tenant" VARCHAR(64) NOT NULL', *(mariadb_definition(table, column) for column in columns_of(struct))]
+    lines.append(f'PRIMARY KEY ("tenant", {"sequence" if struct is Event else "project, id"})')
+    return _table(f'IF NOT EXISTS "{table}"', lines, f") {MARIADB_ENDING};")
+
+
+def mariadb_next(migrations: Iterable[str]) -> str:
+    """What the next migration needs so that every table and field is there. Every statement may be run again."""
+    there: dict[str, set[str]] = {}
+    for text in migrations:
+        for table, body in re.findall(r'CREATE TABLE IF NOT EXISTS "(\w+)" \((.*?)\n\)', text, re.DOTALL):
+            there.setdefault(table, set()).update(re.findall(r'^    "(\w+)"', body, re.MULTILINE))
+        for table, column in re.findall(r'ALTER TABLE "(\w+)" ADD COLUMN IF NOT EXISTS "(\w+)"', text):
+            there[table].add(column)
+    made = []
+    for table, struct in tables():
+        if table not in there:
+            made.append(create_mariadb_table(table, struct))
+            continue
+        for column in columns_of(struct):
+            if column.name not in there[table]:
+                default = "" if column.nullable else f" DEFAULT {MARIADB_EMPTY[column.type]}"
+                made.append(
+                    f'ALTER TABLE "{table}" ADD COLUMN IF NOT EXISTS {mariadb_definition(table, column)}{default};'
+                )
+    return "\n".join(made)
+
+
 def _table(name: str, lines: list[str], ending: str) -> str:
     return f"CREATE TABLE {name} (\n    " + ",\n    ".join(lines) + f"\n{ending}"
 
 
 def main(arguments: list[str]) -> None:
+    if arguments == ["--mariadb", "--next"]:
+        sys.stdout.write(mariadb_next(step.text for step in read_migrations(MARIADB)) + "\n")
+        return
+    ways = {"--postgres": create_postgres_table, "--mariadb": create_mariadb_table}
     create = create_table
-    if arguments[:1] == ["--postgres"]:
-        create, arguments = create_postgres_table, arguments[1:]
+    if arguments and arguments[0] in ways:
+        create, arguments = ways[arguments[0]], arguments[1:]
     for table, struct in tables():
         if not arguments or table in arguments:
             sys.stdout.write(create(table, struct) + "\n\n")

@@ -28,6 +28,7 @@ NEW = (
     "failures",
     "brief_number",
     "reserved",
+    "sealed",
     "unseen_since",
     "agent_type",
     "estimate",

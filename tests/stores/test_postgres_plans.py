@@ -7,16 +7,22 @@ from typing import Any
 
 import pytest
 
+from tenure.client.caller import SystemRandom
+from tenure.core import commands as c
 from tenure.core.filters import Contains, Prefix, Present, Range
 from tenure.core.records import Claim, Edge, Landing, Message, Reservation, Result, Row, Session, Task, Usage
-from tenure.stores.postgres import Postgres, event_blocks, log_statements, statement_texts
-from tenure.stores.postgres.connection import Connection, Statement, numbered
+from tenure.engine import Engine
+from tenure.stores.postgres import Postgres, event_blocks, log_statements, row_security, statement_texts
+from tenure.stores.postgres import tables as postgres_tables
+from tenure.stores.postgres.address import parse
+from tenure.stores.postgres.connection import Connection, Statement, connect, numbered
 from tenure.stores.postgres.planner_statistics import PLACES, made_up, made_up_places
 from tenure.stores.postgres.statement_texts import queries_of
 from tenure.stores.postgres.tables import parts_of
 from tenure.stores.sql.codec import tables
 from tenure.stores.sql.statements import table_of
 from tests.servers.postgres import PostgresServer, url_of
+from tests.servers.restricted import ROLE, url_as
 
 P = {"project": "1"}
 SCHEMA = "plans"
@@ -68,8 +74,6 @@ HOT: dict[str, tuple[Any, str]] = {
     "latest events of a project": (logged(P, last=True), "event_project"),
     "latest events": (logged({}, last=True), "event_pkey"),
     "mark": ((TEXTS.mark, ["local"]), "event_pkey"),
-    "marks of several tenants": ((TEXTS.marks, [["local"]]), "event_pkey"),
-    "news": ((TEXTS.news, ["local", 0, "1:1:"]), "event_pkey"),
     "events after a cursor": (logged({}), "event_pkey"),
     "blocks after a cursor": (packed({}), "event_block_pkey"),
     "events of some projects after a cursor": (logged({"project": ("1", "2")}), "event_pkey"),
@@ -118,11 +122,19 @@ SORTED: dict[str, tuple[Any, str]] = {
         "usage_late",
     ),
     "a page by tag": (found(Task, {"tags": Contains("x")}, limit=50), "task_"),
+    "a page of states, the oldest first": (
+        found(Task, {"state": ("1", "ready")}, "created_at", limit=50),
+        "task_created",
+    ),
+    "a page of a state, by key": (found(Task, {"state": "1"}, "-key", limit=50), "task_key"),
 }
 
 
-WRITES: list[Statement] = [(statement_texts.BEGIN_WRITE, ()), (statement_texts.SETTINGS, ["0", "0", "0", [], 0])]
-READS: list[Statement] = [(statement_texts.BEGIN_READ, ()), (TEXTS.head_for_reading, ["local"])]
+WRITES: list[Statement] = [
+    (statement_texts.BEGIN_WRITE, ()),
+    (statement_texts.SETTINGS, ["local", "0", "0", "0", [], 0]),
+]
+READS: list[Statement] = [(statement_texts.BEGIN_READ, ()), (statement_texts.READ_SETTINGS, ["local"])]
 
 
 @pytest.fixture(params=[WRITES, READS], ids=["writes", "reads"])
@@ -131,18 +143,26 @@ def settings(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
-@pytest.fixture(scope="module", params=["grown", "analysed"])
-def link(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Connection]:
-    store = Postgres(f"{postgres.url}?schema={SCHEMA}")
+@pytest.fixture(scope="module", params=["grown", "analysed", "grown, under a policy", "analysed, under a policy"])
+def link(restricted: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Connection]:
+    """A session, on tables with the rows of one busy tenant: of the owner, or of a role that policies restrict."""
+    url = f"{restricted.url}?schema={SCHEMA}"
+    store = Postgres(url)
     link = store.connections.take()
     link.run([("BEGIN", ()), (f"SELECT set_config('search_path', '{SCHEMA}', true)", ())])
     link.run([(text, ()) for table, struct in tables() for text in made_up(table, struct, 3000, 3)])
     link.run([(text, ()) for text in made_up_places(3000, 3)])
-    if request.param == "analysed":
+    if "analysed" in request.param:
         link.run([(f"ANALYZE {part}", ()) for table, struct in tables() for part in parts_of(table, struct)])
         link.run([(f"ANALYZE {part}", ()) for part in PLACES])
     link.run([("COMMIT", ())])
-    yield link
+    if "policy" in request.param:
+        row_security.run(url, "on", ROLE)
+        own = connect(parse(url_as(ROLE, SCHEMA)).conninfo, 30)
+        yield own
+        own.close()
+    else:
+        yield link
     link.script(f"DROP SCHEMA {SCHEMA} CASCADE")
     store.connections.give(link)
     store.close()
@@ -186,11 +206,56 @@ def test_a_hot_query_goes_by_its_index(link: Connection, settings: Any, what: st
         assert not kinds & {"Sort", "Incremental Sort", "Bitmap Heap Scan"}, steps
 
 
+@pytest.mark.parametrize("order", ["created_at", "-created_at", "key"])
+def test_a_page_of_a_common_state_walks_its_order_and_one_of_a_rare_state_is_sorted(
+    link: Connection, settings: Any, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever it is, the other is not begun; planned once, for every state."""
+    walks = "task_key" if order == "key" else "task_created"
+    for common in (100, 200):  # of 1,000 tasks in the project 125 have this state
+        monkeypatch.setattr(postgres_tables, "_COMMON", common)
+        text, values = found(Task, {"state": "1"}, order, limit=5)
+        link.run(settings)
+        try:
+            link.script("PREPARE page AS " + numbered(text).decode())
+            given = ", ".join(f"'{value}'" for value in values)
+            ((told,),) = link.all(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE page({given})")
+            link.script("ROLLBACK; DEALLOCATE page")
+        finally:
+            link.run([("ROLLBACK", ())])
+        steps = list(nodes((json.loads(told) if isinstance(told, str) else told)[0]["Plan"]))
+        (walk,) = [step for step in steps if step.get("Index Name") == walks]
+        assert walk["Actual Loops"] == (1 if common == 100 else 0), steps
+        assert walk["Actual Rows"] <= 200, walk
+
+
+@pytest.mark.parametrize("order", ["created_at", "-created_at", "key", "-key"])
+def test_a_page_has_the_same_tasks_walked_and_sorted(
+    postgres: PostgresServer, tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Postgres(url_of(tmp_path))
+    engine = Engine(store, SystemRandom())
+    engine.do(c.DefineProject(project="p"))
+    engine.run([c.Add(project="p", task=c.NewTask(title=f"Task {n}", track="AB"[n % 2])) for n in range(12)])
+    engine.run([c.ClaimNext(project="p", agent="ann", session="s", n=5)])
+    pages = []
+    for common in (1, 5000):
+        monkeypatch.setattr(postgres_tables, "_COMMON", common)
+        with store.begin("local", write=False) as tx:
+            for states in ("ready", ("ready", "claimed"), "claimed", "completed"):
+                first = tx.find(Task, {"project": "p", "state": states}, order=order, limit=3)
+                field = order.removeprefix("-")
+                after = (getattr(first[-1], field), first[-1].id) if first else None
+                then = tx.find(Task, {"project": "p", "state": states}, order=order, after=after, limit=3)
+                pages.append([task.key for task in (*first, *then)])
+    store.close()
+    assert pages[:4] == pages[4:]
+    assert [len(page) for page in pages[:4]] == [6, 6, 5, 0]
+
+
 LOG = {
     **{what: statement for what, (statement, _) in {**HOT, **SORTED}.items() if "event" in what or "block" in what},
     "mark": HOT["mark"][0],
-    "marks": HOT["marks of several tenants"][0],
-    "news": HOT["news"][0],
     "beginning": (TEXTS.head, ["local"]),
     "beginning of a read": (TEXTS.head_for_reading, ["local"]),
     "beginning in projects": (TEXTS.head_of_projects, [["1"], "local"]),
@@ -204,6 +269,55 @@ def test_no_statement_reads_the_log_without_its_tenant(link: Connection, what: s
     assert steps
     for step in steps:
         assert "tenant" in step.get("Index Cond", step.get("Recheck Cond", "")), step
+
+
+OWNERS = {  # functions of the owner over several tenants: their arguments, and the indexes that they need
+    "log_ends": ({"p_tenants": ("text[]", ["local"])}, {"event_pkey", "event_block_pkey"}),
+    "tenants_changed": (
+        {"p_tenants": ("text[]", ["local"]), "p_marks": ("bigint[]", [7]), "p_snapshots": ("text[]", [None]),
+         "p_back": ("bigint", 10_000)},
+        {"event_pkey", "event_block_pkey"},
+    ),
+    "tenants_due": (
+        {"p_tenants": ("text[]", ["local"]), "p_until": ("bigint", 1), "p_since": ("bigint", 0)},
+        {"event_pkey", "event_block_pkey", "due_block_at", "task_hot_pkey", "schedule_next"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWNERS)
+def test_the_owners_functions_go_by_keys(link: Connection, name: str) -> None:
+    ((body,),) = link.all(
+        "SELECT prosrc FROM pg_proc WHERE proname = ? AND pronamespace = to_regnamespace(?)", [name, SCHEMA]
+    )
+    for table in ("event", "event_block", "space", "due_block", "task_hot", "schedule", "sink", "log_cursor"):
+        body = body.replace(f"FROM {table} AS", f"FROM {SCHEMA}.{table} AS")
+    given, indexes = OWNERS[name]
+    for number, (argument, (kind, _)) in enumerate(given.items(), 1):
+        body = body.replace(argument, f"${number}::{kind}")
+    used = {step.get("Index Name") for step in plan(link, (body, [value for _, value in given.values()]))}
+    assert indexes <= used
+
+
+MOST_READ = 4  # rows of a table, for a tenant that has none
+
+
+@pytest.mark.parametrize("what", sorted({*HOT, *SORTED, *LOG} - {BY_TIME}))
+def test_an_idle_tenant_reads_nothing_of_a_busy_one(link: Connection, settings: Any, what: str) -> None:
+    """Not a row that a filter throws away: one tenant's log does not make another's statements slow."""
+    text, values = {**{name: statement for name, (statement, _) in {**HOT, **SORTED}.items()}, **LOG}[what]
+    idle = [[("idle" if item == "local" else item) for item in v] if isinstance(v, list) else v for v in values]
+    idle = ["idle" if value == "local" else value for value in idle]
+    begin, (setting, (_, *others)) = settings
+    link.run([begin, (setting, ["idle", *others])])
+    try:
+        ((told,),) = link.all(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {text}", idle)
+    finally:
+        link.run([("ROLLBACK", ())])
+    for step in nodes((json.loads(told) if isinstance(told, str) else told)[0]["Plan"]):
+        if step.get("Relation Name", "meta") != "meta":
+            read = step["Actual Loops"] * (step["Actual Rows"] + step.get("Rows Removed by Filter", 0))
+            assert read <= MOST_READ, step
 
 
 def test_every_order_of_the_log_is_one_of_a_tenant(link: Connection) -> None:

@@ -13,6 +13,7 @@ from tenure.testing.suites.store import StoreSuite
 from tenure.testing.suites.store_setting import add, write
 from tests.servers.pgbouncer import BEHIND, PgbouncerServer
 from tests.servers.postgres import open_store, url_of
+from tests.servers.restricted import open_restricted
 
 
 @pytest.mark.sampled(one_in=3)
@@ -20,6 +21,13 @@ from tests.servers.postgres import open_store, url_of
 class TestBehindPgbouncer(StoreSuite):
     def open_store(self, tmp_path: Path, clock: Clock) -> Store:
         return open_store(tmp_path, clock, os.environ[BEHIND])
+
+
+@pytest.mark.sampled(one_in=6)
+@pytest.mark.usefixtures("restricted", "pgbouncer")
+class TestUnderRowSecurityBehindPgbouncer(StoreSuite):
+    def open_store(self, tmp_path: Path, clock: Clock) -> Store:
+        return open_restricted(tmp_path, clock, pooled=True)
 
 
 def test_a_pooler_is_noticed_and_nothing_is_prepared_on_it(pgbouncer: PgbouncerServer, tmp_path: Path) -> None:

@@ -340,7 +340,7 @@ def test_a_commit_of_another_tenant_is_no_news(store: Postgres, other: Postgres)
     marks = {tenant: other.mark(tenant) for tenant in ("local", "elsewhere")}
     write(store, events=[event_of(id="e2")], tenant="elsewhere")
     assert other.wait({"elsewhere": marks["elsewhere"]}, 30) == {"elsewhere"}
-    assert other.notifier.changed({"local": other.notifier.seen("local", marks["local"])}) == frozenset()
+    assert other.notifier.changed(other.notifier.seen({"local": marks["local"]})) == frozenset()
     assert other.wait({"local": marks["local"]}, 0) == frozenset()
 
 

@@ -14,11 +14,14 @@ import pytest
 
 from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
+from tenure.core import queries as q
 from tenure.core.commands import NewTask
 from tenure.core.errors import StoreUnavailable, TenureError
 from tenure.core.ids import IdMaker, Receipt, parse_receipt
 from tenure.core.records import Agent, Result, Task
 from tenure.engine import Context, Engine
+from tenure.engine.audit import sealer
+from tenure.engine.reads.query_table import read_query
 from tenure.stores.fast_path import APART, Claims, Renewals, Submits, Unusual
 from tenure.stores.port import Change
 from tenure.stores.postgres import Postgres, hot_functions
@@ -384,6 +387,22 @@ def test_of_two_who_share_a_project_the_later_hides_none_of_the_earlier(engine: 
     slow.run([("COMMIT", ())])
     store.connections.give(slow)
     assert later() == ["task.completed"] * 5 + ["task.started"] * (MANY - 5)
+
+
+def test_no_seal_passes_an_event_that_is_committed_late(engine: Engine, store: Postgres) -> None:
+    added(engine)
+    receipts = claimed(engine)
+    engine.do(c.AuditOn(project=P))
+    assert sealer.seal_all(engine, P) == len(logged(store))
+    slow = store.connections.take()
+    slow.run([("BEGIN", ()), hot_functions.statement(store, "local", handed_in(store, receipts[:5]), None)])
+    assert told(engine.run([c.Renew(project=P, receipt=r) for r in receipts[5:]])) == ["RENEWED"] * (MANY - 5)
+    assert sealer.next_page(engine, P)[1] == []
+    slow.run([("COMMIT", ())])
+    store.connections.give(slow)
+    assert sealer.seal_all(engine, P) == MANY
+    report = read_query(engine, q.VerifyAudit(project=P))
+    assert (report["findings"], report["sealed"]) == ([], len(logged(store)))
 
 
 def test_the_end_of_the_log_is_the_lowest_floor_of_those_who_write() -> None:

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.sampled
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
     """Clients of one store: threads that share a gatherer, or connections to one server."""
     store = str(tmp_path / ".tenure" / "tenure.db")
-    Client(store, "shop").init()
+    Client(store, "shop", create=True).init()
     if request.param == "gatherer":
         shared = Client(store, "shop", gather=True)
         yield lambda _: shared

@@ -13,6 +13,7 @@ import pytest
 
 from tenure.core.errors import InvalidInput
 from tenure.testing.suites.validators import ValidatorSuite
+from tenure.validators.commands import read_commands
 from tenure.validators.judges.judge_config import Answer, Judge, read_judges
 from tenure.validators.llm_judge import LARGEST_OUTPUT, LlmJudge, Unreadable, question, read_opinion
 from tenure.validators.port import About, Output, Undecided, Validator
@@ -321,3 +322,10 @@ def test_a_judge_that_cannot_be_is_refused_when_it_is_read(given: dict[str, Any]
 def test_a_judge_that_is_not_trusted_here_is_not_asked() -> None:
     with pytest.raises(Undecided, match="configured and trusted"):
         LlmJudge({}).judge(RUBRIC, Output("x"))
+
+
+def test_a_misspelt_key_of_a_judge_or_a_command_is_named_with_the_right_ones() -> None:
+    with pytest.raises(InvalidInput, match=r"judges\.strict\.command: unknown; known: kind, model, .*argv"):
+        read_judges({"strict": {"kind": "command", "command": ["sh"]}})
+    with pytest.raises(InvalidInput, match=r"commands\.unit\.time_out: unknown; did you mean timeout\?"):
+        read_commands({"unit": {"argv": ["true"], "time_out": 5}})

@@ -34,7 +34,7 @@ def figures(name: str, took: list[float]) -> str:
 
 
 def test_claims_go_on_while_hostile_outputs_are_checked(tmp_path: Path) -> None:
-    client = Client(str(tmp_path / ".tenure" / "tenure.db"), "shop", agent="ann", session="s")
+    client = Client(str(tmp_path / ".tenure" / "tenure.db"), "shop", agent="ann", session="s", create=True)
     client.init()
     client.plan([NewTask(title=f"task {n}") for n in range(TASKS)])
     pool, is_over = Workers(), threading.Event()

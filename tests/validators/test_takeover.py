@@ -44,7 +44,7 @@ def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
     if request.param == "postgres":
         server: PostgresServer = request.getfixturevalue("postgres")
         url = f"{server.url}?schema=taking_over_{uuid.uuid4().hex[:8]}"
-    with Client(url, "shop", agent="second", session="second") as client:
+    with Client(url, "shop", agent="second", session="second", create=True) as client:
         client.init()
         client.add("checked", output=OUTPUT)
         assert client.submit(str(client.claim("A-001").receipt), "work").outcome == "VALIDATING"

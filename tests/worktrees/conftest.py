@@ -87,7 +87,9 @@ class Repository:
         return set(self.git("ls-tree", "-r", "--name-only", "-z", branch).strip("\0").split("\0"))
 
     def client(self, agent: str, kind: type[Client] = Client, project: str = "shop") -> Client:
-        opened = kind(str(self.home / "tenure.db"), project, agent=agent, session=f"{agent}-s", clock=self.clock)
+        opened = kind(
+            str(self.home / "tenure.db"), project, agent=agent, session=f"{agent}-s", clock=self.clock, create=True
+        )
         OPENED.append(opened)
         return opened
 

@@ -16,6 +16,4 @@ def test_the_how_to_s_session_runs_as_written(tmp_path: Path) -> None:
     (tmp_path / "home" / ".gitconfig").write_text("[user]\n\tname = Ann\n\temail = ann@example.org\n")
     folder = tmp_path / "shop"
     folder.mkdir()
-    for step in steps:
-        said = sessions.run(step.command, folder, environ)
-        assert sessions.matches(step.said, said), f"$ {step.command}\nsaid: {said}\nnot: {step.said}"
+    sessions.play(steps, folder, environ)

@@ -32,6 +32,12 @@ def sync(client: Client) -> None:
     print(client.log()[0]["sequence"].upper())  # wrong
     print(client.webhook("hook")["ulr"])  # wrong
     print(client.tasks(stat="ready"))  # wrong
+    print(client.tasks(state=5), client.tasks(limit=5))  # wrong
+    print(client.log(levl="info"))  # wrong
+    print(client.log(after="first"))  # wrong
+    print(client.agents(stat="active"))  # wrong
+    print(client.forecast(runs="many"))  # wrong
+    Client("shop.db", "shop", creat=True)  # wrong
     print(client.why("A-001")["reasons"][0].upper(), tenure.as_datetime(client.show("A-001")["created_at"]).year)
 
 

@@ -70,7 +70,7 @@ async def in_a_loop(url: str) -> int:
 
 
 def main() -> None:
-    with Client(sys.argv[1], "shop", agent="mia") as client:
+    with Client(sys.argv[1], "shop", agent="mia", create=True) as client:
         print(by_functions(), by_hand(client), refused(client), asyncio.run(in_a_loop(sys.argv[1])))
         print(report(client))
     worker.close()

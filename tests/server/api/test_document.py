@@ -59,7 +59,7 @@ def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:
 
 
 def test_every_route_of_the_app_is_in_it_and_every_one_in_it_is_of_the_app(tmp_path: Path) -> None:
-    with Client(str(tmp_path / "tenure.db")) as client:
+    with Client(str(tmp_path / "tenure.db"), create=True) as client:
         assembly = Assembly(client.engine, Policy(), ServerLog("error", None))
         routes = {(place.method, place.path): place.is_open for place in assembly.app.endpoints()}
     documented = {(one.method.upper(), one.path): one.spec["x-tenure-role"] is None for one in OPERATIONS}

@@ -70,7 +70,7 @@ class Keyed(NamedTuple):
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
     store = str(tmp_path_factory.mktemp("matrix") / "tenure.db")
     made(store)
-    with Client(store, PROJECT) as client:
+    with Client(store, PROJECT, create=True) as client:
         keys = {role: str(client.do(c.CreateKey(name=f"{role}'s", role=role)).secret) for role in ROLES}
     server = TenureServer(store, settings={"TENURE_SERVE_AUTH": "required"})
     try:

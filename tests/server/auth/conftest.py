@@ -30,31 +30,38 @@ class Door:
         tenant: str = "local",
         beside: Door | None = None,
     ) -> None:
-        """`tenant`: one of several, in the store of the door `beside` if that is given."""
+        """`tenant`: one of several, in the store and at the server of the door `beside` if that is given."""
         self.clock = beside.clock if beside else FakeClock()
+        self.tenant = tenant
+        self._times = beside._times if beside else [0.0]
         self.home = Engine(beside.engine.store if beside else Memory(clock=self.clock), Dice())
         if tenant != "local":
             self.home.do(c.AddTenant(tenant=tenant))
-        self.engine = Engine(self.home.store, Dice(len(tenant)), Context(tenant=tenant))
+        self.engine = self.home
+        if tenant != "local":
+            self.engine = Engine(self.home.store, Dice(len(tenant)), Context(tenant=tenant))
         self.engine.do(c.DefineProject(project="p"))
-        self.seconds = 0.0
         self.lookups = 0
         self.policy = policy or Policy(auth="required")
         self.token = "tnl_" + "0f" * 32 if self.policy.needs_token else None
-        self.authenticator = Authenticator(
-            self.engine, self.policy, read_in_thread=self._read_in_thread, write_in_thread=self._write_in_thread,
+        self.authenticator = beside.authenticator if beside else Authenticator(
+            self.home, self.policy, read_in_thread=self._read_in_thread, write_in_thread=self._write_in_thread,
             fetch=fetch, monotonic=lambda: self.seconds, token=self.token,
         )  # fmt: skip
 
-    async def _read_in_thread(self, lookup: Callable[[], None]) -> None:
+    async def _read_in_thread(self, lookup: Callable[[], object]) -> object:
         self.lookups += 1
-        lookup()
+        return lookup()
 
     async def _write_in_thread(self, change: Callable[[], object]) -> None:
         change()
 
+    @property
+    def seconds(self) -> float:
+        return self._times[0]
+
     def pass_time(self, seconds: float) -> None:
-        self.seconds += seconds
+        self._times[0] += seconds
         self.clock.advance(seconds=seconds)
 
     def key(self, name: str = "k", **fields: Any) -> str:
@@ -64,9 +71,11 @@ class Door:
         return secret
 
     def admit(self, key: str | None = None, *, below: str | None = None, **said: Any) -> Principal:
-        """`below`: the tenant that the path names."""
+        """`below`: the tenant that the path names. A token or cookie is sent with the name of the door's tenant."""
         if key is not None:
             said["authorization"] = f"Bearer {key}"
+        if self.tenant != "local" and below is None and not (key or "").startswith("tnr_"):
+            said.setdefault("tenure_tenant", self.tenant)
         named = {} if below is None else {NAMED_TENANT: below}
         return asyncio.run(self.authenticator.authenticate(scope(**said) | named))
 

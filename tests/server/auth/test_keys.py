@@ -98,7 +98,7 @@ def test_a_key_that_the_feed_tells_of_opens_nothing_at_once(door: Door) -> None:
     door.admit(key)
     revoke(door, key)
     with door.engine.store.begin("local", write=False) as tx:
-        door.authenticator.hear(tx.events({}, limit=100))
+        door.authenticator.hear("local", tx.events({}, limit=100))
     with pytest.raises(NotSignedIn, match="not accepted"):
         door.admit(key)
 
@@ -107,7 +107,7 @@ def test_a_look_that_was_under_way_when_a_key_changed_is_not_kept(door: Door) ->
     key = door.key()
     id = key.split("_")[2]
     with pytest.raises(row_cache.NeedsLookup) as asked:
-        door.authenticator.key_cache.find(id)
+        door.authenticator._home.keys.find(id)
     reading, changed = threading.Event(), threading.Event()
     before = door.engine.read_settled
 
@@ -121,11 +121,11 @@ def test_a_look_that_was_under_way_when_a_key_changed_is_not_kept(door: Door) ->
     thread = threading.Thread(target=asked.value.run)
     thread.start()
     assert reading.wait(10)
-    door.authenticator.key_cache.forget(id)
+    door.authenticator._home.keys.forget(id)
     changed.set()
     thread.join(10)
     with pytest.raises(row_cache.NeedsLookup):
-        door.authenticator.key_cache.find(id)
+        door.authenticator._home.keys.find(id)
 
 
 def test_an_expired_key_ends_by_the_stores_clock(door: Door) -> None:
@@ -243,7 +243,7 @@ def test_what_is_remembered_is_bounded(door: Door, monkeypatch: pytest.MonkeyPat
     for number in range(8):
         with pytest.raises(NotSignedIn):
             door.admit(guess(number))
-    ring = door.authenticator.key_cache
+    ring = door.authenticator._home.keys
     assert (len(ring._known), len(ring._unknown)) == (1, 3)
 
 
@@ -259,7 +259,8 @@ def test_many_visits_with_one_new_key_share_a_look(door: Door) -> None:
         lookups.append(lookup)
         await asyncio.to_thread(lookup)  # type: ignore[arg-type]
 
-    gate = Authenticator(door.engine, Policy(auth="required", rate=0), read_in_thread=read_in_thread)
+    policy = Policy(auth="required", rate=0)
+    gate = Authenticator(door.engine, policy, read_in_thread=read_in_thread, monotonic=lambda: door.seconds)
     asyncio.run(crowd())
     assert len(lookups) == 1
 

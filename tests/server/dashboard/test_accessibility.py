@@ -20,6 +20,7 @@ RUN = """async () => (await axe.run(document, {resultTypes: ['violations']})).vi
 PAGES = (
     "", "/todo", "/tasks", "/tasks?view=board", "/tasks?view=checks", "/tasks/C-001", "/dags", "/forecast", "/agents",
     "/pools", "/dead-letters", "/messages", "/events", "/budgets", "/usage", "/schedules", "/delivery", "/coordinator",
+    "/limits",
 )  # fmt: skip
 
 PARTS = 6

@@ -59,7 +59,7 @@ def test_no_page_is_loud_nameless_too_wide_or_harmed_by_what_tasks_say(
 
 @pytest.mark.nightly
 def test_an_empty_project_and_the_list_of_projects_are_drawn_too(tab: Tab, store: Path, artifacts: Path | None) -> None:
-    with Client(str(store), "quiet") as quiet:
+    with Client(str(store), "quiet", create=True) as quiet:
         quiet.init()
     empty = {"": "No tasks yet", "/tasks": "No tasks yet", "/dags": "No dags yet", "/agents": "No agents yet"}
     empty["/forecast"] = "No open tasks"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -12,6 +13,10 @@ from tests.server.dashboard.conftest import PROJECT
 from tests.server.dashboard.tab import Tab
 
 P = f"/projects/{PROJECT}"
+
+
+# Every 15 seconds the page asks for everything, since leases expire without an event.
+WITHOUT_TICK = "const real = setInterval; window.setInterval = (call, ms) => (ms === 15000 ? 0 : real(call, ms));"
 
 
 def added(client: Client, title: str, **fields: object) -> str:
@@ -48,11 +53,13 @@ def test_a_task_is_moved_by_keys(tab: Tab, client: Client) -> None:
 
 
 @pytest.mark.nightly
-def test_a_column_is_asked_again_only_after_events_of_its_own_tasks(tab: Tab, client: Client) -> None:
+def test_a_column_is_asked_again_only_after_events_of_its_own_tasks(tabs: Callable[..., Tab], client: Client) -> None:
+    tab = tabs()
+    tab.page.add_init_script(WITHOUT_TICK)
     asked: list[str] = []
 
     def seen(count: int) -> list[str]:
-        for _ in range(300):
+        for _ in range(600):  # a column pauses for at most 20 s
             if len(asked) >= count:
                 break
             tab.page.wait_for_timeout(50)  # lets the page work
@@ -74,3 +81,15 @@ def test_a_column_is_asked_again_only_after_events_of_its_own_tasks(tab: Tab, cl
     client.claim(key)
     assert seen(2) == ["claimed", "ready"]
     expect(tab.page.get_by_role("region", name="In progress").locator(".ticket")).to_have_count(1)
+
+
+def test_ones_own_move_is_shown_without_a_pause(tab: Tab, client: Client) -> None:
+    key = added(client, "Hoist the crate")
+    tab.go(f"{P}/tasks?view=board&text=hoist+crate")
+    ticket = tab.find(f'.ticket[data-key="{key}"]')
+    ticket.wait_for()
+    tab.page.wait_for_timeout(1500)  # the columns pause now, for four seconds and more
+    ticket.drag_to(tab.page.get_by_role("region", name="Needs a person"))
+    tab.find("dialog").get_by_role("button", name="Pause").click()
+    needs = tab.page.get_by_role("region", name="Needs a person")
+    expect(needs.locator(".ticket")).to_have_count(1, timeout=2500)

@@ -44,7 +44,7 @@ class Office:
         self.clients: list[Client] = []
 
     def project(self, name: str) -> Client:
-        self.clients.append(Client(str(self.path), name, agent="ann", session="ann-beside"))
+        self.clients.append(Client(str(self.path), name, agent="ann", session="ann-beside", create=True))
         self.clients[-1].init()
         return self.clients[-1]
 

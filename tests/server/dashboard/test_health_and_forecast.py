@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from playwright.sync_api import expect
 
 from tenure.client import Client
@@ -46,3 +49,17 @@ def test_the_forecast_is_played_again_for_another_number_of_agents(tab: Tab, cli
     expect(tab.find("main")).to_contain_text("7 agents (as chosen)")
     expect(tab.find(".tiles")).to_contain_text("One agent more (8)")
     assert tab.page.url.endswith("agents=7")
+
+
+@pytest.mark.nightly
+def test_an_owner_seals_the_log_and_checks_it(tab: Tab, store: Path) -> None:
+    with Client(str(store), "sealed") as client:
+        client.init()
+        client.add("Count the spoons")
+    tab.go("/projects/sealed/coordinator")
+    tab.page.get_by_role("button", name="Seal the log").click()
+    tab.find("dialog").get_by_role("button", name="Seal").click()
+    head = tab.find(".sealed").first
+    expect(head).to_contain_text("Last seal")
+    head.get_by_role("button", name="Check").click()
+    expect(head).to_contain_text("unchanged")

@@ -12,7 +12,7 @@ from tenure.client import Client
 from tenure.core.commands import NewTask
 from tests.server.dashboard.conftest import PROJECT
 from tests.server.dashboard.scene import wide_dag
-from tests.server.dashboard.tab import Tab
+from tests.server.dashboard.tab import PHONE, Tab
 from tests.servers.tenure import TenureServer
 
 P = f"/projects/{PROJECT}"
@@ -158,6 +158,16 @@ def test_a_long_chain_with_edges_across_it_is_drawn(tab: Tab, client: Client) ->
     tab.go(f"{P}/dags/{dag}")
     expect(tab.find(".graph .node").first).to_be_visible()
     assert tab.find(".graph .edge").count() == sum(map(len, needs.values()))
+
+
+def test_on_a_phone_the_map_of_a_dag_leaves_room_for_its_buttons(tabs: Callable[..., Tab], client: Client) -> None:
+    dag = wide_dag(client, width=20, depth=6, track="Z")
+    tab = tabs(viewport=PHONE)
+    tab.go(f"{P}/dags/{dag}")
+    map, tools = tab.find(".canvas-map").bounding_box(), tab.find(".canvas-tools").bounding_box()
+    assert map is not None
+    assert tools is not None
+    assert map["y"] + map["height"] <= tools["y"]
 
 
 def test_a_dag_too_large_to_draw_is_drawn_in_groups(tab: Tab, client: Client) -> None:

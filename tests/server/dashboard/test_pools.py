@@ -17,7 +17,9 @@ from tests.servers.tenure import TenureServer
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A project with a pool whose spawner nobody has, so that nothing is started."""
-    with Client(str(tmp_path_factory.mktemp("pools") / "tenure.db"), "p", agent="ann", session="s") as client:
+    with Client(
+        str(tmp_path_factory.mktemp("pools") / "tenure.db"), "p", agent="ann", session="s", create=True
+    ) as client:
         client.init()
         key = str((client.add("Write the parser").task or {})["key"])
         client.set_pool("crew", "claude", spawner="none", size=3, types=["docs"])

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from tenure.client import Client
 from tenure.user_state import store_states
 from tests.server.dashboard.conftest import PROJECT
-from tests.server.dashboard.tab import Tab
+from tests.server.dashboard.tab import PHONE, Tab
 from tests.servers.tenure import TenureServer
 
 P = f"/projects/{PROJECT}"
@@ -61,7 +61,9 @@ def test_a_transcript_grows_while_the_agent_works_and_a_failure_has_its_stack_tr
 ) -> None:
     key = added(client, "Sweep the hall", max_attempts=3)
     first = str(client.claim(key).receipt)
-    client.fail(first, "no broom", trace="Traceback:\n  File hall.py, line 3\nNoBroom: no broom", retry_after=0)
+    client.fail(
+        first, "no broom", trace=f"Traceback:\n  File hall.py, line 3\nNoBroom: {'no broom, ' * 9}", retry_after=0
+    )
     receipt = str(client.claim(key).receipt)
     states, *_ = store_states({"HOME": str(server.folder)}, server.store)
     folder = Path(states) / "transcripts" / PROJECT / key
@@ -76,6 +78,8 @@ def test_a_transcript_grows_while_the_agent_works_and_a_failure_has_its_stack_tr
         expect(lines.nth(1)).to_have_text("<b>Found one.</b>")
         tab.find(".trace summary").click()
         expect(tab.find(".trace pre")).to_contain_text("File hall.py, line 3")
+        tab.page.set_viewport_size(PHONE)
+        assert not tab.is_too_wide()
         transcript.write(line("Done."))
         client.submit(receipt, "swept")
         expect(lines).to_have_count(3)

@@ -83,7 +83,7 @@ async def _sign_in(request: Request) -> Principal:
 
 @pytest.fixture
 def owner(tmp_path: Path) -> Iterator[Client]:
-    with Client(str(tmp_path / "tenure.db"), agent="owner") as client:
+    with Client(str(tmp_path / "tenure.db"), agent="owner", create=True) as client:
         client.init()
         yield client
 

@@ -157,7 +157,7 @@ async def test_a_viewer_looks_and_takes_nothing(connect: Connect, owner: Client)
 
 
 async def test_the_project_is_named_by_query_header_or_key(connect: Connect, owner: Client, tmp_path: Any) -> None:
-    with Client(str(tmp_path / "tenure.db"), "q") as q:
+    with Client(str(tmp_path / "tenure.db"), "q", create=True) as q:
         q.init()
         q.add("of q")
     asked = [connect(query="?project=q"), connect(Tenure_Project="q"), connect("q-only")]

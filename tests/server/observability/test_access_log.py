@@ -16,7 +16,7 @@ import tenure
 from tenure.config import BadConfig
 from tenure.core.access_chain import ChainReport, check
 from tenure.core.commands import Submit
-from tenure.core.errors import NotFound
+from tenure.core.errors import NotFound, StoreUnavailable
 from tenure.core.queries import Tasks
 from tenure.server.access_log import AccessLog, of_command, of_query
 from tests.servers.tenure import TenureServer
@@ -145,7 +145,7 @@ def test_operations_name_their_tasks_and_never_a_receipt() -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> str:
     path = str(tmp_path / "store.db")
-    with tenure.Client(path, "p") as client:
+    with tenure.Client(path, "p", create=True) as client:
         client.init()
         client.add("first")
     return path
@@ -250,3 +250,25 @@ def test_a_file_that_cannot_be_written_stops_the_start(store: str, tmp_path: Pat
         settings = {f"TENURE_SERVE_{name}": value for name, value in wrong.items()}
         with pytest.raises(Exception, match="access_log"), TenureServer(store, settings=settings):
             pass
+
+
+def test_a_preset_of_a_project_keeps_old_files_longer(tmp_path: Path) -> None:
+    path, now = tmp_path / "access.jsonl", 1_700_000_000.0
+    presets: list[str] = ["", "soc2"]
+
+    def given() -> list[str]:
+        if "unknown" in presets:
+            raise StoreUnavailable("not now")
+        return presets
+
+    log = AccessLog(str(path), "local", size=0.001, days=30, clock=lambda: now, presets=given)
+    for n in range(20):
+        log.write({"route": "/x", "n": n})
+    first, second, *_ = sorted(tmp_path.glob("access.jsonl.*"))
+    for file, days in ((first, 366), (second, 364)):
+        os.utime(file, (now - days * 86_400, now - days * 86_400))
+    for presets[0], left in (("unknown", [True, True]), ("", [False, True]), ("hipaa", [False, True])):
+        for n in range(10):
+            log.write({"route": "/x", "n": n})
+        assert [file.exists() for file in (first, second)] == left
+    log.close()

@@ -197,7 +197,7 @@ def test_answers_are_kept_by_who_counts_and_only_so_many(scene: Scene, monkeypat
     scene.add()
     server.hear()
     server.event_counter.stop()
-    assert len(server.event_counter._cache._shown) == 2
+    assert len(server.event_counter._cache("local")._shown) == 2
 
 
 async def test_a_server_counts_by_the_answers_that_it_gives(scene: Scene) -> None:
@@ -206,7 +206,7 @@ async def test_a_server_counts_by_the_answers_that_it_gives(scene: Scene) -> Non
     scene.add()
     for _ in range(2):
         await assembly.service.do(c.ClaimNext(project="p", agent="ann", session="s"), OWNER)
-    assert [outcome.outcome for _, outcome in assembly.event_counter._answered] == ["GRANTED"]
+    assert [outcome.outcome for _, _, outcome in assembly.event_counter._answered] == ["GRANTED"]
     assembly.service.gatherer.close()
 
 
@@ -348,5 +348,5 @@ def test_only_so_many_tasks_are_remembered(scene: Scene, server: Counted, monkey
     server.hear()
     scene.finish(*keys)
     server.hear()
-    assert len(server.event_counter._cache._tasks) == 2
+    assert len(server.event_counter._cache("local")._tasks) == 2
     assert server["tenure_tasks_completed_total", "p", "review"] == 5

@@ -57,6 +57,7 @@ def test_a_request_is_one_line_that_says_who_asked_for_what_and_what_came_of_it(
 
 def test_what_machines_ask_for_all_day_is_told_only_where_it_goes_wrong(written: Written) -> None:
     written.log.request("GET", "/health", 200, 0.1)
+    written.log.request("GET", "/", 200, 0.1)  # a file of the dashboard
     written.log.request("GET", "/metrics", 200, 0.1)
     written.log.request("GET", "/metrics", 401, 0.1)
     written.log.request("GET", "/ready", 503, 0.1)

@@ -60,7 +60,7 @@ class Steered:
                 agents={"active": 1, "idle": 2, "stale": 3, "draining": 0, "offline": 0},
                 pools={"crew": {"size": 5, "starting": 1, "running": 3}},
                 budget={"currency": "usd", "allocated": 10.0, "spent": 2.5, "reserved": 1.0},
-                readers={"coordinator": 42.0},
+                readers={"coordinator": 42.0}, unsealed=None,
             )
         ]  # fmt: skip
 
@@ -206,6 +206,19 @@ def test_a_real_store_is_read(scene: Scene) -> None:
     assert told["tenure_queue_depth", "p", "ready", "high"] == 1
     assert told["tenure_active_claims", "p"] == 1
     assert told["tenure_agents", "p", "active"] == 1
+
+
+def test_a_tenants_page_has_its_own_series_alone() -> None:
+    page = b"\n".join(
+        [
+            b"# HELP a of a project", b"# TYPE a counter", b'a{project="p",tenant="acme"} 1.0',
+            b'a{project="tenant=\\"acme\\"",tenant="zeta"} 2.0', b"# HELP b of the process", b"# TYPE b gauge",
+            b"b 3.0", b"# HELP c of another", b"# TYPE c gauge", b'c{tenant="acme2"} 4.0', b"",
+        ]
+    )  # fmt: skip
+    own = b'# HELP a of a project\n# TYPE a counter\na{project="p",tenant="acme"} 1.0\n'
+    assert metrics_page.of_tenant(page, "acme") == own
+    assert metrics_page.of_tenant(page, "none") == b""
 
 
 def test_scrapes_go_on_while_a_real_server_is_down_and_after() -> None:

@@ -23,7 +23,7 @@ API = "/api/v1/projects/p"
 @pytest.fixture
 def store(tmp_path: Path) -> str:
     path = str(tmp_path / "store.db")
-    with tenure.Client(path, "p") as client:
+    with tenure.Client(path, "p", create=True) as client:
         client.init()
         for n in range(5):
             client.add(f"task {n}")

@@ -31,7 +31,7 @@ def project(store: Path) -> Iterator[Callable[[str], Client]]:
     opened: list[Client] = []
 
     def new(name: str) -> Client:
-        opened.append(Client(str(store), name, agent="ann", session="ann-beside"))
+        opened.append(Client(str(store), name, agent="ann", session="ann-beside", create=True))
         opened[-1].init()
         return opened[-1]
 

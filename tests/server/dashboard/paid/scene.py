@@ -113,7 +113,7 @@ MASKED = "&lt;img src=x onerror=alert(4)&gt;#%2e%2e;a.html"  # of what a name ma
 
 def hostile_money(path: Path, project: str) -> str:
     """A project whose budgets, verdicts, artifacts and schedules are an attack on whoever shows them; a task's key."""
-    with Client(str(path), project, agent=SNEAKY, session=f"{SNEAKY}-1") as attacker:
+    with Client(str(path), project, agent=SNEAKY, session=f"{SNEAKY}-1", create=True) as attacker:
         attacker.init()
         attacker.register(type=SNEAKY)
         added = attacker.add(HOSTILE, output=REVIEW, tags=(SNEAKY,), constraints={"max_cost_usd": "9"})
