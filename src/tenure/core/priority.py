@@ -235,6 +235,9 @@ def set_back(profile: Profile, lane: Lane) -> int:
     return ELSEWHERE if lane.region.startswith(PREFERS) and lane.region != PREFERS + (profile.region or "") else 0
 
 
+GO = "a person can allow it again with `tenure go`"  # the hint of a stop
+
+
 def stop_text(scope: str, reason: str) -> str:
     """That claiming is stopped in a scope, and why."""
     return f"claiming is stopped for {scope_text(scope)}" + (f": {reason}" if reason else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,7 +29,6 @@ from tenure.engine.verbs.lease_length import leases_of
 from tenure.engine.verbs.track_router import Assignments, assignments_for
 from tenure.engine.verbs.track_router import claimed as claimed_on_track
 from tenure.engine.verbs.track_router import denied as denied_by_track
-from tenure.stores.port import Transaction
 
 if TYPE_CHECKING:
     from tenure.core.budgets import Short
@@ -38,7 +37,6 @@ C = TypeVar("C", commands.ClaimTask, commands.ClaimNext)
 MOST_AT_ONCE = limits.CLAIMS_AT_ONCE
 MOST_GENERATIONS = limits.GENERATIONS
 MOST_UNPAID = limits.UNPAID
-COUNTED = 1000  # NO_TASK counts up to this number
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -207,7 +205,6 @@ def _granted_again(work: UnitOfWork, claim: Claim, process: str | None) -> Outco
 
 
 UNREADABLE = "give this process the master key of its secrets, or set them again; the task stays ready"
-GO = "a person can allow it again with `tenure go`"
 
 
 def _denied_by_state(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
@@ -250,7 +247,7 @@ def _when(work: UnitOfWork, at: int | None) -> str:
 
 def _denied_by_line(task: Task, claimant: Claimant) -> Outcome | None:
     stop = priority.stop_of(claimant.profile, *priority.scopes_of(task, claimant.agent.id))
-    return stop and Outcome(outcome="DENIED_PAUSED", state=task.state, message=stop.sentence, hint=GO)
+    return stop and Outcome(outcome="DENIED_PAUSED", state=task.state, message=stop.sentence, hint=priority.GO)
 
 
 def _denied_by_offer(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
@@ -465,8 +462,10 @@ class Search:
             self.next_at = at if self.next_at is None else min(at, self.next_at)
 
     def nothing(self, unfinished: tuple[str, ...]) -> Outcome:
-        self._count_assigned()
-        found = nothing(
+        from tenure.engine.verbs.no_task import COUNTED, no_task  # a claim that finds a task does without it
+
+        self._count_assigned(COUNTED)
+        found = no_task(
             self.work, self.cmd.project, self.claimant.agent.id, unfinished, self.passed_over, next_at=self.next_at
         )
         if self._unreadable is not None:
@@ -478,14 +477,14 @@ class Search:
         self.work.is_unfinished = self._has_more
         return unaffordable.explained(self.work, self.cmd.project, found, self._short, self._left_there)
 
-    def _count_assigned(self) -> None:
+    def _count_assigned(self, most: int) -> None:
         """Count the ready tasks of tracks that are assigned to other agents, and note when one of these may open."""
         wanted = self.profile.tracks
         closed = tuple(track for track in self.profile.taken if not wanted or track in wanted)
         if not closed:
             return
         there = {"project": self.cmd.project, "state": lifecycle.READY, "track": closed}
-        count = self.work.tally(Task, there, COUNTED)
+        count = self.work.tally(Task, there, most)
         if count:
             self.passed_over[priority.OTHER_AGENTS] = count
             ends = [at for at in (self.next_at, self.claimant.assignments.next_end) if at is not None]
@@ -502,44 +501,6 @@ def profile_for(own: Profile, cmd: commands.ClaimNext) -> Profile:
 
 def fits(profile: Profile, lane: Lane) -> bool:
     return next(priority.lane_obstacles(profile, lane), None) is None
-
-
-def nothing(
-    work: UnitOfWork,
-    project: str,
-    agent: str,
-    unfinished: tuple[str, ...],
-    passed_over: Mapping[str, int],
-    *,
-    next_at: int | None = None,
-) -> Outcome:
-    """NO_TASK with the number of tasks by state; counts stop at a thousand to keep the answer cheap."""
-    waiting = (lifecycle.PENDING, lifecycle.RETRYING)
-    states = {"waiting": waiting, "held": lifecycle.HELD, "ready_for_others": lifecycle.READY}
-
-    def look(at: UnitOfWork | Transaction) -> dict[str, int]:
-        return {name: at.tally(Task, {"project": project, "state": s}, COUNTED) for name, s in states.items()}
-
-    work.tx.expect(look)
-    counts = {**look(work), **passed_over}
-    ends = [at for at in (work.next_due(project), next_at) if at is not None]
-    due = min(ends, default=None)
-    stopped = project_of(work, project).stopped
-    texts = [priority.stop_text(scope, why) for scope, why in stopped.items() if _concerns(scope, agent)]
-    message = "; ".join((f"nothing to claim for agent {agent}", *texts))
-    return Outcome(
-        outcome="NO_TASK",
-        counts=counts,
-        unfinished=unfinished or None,
-        **work.retry_at(due),
-        message=message,
-        hint=GO if texts else None,
-    )
-
-
-def _concerns(scope: str, agent: str) -> bool:
-    """Whether a stopped scope may keep this agent from a task."""
-    return not scope.startswith("agent:") or scope == f"agent:{agent}"
 
 
 # --- granting -----------------------------------------------------------------------------------------------
