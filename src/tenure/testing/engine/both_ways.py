@@ -10,14 +10,13 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import msgspec
 import pytest
 
 from tenure.core import commands as c
-from tenure.core.commands import Command, NewTask, Principal, Totals
+from tenure.core.commands import NewTask, Principal, Totals
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Answered, Claim, Dag, Leader, Model, Reservation, Result, Session, Task, Track
@@ -26,19 +25,15 @@ from tenure.engine.runtime.engine import checked_command
 from tenure.engine.runtime.optimistic import Optimism
 from tenure.stores.port import FAST_PATH, Store
 from tenure.testing.clock import FakeClock
+from tenure.testing.engine.crowds import crowd
 from tenure.testing.engine.histories import play, play_in_batches
 from tenure.testing.engine.stage import Stage
-from tenure.testing.factories import OWNER, PRODUCT, PROJECT, Scene, code_of, comparable
+from tenure.testing.factories import PRODUCT, PROJECT, Scene, code_of, comparable
 from tenure.testing.suites.store_setting import needs
 
 _ID = re.compile(r"\b(cmd|dag|evt|hold|msg|result|task)_[0-9A-Z]{26}")
 _BY_CHANCE = {"nonce", "epoch", "claim_epoch"}
 _ANSWERED = {field.name for field in msgspec.structs.fields(Answered)}  # its digest is of a command with a receipt
-_PEOPLE = (
-    OWNER, Principal(role="agent", user="u", address="10.0.0.1"), Principal(role="member", user='"q\\', key="key_1")
-)  # fmt: skip
-_TEXT = {"text": 'a "quoted" \\ line\n\t\x07é😀'}
-_DATA: tuple[Any, ...] = (None, "done", {"ok": True}, _TEXT, "x" * 5000, {"$body": "no"})
 
 
 class Eager(Optimism):
@@ -122,7 +117,7 @@ class BothWays(Stage):
 
     @pytest.mark.parametrize("seed", range(800, 806))
     def test_a_crowd_on_plain_tasks_leaves_the_same(self, twice: Twice, seed: int) -> None:
-        twice.both(lambda scene: _crowd(scene, seed))
+        twice.both(lambda scene: crowd(scene, seed))
         twice.check()
 
     @pytest.mark.parametrize(
@@ -132,7 +127,7 @@ class BothWays(Stage):
         self, twice: Twice, settings: dict[str, Any]
     ) -> None:
         twice.both(lambda scene: comparable(scene.do(c.DefineProject, **settings)))
-        twice.both(lambda scene: _crowd(scene, 807))
+        twice.both(lambda scene: crowd(scene, 807))
         twice.both(lambda scene: comparable(scene.do(c.Reorder)))
         twice.both(lambda scene: play_in_batches(scene, 757, 60, 9, one_by_one=False))
         twice.check()
@@ -529,82 +524,3 @@ def _one_of_each(scene: Scene, turn: int) -> list[Any]:
     renewed = scene.run(*[c.Renew(project=PROJECT, receipt=receipt) for receipt in receipts])
     done = scene.run(*[c.Submit(project=PROJECT, receipt=receipt) for receipt in receipts])
     return [comparable(answer) for answer in (*claims, *started, *renewed, *done)]
-
-
-def _crowd(scene: Scene, seed: int) -> list[Any]:
-    """Many claims, renewals and results in batches, among them late, foreign, doubled and impossible ones."""
-    dice = Random(seed)  # noqa: S311 - a history, not a secret
-    receipts: list[str] = []
-    answers: list[Any] = []
-
-    def send(*batch: Command) -> None:
-        by = dice.choice(_PEOPLE)
-        twice = batch[:1] if dice.random() < 0.3 else ()  # an answer was lost: it comes again, in the same batch
-        for answer in scene.run(*batch, *twice, by=by):
-            answers.append(comparable(answer))
-            if not isinstance(answer, Exception) and not answer.again:
-                receipts.extend(r for a in (answer, *(answer.claims or ())) if (r := a.receipt) is not None)
-
-    for _ in range(12):
-        scene.run(*[c.Add(project=PROJECT, task=_new_task(dice)) for _ in range(dice.randint(2, 9))])
-        send(*[_claim(dice) for _ in range(dice.randint(1, 8))])
-        if receipts:
-            send(*[c.Start(project=PROJECT, receipt=dice.choice(receipts[-9:])) for _ in range(dice.randint(0, 4))])
-            send(*[_renewal(dice, receipts) for _ in range(dice.randint(0, 6))])
-            send(*[_submit(dice, receipts) for _ in range(dice.randint(1, 7))])
-        scene.clock.advance(seconds=dice.choice((0, 0, 1, 20, 400)))
-    return answers
-
-
-def _new_task(dice: Random) -> NewTask:
-    """Most are plain; some are not, each for another reason."""
-    less: dict[str, Any] = dice.choice(
-        [{}] * 8
-        + [
-            {"touches": ("src/**",)},
-            {"constraints": {"model_preferences": ["opus"]}},
-            {"constraints": {"max_duration": 90}},
-            {"constraints": {"required_capabilities": ["python"]}},
-            {"priority": "critical"},
-            {"description": "d", "metadata": {"a": [1]}, "tags": ("x", "y")},
-            {"description": "d" * 5000},
-            {"spec": {"context_refs": ["task:A-001:output"]}},
-        ]
-    )
-    return NewTask(title=f"task \x01{dice.randint(0, 99)}", **less)
-
-
-def _claim(dice: Random) -> c.ClaimNext:
-    agent = dice.choice(("ann", "bo", "cy", "dee"))
-    return c.ClaimNext(
-        project=PROJECT, agent=agent, session=f"s-{agent}", n=dice.choice((1, 1, 1, 3)),
-        request_id=dice.choice((None, "again", f"r{dice.randint(0, 10**9)}")), user=dice.choice((None, "al", 'q"\\')),
-        lease=dice.choice((None, 30.0)), trace_id=dice.choice((None, "trace")),
-        capabilities=dice.choice((None, ("python",))),
-    )  # fmt: skip
-
-
-def _renewal(dice: Random, receipts: list[str]) -> c.Renew:
-    return c.Renew(
-        project=PROJECT, receipt=_forgotten(dice, receipts), lease=dice.choice((None, 60.0)),
-        background=dice.random() < 0.1,
-    )  # fmt: skip
-
-
-def _submit(dice: Random, receipts: list[str]) -> c.Submit:
-    return c.Submit(
-        project=PROJECT, receipt=_forgotten(dice, receipts), data=dice.choice(_DATA),
-        summary=dice.choice(("", 'said "so"\n')), request_id=dice.choice((None, f"w{dice.randint(0, 10**9)}")),
-        trace_id=dice.choice((None, "trace")),
-    )  # fmt: skip
-
-
-def _forgotten(dice: Random, receipts: list[str]) -> str:
-    """Mostly one of the last; sometimes an old one, another's, or none at all."""
-    receipt = dice.choice(receipts[-8:] if dice.random() < 0.85 else receipts)
-    turn = dice.random()
-    if turn < 0.05:
-        return receipt[:-1] + ("0" if receipt[-1] != "0" else "1")
-    if turn < 0.08:
-        return "Z-999@1:" + receipt.rpartition(":")[2]
-    return "no receipt" if turn < 0.1 else receipt
