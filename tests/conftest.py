@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -33,6 +34,15 @@ def _own_state() -> None:
 
 
 _own_state()
+
+
+def _hear_signals() -> None:
+    """A background job of a shell ignores these two, and so would whatever a test ends with them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+_hear_signals()
 
 TenureServer.is_forked = is_possible
 if is_possible:

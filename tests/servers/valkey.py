@@ -43,7 +43,7 @@ class ValkeyServer(processes.StoreHost):
         self._named = named
         self.root = self.url()
         self.is_durable = is_durable
-        self.settings: dict[str, str] = {}  # beyond these
+        self.settings = {"repl-diskless-sync-delay": "0"}  # else a replica waits for others to join it
 
     def start(self) -> None:
         here = processes.found_or_installed(self._named) if self._named else program(self._packages)

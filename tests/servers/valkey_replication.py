@@ -26,8 +26,6 @@ class ValkeyPair(processes.Server):
     def start(self) -> None:
         self.primary.start()
         self.standby.settings |= {"replicaof": f"127.0.0.1 {self.primary.port}"}
-        self.primary.settings["repl-diskless-sync-delay"] = "0"
-        self._ask(self.primary.port, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
         self.standby.start()
         wait_until(lambda: self._told(self.standby.port)["master_link_status"] == "up", "no replica came")
 

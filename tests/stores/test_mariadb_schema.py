@@ -121,6 +121,13 @@ def test_published_migrations_are_never_edited() -> None:
     assert {step.name: step.checksum for step in schema.migrations()} == PUBLISHED
 
 
+def test_no_step_alters_the_table_whose_age_identifies_the_store() -> None:
+    assert "table_name = 'migration'" in schema.HERE
+    for step in schema.migrations():
+        for text in schema.statements_of(step):
+            assert not re.match(r'(ALTER|DROP|RENAME|TRUNCATE|OPTIMIZE)\s+TABLE\s.*"?\bmigration\b', text, re.I | re.S)
+
+
 def test_the_unique_keys_are_the_contracts() -> None:
     pattern = re.compile(r'CREATE TABLE IF NOT EXISTS "(\w+)"|UNIQUE KEY \w+ \("tenant", "project", ([^)]+)\)')
     found, table = set(), ""

@@ -47,7 +47,7 @@ def servers() -> Iterator[Servers]:
 
 
 def replica_of(servers: Servers, primary: ValkeyServer) -> tuple[ValkeyServer, Any]:
-    replica = servers(replicaof=f"127.0.0.1 {primary.port}", repl_diskless_sync_delay="0")
+    replica = servers(replicaof=f"127.0.0.1 {primary.port}")
     raw = redis.Redis(port=replica.port)
     while raw.info("replication")["master_link_status"] != "up":
         pass

@@ -30,10 +30,11 @@ SELECT @@innodb_flush_log_at_trx_commit, @@log_bin, @@sync_binlog, @@innodb_doub
     @@wsrep_on, @@innodb_force_recovery
 """
 TABLES = "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = DATABASE()"
-# Identifies a store. Any copy of a table, by a dump or of its files, is created at another time.
+# Identifies a store. Any copy of a table, by a dump or of its files, is created at another time. So is a table that a
+# step alters: no step may alter this one, or an interrupted upgrade would look like a copy.
 HERE = """
 SELECT concat(DATE_FORMAT(create_time, '%Y-%m-%dT%H:%i:%s'), '/', table_schema) FROM information_schema.tables
-WHERE table_schema = DATABASE() AND table_name = 'meta'
+WHERE table_schema = DATABASE() AND table_name = 'migration'
 """
 # A cluster's tables are created at another time on each node.
 HERE_IN_CLUSTER = """
@@ -143,7 +144,7 @@ def migrate(connection: Connection, database: str, epoch: str) -> None:
                 connection.run([(CLOSE, [step.number])])
             for text in statements_of(step):
                 connection.run([(text, ())])
-            place = place if is_copy else _here(connection)  # a changed table has another time
+            place = place if is_copy else _here(connection)
             connection.run(
                 [
                     ("START TRANSACTION", ()),
