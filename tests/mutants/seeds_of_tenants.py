@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant, on
 TEST = "tests/server/auth/test_tenants.py"
 APART = "tests/server/test_tenants_apart.py"
 QUERIES = "tests/server/test_queries_apart.py"
+WEBHOOKS = "tests/server/test_tenant_webhooks.py"
 SCHEMAS = "tests/server/test_tenant_schemas.py"
 MEMORY = "tests/engine/test_on_memory.py::TestOnMemory"
 
@@ -378,6 +379,21 @@ TENANTS = (
         "(*tasks, *schedules)",
         "(*tasks,)",
         "tests/stores/test_memory.py::TestMemory::test_tenants_with_something_for_a_leader_are_named_with_its_time",
+    ),
+    # --- webhooks
+    Mutant(
+        "tenant: one with its own store sends no webhooks",
+        "server/assembly.py",
+        "coordinator if self._leading is None else",
+        "coordinator if self._leading is None or coordinator.engine.tenant != HOME else",
+        f"{WEBHOOKS}::test_each_receiver_gets_the_events_of_its_own_tenant",
+    ),
+    Mutant(
+        "tenant: one whose store was away is not asked again",
+        "agents/tenant_parts.py",
+        "        again: float | None = PAUSE  # after",
+        "        again: float | None = None  # after",
+        f"{WEBHOOKS}::test_a_tenant_is_asked_again_after_its_store_was_unavailable",
     ),
     # --- tenants in schemas
     Mutant(

@@ -80,7 +80,7 @@ class Assembly:
     ) -> None:
         """`engine` is the home tenant's: the other tenants of its store are served too.
 
-        `leading` makes what runs while this process leads; without it only the coordinator runs.
+        `leading` makes what runs while this process leads a store; without it only the coordinator runs.
 
         `lease` is the leader's, in seconds; `transcripts` the folder with those of agents on this machine. `worker` is
         this process, where the server has several. `access` is the access log. `most_stores`: tenants' own.
@@ -101,7 +101,7 @@ class Assembly:
         led = (
             self.engines if region.name is None else TenantEngines(engine, time.monotonic, _artifacts_of(engine), **how)
         )
-        self._lease = lease
+        self._lease, self._leading = lease, leading
         self.tenants = TenantServices(self.service, self.engines, self._connect, self._leader_of)
         self.authenticator = Authenticator(
             engine,
@@ -119,7 +119,7 @@ class Assembly:
         )
         self.event_counter = EventCounter(engine, self.metrics, self.coordinator.instance, self.engines.find)
         self._connect(self.service)
-        leader: Part = self.coordinator if leading is None else leading(self.coordinator, self.metrics.relayed)
+        leader = self._led(self.coordinator)
         self.service.parts += [self.event_counter] if standby else [self.event_counter, leader]
         self._scrapes = MetricsPage(self.metrics, engine, engines=self._shown)
         if worker is not None:
@@ -159,9 +159,12 @@ class Assembly:
             await asyncio.to_thread(self.engines.of, row)
         return self.tenants.of(row)
 
-    def _leader_of(self, engine: Engine) -> Coordinator:
-        """The coordinator of a store with one tenant."""
-        return coordinator_of(engine, tell=self._noted, lease=self._lease)
+    def _leader_of(self, engine: Engine) -> Part:
+        """What leads a store with one tenant."""
+        return self._led(coordinator_of(engine, tell=self._noted, lease=self._lease))
+
+    def _led(self, coordinator: Coordinator) -> Part:
+        return coordinator if self._leading is None else self._leading(coordinator, self.metrics.relayed)
 
     def _connect(self, service: Service) -> None:
         """Connect a tenant's service: what hears its events, and what observes its commands."""
