@@ -102,13 +102,14 @@ class Assembly:
             self.engines if region.name is None else TenantEngines(engine, time.monotonic, _artifacts_of(engine), **how)
         )
         self._lease, self._leading = lease, leading
-        self.tenants = TenantServices(self.service, self.engines, self._connect, self._leader_of)
+        self.tenants = TenantServices(self.service, self.engines, self._connect, self._leader_of, most_stores)
         self.authenticator = Authenticator(
             engine,
             policy,
             engines=self.engines,
             read_in_thread=self.service.read_in_thread,
             write_in_thread=self.service.write_in_thread,
+            apart=self.tenants.apart.run,
             token=token,
             user=user_of(os.environ) if token else None,
             memory=memory,
@@ -156,7 +157,7 @@ class Assembly:
         """The service of an open tenant; NotFound where there is none of that name."""
         row = await self.authenticator.open_tenant(tenant)
         if row is not None and not self.engines.is_at_hand(row):
-            await asyncio.to_thread(self.engines.of, row)
+            await self.authenticator.open_store(tenant)
         return self.tenants.of(row)
 
     def _leader_of(self, engine: Engine) -> Part:
