@@ -7,6 +7,8 @@ from tests.mutants.mutant import Mutant, on
 TEST = "tests/server/auth/test_tenants.py"
 APART = "tests/server/test_tenants_apart.py"
 QUERIES = "tests/server/test_queries_apart.py"
+WEBHOOKS = "tests/server/test_tenant_webhooks.py"
+HANGING = "tests/server/test_hanging_instance.py::test_a_store_that_hangs_is_its_own_tenants_trouble_alone"
 SCHEMAS = "tests/server/test_tenant_schemas.py"
 MEMORY = "tests/engine/test_on_memory.py::TestOnMemory"
 
@@ -378,6 +380,50 @@ TENANTS = (
         "(*tasks, *schedules)",
         "(*tasks,)",
         "tests/stores/test_memory.py::TestMemory::test_tenants_with_something_for_a_leader_are_named_with_its_time",
+    ),
+    # --- webhooks
+    Mutant(
+        "tenant: one with its own store sends no webhooks",
+        "server/assembly.py",
+        "coordinator if self._leading is None else",
+        "coordinator if self._leading is None or coordinator.engine.tenant != HOME else",
+        f"{WEBHOOKS}::test_each_receiver_gets_the_events_of_its_own_tenant",
+    ),
+    Mutant(
+        "tenant: one whose store was away is not asked again",
+        "agents/tenant_parts.py",
+        "        again: float | None = PAUSE  # after",
+        "        again: float | None = None  # after",
+        f"{WEBHOOKS}::test_a_tenant_is_asked_again_after_its_store_was_unavailable",
+    ),
+    # --- a store that hangs
+    Mutant(
+        "tenant: tools read a store that hangs in the event loop",
+        "mcp/http.py",
+        "await anyio.to_thread.run_sync(self._callers.find, asked, limiter=calls)",
+        "self._callers.find(asked)",
+        HANGING,
+    ),
+    Mutant(
+        "tenant: tools that wait for a store that hangs keep the threads of all",
+        "mcp/http.py",
+        "        if tenant is None or not self._callers.is_apart(tenant):\n",
+        "        if True:\n",
+        HANGING,
+    ),
+    Mutant(
+        "tenant: sign-ins in a store that hangs keep the threads of all",
+        GATE,
+        "self._read_in_thread if lookup.store is self._home.engine.store else self._apart",
+        "self._read_in_thread",
+        HANGING,
+    ),
+    Mutant(
+        "tenant: one whose store is away takes the metrics of all",
+        "server/metrics_page.py",
+        "for one in others if one.store is not home.store}",
+        "for one in others if False}",
+        "tests/server/observability/test_metrics_page.py::test_a_tenant_whose_own_store_is_away_is_left_out",
     ),
     # --- tenants in schemas
     Mutant(

@@ -70,6 +70,8 @@ class World:
         self.store = open_store(self.clock)
         self.home = Scene(self.store, self.clock, seed=9)
         self.home.do(c.AddTenant, project="", tenant=OURS)
+        # Its rate is kept in real time: on a fast machine it would refuse a request in one of the worlds.
+        self.home.do(c.ChangeTenant, project="", tenant=OURS, limits={"api_rate": 1_000_000})
         self.ours, self.rich = self._scene(OURS, 1)
         self.keys = {role: self._key(self.ours, role) for role in ROLES}
         self.theirs: Scene | None = None

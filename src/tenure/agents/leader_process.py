@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -76,35 +76,12 @@ def fleet_here(
     return FleetSettings(spawners_here(settings, place.folder, say), address)
 
 
-class LeaderProcess:
-    """Nothing is sent before `start`; every sink and channel is checked before that. Raises BadConfig."""
+class LedParts:
+    """A coordinator, and the parts that work while its process leads."""
 
-    def __init__(
-        self,
-        coordinator: Coordinator,
-        messaging: Messaging,
-        place: Place,
-        fleet: FleetSettings | None = None,
-        *,
-        say: Callable[[str], object] = lambda _: None,
-        stepped: Stepped = lambda *_: None,
-    ) -> None:
-        """`say` receives errors of parts; `stepped` what each relay has done. Without `fleet` pools are not filled."""
-        self.coordinator, self._messaging, self._place = coordinator, messaging, place
-        self._say, self._stepped = say, stepped
-        self._engine: Engine = coordinator.engine
-        for sink in messaging.sinks:
-            _named("sinks", sink.name, partial(opened, sink, self._engine)).close()
-        self._parts: list[LeaderPart] = [*map(self._relay, messaging.sinks), self._webhooks(), self._files()]
-        self._parts += [self._commands(sink) for sink in messaging.sinks if sink.commands]
-        if messaging.hooks:
-            self._parts.append(self._hooks())
-        if messaging.channels:
-            self._parts.append(self._notices())
-        if fleet is not None:
-            self._parts.append(self._fleet(fleet))
-        if coordinator.tenants is not None:
-            self._parts.append(TenantParts(coordinator, self._of_tenant, is_for_all=bool(messaging.sinks)))
+    def __init__(self, coordinator: Coordinator, parts: Sequence[LeaderPart]) -> None:
+        self.coordinator = coordinator
+        self._parts = [*parts]
 
     def start(self) -> None:
         self.coordinator.start()
@@ -121,24 +98,51 @@ class LeaderProcess:
             thread.join(max(0.0, until - time.monotonic()))
         self.coordinator.stop()
 
+
+def of_own_store(
+    coordinator: Coordinator,
+    messaging: Messaging,
+    *,
+    say: Callable[[str], object] = lambda _: None,
+    stepped: Stepped = lambda *_: None,
+) -> LedParts:
+    """What a server runs for a tenant that has its own store: webhooks and relays, and no program of the deployment."""
+    return LedParts(coordinator, _of_tenant(coordinator.engine, coordinator.led, messaging, say, stepped))
+
+
+class LeaderProcess(LedParts):
+    """Nothing is sent before `start`; every sink and channel is checked before that. Raises BadConfig."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        messaging: Messaging,
+        place: Place,
+        fleet: FleetSettings | None = None,
+        *,
+        say: Callable[[str], object] = lambda _: None,
+        stepped: Stepped = lambda *_: None,
+    ) -> None:
+        """`say` receives errors of parts; `stepped` what each relay has done. Without `fleet` pools are not filled."""
+        super().__init__(coordinator, ())
+        self._messaging, self._place, self._say = messaging, place, say
+        self._engine: Engine = coordinator.engine
+        for sink in messaging.sinks:
+            _named("sinks", sink.name, partial(opened, sink, self._engine)).close()
+        self._parts += [relay_of(sink, self._engine, coordinator.led, stepped) for sink in messaging.sinks]
+        self._parts += [self._webhooks(), self._files()]
+        self._parts += [self._commands(sink) for sink in messaging.sinks if sink.commands]
+        if messaging.hooks:
+            self._parts.append(self._hooks())
+        if messaging.channels:
+            self._parts.append(self._notices())
+        if fleet is not None:
+            self._parts.append(self._fleet(fleet))
+        if coordinator.tenants is not None:
+            make = partial(_of_tenant, messaging=messaging, say=say, stepped=stepped)
+            self._parts.append(TenantParts(coordinator, make, is_for_all=bool(messaging.sinks)))
+
     # --- parts ---
-
-    def _relay(self, sink: SinkSettings, engine: Engine | None = None, leading: Leading | None = None) -> Relay:
-        settings = RelaySettings(
-            sink.name, sink.shown, sink.kinds, sink.projects, sink.max_lag, short_names=sink.short_names
-        )
-        engine = engine or self._engine
-        return Relay(
-            engine, settings, partial(opened, sink, engine), leading or self.coordinator.led, time.monotonic,
-            stepped=self._stepped,
-        )  # fmt: skip
-
-    def _of_tenant(self, led: Engine, leading: Leading) -> list[LeaderThread]:
-        """What runs for another tenant of the store, on its own engine."""
-        engine = Engine(led.store, led.random, led.context)
-        say = _once(lambda text: self._say(f"tenant {engine.tenant}: {text}"))
-        webhooks = webhook_relay(engine, self._messaging, leading, say)
-        return [webhooks, *(self._relay(sink, engine, leading) for sink in self._messaging.sinks)]
 
     def _commands(self, sink: SinkSettings) -> LeaderPart:
         from tenure.engine.relay.channel_commands import ChannelCommands
@@ -191,6 +195,23 @@ class LeaderProcess:
 
         place = self._place
         return FileWatch(self._engine, place.project, place.folder, self.coordinator.led, failed=self._say)
+
+
+def relay_of(sink: SinkSettings, engine: Engine, leading: Leading, stepped: Stepped) -> Relay:
+    settings = RelaySettings(
+        sink.name, sink.shown, sink.kinds, sink.projects, sink.max_lag, short_names=sink.short_names
+    )
+    return Relay(engine, settings, partial(opened, sink, engine), leading, time.monotonic, stepped=stepped)
+
+
+def _of_tenant(
+    led: Engine, leading: Leading, messaging: Messaging, say: Callable[[str], object], stepped: Stepped
+) -> list[LeaderThread]:
+    """What runs for another tenant than the home tenant, on its own engine."""
+    engine = Engine(led.store, led.random, led.context)
+    say_once = _once(lambda text: say(f"tenant {engine.tenant}: {text}"))
+    webhooks = webhook_relay(engine, messaging, leading, say_once)
+    return [webhooks, *(relay_of(sink, engine, leading, stepped) for sink in messaging.sinks)]
 
 
 class WebhookPart:

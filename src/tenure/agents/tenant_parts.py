@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from tenure.core.errors import StoreError
 from tenure.core.records import Sink
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.duties.election import LeaderEngine
-from tenure.engine.relay.leader_thread import GATHERED, LeaderThread
+from tenure.engine.relay.leader_thread import GATHERED, PAUSE, LeaderThread
 from tenure.engine.runtime.engine import Engine
 
 AT_ONCE = 4  # tenants that are stepped at the same time
@@ -82,9 +83,11 @@ class TenantParts:
                 self._pool.submit(self._step, name)
 
     def _step(self, tenant: str) -> None:
-        again: float | None = None
+        again: float | None = PAUSE  # after an error: no event would bring the tenant back
         try:
             again = self._stepped(tenant)
+        except StoreError:
+            pass
         finally:
             with self._changed:
                 self._stepping.discard(tenant)

@@ -144,6 +144,7 @@ def _mcp(assembly: Assembly, settings: Mapping[str, Value]) -> McpApp:
         *observers,
         engine_of=assembly.engines.find,
         gatherer_of=assembly.tenants.gatherer_of,
+        is_apart=assembly.tenants.is_apart,
     )
     worker = assembly.worker
     app = McpApp(callers, lambda scope: scope["state"]["principal"], kept_crash, assembly.tool_claimed, worker)

@@ -29,7 +29,7 @@ from tenure.core.errors import TenureError, TooLarge
 from tenure.core.inputs import LARGEST_BATCH
 from tenure.mcp.callers import Caller, client_info_of
 from tenure.mcp.remote_callers import RemoteCallers, RemoteRequest
-from tenure.mcp.server import Claimer, Context, Crashed, McpService
+from tenure.mcp.server import Claimer, Context, Crashed, McpService, Threads, some_threads
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -219,6 +219,16 @@ class _HttpCallers:
 
     def __init__(self, callers: RemoteCallers) -> None:
         self._callers = callers
+        self._apart: dict[str, Threads] = {}  # of tenants whose stores are their own: one that hangs delays no other
+
+    def threads(self, context: Context) -> Threads | None:
+        request: Request = context.request  # type: ignore[assignment]  # over HTTP there is always one
+        tenant = request.scope[WHO].tenant
+        if tenant is None or not self._callers.is_apart(tenant):
+            return None
+        if tenant not in self._apart:
+            self._apart[tenant] = some_threads()
+        return self._apart[tenant]
 
     async def caller(
         self, context: Context, responses: Mapping[str, Any] | None, calls: anyio.CapacityLimiter
@@ -230,7 +240,7 @@ class _HttpCallers:
         asked = RemoteRequest(
             request.scope[WHO], client_info.client, request.headers.get(SESSION), client_info.session, project
         )
-        return self._callers.find(asked)
+        return await anyio.to_thread.run_sync(self._callers.find, asked, limiter=calls)  # it reads the store
 
     def gone(self, context: Context) -> anyio.Event | None:
         request: Request = context.request  # type: ignore[assignment]

@@ -139,10 +139,13 @@ class RemoteCallers:
         *,
         engine_of: Callable[[str], Engine] | None = None,
         gatherer_of: Callable[[Engine], Batcher | TenantBatcher] | None = None,
+        is_apart: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`project` is the default; `observe` is called for each command with its outcome and its seconds, `looked` for
         each query with its view. `engine_of`: of another tenant than the engine's; `gatherer_of`: its batcher.
+        `is_apart`: whether the tenant has its own store.
         """
+        self.is_apart = is_apart
         self._engine, self._gatherer, self._observers = engine, gatherer, (observe, looked)
         self._engine_of, self._gatherer_of = engine_of, gatherer_of or gatherer.of
         self._settings, self._project = settings, project

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
 import anyio
@@ -63,8 +63,22 @@ def work(task: str | None) -> str:
     return WORK.format(named=f" with task={task}" if task else "")
 
 
+class Threads(NamedTuple):
+    """How many threads calls may use at a time, and calls that wait for a task."""
+
+    calls: anyio.CapacityLimiter
+    waits: anyio.CapacityLimiter
+
+
+def some_threads() -> Threads:
+    return Threads(anyio.CapacityLimiter(AT_ONCE), anyio.CapacityLimiter(WAITING))
+
+
 class CallerSource(Protocol):
     """Where callers come from."""
+
+    def threads(self, context: Context) -> Threads | None:
+        """Those of the caller's store, where it has its own; None: of all."""
 
     async def caller(
         self, context: Context, responses: Mapping[str, Any] | None, calls: anyio.CapacityLimiter
@@ -106,8 +120,7 @@ class McpService:
         self.crashed = crashed
         self.claimer = claimer
         self.is_closing = False
-        self.calls = anyio.CapacityLimiter(AT_ONCE)
-        self.waits = anyio.CapacityLimiter(WAITING)
+        self.threads = some_threads()
         self.server: Server[Any] = Server(
             "tenure",
             version=__version__,
@@ -149,7 +162,7 @@ class McpService:
         if params.name not in TOOLS:
             raise MCPError(types.INVALID_PARAMS, f"unknown tool {params.name[:60]!r}; valid: {', '.join(TOOLS)}")
         try:
-            caller = await self.callers.caller(context, params.input_responses, self.calls)
+            caller = await self._caller(context, params.input_responses)
             if isinstance(caller, types.InputRequiredResult):
                 return caller
             reply = await self._call(context, params.name, caller, params.arguments)
@@ -161,14 +174,22 @@ class McpService:
             is_error=reply.is_error,
         )
 
+    def _threads(self, context: Context) -> Threads:
+        return self.callers.threads(context) or self.threads
+
+    async def _caller(
+        self, context: Context, responses: Mapping[str, Any] | None
+    ) -> Caller | types.InputRequiredResult:
+        return await self.callers.caller(context, responses, self._threads(context).calls)
+
     async def _call(self, context: Context, name: str, caller: Caller, given: Mapping[str, Any] | None) -> Reply:
         """Run a tool. A cancelled call stops waiting, and a task granted to it is released."""
         state = CallState(self, self.callers.gone(context))
-        call = Call(caller, state.is_wanted)
+        call, threads = Call(caller, state.is_wanted), self._threads(context)
         if name == "claim" and self.claimer is not None and (given or {}).get("wait"):
-            reply = await self._claim_in_time(self.claimer, call, given, state)
+            reply = await self._claim_in_time(self.claimer, call, given, state, threads)
         else:
-            limit = self.waits if (given or {}).get("wait") else self.calls
+            limit = threads.waits if (given or {}).get("wait") else threads.calls
             async with anyio.create_task_group() as group:
                 group.start_soon(state.watch)
                 reply = await anyio.to_thread.run_sync(self._attempt, name, call, given, limiter=limit)
@@ -176,17 +197,17 @@ class McpService:
         try:
             await anyio.lowlevel.checkpoint_if_cancelled()  # the thread was not cancelled: it ran to its end
         except anyio.get_cancelled_exc_class():
-            await self._take_back(name, call, reply)
+            await self._take_back(name, call, reply, threads)
             raise
         if state.is_left:
-            await self._take_back(name, call, reply)
+            await self._take_back(name, call, reply, threads)
         return reply
 
     async def _claim_in_time(
-        self, claimer: Claimer, call: Call, given: Mapping[str, Any] | None, state: CallState
+        self, claimer: Claimer, call: Call, given: Mapping[str, Any] | None, state: CallState, threads: Threads
     ) -> Reply:
         """Wait for a task without a thread; the claimer releases a task that is granted after a cancellation."""
-        wanted = await anyio.to_thread.run_sync(self._wanted, call, given, limiter=self.calls)
+        wanted = await anyio.to_thread.run_sync(self._wanted, call, given, limiter=threads.calls)
         if isinstance(wanted, Reply):
             return wanted
         reply = NO_REPLY
@@ -215,14 +236,14 @@ class McpService:
         except Exception as error:  # noqa: BLE001 as in `_attempt`
             return error_reply(self.crashed(error, ("mcp: claim",)))
 
-    async def _take_back(self, name: str, call: Call, reply: Reply) -> None:
+    async def _take_back(self, name: str, call: Call, reply: Reply, threads: Threads) -> None:
         take_back = TOOLS[name].take_back
         granted = [reply.value, *reply.value.get("claims", ())]
         receipts = [claim["receipt"] for claim in granted if claim.get("receipt") is not None]
         if take_back is not None and receipts:
             with anyio.CancelScope(shield=True):
                 for receipt in receipts:
-                    await anyio.to_thread.run_sync(_quietly, take_back, call, receipt)
+                    await anyio.to_thread.run_sync(_quietly, take_back, call, receipt, limiter=threads.calls)
 
     def _attempt(self, name: str, call: Call, given: Mapping[str, Any] | None) -> Reply:
         """The reply, also for an error: an exception of a thread would be lost with a cancelled call."""
@@ -257,7 +278,7 @@ class McpService:
         else:
             raise MCPError(types.INVALID_PARAMS, f"unknown resource {uri[:80]!r}; valid: {STATUS} and {TASK}KEY")
         try:
-            caller = await self.callers.caller(context, params.input_responses, self.calls)
+            caller = await self._caller(context, params.input_responses)
             if isinstance(caller, types.InputRequiredResult):
                 return caller
         except TenureError as error:

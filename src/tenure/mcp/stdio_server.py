@@ -60,6 +60,9 @@ class StdioCallers:
             self.roots = roots
             return caller
 
+    def threads(self, context: Context) -> None:
+        return None  # one store
+
     def gone(self, context: Context) -> anyio.Event | None:
         return None  # the end of the input closes the service
 

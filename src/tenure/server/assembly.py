@@ -80,7 +80,7 @@ class Assembly:
     ) -> None:
         """`engine` is the home tenant's: the other tenants of its store are served too.
 
-        `leading` makes what runs while this process leads; without it only the coordinator runs.
+        `leading` makes what runs while this process leads a store; without it only the coordinator runs.
 
         `lease` is the leader's, in seconds; `transcripts` the folder with those of agents on this machine. `worker` is
         this process, where the server has several. `access` is the access log. `most_stores`: tenants' own.
@@ -101,14 +101,15 @@ class Assembly:
         led = (
             self.engines if region.name is None else TenantEngines(engine, time.monotonic, _artifacts_of(engine), **how)
         )
-        self._lease = lease
-        self.tenants = TenantServices(self.service, self.engines, self._connect, self._leader_of)
+        self._lease, self._leading = lease, leading
+        self.tenants = TenantServices(self.service, self.engines, self._connect, self._leader_of, most_stores)
         self.authenticator = Authenticator(
             engine,
             policy,
             engines=self.engines,
             read_in_thread=self.service.read_in_thread,
             write_in_thread=self.service.write_in_thread,
+            apart=self.tenants.apart.run,
             token=token,
             user=user_of(os.environ) if token else None,
             memory=memory,
@@ -119,7 +120,7 @@ class Assembly:
         )
         self.event_counter = EventCounter(engine, self.metrics, self.coordinator.instance, self.engines.find)
         self._connect(self.service)
-        leader: Part = self.coordinator if leading is None else leading(self.coordinator, self.metrics.relayed)
+        leader = self._led(self.coordinator)
         self.service.parts += [self.event_counter] if standby else [self.event_counter, leader]
         self._scrapes = MetricsPage(self.metrics, engine, engines=self._shown)
         if worker is not None:
@@ -156,12 +157,15 @@ class Assembly:
         """The service of an open tenant; NotFound where there is none of that name."""
         row = await self.authenticator.open_tenant(tenant)
         if row is not None and not self.engines.is_at_hand(row):
-            await asyncio.to_thread(self.engines.of, row)
+            await self.authenticator.open_store(tenant)
         return self.tenants.of(row)
 
-    def _leader_of(self, engine: Engine) -> Coordinator:
-        """The coordinator of a store with one tenant."""
-        return coordinator_of(engine, tell=self._noted, lease=self._lease)
+    def _leader_of(self, engine: Engine) -> Part:
+        """What leads a store with one tenant."""
+        return self._led(coordinator_of(engine, tell=self._noted, lease=self._lease))
+
+    def _led(self, coordinator: Coordinator) -> Part:
+        return coordinator if self._leading is None else self._leading(coordinator, self.metrics.relayed)
 
     def _connect(self, service: Service) -> None:
         """Connect a tenant's service: what hears its events, and what observes its commands."""

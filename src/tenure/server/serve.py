@@ -21,13 +21,14 @@ from typing import NamedTuple, Protocol
 import msgspec
 import uvicorn
 
-from tenure.agents.leader_process import LeaderProcess, Place, Stepped, fleet_here, messaging_here
+from tenure.agents.leader_process import LeaderProcess, Place, Stepped, fleet_here, messaging_here, of_own_store
 from tenure.client.local_token import PREFIX, remove_token, token_file, write_token
 from tenure.config import BadConfig, Settings
 from tenure.core.errors import InvalidInput, StoreError
 from tenure.core.queries import Keys
 from tenure.core.records import Project
 from tenure.core.regions import parse_homes
+from tenure.core.tenant_records import HOME
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.fleet.offers import Address
@@ -311,7 +312,13 @@ def _leading(
         return None
     say = partial(log.warning, part="relays")
     messaging, fleet = messaging_here(settings, say), fleet_here(settings, place, address, say)
-    return lambda coordinator, stepped: LeaderProcess(coordinator, messaging, place, fleet, say=say, stepped=stepped)
+
+    def leading(coordinator: Coordinator, stepped: Stepped) -> Part:
+        if coordinator.engine.tenant != HOME:
+            return of_own_store(coordinator, messaging, say=say, stepped=stepped)
+        return LeaderProcess(coordinator, messaging, place, fleet, say=say, stepped=stepped)
+
+    return leading
 
 
 def _reached(policy: Policy, address: str, port: int) -> str:

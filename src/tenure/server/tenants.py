@@ -19,9 +19,10 @@ from tenure.core.tenant_records import HOME
 from tenure.engine import Engine
 from tenure.engine.runtime.batcher import Batcher, TenantBatcher
 from tenure.engine.runtime.tenancy import TenantEngines, region_refused
-from tenure.server.service import Part, Service
+from tenure.server.service import Part, Service, ThreadPool
 
 IDLE = limits.TENANT_IDLE
+APART = 4  # sign-ins of a tenant with its own store that read or write it at a time
 LOOK_EVERY = 60.0  # seconds between two looks for tenants that nobody uses
 Connect = Callable[[Service], None]  # connects a new service: its feed's listeners, its observers
 
@@ -35,10 +36,13 @@ class TenantServices:
         engines: TenantEngines,
         connect: Connect,
         leader_of: Callable[[Engine], Part],
+        most_stores: int = limits.MOST_STORES,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`leader_of` makes the coordinator of a tenant that has its own store."""
+        """`leader_of` makes what leads the store of a tenant that has its own, of which there are `most_stores`."""
         self.home, self.engines = home, engines
+        # Opens such stores, and reads and writes sign-ins in them. Threads begin when they are needed.
+        self.apart = ThreadPool(APART * most_stores, "apart")
         self._leader_of = leader_of
         self._connect, self._monotonic = connect, monotonic
         self._services: dict[str, Service] = {}
@@ -71,6 +75,11 @@ class TenantServices:
         engine, had = self.engines.of(row), service.engine
         has_moved = engine.store is not had.store or region_refused(engine) != region_refused(had)
         return engine if has_moved else had
+
+    def is_apart(self, tenant: str) -> bool:
+        """Whether the tenant, which is in use here, has its own store."""
+        found = self._services.get(tenant)
+        return found is not None and found.threads is not self.home.threads
 
     def gatherer_of(self, engine: Engine) -> Batcher | TenantBatcher:
         """The batcher of a tenant's commands, for threads; its own store has its own."""
@@ -142,6 +151,7 @@ class TenantServices:
         self.begin_close()
         far = [service for service in self._services.values() if service.threads is not self.home.threads]
         await asyncio.gather(*(asyncio.to_thread(self._shut, service) for service in far))
+        self.apart.close()
         await self.home.close()
 
     def hears(self, tenant: str, events: Sequence[Event]) -> None:

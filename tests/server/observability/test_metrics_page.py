@@ -15,11 +15,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from tenure.core import commands as c
 from tenure.core.errors import StoreUnavailable
 from tenure.core.views import GaugesView
-from tenure.engine import Engine
+from tenure.engine import Context, Engine
 from tenure.server import metrics_page
 from tenure.server.metric_definitions import STORE_GAUGES
 from tenure.server.metrics import Metrics
 from tenure.server.metrics_page import MetricsPage
+from tenure.stores.memory import Memory
+from tenure.stores.port import Transaction
 from tenure.stores.postgres import Postgres
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
@@ -219,6 +221,22 @@ def test_a_tenants_page_has_its_own_series_alone() -> None:
     own = b'# HELP a of a project\n# TYPE a counter\na{project="p",tenant="acme"} 1.0\n'
     assert metrics_page.of_tenant(page, "acme") == own
     assert metrics_page.of_tenant(page, "none") == b""
+
+
+def test_a_tenant_whose_own_store_is_away_is_left_out(scene: Scene) -> None:
+    """And the others are shown, as is that the server's own store is up."""
+    scene.add("One")
+    away = Engine(Away(), Dice(), Context(tenant="acme"))
+    metrics = Metrics()
+    page = asyncio.run(MetricsPage(metrics, scene.engine, engines=lambda: [scene.engine, away]).page()).decode()
+    assert 'tenure_pending_tasks{project="p",tenant="local"} 1.0' in page
+    assert "tenure_store_up 1.0" in page
+    assert 'tenant="acme"' not in page
+
+
+class Away(Memory):
+    def begin(self, tenant: str, *, write: bool) -> Transaction:
+        raise StoreUnavailable("away")
 
 
 def test_scrapes_go_on_while_a_real_server_is_down_and_after() -> None:

@@ -89,7 +89,8 @@ class Authenticator:
     the deployment's owner on this machine may name any. A tenant that is not the caller's is answered like one that
     does not exist, whether it does or not: nothing is looked up in it.
 
-    `read_in_thread` runs lookups, `write_in_thread` writes. `token` is the token of this start, on loopback: see
+    `read_in_thread` runs lookups in the home tenant's store, `write_in_thread` writes; `apart` runs both elsewhere, so
+    that a store of one tenant that hangs delays no other. `token` is the token of this start, on loopback: see
     `local_token`; `user` is the one who has it.
     """
 
@@ -101,6 +102,7 @@ class Authenticator:
         engines: TenantEngines | None = None,
         read_in_thread: InThread = asyncio.to_thread,
         write_in_thread: InThread = asyncio.to_thread,
+        apart: InThread = asyncio.to_thread,
         fetch: Fetch | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         token: str | None = None,
@@ -117,7 +119,7 @@ class Authenticator:
         self._token, self._user, self._monotonic = token, user, monotonic
         self._local_sessions = memory.sessions(monotonic)
         self._tokens = Tokens(policy.jwt, fetch=fetch, monotonic=monotonic) if policy.jwt is not None else None
-        self._read_in_thread, self._write_in_thread = read_in_thread, write_in_thread
+        self._read_in_thread, self._write_in_thread, self._apart = read_in_thread, write_in_thread, apart
         self._lookups: dict[str, asyncio.Future[Any]] = {}
         self._requests = memory.buckets("requests", policy.rate, 2 * policy.rate, monotonic)
         # In seconds of a tenant's rate: a request takes its share of one.
@@ -137,8 +139,12 @@ class Authenticator:
             rows = self._kept(principal.tenant or HOME)
             name = f"{principal.tenant} {principal.key}"
             if rows is not None:
-                self._write_later(name, partial(web_sessions.note_use, rows.engine, principal.key))
+                self._write_later(rows.engine, name, partial(web_sessions.note_use, rows.engine, principal.key))
         return principal
+
+    async def open_store(self, name: str) -> None:
+        """Open the tenant's own store, if it is not; StoreUnavailable where it cannot be opened."""
+        await self._resolved(lambda: self._rows(name))
 
     async def open_tenant(self, name: str) -> Tenant | None:
         """The row of an open tenant, None for the home tenant; NotFound where there is none of that name."""
@@ -186,7 +192,7 @@ class Authenticator:
         given = keys.parse_key(text)
         assert given is not None
         engine = (await self._resolved(partial(self._rows, tenant))).engine
-        await self._write_in_thread(partial(web_sessions.begin, engine, token, key.id, given.secret))
+        await self._writing(engine)(partial(web_sessions.begin, engine, token, key.id, given.secret))
         return SignedIn(of_key(key, source, tenant, ""), self._cookie(source, tenant, token))
 
     @staticmethod
@@ -205,7 +211,7 @@ class Authenticator:
             if not self._local_sessions.end(id):
                 with suppress(NotFound):
                     rows = await self._resolved(partial(self._rows, tenant))
-                    await self._write_in_thread(partial(web_sessions.end, rows.engine, id))
+                    await self._writing(rows.engine)(partial(web_sessions.end, rows.engine, id))
                     rows.sessions.forget(id)
         return cleared(source.scheme)
 
@@ -265,13 +271,17 @@ class Authenticator:
             except NeedsLookup as lookup:
                 running = self._lookups.get(lookup.name)
                 if running is None:
-                    running = self._lookups[lookup.name] = asyncio.ensure_future(self._read_in_thread(lookup.run))
+                    in_thread = self._read_in_thread if lookup.store is self._home.engine.store else self._apart
+                    running = self._lookups[lookup.name] = asyncio.ensure_future(in_thread(lookup.run))
                     running.add_done_callback(lambda _, name=lookup.name: self._lookups.pop(name, None))  # type: ignore[misc]
                 await asyncio.shield(running)
         # Each lookup was outdated on arrival.
         raise Overloaded("keys change faster than they can be read", "nothing was done; send it again in a moment")
 
-    def _write_later(self, name: str, write: Callable[[], object]) -> None:
+    def _writing(self, engine: Engine) -> InThread:
+        return self._write_in_thread if engine.store is self._home.engine.store else self._apart
+
+    def _write_later(self, engine: Engine, name: str, write: Callable[[], object]) -> None:
         """Write the use of a key or a member's first sign-in, at most once a minute; the request does not wait."""
         now = self._monotonic()
         if now - self._used.get(name, -USE_WRITTEN) < USE_WRITTEN:
@@ -283,7 +293,7 @@ class Authenticator:
 
         async def note() -> None:
             with suppress(TenureError):  # unavailable, overloaded or closing: the next use is written
-                await self._write_in_thread(write)
+                await self._writing(engine)(write)
 
         written = asyncio.ensure_future(note())
         self._use_writes.add(written)
@@ -417,7 +427,7 @@ class Authenticator:
             raise self._tokens.no_role()
         if member is not None and member.joined_at is None:
             name = f"{tenant} member {member.id}"
-            self._write_later(name, partial(web_sessions.note_join, rows.engine, member.id))
+            self._write_later(rows.engine, name, partial(web_sessions.note_join, rows.engine, member.id))
         credential = f"{'member' if reach.is_by_membership else 'jwt'}:{claims.expires}"
         who = (reach.role, claims.subject, claims.agent, reach.projects, _BY_JWT + claims.subject, claims.capabilities)
         return principal_of(source, tenant, credential, *who)

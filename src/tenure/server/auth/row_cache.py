@@ -19,6 +19,7 @@ from tenure.core import limits
 from tenure.core.errors import NotSignedIn
 from tenure.core.records import ApiKey, Member, Row, Tenant, WebSession
 from tenure.engine import Engine
+from tenure.stores.port import Store
 
 KEPT = limits.KEY_CACHE
 MOST = limits.KEYS_CACHED
@@ -54,7 +55,7 @@ class RowCache(Generic[R]):
             if missed_at is not None and now - missed_at < limits.UNKNOWN_KEY_CACHE:
                 raise NotSignedIn("unknown")
             self._awaited[id] = None
-            raise NeedsLookup(f"{self._engine.tenant} {self._kind.__name__}", self._lookup)
+            raise NeedsLookup(f"{self._engine.tenant} {self._kind.__name__}", self._lookup, self._engine.store)
 
     def _lookup(self) -> None:
         """Read all ids that wait."""
@@ -109,9 +110,11 @@ def tenant_cache(engine: Engine, monotonic: Callable[[], float]) -> RowCache[Ten
 
 
 class NeedsLookup(Exception):
-    """`run` reads and caches the missing value; then try again. Lookups of the same name run once."""
+    """`run` reads and caches the missing value; then try again. Lookups of the same name run once.
 
-    def __init__(self, name: str, run: Callable[[], object]) -> None:
+    `store` is the one that it reads; None: another place.
+    """
+
+    def __init__(self, name: str, run: Callable[[], object], store: Store | None = None) -> None:
         super().__init__(name)
-        self.name = name
-        self.run = run
+        self.name, self.run, self.store = name, run, store
