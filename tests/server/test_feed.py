@@ -4,6 +4,8 @@ import asyncio
 import queue
 import threading
 
+import pytest
+
 from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, Principal
@@ -103,13 +105,14 @@ async def test_a_stream_ends_with_the_key_that_began_it(monkeypatch):
     await service.close()
 
 
-async def test_news_of_a_key_lets_every_stream_look_up():
+@pytest.mark.parametrize("command", [c.CreateKey(name="ci"), c.InviteMember(user="mia", role="viewer")])
+async def test_news_of_a_key_or_a_member_lets_every_stream_look_up(command):
     engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(c.DefineProject(project="p"))
     reading = feed.Feed(engine)
     reading.start(asyncio.get_running_loop())
     chunks = reading.subscribe("p", {}).chunks(0)
-    await asyncio.to_thread(engine.do, c.CreateKey(name="ci"))
+    await asyncio.to_thread(engine.do, command)
     assert await asyncio.wait_for(anext(chunks), 10) == HEARTBEAT  # long before its beat
     await chunks.aclose()
     reading.close()
