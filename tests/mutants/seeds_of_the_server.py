@@ -291,6 +291,20 @@ THE_SERVER = (
     ),
     # --- limits of connections
     Mutant(
+        "connection: a request without a Host is answered",
+        "server/app.py",
+        'if not request.headers.get(b"host") and scope.get("http_version") != "1.0":',
+        "if False:",
+        f"{TEST_DOORSTEP}::test_a_request_without_a_host_is_refused",
+    ),
+    Mutant(
+        "connection: no answer over TLS asks for TLS",
+        "server/app.py",
+        "[*message.get(\"headers\", ()), STAY_SECURE]",
+        "[*message.get(\"headers\", ())]",
+        "tests/server/test_staying_secure.py::test_the_header_comes_with_every_answer_over_tls[https-True]",
+    ),
+    Mutant(
         "connection: endless headers",
         "server/connection_limits.py",
         "if self._unseen > limits.HEADER_BYTES and",
