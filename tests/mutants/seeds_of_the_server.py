@@ -300,8 +300,8 @@ THE_SERVER = (
     Mutant(
         "connection: no answer over TLS asks for TLS",
         "server/app.py",
-        "[*message.get(\"headers\", ()), STAY_SECURE]",
-        "[*message.get(\"headers\", ())]",
+        '[*message.get("headers", ()), STAY_SECURE]',
+        '[*message.get("headers", ())]',
         "tests/server/test_staying_secure.py::test_the_header_comes_with_every_answer_over_tls[https-True]",
     ),
     Mutant(

@@ -15,8 +15,8 @@ from tenure import Client
 from tenure.core import commands as c
 from tenure.engine import Engine
 from tenure.engine.runtime.tenancy import TenantEngines
-from tests.runner.conftest import until
 from tests.reliability.many_tenants import claimed, drain, key_of, limited
+from tests.runner.conftest import until
 from tests.servers.postgres import PostgresServer
 from tests.servers.tenure import TenureServer
 

@@ -136,7 +136,9 @@ def show(run: Run, given: Namespace) -> Answer:
     if given.receipt is None:
         return Answer({**wire(found), **more}, lambda: task_text(found, brief))
     if given.receipt.partition("@")[0] != found["ref"]:
-        raise Usage(f"show: that receipt is not of {found['ref']}", f"give the one that the claim of {found['ref']} printed")
+        raise Usage(
+            f"show: that receipt is not of {found['ref']}", f"give the one that the claim of {found['ref']} printed"
+        )
     opened = run.client.open_secrets(given.receipt).check()
     secrets = opened.secrets or {}
     lines = [f"{plain(name)}  {plain(value)}" for name, value in secrets.items()] or ["no secrets"]

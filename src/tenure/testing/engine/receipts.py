@@ -41,7 +41,9 @@ LIVE = {
     "wait": Verb(c.Wait),
     "land": Verb(c.Land, {"branch": "main", "old": "a" * 40, "new": "b" * 40}),
     "reserve": Verb(c.Reserve, {"patterns": ("env:staging",), "agent": "ann", "session": "s-ann"}),
-    "put": Verb(c.PutArtifact, {"name": "a.txt", "type": "text/plain", "digest": "d" * 64, "size": 1, "since": 1 << 60}),
+    "put": Verb(
+        c.PutArtifact, {"name": "a.txt", "type": "text/plain", "digest": "d" * 64, "size": 1, "since": 1 << 60}
+    ),
     "open_secrets": Verb(c.OpenSecrets),
 }
 VERBS = LATE | LIVE
