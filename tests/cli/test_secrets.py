@@ -37,6 +37,8 @@ def test_only_the_receipt_shows_it_and_the_text_of_a_claim_names_it(tenure: Tenu
     receipt = said.out.partition("receipt  ")[2].split()[0]
     assert f"DB  {PLAIN}" in tenure("show", key, "--receipt", receipt).out
     assert tenure("show", key, "--receipt", receipt, "--json").json["secrets"] == {"DB": PLAIN}
+    other = tenure("show", add("other"), "--receipt", receipt)
+    assert (other.code, PLAIN in other.out + other.err) == (2, False)
     assert tenure("done", "-s", f"used {PLAIN}").code == 0
     late = tenure("show", key, "--receipt", receipt)
     assert late.code != 0

@@ -58,6 +58,13 @@ MOVES = (
         "test_waiting_asking_and_a_person_s_verbs_never_count[wait]",
     ),
     Mutant(
+        "moves: a run has any number of claims",
+        "engine/verbs/claim.py",
+        "    if task.generation < most or work.tally(Claim, of_run, most) < most:",
+        "    if True:",
+        "test_a_task_that_is_claimed_a_hundred_times_in_a_run_is_a_dead_letter",
+    ),
+    Mutant(
         "moves: no poison pills",
         "core/claims.py",
         "task.attempts >= task.max_attempts or is_poison(policy, task.failures)",

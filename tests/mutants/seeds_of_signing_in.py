@@ -12,6 +12,7 @@ TEST_TOKENS = "tests/server/auth/test_tokens.py"
 
 ROLES = "core/roles.py"
 KEYS = "core/keys.py"
+FUNCTIONS = "stores/postgres/migrations/0011_row_security.sql"
 HANDLING = "engine/verbs/api_keys.py"
 
 SIGNING_IN = (
@@ -109,6 +110,13 @@ SIGNING_IN = (
         "test_an_agents_key_takes_no_others_session",
     ),
     Mutant(
+        "reach: the fast path does not ask whose session it is",
+        FUNCTIONS,
+        " AND t.agent = s.agent AND t.ended_at IS NULL",
+        " AND t.ended_at IS NULL",
+        on("postgres", "test_a_claim_in_anothers_session_is_refused_whether_or_not_there_is_work[1]"),
+    ),
+    Mutant(
         "reach: others' mail",
         ROLES,
         "principal.agent != query.agent:",
@@ -138,7 +146,7 @@ SIGNING_IN = (
     ),
     Mutant(
         "reach: the fast path goes by the receipt alone",
-        "stores/postgres/migrations/0011_row_security.sql",
+        FUNCTIONS,
         "AND (f.only_of IS NULL OR t.agent = f.only_of) AND",
         "AND",
         "tests/stores/test_postgres_guards.py::test_a_holder_is_asked_for_all_that_its_receipt_says[narrow-agent]",

@@ -22,6 +22,21 @@ ROWS = "engine/verbs/tenants.py"
 SHARES = "engine/verbs/claim_shares.py"
 
 TENANTS = (
+    # --- its end
+    Mutant(
+        "tenant: who was in it goes on in a closed one",
+        "engine/runtime/tenancy.py",
+        "        if not self._is_open:\n            raise",
+        "        if False:\n            raise",
+        f"{MEMORY}::test_who_was_in_a_tenant_when_it_was_closed_does_nothing_more_in_it",
+    ),
+    Mutant(
+        "tenant: streams and long polls of a closed one stay open",
+        "server/assembly.py",
+        'if event.kind in ("tenant.closed", "tenant.moved"):',
+        "if False:",
+        "tests/server/test_many_tenants.py::test_whoever_waits_or_follows_in_a_tenant_ends_with_it[one process]",
+    ),
     # --- what callers are told
     Mutant(
         "tenant: a session that nobody has is listed",

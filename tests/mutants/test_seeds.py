@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from collections import Counter
@@ -15,7 +14,7 @@ from tests.mutants.__main__ import Progress, written
 from tests.mutants.mutant import SUITES, Mutant, edited, named_tests, on
 from tests.mutants.naming import trouble_with
 from tests.mutants.seeds import MUTANTS
-from tests.mutants.trying import Tried, end_all, in_tree, tried
+from tests.mutants.trying import Tried, end_all, in_tree, marked, tried
 
 FENCE = "test_one_byte_of_the_nonce_is_enough_to_be_refused[submit]"
 
@@ -84,11 +83,31 @@ def test_the_result_of_a_run_counts_by_store_and_fails_with_one_that_was_missed(
     assert (figures["on_memory"], figures["on_sqlite"], figures["on_postgres"]) == (2, 1, 0)
 
 
-def test_what_the_tests_of_a_mutant_leave_behind_is_ended(tmp_path: Path) -> None:
-    def started(source: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(["sleep", "60"], env={**os.environ, "PYTHONPATH": source}, start_new_session=True)
+def test_what_the_tests_of_a_mutant_leave_behind_is_ended() -> None:
+    """Whatever has become of its parent and its environment; what other runs have started goes on."""
 
-    with started(str(tmp_path)) as left, started("elsewhere") as other:
-        end_all(tmp_path)
-        assert (left.wait(), other.poll()) == (-signal.SIGKILL, None)
-        other.kill()
+    def started() -> tuple[subprocess.Popen[str], tuple[int, int], int]:
+        words = ["sh", "-c", "read go; env -i setsid sleep 60 & echo $!; read go"]
+        run = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        mark = marked(run.pid)
+        assert run.stdin is not None
+        assert run.stdout is not None
+        run.stdin.write("\n")
+        run.stdin.flush()
+        return run, mark, int(run.stdout.readline())
+
+    (first, mark, left), (second, other_mark, other) = started(), started()
+    with first, second:
+        first.kill()
+        first.wait()
+        end_all(mark)
+        assert [is_alive(left), is_alive(other), second.poll()] == [False, True, None]
+        end_all(other_mark)
+        assert (is_alive(other), second.wait()) == (False, -signal.SIGKILL)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except OSError:
+        return False

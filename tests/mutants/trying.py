@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import compileall
+import itertools
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -28,6 +30,10 @@ PYTEST = (
     *("-p", "tests.mutants.narrow"),
     *(f"-pno:{name}" for name in ("cacheprovider", "schemathesis", "pytest_cov")),
 )
+# A limit that nothing here uses, inherited by every process that the tests start, whatever its environment. The soft
+# one counts the runs of this process, the hard one tells this process from others that try mutants beside it.
+_MARK = resource.RLIMIT_MSGQUEUE
+_RUNS = itertools.count(1)
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - .*)?$", re.MULTILINE)
 
 
@@ -84,6 +90,7 @@ def failed(source: Path, *nodes: str, first: bool = False) -> list[str]:
         stderr=subprocess.STDOUT,
         text=True,
     )
+    mark = marked(run.pid)
     try:
         out, _ = run.communicate(timeout=LONGEST)
     except subprocess.TimeoutExpired:
@@ -94,25 +101,34 @@ def failed(source: Path, *nodes: str, first: bool = False) -> list[str]:
             run.kill()
             out, _ = run.communicate()
     finally:
-        end_all(source)
+        end_all(mark)
     return _FAILED.findall(out)
 
 
-def end_all(source: Path) -> None:
+def marked(pid: int) -> tuple[int, int]:
+    """Marks a process that was just started, and so all that it will start; the mark."""
+    mark = next(_RUNS), 400_000 + os.getpid() % 400_000
+    with suppress(ProcessLookupError):  # it has ended already
+        resource.prlimit(pid, _MARK, mark)
+    return mark
+
+
+def end_all(mark: tuple[int, int]) -> None:
     """Kills what the tests left behind: broken code may start processes that outlive them, one after another."""
-    mark = f"PYTHONPATH={source}".encode()
-    while left := [process for process in Path("/proc").glob("[0-9]*") if mark in _environment(process)]:
-        for process in left:
+    while left := [int(process.name) for process in Path("/proc").glob("[0-9]*") if _has(process, mark)]:
+        for pid in left:
             with suppress(ProcessLookupError):
-                os.kill(int(process.name), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
 
 
-def _environment(process: Path) -> list[bytes]:
-    """Empty where the process has ended."""
+def _has(process: Path, mark: tuple[int, int]) -> bool:
+    """Whether it lives and has the mark."""
     try:
-        return (process / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
+        limits, stat = (process / "limits").read_text(), (process / "stat").read_text()
+    except OSError:  # it has ended, or is another user's
+        return False
+    (line,) = [line for line in limits.splitlines() if line.startswith("Max msgqueue size")]
+    return line.split()[3:5] == [*map(str, mark)] and stat.rpartition(") ")[2][0] not in "ZX"
 
 
 def in_tree(mutant: Mutant | None, *nodes: str) -> list[str]:

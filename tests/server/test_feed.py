@@ -4,6 +4,8 @@ import asyncio
 import queue
 import threading
 
+import pytest
+
 from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, Principal
@@ -103,13 +105,47 @@ async def test_a_stream_ends_with_the_key_that_began_it(monkeypatch):
     await service.close()
 
 
-async def test_news_of_a_key_lets_every_stream_look_up():
+async def test_a_stream_that_catches_up_ends_with_its_key_too(monkeypatch):
+    """Who reads slowly from the beginning never gets to the live part, and would be told everything new on the way."""
+    monkeypatch.setattr(feed, "PAGE", 1)
+    engine = Engine(open_store("memory://"), SystemRandom())
+    engine.do(c.DefineProject(project="p"))
+    for _ in range(3):
+        engine.do(c.Add(project="p", task=NewTask(title="t")))
+    service = Service(engine)
+    service.feed.start(asyncio.get_running_loop())
+    is_good = True
+
+    async def is_still_valid(_):
+        return is_good
+
+    service.is_still_valid = is_still_valid
+    app = App(service, lambda _: asyncio.sleep(0, Principal(role="viewer", key="k")))
+    told: list[bytes] = []
+
+    async def send(message):
+        nonlocal is_good
+        told.append(message.get("body", b""))
+        is_good = b"task.created" not in told[-1]
+
+    path = "/api/v1/projects/p/events"
+    scope = {
+        "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b"after=0",
+        "headers": [(b"accept", b"text/event-stream"), (b"host", b"localhost")], "scheme": "http",
+    }  # fmt: skip
+    await asyncio.wait_for(app(scope, asyncio.Event().wait, send), 10)
+    assert sum(b"task.created" in body for body in told) == 1
+    await service.close()
+
+
+@pytest.mark.parametrize("command", [c.CreateKey(name="ci"), c.InviteMember(user="mia", role="viewer")])
+async def test_news_of_a_key_or_a_member_lets_every_stream_look_up(command):
     engine = Engine(open_store("memory://"), SystemRandom())
     engine.do(c.DefineProject(project="p"))
     reading = feed.Feed(engine)
     reading.start(asyncio.get_running_loop())
     chunks = reading.subscribe("p", {}).chunks(0)
-    await asyncio.to_thread(engine.do, c.CreateKey(name="ci"))
+    await asyncio.to_thread(engine.do, command)
     assert await asyncio.wait_for(anext(chunks), 10) == HEARTBEAT  # long before its beat
     await chunks.aclose()
     reading.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from tenure.core import commands as c
 from tenure.engine import Engine
 from tenure.engine.runtime.tenancy import TenantEngines
 from tests.reliability.many_tenants import claimed, drain, key_of, limited
+from tests.runner.conftest import until
 from tests.servers.postgres import PostgresServer
 from tests.servers.tenure import TenureServer
 
@@ -49,6 +51,7 @@ class House:
             self.engines[name] = engines.find(name)
             self.engines[name].do(c.DefineProject(project="p"))
         self.keys = {name: key_of(engine) for name, engine in self.engines.items()}
+        self.keys["local"] = key_of(self.home.engine)
         self.server = TenureServer(url, *options, settings={"TENURE_SERVE_AUTH": "required"})
 
     def client(self, tenant: str, agent: str = "agent") -> Client:
@@ -135,6 +138,39 @@ def test_a_stream_has_the_events_of_its_tenant_alone(house: House) -> None:
         pass
     line.close()
     assert "streamed-of-acme" in got.decode()
+
+
+def test_whoever_waits_or_follows_in_a_tenant_ends_with_it(house: House) -> None:
+    house.home.add_tenant("gone")
+    engine = TenantEngines(house.home.engine, lambda: 0.0).find("gone")
+    engine.do(c.DefineProject(project="p"))
+    house.keys["gone"] = key_of(engine)
+    line = http.client.HTTPConnection("127.0.0.1", house.server.port, timeout=60)
+    headers = {"Authorization": f"Bearer {house.keys['gone']}", "Accept": "text/event-stream"}
+    line.request("GET", "/api/v1/projects/p/events", headers=headers)
+    stream = line.getresponse()
+    assert stream.readline() == b"retry: 1000\n"
+    waited: list[Told] = []
+    ask = {"agent": "ann", "session": "s"}
+    wait = threading.Thread(
+        target=lambda: waited.append(house.ask("gone", "POST", "/api/v1/projects/p/claims?wait=50", ask))
+    )
+    wait.start()
+    until(lambda: waiting_in(house) > 0, "the claim waits")
+    began = time.monotonic()
+    house.home.close_tenant("gone")
+    stream.read()
+    wait.join(60)
+    assert time.monotonic() - began < 14  # a beat is 15 s away, the end of the wait 50 s
+    assert (waited[0].status, waited[0].json["code"]) == (401, "NOT_SIGNED_IN")
+    assert house.ask("gone", "GET", "/api/v1/me").status == 404
+    line.close()
+
+
+def waiting_in(house: House) -> float:
+    page = house.ask("local", "GET", "/metrics").body
+    found = [text for text in page.splitlines() if text.startswith("tenure_held_requests{") and "claims" in text]
+    return sum(float(text.rpartition(" ")[2]) for text in found)
 
 
 def test_metrics_of_a_tenant_show_no_other_and_nothing_of_the_process(house: House) -> None:

@@ -180,17 +180,25 @@ async def test_who_waits_with_a_key_that_has_ended_is_granted_nothing():
     assert other.result().receipt == "a"  # the turn was passed on
 
 
-async def test_news_of_a_key_ends_those_who_wait_with_it_at_once():
+@pytest.mark.parametrize(
+    ("ended", "kind", "details"),
+    [
+        ("k", "key.revoked", {"key": "k"}),
+        ("jwt:mia", "member.removed", {"member": "mia"}),
+        ("jwt:mia", "member.changed", {"member": "mia"}),
+    ],
+)
+async def test_news_of_a_key_or_a_member_ends_those_who_wait_with_it_at_once(ended, kind, details):
     store = Store()
     waiting = [
         asyncio.ensure_future(
             store.waiting_claims.claim(ClaimNext(project="p", agent="a", session="a"), Principal(key=key), 30.0)
         )
-        for key in ("k", "l")
+        for key in (ended, "l")
     ]
     await settled()
-    store.ended.add("k")
-    store.waiting_claims.hear([Event(id="e", time=0, kind="key.revoked", project="", details={"key": "k"})])
+    store.ended.add(ended)
+    store.waiting_claims.hear([Event(id="e", time=0, kind=kind, project="", details=details)])
     await settled()
     assert isinstance(waiting[0].exception(), NotSignedIn)
     assert not waiting[1].done()

@@ -10,7 +10,7 @@ from typing import Any
 
 from tenure.agents.briefing import asked_of, parts_of, text_of
 from tenure.agents.quotations import QUOTED, as_json, fenced
-from tenure.cli.main import Answer, Run, arg, options, shown
+from tenure.cli.main import Answer, Run, Usage, arg, options, shown
 from tenure.cli.status import AT, moment_of, paid, stops, tally
 from tenure.cli.text_format import (
     MARKS,
@@ -135,6 +135,10 @@ def show(run: Run, given: Namespace) -> Answer:
     more = {name: wire(brief[name]) for name in BRIEFED if name in brief}
     if given.receipt is None:
         return Answer({**wire(found), **more}, lambda: task_text(found, brief))
+    if given.receipt.partition("@")[0] != found["ref"]:
+        raise Usage(
+            f"show: that receipt is not of {found['ref']}", f"give the one that the claim of {found['ref']} printed"
+        )
     opened = run.client.open_secrets(given.receipt).check()
     secrets = opened.secrets or {}
     lines = [f"{plain(name)}  {plain(value)}" for name, value in secrets.items()] or ["no secrets"]

@@ -20,6 +20,7 @@ from tenure.core.tenant_records import HOME
 
 ID_BYTES = 8
 SECRET_BYTES = 32
+_TOKENS = "jwt:"  # no key's id begins so
 _SPELLED = re.compile(r"tnr_(?:([a-z0-9-]{1,40})_)?([0-9a-z]{13})_([0-9a-z]{52})")
 
 
@@ -47,6 +48,15 @@ def parse_key(text: str) -> Given | None:
     """The parts of a key, or None where it is malformed."""
     match = _SPELLED.fullmatch(text)
     return Given(match[1] or HOME, match[2], match[3]) if match else None
+
+
+def of_token(subject: str) -> str:
+    """What stands in the place of a key's id for the bearer of a JWT."""
+    return _TOKENS + subject
+
+
+def is_of_token(key: str) -> bool:
+    return key.startswith(_TOKENS)
 
 
 def digest_of(secret: str) -> bytes:

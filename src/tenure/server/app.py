@@ -130,7 +130,7 @@ class App:
             await self._live(receive, send)
         elif scope["type"] == "http":
             scope = without_tenant(scope)
-            await self._serve(Request(scope, receive), receive, self._kept_secure(scope, send))
+            await self._serve(Request(scope, receive), self._kept_secure(scope, send))
 
     def _kept_secure(self, scope: Scope, send: Send) -> Send:
         """Add the HSTS header to responses over TLS."""
@@ -155,11 +155,11 @@ class App:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    async def _serve(self, request: Request, receive: Receive, send: Send) -> None:
+    async def _serve(self, request: Request, send: Send) -> None:
         began = time.perf_counter()
         request.trace = trace_of(request.headers.get(TRACEPARENT), os.urandom)
         try:
-            answer = await self._answer(request, receive, send)
+            answer = await self._answer(request, send)
         except Disconnected:
             self._observe(request, DISCONNECTED, began)
             return
@@ -197,7 +197,7 @@ class App:
         if request.crash is not None:
             self._log.error("internal error", exc_info=request.crash, trace_id=trace_id)
 
-    async def _answer(self, request: Request, receive: Receive, send: Send) -> Response | StreamedResponse | None:
+    async def _answer(self, request: Request, send: Send) -> Response | StreamedResponse | None:
         scope = request.scope
         if not request.headers.get(b"host") and scope.get("http_version") != "1.0":
             raise InvalidInput("the header Host is missing", "send the name of this server in Host")
@@ -213,7 +213,7 @@ class App:
                         await self._know(request)
                         check_home(request, is_read=False)
                         scope.setdefault("state", {}).update(principal=request.principal, service=request.service)
-                    await inner(scope, receive, request.sent_by(send))
+                    await inner(scope, request.receive, request.sent_by(send))
                     return None
             await self._know(request)  # without a sign-in, unknown paths are not revealed
             raise
@@ -349,6 +349,8 @@ class App:
                     for view in behind:
                         yield feed.event_message(view)
                     after = behind[-1]["sequence"]
+                    if not await service.is_still_valid(principal):  # a slow reader may catch up for hours
+                        return
                     behind = await page()
                 async for chunk in stream.chunks(after):
                     if not await service.is_still_valid(principal):

@@ -179,9 +179,15 @@ class Assembly:
         service.observers += [self.event_counter.observe, self.authenticator.observe]
 
     def _listed(self, events: Sequence[Event]) -> None:
-        """A listener of the home tenant's feed: the coordinator lists the tenants again."""
-        if self.coordinator.tenants is not None and any(event.kind.startswith("tenant.") for event in events):
+        """A listener of the home tenant's feed: the coordinator lists the tenants again, and who follows one that was
+        closed, or has another store by now, follows it no more.
+        """
+        told = [event for event in events if event.kind.startswith("tenant.")]
+        if self.coordinator.tenants is not None and told:
             self.coordinator.tenants.relist()
+        for event in told:
+            if event.kind in ("tenant.closed", "tenant.moved"):
+                self.tenants.end(event.details["tenant"])
 
     def _news(self, tenant: str, mark: int) -> None:
         """The leader has found events in a tenant, after the mark: this process counts them. In another thread."""

@@ -225,7 +225,7 @@ class Feed:
         self._note_tasks(events)
         for listener in self.listeners:
             listener(events)
-        if any(event.kind.startswith("key.") for event in events):
+        if any(event.kind.startswith(("key.", "member.")) for event in events):
             for streams in self._streams.values():
                 for stream in streams:
                     stream.check()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, MutableMapping
 from functools import cache, reduce
 from operator import or_
@@ -23,7 +24,7 @@ from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.decoders import check_json, decoder_of
-from tenure.core.errors import InvalidInput, TooLarge, UnsupportedType
+from tenure.core.errors import InvalidInput, NotSignedIn, TooLarge, UnsupportedType
 from tenure.core.ids import parse_key
 from tenure.core.inputs import LARGEST_BATCH
 from tenure.core.queries import Query
@@ -36,6 +37,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 T = TypeVar("T")
 JSON = "application/json"
+LATE = limits.KEY_CACHE  # seconds from the start of a request: who sends its body for longer is looked up again
 # A task's ETag: its version, and a digest of its view. Proxies that compress mark a tag as weak.
 _TAG = re.compile(r'(?:W/)?"([0-9]{1,18})(?:-[0-9a-f]{1,32})?"')
 
@@ -58,8 +60,8 @@ class Request:
     """`fields` are those of the path; `principal` and `trace` are set once they are known."""
 
     __slots__ = (
-        "_receive", "crash", "error", "fields", "headers", "is_known", "operations", "principal", "route", "scope",
-        "service", "status", "trace",
+        "_began", "_receive", "crash", "error", "fields", "headers", "is_known", "operations", "principal", "route",
+        "scope", "service", "status", "trace",
     )  # fmt: skip
     trace: Trace
     service: Service  # of its tenant, once it is known
@@ -75,7 +77,7 @@ class Request:
         self.crash: Exception | None = None  # an unexpected error
         self.error: str | None = None  # the code of the error that answers it
         self.operations: list[dict[str, Any]] = []  # what it did, for the access log
-        self._receive = receive
+        self._receive, self._began = receive, time.monotonic()
 
     def header(self, name: bytes) -> str | None:
         value = self.headers.get(name)
@@ -100,6 +102,15 @@ class Request:
             raise InvalidInput(f"{name} must be a number from 0 to {most:g} (got {text!r})")
         return value
 
+    async def receive(self) -> MutableMapping[str, Any]:
+        """The next message. Raises NotSignedIn where the caller may do nothing any more when the body is complete."""
+        message = await self._receive()
+        is_late = self.is_known and time.monotonic() - self._began > LATE
+        is_whole = message["type"] == "http.request" and not message.get("more_body", False)
+        if is_late and is_whole and not await self.service.is_still_valid(self.principal):
+            raise NotSignedIn("the key or token ended while the body was sent; nothing was done", "sign in again")
+        return message
+
     async def body(self, largest: int = LARGEST_BATCH) -> bytes:
         """The whole body; TooLarge as soon as it exceeds `largest`."""
         parts = [part async for part in self.parts(largest)]
@@ -112,7 +123,7 @@ class Request:
             raise TooLarge(f"the body may have at most {largest} bytes (got {length.decode('latin-1')[:20]})")
         size, is_more = 0, True
         while is_more:
-            message = await self._receive()
+            message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise Disconnected
             part = message.get("body", b"")

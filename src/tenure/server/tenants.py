@@ -126,6 +126,11 @@ class TenantServices:
             elif now - self._used[name] >= IDLE:
                 self._drop(name)
 
+    def end(self, name: str) -> None:
+        """Nobody goes on in the tenant as it was: it was closed, or has moved."""
+        if name in self._services:
+            self._drop(name)
+
     def _drop(self, name: str) -> None:
         """Forget a tenant's service, and answer requests that only wait: who sends them again gets another."""
         service = self._services.pop(name)

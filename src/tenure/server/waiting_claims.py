@@ -16,6 +16,7 @@ from tenure.core import lifecycle
 from tenure.core.commands import ClaimNext, Principal
 from tenure.core.errors import NotSignedIn
 from tenure.core.events import Event
+from tenure.core.keys import of_token
 from tenure.core.outcomes import Outcome
 from tenure.server.feed import Listener
 
@@ -92,9 +93,12 @@ class WaitingClaims:
     def hear(self, events: Sequence[Event]) -> None:
         """Events of the feed."""
         for event in events:
-            if event.kind.startswith("key."):
+            ended = event.details.get("key") if event.kind.startswith("key.") else None
+            if event.kind.startswith("member."):
+                ended = of_token(event.details["member"])
+            if ended is not None:
                 for each in self._queues.values():
-                    each.wake(key=event.details["key"])
+                    each.wake(key=ended)
             queue = self._queues.get(event.project)
             if queue is None:
                 continue

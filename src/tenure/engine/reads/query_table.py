@@ -29,6 +29,7 @@ def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> An
     written but seals, before queries about them.
     """
     roles.check_tenant(principal, engine.tenant)
+    engine.check_open()
     roles.check_query(principal, query)
     function, required, optional = _reading(type(query))
     follows = isinstance(query, (q.Log, q.TaskLog)) and not query.last

@@ -136,6 +136,7 @@ class Engine:
             raise TooLarge(f"a batch may have at most {inputs.LARGEST_BATCH} bytes")
         for asked in batch:
             check_tenant(asked.principal, self.tenant)
+        self.check_open()
 
     # --- the fast path ---
 
@@ -280,6 +281,7 @@ class Engine:
     def preview(self, batch: Sequence[Command], principal: Principal = OWNER) -> list[Answer]:
         """What `run` would answer now: decided on rows that are never saved."""
         check_tenant(principal, self.tenant)
+        self.check_open()
         checked = [_checked_or_error(command, principal) for command in batch]
         good = [c for c in checked if isinstance(c, CheckedCommand)]
         answers = iter([_without_secrets(answer) for answer in final_answers(self._previewed(good))])
@@ -362,6 +364,11 @@ class Engine:
                 if tried == tries:
                     raise
                 self.context.pause(0.001 * 2**tried * (0.5 + self.random.fraction()))
+
+    def check_open(self) -> None:
+        """NotFound where the engine's tenant is closed: also for processes that were in it before."""
+        if self.context.limits is not None:
+            self.context.limits.check_open()
 
     def _refresh_limits(self) -> None:
         """Outside of a transaction: the tenant's row is in another tenant."""

@@ -88,11 +88,15 @@ def region_refused(engine: Engine) -> str | None:
 
 
 class TenantLimits:
-    """The limits of one tenant, as its row had them at most two seconds before. Safe to use from several threads."""
+    """The limits of one tenant, and whether it is open, as its row was at most two seconds before.
+
+    Safe to use from several threads.
+    """
 
     def __init__(self, store: Store, row: Tenant, monotonic: Callable[[], float]) -> None:
         self._store, self._tenant, self._monotonic = store, row.id, monotonic
         self._values: Mapping[str, int] = of_tenant(row)
+        self._is_open = tenants.is_open(row)
         self._read_at = monotonic()
 
     def __call__(self) -> Mapping[str, int]:
@@ -109,7 +113,13 @@ class TenantLimits:
         except StoreError:
             return
         if row is not None:
-            self._values = of_tenant(row)
+            self._values, self._is_open = of_tenant(row), tenants.is_open(row)
+
+    def check_open(self) -> None:
+        """NotFound for a tenant that was closed since its engine was made: nobody goes on in it."""
+        self.refresh()
+        if not self._is_open:
+            raise tenants.unknown(self._tenant)
 
 
 class Router(Protocol):

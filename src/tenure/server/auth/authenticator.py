@@ -29,7 +29,7 @@ from tenure.core.commands import (
 )
 from tenure.core.errors import NotAllowed, NotFound, NotSignedIn, Overloaded, TenureError
 from tenure.core.events import Event
-from tenure.core.keys import TOKEN_BYTES, is_good_session, session_id
+from tenure.core.keys import TOKEN_BYTES, is_good_session, is_of_token, of_token, session_id
 from tenure.core.records import ApiKey, Tenant
 from tenure.core.tenant_records import HOME
 from tenure.engine import Engine
@@ -61,7 +61,6 @@ from tenure.server.rate_limits import MOST_CALLERS, caller_at, limited
 FAILURES = limits.SIGN_IN_TRIES
 FAILURES_A_SECOND = 1 / 6
 TRIES = 5  # lookups in a row whose result was outdated on arrival
-_BY_JWT = "jwt:"
 _HOW_TO_SIGN_IN = "send a key with `Authorization: Bearer KEY`; create one with `tenure key create`"
 _HOW_HERE = (
     "on this machine the token of the server's start is needed: commands of the user who started it send it "
@@ -135,7 +134,7 @@ class Authenticator:
         source = source_of(scope, self.policy.proxies)
         wanted = tenant_named(source, scope.get(NAMED_TENANT))
         principal = await self._resolved(lambda: self._authenticated(source, wanted))
-        if principal.key is not None and not principal.key.startswith(_BY_JWT):
+        if principal.key is not None and not is_of_token(principal.key):
             rows = self._kept(principal.tenant or HOME)
             name = f"{principal.tenant} {principal.key}"
             if rows is not None:
@@ -429,7 +428,7 @@ class Authenticator:
             name = f"{tenant} member {member.id}"
             self._write_later(rows.engine, name, partial(web_sessions.note_join, rows.engine, member.id))
         credential = f"{'member' if reach.is_by_membership else 'jwt'}:{claims.expires}"
-        who = (reach.role, claims.subject, claims.agent, reach.projects, _BY_JWT + claims.subject, claims.capabilities)
+        who = (reach.role, claims.subject, claims.agent, reach.projects, of_token(claims.subject), claims.capabilities)
         return principal_of(source, tenant, credential, *who)
 
     def _by_cookie(self, source: RequestSource, wanted: str | None) -> Principal:

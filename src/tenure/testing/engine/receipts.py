@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -13,36 +14,43 @@ from tenure.core.records import Checkpoint, RetryPolicy
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, Scene, code_of, forged
 
-Verb = Callable[[Scene, str], Outcome]
 
-LATE: dict[str, Verb] = {
-    "submit": lambda scene, receipt: scene.do(c.Submit, by=AGENT, receipt=receipt, data="late"),
-    "checkpoint": lambda scene, receipt: scene.do(c.SaveCheckpoint, by=AGENT, receipt=receipt, data={"next": "go on"}),
+class Verb(NamedTuple):
+    kind: type[c.Command]
+    fields: Mapping[str, Any] = {}
+
+    def __call__(self, scene: Scene, receipt: str) -> Outcome:
+        return scene.do(self.kind, by=AGENT, receipt=receipt, **self.fields)
+
+
+LATE = {
+    "submit": Verb(c.Submit, {"data": "late"}),
+    "checkpoint": Verb(c.SaveCheckpoint, {"data": {"next": "go on"}}),
 }
-LIVE: dict[str, Verb] = {
-    "renew": lambda scene, receipt: scene.do(c.Renew, by=AGENT, receipt=receipt),
-    "start": lambda scene, receipt: scene.do(c.Start, by=AGENT, receipt=receipt),
-    "progress": lambda scene, receipt: scene.do(c.Progress, by=AGENT, receipt=receipt, percent=5),
-    "fail": lambda scene, receipt: scene.do(c.Fail, by=AGENT, receipt=receipt),
-    "fail_with_trouble": lambda scene, receipt: scene.do(c.Fail, by=AGENT, receipt=receipt, error_class="environment"),
-    "fail_over_budget": lambda scene, receipt: scene.do(
-        c.Fail, by=AGENT, receipt=receipt, error_class="budget_exceeded"
+LIVE = {
+    "renew": Verb(c.Renew),
+    "start": Verb(c.Start),
+    "progress": Verb(c.Progress, {"percent": 5}),
+    "fail": Verb(c.Fail),
+    "fail_with_trouble": Verb(c.Fail, {"error_class": "environment"}),
+    "fail_over_budget": Verb(c.Fail, {"error_class": "budget_exceeded"}),
+    "release": Verb(c.Release),
+    "ask": Verb(c.Ask, {"question": "Why?"}),
+    "spawn": Verb(c.Spawn, {"tasks": (NewTask(title="part"),)}),
+    "spawn_and_wait": Verb(c.Spawn, {"tasks": (NewTask(title="part"),), "wait": True}),
+    "wait": Verb(c.Wait),
+    "land": Verb(c.Land, {"branch": "main", "old": "a" * 40, "new": "b" * 40}),
+    "reserve": Verb(c.Reserve, {"patterns": ("env:staging",), "agent": "ann", "session": "s-ann"}),
+    "put": Verb(
+        c.PutArtifact, {"name": "a.txt", "type": "text/plain", "digest": "d" * 64, "size": 1, "since": 1 << 60}
     ),
-    "release": lambda scene, receipt: scene.do(c.Release, by=AGENT, receipt=receipt),
-    "ask": lambda scene, receipt: scene.do(c.Ask, by=AGENT, receipt=receipt, question="Why?"),
-    "spawn": lambda scene, receipt: scene.do(c.Spawn, by=AGENT, receipt=receipt, tasks=(NewTask(title="part"),)),
-    "spawn_and_wait": lambda scene, receipt: scene.do(
-        c.Spawn, by=AGENT, receipt=receipt, tasks=(NewTask(title="part"),), wait=True
-    ),
-    "wait": lambda scene, receipt: scene.do(c.Wait, by=AGENT, receipt=receipt),
-    "land": lambda scene, receipt: scene.do(
-        c.Land, by=AGENT, receipt=receipt, branch="main", old="a" * 40, new="b" * 40
-    ),
-    "reserve": lambda scene, receipt: scene.do(
-        c.Reserve, by=AGENT, receipt=receipt, patterns=("env:staging",), agent="ann", session="s-ann"
-    ),
+    "open_secrets": Verb(c.OpenSecrets),
 }
 VERBS = LATE | LIVE
+# Commands with a receipt that are judged otherwise: usage is booked as late, and the others are no claim's.
+OTHER_RECEIPTS = (
+    c.ReportUsage, c.RenewReservation, c.Unreserve, c.RenewValidation, c.Judge, c.Undecide,
+)  # fmt: skip
 
 every_verb = pytest.mark.parametrize("verb", VERBS)
 every_live_verb = pytest.mark.parametrize("verb", LIVE)
@@ -77,6 +85,10 @@ def unchanged_by(scene: Scene, verb: str, receipt: str) -> Outcome:
 
 
 class Receipts(Stage):
+    def test_every_command_with_a_receipt_is_tried_here(self) -> None:
+        asked = {kind for kind in c.ALL if "receipt" in kind.__struct_fields__}
+        assert {verb.kind for verb in VERBS.values()} == asked - {*OTHER_RECEIPTS}
+
     @every_verb
     def test_a_live_receipt_may_do_everything(self, scene: Scene, verb: str) -> None:
         assert VERBS[verb](scene, scene.take(scene.add())).ok

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Barrier, Thread
 from typing import Any
 
@@ -11,7 +12,7 @@ from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core import tenant_limits
 from tenure.core.commands import NewTask, Principal
-from tenure.core.errors import LimitReached, NotAllowed
+from tenure.core.errors import LimitReached, NotAllowed, NotFound
 from tenure.core.outcomes import Outcome
 from tenure.core.records import ClaimShare, Task, replace
 from tenure.engine import Engine
@@ -83,6 +84,29 @@ class LimitsOfTenants(Stage):
             assert "tenant acme has 100 live claims in all projects" in denied.message
             assert "tenure tenant limits acme" in (denied.hint or "")
         assert acme.engine.verify() == []
+
+    def test_who_was_in_a_tenant_when_it_was_closed_does_nothing_more_in_it(self, scene: Scene) -> None:
+        """An embedded worker, or another server, that goes on with the engine that it has."""
+        acme = TenantScene(scene)
+        receipt = acme.take(acme.add())
+        acme.home.do(c.CloseTenant, project="", tenant="acme")
+        acme.home.pass_time(seconds=3)
+        before = acme.tables()
+        claim = c.ClaimNext(project=PROJECT, agent="bo", session="s")
+        renew = c.Renew(project=PROJECT, receipt=receipt)
+        attempts: list[Callable[[], object]] = [
+            lambda: acme.engine.do(claim),
+            lambda: acme.engine.run([renew, claim]),
+            lambda: acme.engine.preview([claim]),
+            lambda: read_query(acme.engine, q.Status(project=PROJECT)),
+        ]
+        for attempt in attempts:
+            with pytest.raises(NotFound, match="no tenant 'acme' here"):
+                attempt()
+        assert acme.tables() == before
+        acme.home.do(c.ReopenTenant, project="", tenant="acme")
+        acme.home.pass_time(seconds=3)
+        assert acme.engine.do(renew).outcome == "RENEWED"
 
     def test_a_batch_of_claims_ends_at_the_limit(self, scene: Scene) -> None:
         acme = TenantScene(scene, max_concurrent_claims=10)
