@@ -97,6 +97,8 @@ def test_an_export_is_checked_without_a_store(bare: Tenure, tmp_path: Path) -> N
     (tmp_path / "log.jsonl").write_text(text.replace(head, f"9:{'0' * 64}"), "utf-8")
     found = bare("audit", "verify", "log.jsonl")
     assert (found.code, "the file names the head 9:" in found.out) == (8, True)
+    other = bare("audit", "verify", "log.jsonl", "--project", "other")
+    assert (other.code, "not of other" in other.err) == (2, True)
     (tmp_path / "log.jsonl").write_text("{}\n")
     assert "is not an export" in bare("audit", "verify", "log.jsonl").err
 

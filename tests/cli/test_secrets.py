@@ -39,10 +39,26 @@ def test_only_the_receipt_shows_it_and_the_text_of_a_claim_names_it(tenure: Tenu
     assert tenure("show", key, "--receipt", receipt, "--json").json["secrets"] == {"DB": PLAIN}
     assert tenure("done", "-s", f"used {PLAIN}").code == 0
     late = tenure("show", key, "--receipt", receipt)
-    assert late.code != 0
+    assert late.code == 6
     shown = tenure("show", key, "--json")
     assert PLAIN not in late.out + late.err + shown.out
     assert shown.json["result"]["summary"] == f"used {SHOWN}"
+
+
+def test_a_receipt_shows_the_secrets_of_its_own_task(tenure: Tenure, add: Callable[..., str]) -> None:
+    key, other = add("deploy", "--secret", f"DB={PLAIN}"), add("other")
+    receipt = tenure("claim", key, "--json").json["receipt"]
+    said = tenure("show", other, "--receipt", receipt)
+    assert (said.code, f"a receipt of {key[:5]}, not of {other}" in said.err) == (8, True)
+    forged = tenure("show", key, "--receipt", f"{receipt[:-4]}0000")
+    assert (forged.code, PLAIN in forged.out + forged.err + said.out) == (6, False)
+
+
+def test_a_name_that_is_given_twice_is_refused(tenure: Tenure, add: Callable[..., str]) -> None:
+    key = add("deploy")
+    for words in (["add", "deploy"], ["edit", key]):
+        said = tenure(*words, "--secret", f"DB={PLAIN}", "--secret", "DB=another")
+        assert (said.code, "DB is given twice" in said.err, PLAIN in said.err) == (8, True, False)
 
 
 def test_edit_changes_one_secret_and_keeps_the_others(tenure: Tenure, add: Callable[..., str]) -> None:

@@ -129,6 +129,8 @@ def _verify_file(run: Run, given: Namespace) -> Answer:
         return None if given.head is None else _head_given(run, given.head, project)
 
     project, said, report = check_file(path, head_of=head_of, is_signed=is_signed)
+    if given.project not in (None, project):
+        raise Usage(f"{path} is of the project {project}, not of {given.project}", "leave --project out")
     findings = list(report.findings)
     if said != report.head:
         findings.append(f"the file names the head {said}, and its last seal is {report.head}")
