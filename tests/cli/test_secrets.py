@@ -104,6 +104,24 @@ def test_keys_are_rotated_and_everything_stays_readable(
     assert tenure("secret", "rotate", "--agent", "ann", "--role", "agent").code != 0
 
 
+def test_what_a_lost_master_key_sealed_is_given_up_by_a_person(
+    tenure: Tenure, add: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TENURE_STATE", str(tmp_path / "state"))
+    key = add("deploy", "--secret", f"DB={PLAIN}")
+    assert "nothing is lost" in tenure("secret", "rotate", "--lost").out
+    (tmp_path / "state" / "master.key").unlink()
+    for words in (["secret", "rotate"], ["edit", key, "--secret", "DB=another"], ["secret", "rotate", "--master"]):
+        said = tenure(*words)
+        assert (said.code, "is missing" in said.err) == (11, True), words
+    assert tenure("secret", "rotate", "--lost", "--master").code == 2
+    lost = tenure("secret", "rotate", "--lost")
+    assert (lost.code, "data keys given up: 2" in lost.out, "made the master key" in lost.err) == (0, True, True)
+    assert "set the secret again" in tenure("claim", key).err
+    assert tenure("edit", key, "--secret", "DB=another one").code == 0
+    assert tenure("claim", key, "--json").json["secrets"] == {"DB": "another one"}
+
+
 def test_a_backup_says_that_it_has_no_key(
     tenure: Tenure, add: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
