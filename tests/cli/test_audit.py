@@ -81,6 +81,17 @@ def test_an_auditors_day(tenure: Tenure, add: Callable[..., str], tmp_path: Path
     found = tenure("audit", "verify")
     assert (found.code, "default: event 3: changed" in found.out) == (8, True)
     with sqlite3.connect(tmp_path / STORE) as db:
+        (patch,) = db.execute("SELECT patch FROM event WHERE sequence = 4").fetchone()
+        db.execute("UPDATE event SET patch = '{' WHERE sequence = 4")
+    found = tenure("audit", "verify")
+    assert (found.code, "row 4, " in found.err) == (10, True), found
+    with sqlite3.connect(tmp_path / STORE) as db:
+        db.execute("UPDATE event SET patch = ? WHERE sequence = 4", [patch])
+        db.execute("UPDATE project SET audited_at = 0")
+    found = tenure("audit", "verify")
+    assert (found.code, "default: it has seals" in found.out) == (8, True)
+    with sqlite3.connect(tmp_path / STORE) as db:
+        db.execute("UPDATE project SET audited_at = 1")
         db.execute("DELETE FROM event")
         db.execute("DELETE FROM seal")
     assert tenure("audit", "verify", "--project", "default").code == 0  # all of it is gone: only a head shows it

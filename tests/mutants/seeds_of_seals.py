@@ -22,6 +22,13 @@ DROPS = "stores/postgres/migrations/0011_row_security.sql"
 UNSEALED = f"{ROWS}::test_events_that_no_seal_covers_are_not_dropped_from_a_sealed_log"
 
 SEALED_LOG = (
+    Mutant(
+        "seals: a project whose mark was taken off is passed over",
+        "engine/audit/audit_verbs.py",
+        ' and not work.find(Seal, {"project": name} if name else {}, limit=1):\n',
+        ":\n",
+        "test_a_mark_that_was_taken_off_is_found",
+    ),
     # --- under the role of the application
     Mutant(
         "seals: PostgreSQL drops an event that no seal covers",

@@ -273,6 +273,20 @@ class Audits(Stage):
         with pytest.raises(InvalidInput):
             verified(scene, head="12:abc")
 
+    def test_a_mark_that_was_taken_off_is_found(self, scene: Scene) -> None:
+        scene.do(c.AuditOn)
+        scene.add()
+        kept = head(scene)
+        (project,) = scene.rows(Project)
+        scene.broken = True
+        scene.put(project, replace(project, audited_at=0))
+        for asked in ({}, {"head": kept}, {"store": True}):
+            (finding,) = verified(scene, **asked)["findings"]
+            assert "was taken off" in finding, asked
+        assert head(scene) == kept
+        scene.put(replace(project, audited_at=0), project)
+        assert verified(scene, head=kept)["ok"]
+
     def test_a_log_that_was_cut_off_is_found_with_a_head_from_elsewhere(self, scene: Scene) -> None:
         scene.do(c.AuditOn)
         kept = ""
