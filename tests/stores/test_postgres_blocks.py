@@ -105,6 +105,8 @@ def test_a_form_of_a_later_version_is_not_guessed() -> None:
     values = {**_OF_ALL, **FORMS["2 completed, of a later claim"], "form": max(event_blocks.FORMS) + 1}
     with pytest.raises(ValueError, match="which this version does not know"):
         read([values.get(name) for name in names])
+    with pytest.raises(ValueError, match="has no seed"):  # and one that somebody damaged is no bug of ours
+        read([{**values, "form": 2, "seed": None}.get(name) for name in names])
 
 
 def test_a_batch_is_one_row_and_reads_as_many_events(engine: Engine) -> None:

@@ -239,7 +239,8 @@ class _Beside(NamedTuple):
 
     def made(self, time: int, turn: int, prefix: str) -> str:
         """An id that the caller made: all of the first turn for events, then for commands, then for results."""
-        assert self.seed is not None
+        if self.seed is None:
+            raise ValueError("its block has no seed to make its id with")
         return _ids(time, self.seed).nth(prefix, turn * self.size + self.place)
 
 
