@@ -150,7 +150,9 @@ def test_the_same_over_http(tmp_path: Path, tenure: Tenure, add: Callable[..., s
 
 def test_a_preset_is_set_with_the_limits(tenure: Tenure) -> None:
     assert tenure("limits", "set").code == 2
+    assert "preset" not in tenure("limits").out
     assert tenure("limits", "set", "history_retention=30", "--compliance", "soc2").code == 0
+    assert "preset soc2: history and access log are kept for at least 365 days" in tenure("limits").out
     shown = tenure("project", "show", "--json").json
     assert (shown["compliance"], shown["limits"]) == ("soc2", {"history_retention": 365})
     refused = tenure("limits", "set", "history_retention=30", "--role", "admin")
