@@ -110,9 +110,9 @@ def test_no_command_without_a_secret_or_a_signature_imports_cryptography(tmp_pat
 import sys
 from tenure.cli.main import main
 for words in (
-    "init", "audit on", "add One", "list", "show A-001", "status", "why A-001", "claim", "note A-001 hello", 
-    "done -s x", "history A-001", "list --at 3", "log", "audit head", "audit verify", "audit export e.jsonl", "audit verify e.jsonl",
-    "limits set --compliance soc2", "limits", "db archive", "doctor", "webhook list", "trigger list",
+    "init", "audit on", "add One", "list", "show A-001", "status", "why A-001", "claim", "note A-001 hello",
+    "done -s x", "history A-001", "list --at 3", "log", "audit head", "audit verify", "audit export e.jsonl",
+    "audit verify e.jsonl", "limits set --compliance soc2", "limits", "db archive", "doctor", "webhook list", "trigger list",
 ):
     code = main(words.split())
     if code or "cryptography" in sys.modules:

@@ -157,3 +157,14 @@ def test_a_preset_is_set_with_the_limits(tenure: Tenure) -> None:
     assert (shown["compliance"], shown["limits"]) == ("soc2", {"history_retention": 365})
     refused = tenure("limits", "set", "history_retention=30", "--role", "admin")
     assert refused.code != 0
+
+
+def test_the_archive_seals_what_it_moves(tenure: Tenure, add: Callable[..., str]) -> None:
+    tenure("audit", "on")
+    key = add("first")
+    tenure("claim", key)
+    tenure("done", "--summary", "x")
+    moved = tenure("db", "archive", "--older-than", "0", "--json").json
+    assert (moved["moved"], moved["held_back"]) == (1, 0)
+    (report, _) = tenure("audit", "verify", "--json").json["projects"]
+    assert (report["ok"], report["present"]) == (True, report["sealed"])

@@ -132,6 +132,20 @@ SEALED_LOG = (
         "test_events_that_belong_to_no_project_are_sealed_apart",
     ),
     Mutant(
+        "seals: the archive of the command line seals nothing first",
+        "client/client.py",
+        "        seal_all(engine, self.project)\n",
+        "",
+        "tests/cli/test_audit.py::test_the_archive_seals_what_it_moves",
+    ),
+    Mutant(
+        "seals: the leader waits for ten seconds, whatever comes",
+        SEALER,
+        " or end - place >= IN_SEAL):",
+        "):",
+        "test_the_leader_seals_many_events_at_once_however_young",
+    ),
+    Mutant(
         "seals: the leader seals an event at once",
         SEALER,
         "first[0].time <= now - AFTER",
