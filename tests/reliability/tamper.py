@@ -150,8 +150,7 @@ class Raw:
         for name in self._changed:
             over = "OVERRIDING SYSTEM VALUE " if self.is_postgres and name == "event" else ""
             kept = f"INSERT INTO {self._place}{name} {over}SELECT * FROM keep.{name}"
-            # emptied as a file where it can be: what DELETE leaves is read again until a VACUUM
-            parts += [f"{'TRUNCATE' if self.is_postgres else 'DELETE FROM'} {self._place}{name}", kept]
+            parts += [f"DELETE FROM {self._place}{name}", kept]
         parts.append("COMMIT")
         for part in ["; ".join(parts)] if self.is_postgres else parts:
             self._db.execute(part)
