@@ -104,6 +104,23 @@ tenure.__main__.main()
     assert len([name for name in loaded if name.startswith("tenure")]) <= MOST_MODULES
 
 
+def test_no_command_without_a_secret_or_a_signature_imports_cryptography(tmp_path: Path) -> None:
+    """It costs half a second. In a sealed project; all of them in one process, which has loaded it if one has."""
+    script = """
+import sys
+from tenure.cli.main import main
+for words in (
+    "init", "audit on", "add One", "list", "show A-001", "status", "why A-001", "claim", "note A-001 hello",
+    "done -s x", "history A-001", "list --at 3", "log", "audit head", "audit verify", "audit export e.jsonl",
+    "audit verify e.jsonl", "limits set --compliance soc2", "limits", "db archive", "doctor", "webhook list", "trigger list",
+):
+    code = main(words.split())
+    if code or "cryptography" in sys.modules:
+        sys.exit(f"{words}: {code}, {'cryptography' in sys.modules}")
+"""
+    subprocess.run([sys.executable, "-S", "-c", PATH + script], cwd=tmp_path, check=True, capture_output=True)
+
+
 def test_what_a_start_leaves_out_is_there_when_it_is_used() -> None:
     script = """
 import sys

@@ -73,11 +73,12 @@ class Meter:
     def _look(self) -> tuple[int, int, int, int]:
         """Nanoseconds: of the clock, of this thread, of the server's processes on a processor; bytes of the log."""
         log: int = self._link.execute(_LOG).fetchone()[0]
-        server = sum(_on_processor(pid) for (pid,) in self._link.execute(_SERVING).fetchall())
+        server = sum(on_processor(pid) for (pid,) in self._link.execute(_SERVING).fetchall())
         return time.perf_counter_ns(), time.thread_time_ns(), server, log
 
 
-def _on_processor(process: int) -> int:
+def on_processor(process: int) -> int:
+    """Nanoseconds."""
     try:
         return int(Path(f"/proc/{process}/schedstat").read_text().split()[0])
     except (OSError, ValueError):

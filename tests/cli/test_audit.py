@@ -81,6 +81,17 @@ def test_an_auditors_day(tenure: Tenure, add: Callable[..., str], tmp_path: Path
     found = tenure("audit", "verify")
     assert (found.code, "default: event 3: changed" in found.out) == (8, True)
     with sqlite3.connect(tmp_path / STORE) as db:
+        (patch,) = db.execute("SELECT patch FROM event WHERE sequence = 4").fetchone()
+        db.execute("UPDATE event SET patch = '{' WHERE sequence = 4")
+    found = tenure("audit", "verify")
+    assert (found.code, "row 4, " in found.err) == (10, True), found
+    with sqlite3.connect(tmp_path / STORE) as db:
+        db.execute("UPDATE event SET patch = ? WHERE sequence = 4", [patch])
+        db.execute("UPDATE project SET audited_at = 0")
+    found = tenure("audit", "verify")
+    assert (found.code, "default: it has seals" in found.out) == (8, True)
+    with sqlite3.connect(tmp_path / STORE) as db:
+        db.execute("UPDATE project SET audited_at = 1")
         db.execute("DELETE FROM event")
         db.execute("DELETE FROM seal")
     assert tenure("audit", "verify", "--project", "default").code == 0  # all of it is gone: only a head shows it
@@ -97,6 +108,8 @@ def test_an_export_is_checked_without_a_store(bare: Tenure, tmp_path: Path) -> N
     (tmp_path / "log.jsonl").write_text(text.replace(head, f"9:{'0' * 64}"), "utf-8")
     found = bare("audit", "verify", "log.jsonl")
     assert (found.code, "the file names the head 9:" in found.out) == (8, True)
+    other = bare("audit", "verify", "log.jsonl", "--project", "other")
+    assert (other.code, "not of other" in other.err) == (2, True)
     (tmp_path / "log.jsonl").write_text("{}\n")
     assert "is not an export" in bare("audit", "verify", "log.jsonl").err
 
@@ -137,8 +150,21 @@ def test_the_same_over_http(tmp_path: Path, tenure: Tenure, add: Callable[..., s
 
 def test_a_preset_is_set_with_the_limits(tenure: Tenure) -> None:
     assert tenure("limits", "set").code == 2
+    assert "preset" not in tenure("limits").out
     assert tenure("limits", "set", "history_retention=30", "--compliance", "soc2").code == 0
+    assert "preset soc2: history and access log are kept for at least 365 days" in tenure("limits").out
     shown = tenure("project", "show", "--json").json
     assert (shown["compliance"], shown["limits"]) == ("soc2", {"history_retention": 365})
     refused = tenure("limits", "set", "history_retention=30", "--role", "admin")
     assert refused.code != 0
+
+
+def test_the_archive_seals_what_it_moves(tenure: Tenure, add: Callable[..., str]) -> None:
+    tenure("audit", "on")
+    key = add("first")
+    tenure("claim", key)
+    tenure("done", "--summary", "x")
+    moved = tenure("db", "archive", "--older-than", "0", "--json").json
+    assert (moved["moved"], moved["held_back"]) == (1, 0)
+    (report, _) = tenure("audit", "verify", "--json").json["projects"]
+    assert (report["ok"], report["present"]) == (True, report["sealed"])

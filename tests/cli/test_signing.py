@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +23,8 @@ def test_a_session_with_a_key_signs_what_it_submits(tenure: Tenure, add: Callabl
     file.write_text(kept)
     assert tenure("done", "--summary", "x", *who).code == 0
     (entry,) = tenure("history", key, "--json").json
-    assert len(entry["signatures"]) == 1
+    (signature,) = entry["signatures"]
+    assert f"└ signed by the key {signature['fingerprint']}" in tenure("history", key).out
     assert kept.strip() not in str(entry)
 
 
@@ -44,3 +46,32 @@ def test_a_key_that_is_missing_later_is_not_replaced(tenure: Tenure, add: Callab
     refused = tenure("done", "--summary", "x", *who)
     assert (refused.code, "there is no such file" in refused.err) == (8, True)
     assert not file.exists()
+
+
+def test_a_key_that_the_session_may_not_have_changes_nothing(
+    tenure: Tenure, add: Callable[..., str], tmp_path: Path
+) -> None:
+    key, file, other = add("first"), tmp_path / "my.key", tmp_path / "other.key"
+    who = ("--agent", "ann", "--session", "s1")
+    assert tenure("join", *who, "--key", str(file)).code == 0
+    for _ in "a new file", "a file that is there":
+        refused = tenure("join", *who, "--key", str(other))
+        assert (refused.code, "a new key is a new session" in refused.err) == (8, True)
+        assert not other.exists() or other.read_text() == "01" * 32
+        other.write_text("01" * 32)
+        other.chmod(0o600)
+    kept = file.read_text()
+    file.unlink()
+    assert tenure("join", *who, "--key", str(file)).code == 8
+    assert not file.exists()  # else `done` would sign with a key that nobody knows
+    file.write_text(kept)
+    file.chmod(0o600)
+    assert tenure("claim", key, *who).code == 0
+    assert tenure("done", "--summary", "x", *who).code == 0  # with the first key still
+
+
+def test_what_is_no_file_is_no_key(tenure: Tenure, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for wrong in (tmp_path, tmp_path / "pipe", "/dev/null"):
+        refused = tenure("join", "-n", "ann", "--session", "s1", "--key", str(wrong))
+        assert (refused.code, "is not a file" in refused.err) == (8, True), refused

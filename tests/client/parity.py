@@ -267,6 +267,7 @@ def kept_secret(ann: Any) -> None:
     ann.open_secrets(receipt)
     ann.rotate_data_key()
     ann.rotate_data_key(master=True)
+    ann.rotate_data_key(lost=True)
     ann.reseal()
     ann.reseal(after="x")
     ann.open_secrets("Z-999@1:53Z70T9DQ1FPZ2RDF81842BXPTNRVB1Y")

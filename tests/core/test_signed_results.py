@@ -12,7 +12,7 @@ import pytest
 
 from tenure.core.errors import InvalidInput
 from tenure.core.signed_results import fingerprint, message
-from tenure.sealing.signing import SigningKey, is_signed, key_in
+from tenure.sealing.signing import SigningKey, create_key, is_signed, key_in
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "prove-what-happened.md"
 GIVEN: dict[str, Any] = {
@@ -73,6 +73,8 @@ def test_a_key_file_is_its_owners_alone(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="there is no such file"):
         key_in(str(tmp_path / "missing" / "key"), create=False)
     assert key_in(str(tmp_path / "missing" / "key")).public
+    assert (create_key(str(path)), create_key(str(tmp_path / "new"))) == (False, True)  # another was first
+    assert {file.name for file in tmp_path.iterdir()} == {"key", "link", "missing", "new"}
 
 
 @pytest.mark.parametrize("bad", ["", "00" * 64, "zz"])

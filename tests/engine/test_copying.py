@@ -18,7 +18,7 @@ from tenure.artifacts.port import put
 from tenure.core import commands as c
 from tenure.core import signatures
 from tenure.core.commands import NewTask, Template, Totals
-from tenure.core.errors import CopyRefused, InvalidInput, NotFound, StoreCorrupt
+from tenure.core.errors import CopyRefused, InvalidInput, NotFound, SecretUnreadable, StoreCorrupt
 from tenure.core.filters import Where
 from tenure.core.records import KINDS, Archived, Brief, Budget, Project, Reservation, Row, Spawn, Task, replace
 from tenure.engine import Context, Engine, project_copy
@@ -440,3 +440,16 @@ def test_a_webhook_whose_secret_cannot_be_opened_is_paused_there(opened: Callabl
         row = named(work, PROJECT, "ci")
     assert (row.enabled, row.secret) == (False, b"")
     assert "rotate it" in (row.disabled_for or "")
+
+
+def test_a_task_whose_secret_could_not_be_copied_gets_a_new_one(opened: Callable[[str], Store]) -> None:
+    scene = Scene(opened("sqlite"), CLOCK)
+    key = scene.add("deploy", spec={"context": {"A": {"$secret": "correct horse"}}})
+    scene.engine = Engine(scene.store, scene.dice)
+    target = Engine(opened("sqlite"), Dice(2), SECRETS)
+    project_copy.copy_project(scene.engine, target, PROJECT)
+    claim = c.ClaimTask(project=PROJECT, task=key, agent="ann", session="s")
+    with pytest.raises(SecretUnreadable, match="which this store does not have"):
+        target.do(claim)
+    target.do(c.Edit(project=PROJECT, task=key, changes={"spec": {"context": {"A": {"$secret": "battery staple"}}}}))
+    assert target.do(claim).secrets == {"A": "battery staple"}

@@ -22,6 +22,13 @@ DROPS = "stores/postgres/migrations/0011_row_security.sql"
 UNSEALED = f"{ROWS}::test_events_that_no_seal_covers_are_not_dropped_from_a_sealed_log"
 
 SEALED_LOG = (
+    Mutant(
+        "seals: a project whose mark was taken off is passed over",
+        "engine/audit/audit_verbs.py",
+        ' and not work.find(Seal, {"project": name} if name else {}, limit=1):\n',
+        ":\n",
+        "test_a_mark_that_was_taken_off_is_found",
+    ),
     # --- under the role of the application
     Mutant(
         "seals: PostgreSQL drops an event that no seal covers",
@@ -123,6 +130,20 @@ SEALED_LOG = (
         "    return any(row.audited_at and project in (STORE, row.id) for row in rows)",
         "    return any(row.audited_at and project == row.id for row in rows)",
         "test_events_that_belong_to_no_project_are_sealed_apart",
+    ),
+    Mutant(
+        "seals: the archive of the command line seals nothing first",
+        "client/client.py",
+        "        seal_all(engine, self.project)\n",
+        "",
+        "tests/cli/test_audit.py::test_the_archive_seals_what_it_moves",
+    ),
+    Mutant(
+        "seals: the leader waits for ten seconds, whatever comes",
+        SEALER,
+        " or end - place >= IN_SEAL):",
+        "):",
+        "test_the_leader_seals_many_events_at_once_however_young",
     ),
     Mutant(
         "seals: the leader seals an event at once",

@@ -199,9 +199,30 @@ SECRETS = (
     Mutant(
         "secrets: rotation changes the digest key",
         "core/sealed.py",
-        "        if is_lost:\n",
-        "        if True:\n",
+        '            self._sealer.digest(self._tenant, b"", self._rows[DIGEST_KEY])\n',
+        "            self._new(DIGEST_KEY)\n",
         f"{TEST_CIPHER}::test_a_new_data_key_seals_and_the_old_one_still_opens",
+    ),
+    Mutant(
+        "secrets: a process with a wrong master key makes it everybody's",
+        "core/sealed.py",
+        '            self._sealer.digest(self._tenant, b"", self._rows[DIGEST_KEY])\n',
+        "            pass\n",
+        f"{TEST_CIPHER}::test_a_wrong_master_key_rotates_nothing_and_all_keys_of_a_lost_one_are_known",
+    ),
+    Mutant(
+        "secrets: keys that open are given up",
+        "core/sealed.py",
+        "            except SecretUnreadable:\n                found.append(row)\n",
+        "            finally:\n                found.append(row)\n",
+        "test_what_a_lost_master_key_sealed_is_given_up_and_set_again",
+    ),
+    Mutant(
+        "secrets: what was given up cannot be replaced",
+        "engine/secrets/of_commands.py",
+        "secrets_of(Vault(work, task.project), task, brief, spec, is_whole=False)",
+        "secrets_of(Vault(work, task.project), task, brief, spec)",
+        "test_what_a_lost_master_key_sealed_is_given_up_and_set_again",
     ),
     Mutant(
         "secrets: a retired key still seals",

@@ -122,9 +122,9 @@ class Raw:
             import psycopg
 
             self.refusals: tuple[type[Exception], ...] = (psycopg.IntegrityError,)
-            self._db: Any = psycopg.connect(store.url, autocommit=True)
+            self._db: Any = psycopg.connect(store.url.partition("?")[0], autocommit=True)
             self._place = store.queries.dialect.schema
-            self._db.execute("CREATE SCHEMA keep")
+            self._db.execute("DROP SCHEMA IF EXISTS keep CASCADE; CREATE SCHEMA keep")
         else:
             import sqlite3
 
@@ -133,23 +133,28 @@ class Raw:
             self._place = "main."
             self._db.execute("ATTACH ? AS keep", [str(folder / "keep.db")])
         self.tables = TABLES if self.is_postgres else tuple(name for name in TABLES if name != "event_block")
+        self._changed: set[str] = set()
         for name in self.tables:
             self._db.execute(f"CREATE TABLE keep.{name} AS SELECT * FROM {self._place}{name}")
 
     def run(self, text: str, *values: Any) -> list[Any]:
         """`{event}` and the like are tables; `?` are values."""
+        if not text.startswith(("SELECT", "PRAGMA")):
+            self._changed |= {name for name in self.tables if f"{{{name}}}" in text}
         text = text.format(**{name: self._place + name for name in TABLES})
         found = self._db.execute(text.replace("?", "%s") if self.is_postgres else text, values)
         return list(found.fetchall()) if found.description else []
 
     def restore(self) -> None:
-        over = "OVERRIDING SYSTEM VALUE " if self.is_postgres else ""
-        self._db.execute("BEGIN")
-        for name in self.tables:
-            self._db.execute(f"DELETE FROM {self._place}{name}")
-            extra = over if name == "event" else ""
-            self._db.execute(f"INSERT INTO {self._place}{name} {extra}SELECT * FROM keep.{name}")
-        self._db.execute("COMMIT")
+        parts = ["BEGIN"]
+        for name in self._changed:
+            over = "OVERRIDING SYSTEM VALUE " if self.is_postgres and name == "event" else ""
+            kept = f"INSERT INTO {self._place}{name} {over}SELECT * FROM keep.{name}"
+            parts += [f"DELETE FROM {self._place}{name}", kept]
+        parts.append("COMMIT")
+        for part in ["; ".join(parts)] if self.is_postgres else parts:
+            self._db.execute(part)
+        self._changed.clear()
 
     def close(self) -> None:
         self._db.close()
@@ -209,9 +214,7 @@ class Tamperer:
     def _columns(self) -> Sequence[str]:
         if not self.raw.is_postgres:
             return [row[1] for row in self.raw.run("PRAGMA main.table_info(event)")]
-        text = (
-            "SELECT column_name FROM information_schema.columns WHERE table_name = 'event' AND table_schema <> 'keep'"
-        )
+        text = "SELECT column_name FROM information_schema.columns WHERE table_name = 'event' AND table_schema = 'keep'"
         return [row[0] for row in self.raw.run(text)]
 
     def insert_an_event(self) -> bool:
@@ -384,11 +387,16 @@ def stores(kind: str) -> Iterator[Callable[[FakeClock, Path], Store]]:
         yield lambda clock, folder: Sqlite(str(folder / "store.db"), clock=clock)
         return
     from tenure.stores.postgres import Postgres
-    from tests.servers.postgres import PostgresServer
+    from tests.servers.postgres import PostgresServer, connections, empty
 
     with PostgresServer() as server:
-        count = iter(range(1 << 30))
-        yield lambda clock, _: Postgres(server.create(f"tamper{next(count)}"), clock=clock)
+
+        def opening(clock: FakeClock, _: Path) -> Store:
+            """The same schema each time, emptied: to make one takes a second."""
+            empty(server.url, "tamper")
+            return Postgres(server.place("tamper"), clock=clock, connections=connections(server.url))
+
+        yield opening
 
 
 def tampered(opening: Callable[[FakeClock, Path], Store], seed: int, count: int) -> tuple[Counter[str], list[str]]:

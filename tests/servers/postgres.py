@@ -148,10 +148,14 @@ def clean_schema(kind: str = "test") -> str:
     global _given  # noqa: PLW0603 - one count for the session
     _given += 1
     schema = f"{kind}_{os.getpid()}_{_given % SCHEMAS}"
-    link = connections(os.environ[WHERE]).take()
+    empty(os.environ[WHERE], schema)
+    return schema
+
+
+def empty(server: str, schema: str) -> None:
+    link = connections(server).take()
     try:
         tables = link.all("SELECT tablename FROM pg_tables WHERE schemaname = ?", [schema])
         link.run([(f'DELETE FROM "{schema}"."{name}"', ()) for (name,) in tables if name not in ("meta", "migration")])
     finally:
-        connections(os.environ[WHERE]).give(link)
-    return schema
+        connections(server).give(link)

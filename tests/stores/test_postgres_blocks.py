@@ -95,6 +95,18 @@ def test_every_form_reads_as_it_did_when_it_was_new() -> None:
         for form, values in FORMS.items()
     }
     assert told == json.loads(GOLDEN.read_text("utf-8"))
+    assert {values["form"] for values in FORMS.values()} == event_blocks.FORMS
+
+
+def test_a_form_of_a_later_version_is_not_guessed() -> None:
+    """It might mean anything: the sealed log must not say that such an event is as it was."""
+    read = event_blocks.reader()
+    names = (*event_blocks._FIELDS, *event_blocks._BESIDE)
+    values = {**_OF_ALL, **FORMS["2 completed, of a later claim"], "form": max(event_blocks.FORMS) + 1}
+    with pytest.raises(ValueError, match="which this version does not know"):
+        read([values.get(name) for name in names])
+    with pytest.raises(ValueError, match="has no seed"):  # and one that somebody damaged is no bug of ours
+        read([{**values, "form": 2, "seed": None}.get(name) for name in names])
 
 
 def test_a_batch_is_one_row_and_reads_as_many_events(engine: Engine) -> None:

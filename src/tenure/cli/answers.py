@@ -253,7 +253,11 @@ def print_error(error: TenureError, wants_json: bool) -> int:
             say(f"tenure: {error.message}\n  the answer could not be written: {unwritten}", sys.stderr)
     else:
         say(f"tenure: {error.message}\n" + (f"  {error.hint}\n" if error.hint else ""), sys.stderr)
-    code = OF_ERROR.get(error.code, 70)
+    code = OF_ERROR.get(error.code)
+    if code is None:  # a refusal that was raised by `check()` has the code of its outcome
+        from tenure.core.outcomes import CODES
+
+        code = exit_of(error.code) if error.code in CODES else 70
     return 75 if code in (10, 70) and not error.definite else code  # those two mean that nothing was done
 
 

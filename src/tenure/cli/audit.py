@@ -12,7 +12,7 @@ from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown
 from tenure.cli.text_format import counted
 from tenure.core import queries as q
 from tenure.core.access_chain import Head, check, parse_head
-from tenure.core.errors import InvalidInput
+from tenure.core.errors import InvalidInput, NotFound
 
 FOUND = 8  # exit code
 _HEAD = "a head that was kept elsewhere, or the file of an attestation: a cut or rewritten log is found too"
@@ -129,6 +129,8 @@ def _verify_file(run: Run, given: Namespace) -> Answer:
         return None if given.head is None else _head_given(run, given.head, project)
 
     project, said, report = check_file(path, head_of=head_of, is_signed=is_signed)
+    if given.project not in (None, project):
+        raise Usage(f"{path} is of the project {project}, not of {given.project}", "leave --project out")
     findings = list(report.findings)
     if said != report.head:
         findings.append(f"the file names the head {said}, and its last seal is {report.head}")
@@ -164,11 +166,19 @@ def _spelt(text: str, also: str = "") -> Head:
 
 def _audited(run: Run) -> Iterator[tuple[str, bool]]:
     """Each project that is sealed, and at last one of them for the store's own log."""
-    ask = run.client.query
-    names = [name for name in run.client.projects() if ask(q.ShowProject(project=name))["audited_at"]]
+    names = [name for name in run.client.projects() if _is_sealed(run, name)]
     yield from ((name, False) for name in names)
     if names:
         yield names[0], True
+
+
+def _is_sealed(run: Run, project: str) -> bool:
+    """By its seals: one whose mark was taken off is not passed over."""
+    try:
+        run.client.query(q.AuditHead(project=project))
+    except NotFound:
+        return False
+    return True
 
 
 # --- the access log -----------------------------------------------------------------------------------------

@@ -129,7 +129,12 @@ def with_secrets(spec: dict[str, Any], secrets: Iterable[tuple[str, str]]) -> di
     """The specification with these secrets in its context; a context that is a text becomes its part `text`."""
     context = spec.get("context", {})
     context = dict(context) if isinstance(context, dict) else {"text": context}
-    return {**spec, "context": context | {name: {"$secret": value} for name, value in secrets}}
+    given: dict[str, Any] = {}
+    for name, value in secrets:
+        if name in given:
+            raise InvalidInput(f"the secret {name} is given twice", "give each name once")
+        given[name] = {"$secret": value}
+    return {**spec, "context": context | given}
 
 
 def tasks_of(listed: Any, titles: Iterable[str] = ()) -> list[NewTask]:

@@ -81,7 +81,14 @@ def reorder(run: Run, given: Namespace) -> Answer:
 @options()
 def limits(run: Run, given: Namespace) -> Answer:
     """List the limits of the project: the value of each, where it comes from, and how much of it is used."""
-    return shown(run.client.project_limits(), _limits)
+    return shown(run.client.project_limits(), lambda found: _limits(found) + _preset(run))
+
+
+def _preset(run: Run) -> str:
+    from tenure.core.compliance import DAYS
+
+    name = run.client.settings()["compliance"]
+    return f"\npreset {name}: history and access log are kept for at least {DAYS[name]} days" if name in DAYS else ""
 
 
 def _limits(found: list[dict[str, Any]]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tenure.agents.briefing import asked_of, parts_of, text_of
 from tenure.agents.quotations import QUOTED, as_json, fenced
-from tenure.cli.main import Answer, Run, Usage, arg, options, shown
+from tenure.cli.main import Answer, Run, arg, options, shown
 from tenure.cli.status import AT, moment_of, paid, stops, tally
 from tenure.cli.text_format import (
     MARKS,
@@ -30,6 +30,8 @@ from tenure.cli.text_format import (
     width_of,
 )
 from tenure.client.wire import plain as wire
+from tenure.core.errors import InvalidInput
+from tenure.core.ids import parse_receipt
 from tenure.core.lifecycle import OPEN, spoken
 
 TITLE = 60
@@ -135,10 +137,9 @@ def show(run: Run, given: Namespace) -> Answer:
     more = {name: wire(brief[name]) for name in BRIEFED if name in brief}
     if given.receipt is None:
         return Answer({**wire(found), **more}, lambda: task_text(found, brief))
-    if given.receipt.partition("@")[0] != found["ref"]:
-        raise Usage(
-            f"show: that receipt is not of {found['ref']}", f"give the one that the claim of {found['ref']} printed"
-        )
+    held = parse_receipt(given.receipt).name
+    if held != found["ref"]:
+        raise InvalidInput(f"this is a receipt of {held}, not of {found['key']}", f"tenure show {held} --receipt …")
     opened = run.client.open_secrets(given.receipt).check()
     secrets = opened.secrets or {}
     lines = [f"{plain(name)}  {plain(value)}" for name, value in secrets.items()] or ["no secrets"]
@@ -387,6 +388,7 @@ def _under(claim: Mapping[str, Any], now: int, *, is_narrow: bool) -> list[str]:
     verdict = claim.get("validation")
     if verdict:
         said.append(f"└ {verdict_line(verdict)}")
+    said += [f"└ signed by the key {key}" for key in {one["fingerprint"]: 1 for one in claim.get("signatures") or ()}]
     said += _landings(claim)
     for result in claim["refused"]:
         why = style(f"refused: {result['reason']}", "red")

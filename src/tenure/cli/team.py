@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from contextlib import ExitStack
 from typing import Any
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown, verb_of
@@ -38,17 +39,18 @@ def join(run: Run, given: Namespace) -> Answer:
     default = run.setting("agents.type")
     who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type or default)
     run.who = who = who if who.type not in UNRECOGNISED else who._replace(type=default or who.type)
-    kept = None
-    if given.key:
-        from tenure.cli.signing import keep_key
+    with ExitStack() as stack:
+        kept = None
+        if given.key:
+            from tenure.cli.signing import kept_key
 
-        kept = keep_key(run, given.key)
-        run.client.signing_key = kept.key
-    outcome = run.client.register(
-        type=given.type or who.type, capabilities=tuple(given.cap), tracks=tuple(given.track),
-        models=tuple(given.model), region=given.region, max_concurrent_tasks=given.max_tasks, user=who.user,
-        stale_after=run.setting("agents.stale_after") or CLI_STALE, heartbeat=run.setting("agents.heartbeat"),
-    )  # fmt: skip
+            kept = stack.enter_context(kept_key(run, given.key))
+            run.client.signing_key = kept.key
+        outcome = run.client.register(
+            type=given.type or who.type, capabilities=tuple(given.cap), tracks=tuple(given.track),
+            models=tuple(given.model), region=given.region, max_concurrent_tasks=given.max_tasks, user=who.user,
+            stale_after=run.setting("agents.stale_after") or CLI_STALE, heartbeat=run.setting("agents.heartbeat"),
+        )  # fmt: skip
     lines = [f"export TENURE_AGENT={who.agent}", f"export TENURE_SESSION={who.session}"]
     more = {}
     if kept is not None:

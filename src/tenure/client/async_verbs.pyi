@@ -508,8 +508,11 @@ class AsyncVerbs:
         """Move a page of open tasks to the project's current order; `next` of the outcome is `after` of the next."""
         ...
 
-    async def rotate_data_key(self, *, master: bool=False) -> Updated:
-        """Seal new secrets with a new data key; `master`: wrap the data keys by the current master key."""
+    async def rotate_data_key(self, *, master: bool=False, lost: bool=False) -> Updated:
+        """Seal new secrets with a new data key; `master`: wrap the data keys by the current master key.
+
+            `lost`: give up data keys whose master key is lost, and what they sealed, for ever.
+            """
         ...
 
     async def reseal(self, after: str | None=None) -> Updated:

@@ -38,9 +38,12 @@ class OperatorVerbs(Tenants):
         """Move a page of open tasks to the project's current order; `next` of the outcome is `after` of the next."""
         return self._do(Updated, c.Reorder, after=after)
 
-    def rotate_data_key(self, *, master: bool = False) -> Updated:
-        """Seal new secrets with a new data key; `master`: wrap the data keys by the current master key."""
-        return self._do(Updated, c.RotateDataKey, master=master)
+    def rotate_data_key(self, *, master: bool = False, lost: bool = False) -> Updated:
+        """Seal new secrets with a new data key; `master`: wrap the data keys by the current master key.
+
+        `lost`: give up data keys whose master key is lost, and what they sealed, for ever.
+        """
+        return self._do(Updated, c.RotateDataKey, master=master, lost=lost)
 
     def reseal(self, after: str | None = None) -> Updated:
         """Seal a page of the project's secrets again with its data key; `next` is `after` of the next page."""

@@ -19,7 +19,7 @@ LEVELS = ("debug", "info", "warning", "error", "critical")
 KINDS: dict[str, str] = {
     "project.created": "a project was created",
     "project.changed": "settings or limits of a project changed",
-    "project.key_rotated": "secrets get a new data key, or its data keys were wrapped by another master key",
+    "project.key_rotated": "data keys were rotated, wrapped by another master key, or given up with a lost one",
     "project.stopped": "claiming was stopped in a project, track, dag, agent or type",
     "project.started": "claiming was allowed again",
     "track.defined": "a track was created or changed",

@@ -122,17 +122,31 @@ class ProjectSeals:
             return False
         return hmac.compare_digest(sealed.digest, self._sealer.digest(self._tenant, value, digest_key))
 
-    def rotate(self, *, is_lost: bool = False) -> DataKey:
+    def rotate(self) -> DataKey:
         """A new data key, which seals from now on; older ones only open.
 
-        `is_lost`: the master key before is lost, and what it sealed stays unreadable. The digest key is new too.
+        Raises SecretUnreadable under a master key that does not open the digest key: it would be the wrong one.
         """
-        if is_lost:
-            self._new(DIGEST_KEY)
+        if DIGEST_KEY in self._rows:
+            self._sealer.digest(self._tenant, b"", self._rows[DIGEST_KEY])
         for row in list(self._rows.values()):
             if row.id != DIGEST_KEY and row.retired_at is None:
                 self._keep(msgspec.structs.replace(row, retired_at=self._now))
         return self._new(f"key_{self._token(10).hex()}")
+
+    def lost(self) -> list[DataKey]:
+        """The keys that no master key here unwraps; without the digest key all of them, since nothing opens then."""
+        found = []
+        for row in self._rows.values():
+            try:
+                self._sealer.digest(self._tenant, b"", row)
+            except SecretUnreadable:
+                found.append(row)
+        return self.rows if any(row.id == DIGEST_KEY for row in found) else found
+
+    def has_key_of(self, sealed: Sealed) -> bool:
+        """Whether the value may be opened by somebody: its data key was not given up."""
+        return sealed.key in self._rows and DIGEST_KEY in self._rows
 
     def rewrap(self) -> int:
         """How many keys were wrapped again, because another master key is current. No sealed value changes."""

@@ -41,7 +41,6 @@ from tenure.core.records import (
     replace,
 )
 from tenure.core.sealed import ProjectSeals, Sealed
-from tenure.core.webhook_delivery import paused
 from tenure.engine.audit.sealer import join_copy, last_seal, seal_all
 from tenure.engine.budgets.budget_verbs import joined
 from tenure.engine.relay.webhook_verbs import listen
@@ -49,7 +48,7 @@ from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.epoch import put_in_force
 from tenure.engine.runtime.rows import event_pages, row_pages
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-from tenure.engine.secrets.reseal import Resealing
+from tenure.engine.secrets.reseal import moved_or_paused
 from tenure.engine.sources.template_tasks import LINE, MOVED
 from tenure.engine.verbs.reserve import release_reservations
 from tenure.stores.port import Change, Transaction
@@ -148,23 +147,12 @@ def _reseal(work: UnitOfWork, source: Engine, project: str) -> None:
         seals = ProjectSeals(sealer, source.tenant, project, keys, work.random.token, work.now)
         return seals.open(owner, path, sealed)
 
-    hooks, fired = work.find(Webhook, where), work.find(Trigger, where)
-    had = {(Webhook, row.id) for row in hooks if row.secret} | {(Trigger, row.id) for row in fired if row.secret}
     for key in keys:
         work.remove(key)
-    again = Resealing(work, project, opened)
-    again.sources()
+    again = moved_or_paused(work, project, opened, _UNREADABLE)
     for page in row_pages(work.tx, Task, {**where, "sealed": True}, PAGE):
         for task in page:
             again.task(work.require(Task, project, task.id))
-    for webhook in work.find(Webhook, where):
-        if not webhook.secret and (Webhook, webhook.id) in had:
-            work.put(paused(replace(webhook, previous=b""), _UNREADABLE, work.now))
-    for trigger in work.find(Trigger, where):
-        if not trigger.secret and (Trigger, trigger.id) in had:
-            row = replace(trigger, previous=b"", enabled=False, last_error=_UNREADABLE)
-            details = {"trigger": row.id, "on": row.kind}
-            work.record("trigger.paused", row, project=project, message=_UNREADABLE, details=details)
 
 
 _UNREADABLE = "its secret could not be copied: rotate it, give the other side the new one, then resume it"

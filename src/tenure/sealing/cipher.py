@@ -86,7 +86,7 @@ class Cipher:
             raise SecretUnreadable(
                 f"the secrets of {row.project} are sealed under the master key {wanted}; "
                 f"{keys.origin} has {', '.join(one.id for one in keys.keys)}",
-                "give that master key too, after the current one",
+                "give that master key too, after the current one; if it is lost: `tenure secret rotate --lost`",
             )
         nonce, text = row.wrapped[_ID_END:_NONCE_END], row.wrapped[_NONCE_END:]
         key = _decrypted(master.key, nonce, text, _of_key(tenant, row))

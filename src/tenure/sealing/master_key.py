@@ -98,17 +98,15 @@ class KeySource:
     def renew(self) -> str | None:
         """Put a new key before the others in the file of an embedded store; returns its path.
 
-        None where the key is not ours to make. Keys before it stay: other stores of this user may need them.
+        None where there is no key yet, or it is not ours to make. Keys before it stay: other stores of this user may
+        need them.
         """
-        if self._given() or not self._is_embedded:
-            return None
         path = str(Path(user_state(self._environ), EMBEDDED))
+        if self._given() or not self._is_embedded or not os.path.lexists(path):
+            return None
         with self._mutex:
             self._keys = None
-            if os.path.lexists(path):
-                _prepended(path, self._random(KEY_BYTES))
-            else:
-                _made(path, self._random(KEY_BYTES))
+            _prepended(path, self._random(KEY_BYTES))
         return path
 
     def _given(self) -> list[str]:

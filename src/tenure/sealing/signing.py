@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 from typing import Any
 
@@ -46,19 +47,26 @@ def key_in(path: str, *, create: bool = True, make: Any = os.urandom) -> Signing
     `make` gives random bytes for a new key.
     """
     try:
-        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # Not blocking: a named pipe would wait for a writer before it could be refused.
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         if not create:
             raise InvalidInput(
                 f"key {path}: there is no such file", "restore it, or run `tenure join --key FILE` with another one"
             ) from None
-        return _made(path, make(SEED_BYTES))
+        create_key(path, make)
+        return key_in(path, create=False)
     except OSError as error:
         raise InvalidInput(f"key {path}: {error.strerror}") from None
-    with os.fdopen(number, "rb") as file:
-        if os.fstat(number).st_mode & 0o077:
+    try:
+        mode = os.fstat(number).st_mode
+        if not stat.S_ISREG(mode):
+            raise InvalidInput(f"key {path}: is not a file", "name a file; one that is missing is created")
+        if mode & 0o077:
             raise InvalidInput(f"key {path}: others may read it", f"chmod 600 {path}")
-        text = file.read(200)
+        text = os.read(number, 200)
+    finally:
+        os.close(number)
     try:
         seed = bytes.fromhex(text.decode("ascii").strip())
     except ValueError:
@@ -68,19 +76,23 @@ def key_in(path: str, *, create: bool = True, make: Any = os.urandom) -> Signing
     return SigningKey(seed)
 
 
-def _made(path: str, seed: bytes) -> SigningKey:
-    """Written whole before it has its name: another process may make it at the same time."""
-    new = f"{path}.{os.getpid()}"
+def create_key(path: str, make: Any = os.urandom) -> bool:
+    """Create the file of a new key; False where another process was first.
+
+    It is written whole before it has its name.
+    """
+    new, is_ours = f"{path}.{os.getpid()}", False
     try:
         os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120 - see below
         number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(number, "wb") as file:
-            file.write(seed.hex().encode() + b"\n")
+            file.write(make(SEED_BYTES).hex().encode() + b"\n")
             file.flush()
             os.fsync(number)
         with suppress(FileExistsError):
             os.link(new, path)
+            is_ours = True
         os.unlink(new)  # noqa: PTH108 - `done` imports no pathlib
     except OSError as error:
         raise InvalidInput(f"key {path}: {error.strerror}") from None
-    return key_in(path)
+    return is_ours

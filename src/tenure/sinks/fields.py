@@ -31,7 +31,7 @@ RENAMED: dict[str, dict[str, str]] = {
 # fmt: off
 EVENTS: dict[str, str] = {
     "project.created": "",
-    "project.key_rotated": "master flag, keys integer",
+    "project.key_rotated": "master flag, lost? flag, keys integer",
     "project.changed": "changed texts, lowered? object",
     "project.stopped": "scope text",
     "project.started": "scope text",

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tenure.client import Client
+from tenure.sealing.signing import SigningKey
 from tenure.user_state import store_states
 from tests.server.dashboard.conftest import PROJECT
 from tests.server.dashboard.tab import PHONE, Tab
@@ -54,6 +55,16 @@ def test_markdown_is_shown_and_none_of_its_markup_is_run(tab: Tab, client: Clien
     links = [link.get_attribute("href") for link in text.locator("a").all()]
     assert links == ["https://example.org/a?b=1", "https://example.org/x.png"]
     assert tab.find(".markdown img, .markdown script, .markdown b").count() == 0
+
+
+def test_the_lineage_names_the_key_that_signed_a_result(tab: Tab, server: TenureServer, client: Client) -> None:
+    key = added(client, "Sign for the lid")
+    with Client(server.url, PROJECT, agent="signer") as signer:
+        signer.signing_key = SigningKey(b"\x01" * 32)
+        signer.register()
+        signer.submit(str(signer.claim(key).receipt), "closed").check()
+    tab.go(f"{P}/tasks/{key}")
+    expect(tab.find(".generation").first).to_contain_text("signed by the key 34750f98bd59fcfc")
 
 
 def test_a_transcript_grows_while_the_agent_works_and_a_failure_has_its_stack_trace(

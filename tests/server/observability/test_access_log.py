@@ -175,6 +175,7 @@ def ask(server: TenureServer, method: str, path: str, body: Any = None, **header
 def test_every_operation_is_a_line_reads_and_refusals_too(server: TenureServer, access: Path) -> None:
     _, claimed = ask(server, "POST", f"{API}/claims", {"agent": "ann", "session": "s"})
     receipt = claimed["receipt"]
+    ask(server, "POST", f"{API}/tasks/A-001/claim", {"agent": "bo", "session": "t"})
     ask(server, "GET", f"{API}/tasks?limit=5")
     ask(server, "GET", f"{API}/tasks/{receipt}")
     ask(server, "POST", f"{API}/tasks/A-001/submit", {"receipt": f"A-001@9:{'0' * 40}", "data": "x"})
@@ -190,11 +191,13 @@ def test_every_operation_is_a_line_reads_and_refusals_too(server: TenureServer, 
     assert first["event"] == "started"
     routes = [line["route"].removeprefix("/api/v1/projects/{project}") for line in lines]
     assert routes == [
-        "/claims", "/tasks", "/tasks/{task}", "/tasks/{task}/submit", "/tasks/{task}/submit", "/batch", "none", "/", "",
+        "/claims", "/tasks/{task}/claim", "/tasks", "/tasks/{task}", "/tasks/{task}/submit", "/tasks/{task}/submit",
+        "/batch", "none", "/", "",
     ]  # fmt: skip
-    assert [line["status"] for line in lines] == [200, 200, 404, 409, 200, 200, 404, 404, 401]
-    claim, listed, foreign, stale, done, batch, nowhere, page, refused = lines
+    assert [line["status"] for line in lines] == [200, 409, 200, 404, 409, 200, 200, 404, 404, 401]
+    claim, denied, listed, foreign, stale, done, batch, nowhere, page, refused = lines
     assert (claim["command"], claim["outcome"], claim["keys"]) == ("claim_next", "GRANTED", [claimed["task"]["key"]])
+    assert (denied["outcome"], denied["keys"]) == ("DENIED_ACTIVE_CLAIM", ["A-001"])
     assert (listed["query"], listed["rows"], listed["keys"]) == ("tasks", 1, [claimed["task"]["key"]])
     assert foreign["error"] == "NOT_FOUND"
     assert (stale["outcome"], done["outcome"]) == ("STALE_EPOCH", "ACCEPTED")

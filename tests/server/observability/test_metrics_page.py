@@ -62,7 +62,7 @@ class Steered:
                 agents={"active": 1, "idle": 2, "stale": 3, "draining": 0, "offline": 0},
                 pools={"crew": {"size": 5, "starting": 1, "running": 3}},
                 budget={"currency": "usd", "allocated": 10.0, "spent": 2.5, "reserved": 1.0},
-                readers={"coordinator": 42.0}, unsealed=None,
+                readers={"coordinator": 42.0}, unsealed=6,
             )
         ]  # fmt: skip
 
@@ -91,6 +91,7 @@ def test_the_store_is_told_in_the_promised_words() -> None:
     assert (told["tenure_pool_size", "p", "crew"], told["tenure_spawns", "p", "crew", "running"]) == (5, 3)
     assert told["tenure_budget_left", "p", "usd"] == 6.5
     assert told["tenure_archive_held_back", "p", "coordinator"] == 42
+    assert told["tenure_unsealed_events", "p"] == 6
     assert told["tenure_store_up",] == 1
     assert {family.name for family in text_string_to_metric_families(text)} >= STORE_GAUGES.keys()
 

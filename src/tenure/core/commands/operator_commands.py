@@ -232,12 +232,14 @@ class Reorder(Command, frozen=True, kw_only=True, tag="reorder"):
 class RotateDataKey(Command, frozen=True, kw_only=True, tag="rotate_data_key"):
     """Seal new secrets of the project with a new data key; earlier ones stay readable.
 
-    With `master` the data keys stay, and are wrapped by the current master key.
+    With `master` the data keys stay, and are wrapped by the current master key. With `lost` data keys whose master key
+    is lost are given up for ever, with what they sealed: webhooks and triggers whose secret that was are paused.
     """
 
     declaration: ClassVar = Declaration("secrets", "admin", "POST", PROJECT + "/data-key/rotate")
 
     master: bool = False
+    lost: bool = False
 
 
 class Reseal(Command, frozen=True, kw_only=True, tag="reseal"):

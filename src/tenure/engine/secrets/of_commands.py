@@ -144,7 +144,8 @@ def hidden_of(work: UnitOfWork, tasks: Iterable[Task]) -> Hidden:
     for task in tasks:
         brief = brief_of(work, task)
         spec = unpacked(work, task.project, brief.spec)
-        secrets |= set(secrets_of(Vault(work, task.project), task, brief, spec).values())
+        # What nobody can open any more does not stand in the way of an edit that replaces it.
+        secrets |= set(secrets_of(Vault(work, task.project), task, brief, spec, is_whole=False).values())
     return Hidden(secrets)
 
 

@@ -29,6 +29,24 @@ from tenure.engine.secrets import sealed_rows, trigger_secrets
 Opens = Callable[[str, str, Sealed], bytes]  # owner, path and sealed value → the plain one
 
 
+def moved_or_paused(work: UnitOfWork, project: str, opens: Opens, why: str) -> Resealing:
+    """Seal the secrets of all but tasks again; webhooks and triggers whose secret does not open are paused."""
+    where = {"project": project}
+    hooks, fired = work.find(Webhook, where), work.find(Trigger, where)
+    had = {(Webhook, row.id) for row in hooks if row.secret} | {(Trigger, row.id) for row in fired if row.secret}
+    again = Resealing(work, project, opens)
+    again.sources()
+    for webhook in work.find(Webhook, where):
+        if not webhook.secret and (Webhook, webhook.id) in had:
+            work.put(webhook_delivery.paused(replace(webhook, previous=b""), why, work.now))
+    for trigger in work.find(Trigger, where):
+        if not trigger.secret and (Trigger, trigger.id) in had:
+            row = replace(trigger, previous=b"", enabled=False, last_error=why)
+            details = {"trigger": row.id, "on": row.kind}
+            work.record("trigger.paused", row, project=project, message=why, details=details)
+    return again
+
+
 class Resealing:
     """Seals what an earlier data key has sealed.
 
@@ -122,8 +140,8 @@ class Resealing:
         try:
             after = self._vault.sealed(owner, path, self._opens(owner, path, sealed))
         except (SecretsOff, SecretUnreadable):
-            if self._is_copy:
-                return None
+            if self._is_copy or not self._vault.seals.has_key_of(sealed):
+                return None  # nobody can open it
             raise
         self.count += 1
         return after

@@ -14,7 +14,7 @@ from tenure.core.commands import Template
 from tenure.core.decoders import converted
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Brief, Project, Task, replace
-from tenure.core.sealed import SEALED, is_sealed
+from tenure.core.sealed import SEALED, from_value, is_sealed
 from tenure.core.task_secrets import (
     CONTEXT,
     KEPT,
@@ -87,11 +87,18 @@ def note_project(work: UnitOfWork, project: str) -> None:
         work.put(replace(row, sealed=True))
 
 
-def secrets_of(vault: Vault, task: Task, brief: Brief, spec: Any) -> dict[str, str]:
-    """The plain secrets of a task, by name. For its holder, and to search what the holder writes; for nobody else."""
+def secrets_of(vault: Vault, task: Task, brief: Brief, spec: Any, *, is_whole: bool = True) -> dict[str, str]:
+    """The plain secrets of a task, by name. For its holder, and to search what the holder writes; for nobody else.
+
+    Without `is_whole` those whose data key was given up are left out.
+    """
     owner = owner_of(task.id)
     found = [*sealed_in(spec, "/spec"), *sealed_in(brief.metadata, "/metadata")]
-    return {shown_name(path): vault.open_text(owner, path, value) for path, value in found}
+    return {
+        shown_name(path): vault.open_text(owner, path, value)
+        for path, value in found
+        if is_whole or vault.seals.has_key_of(from_value(value))
+    }
 
 
 def check_secret_names(spec: Any, metadata: Any) -> None:

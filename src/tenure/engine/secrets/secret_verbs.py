@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 from tenure.core import commands
+from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task
 from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.seals import Vault
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.secrets.open_secrets import open_secrets
-from tenure.engine.secrets.reseal import Resealing
+from tenure.engine.secrets.reseal import Resealing, moved_or_paused
 
+LOST = (
+    "its secret was sealed under a master key that is lost: rotate it, give the other side the new one, then resume it"
+)
 PAGE = 100  # tasks that are sealed again in one transaction
 
 
 def rotate_data_key(work: UnitOfWork, cmd: commands.RotateDataKey) -> Outcome:
-    """Old values stay readable: retired data keys are kept, and so is the digest key."""
+    """Old values stay readable: retired data keys are kept, and so is the digest key. But not with `lost`."""
     if cmd.project:  # "": the secrets of the store itself
         project_of(work, cmd.project)
     vault = Vault(work, cmd.project)
-    if cmd.master:
+    if cmd.master and cmd.lost:
+        raise InvalidInput("master and lost exclude each other", "first give up what is lost, then rotate")
+    if cmd.lost:
+        gone = vault.seals.lost()
+        if not gone:
+            return Outcome(outcome="UNCHANGED", message=f"{cmd.project}: every data key opens: nothing is lost")
+        for row in gone:
+            work.remove(row)
+        moved_or_paused(work, cmd.project, Vault(work, cmd.project).opened, LOST)
+        count = len(gone)
+        text = f"data keys given up: {count}; set again what they sealed"
+    elif cmd.master:
         count = vault.seals.rewrap()
         if not count:
             text = f"{cmd.project}: every data key is wrapped by the current master key already"
@@ -30,7 +45,8 @@ def rotate_data_key(work: UnitOfWork, cmd: commands.RotateDataKey) -> Outcome:
         vault.seals.rotate()
         count = vault.save()
         text = "new secrets are sealed with a new data key; earlier ones stay readable"
-    work.record("project.key_rotated", project=cmd.project, details={"master": cmd.master, "keys": count})
+    details = {"master": cmd.master, "keys": count, **({"lost": True} if cmd.lost else {})}
+    work.record("project.key_rotated", project=cmd.project, details=details)
     return Outcome(outcome="UPDATED", command_id=work.command_id, message=f"{cmd.project}: {text}")
 
 

@@ -91,6 +91,7 @@ _BESIDE = (
     "size",
 )
 _FIELDS = tuple(column.name for column in columns_of(Event) if column.name not in ("details", "patch"))
+FORMS = frozenset({1, 2})  # that can be read
 _SAID = {"level": "'info'", "message": "''"}
 _OF_TASK = {"task": "t.id", "key": "t.key", "track": "t.track", "generation": "CASE WHEN b.form = 2 THEN 1 END"}
 
@@ -199,13 +200,15 @@ def reader() -> Callable[[Sequence[Any]], Event]:
     place = {name: n for n, name in enumerate((*_FIELDS, *_BESIDE))}
     numbers = {place[name] for name in (*plain, "form", "seed", "place", "size")}
     texts_at = [n for n in range(len(place)) if n not in numbers]
-    beside, build = len(_FIELDS), builder(Event, columns_of(Event))
+    beside, build, form = len(_FIELDS), builder(Event, columns_of(Event)), place["form"]
 
     def read(row: Sequence[Any]) -> Event:
         for n in texts_at:
             if row[n] is not None and "\x01" in row[n]:
                 row = [shown(v) if n not in numbers and v is not None else v for n, v in enumerate(row)]
                 break
+        if row[form] not in FORMS:
+            raise ValueError(f"its block has the form {row[form]}, which this version does not know")
         fields = dict(zip(_FIELDS, row, strict=False))
         fields["details"], fields["patch"] = _BUILD[fields["kind"]](fields, _Beside(*row[beside:]))
         return build([fields[name] for name in Event.__struct_fields__])
@@ -236,7 +239,8 @@ class _Beside(NamedTuple):
 
     def made(self, time: int, turn: int, prefix: str) -> str:
         """An id that the caller made: all of the first turn for events, then for commands, then for results."""
-        assert self.seed is not None
+        if self.seed is None:
+            raise ValueError("its block has no seed to make its id with")
         return _ids(time, self.seed).nth(prefix, turn * self.size + self.place)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 import msgspec
 
 from tenure.core.errors import Bug, StoreCorrupt, TenureError
+from tenure.stores.sql.codec import named_bad
 from tenure.stores.sql.connection_pool import Pooled
 from tenure.stores.sql.server_errors import BAD_VALUES, Lost, bad_value, lost
 
@@ -129,7 +130,7 @@ class Pipeline(Generic[C, A]):
         try:
             return [read(row) for row in rows]
         except msgspec.MsgspecError as error:
-            raise StoreCorrupt(f"{self._url}: a row cannot be read: {error}") from error
+            raise StoreCorrupt(f"{self._url}: row {named_bad(rows, read)} cannot be read: {error}") from error
 
     def _read(self, text: str, values: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
         if self._noting is not None:

@@ -17,6 +17,7 @@ from tenure.core.events import Event
 from tenure.core.filters import Where
 from tenure.core.records import KINDS, Row, Task
 from tenure.stores.port import Change, Head
+from tenure.stores.sql.codec import named_bad
 from tenure.stores.sql.statements import (
     MANY,
     Dialect,
@@ -347,7 +348,7 @@ class SqliteTransaction:
         try:
             return [decode(row) for row in rows]
         except msgspec.MsgspecError as error:
-            raise StoreCorrupt(f"{self._store.path}: a row cannot be read: {error}") from error
+            raise StoreCorrupt(f"{self._store.path}: row {named_bad(rows, decode)} cannot be read: {error}") from error
 
     def _read(self, statement: Statement) -> list[tuple[Any, ...]]:
         try:

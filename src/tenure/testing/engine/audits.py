@@ -9,7 +9,7 @@ import pytest
 from tenure.core import archive
 from tenure.core import commands as c
 from tenure.core import queries as q
-from tenure.core.commands import Principal
+from tenure.core.commands import NewTask, Principal
 from tenure.core.errors import InvalidInput, NotAllowed, NotFound, StoreError
 from tenure.core.events import Event
 from tenure.core.log_seals import leaf, leaves_in, unpacked
@@ -115,6 +115,20 @@ class Audits(Stage):
         sealer.seal_project(scene.engine, PROJECT)
         assert due(scene) == []
         assert sealed_sequences(scene) == [event.sequence for event in in_order(scene)]
+
+    def test_the_leader_seals_many_events_at_once_however_young(
+        self, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sealer, "IN_SEAL", 20)
+        scene.do(c.AuditOn)
+        sealer.seal_all(scene.engine, PROJECT)
+        sealer.seal_all(scene.engine, "")
+        assert due(scene) == []
+        scene.run(*(c.Add(project=PROJECT, task=NewTask(title="x")) for _ in range(30)))
+        assert due(scene) == [PROJECT]
+        sealer.seal_project(scene.engine, PROJECT)
+        assert (due(scene), sealed_sequences(scene)) == ([], [event.sequence for event in in_order(scene)])
+        assert all(seal.count <= 20 for seal in seals(scene))
 
     def test_of_two_sealers_at_once_one_seal_counts(self, scene: Scene) -> None:
         scene.do(c.AuditOn)
@@ -272,6 +286,20 @@ class Audits(Stage):
         assert "is not the one of the given head" in finding
         with pytest.raises(InvalidInput):
             verified(scene, head="12:abc")
+
+    def test_a_mark_that_was_taken_off_is_found(self, scene: Scene) -> None:
+        scene.do(c.AuditOn)
+        scene.add()
+        kept = head(scene)
+        (project,) = scene.rows(Project)
+        scene.broken = True
+        scene.put(project, replace(project, audited_at=0))
+        for asked in ({}, {"head": kept}, {"store": True}):
+            (finding,) = verified(scene, **asked)["findings"]
+            assert "was taken off" in finding, asked
+        assert head(scene) == kept
+        scene.put(replace(project, audited_at=0), project)
+        assert verified(scene, head=kept)["ok"]
 
     def test_a_log_that_was_cut_off_is_found_with_a_head_from_elsewhere(self, scene: Scene) -> None:
         scene.do(c.AuditOn)

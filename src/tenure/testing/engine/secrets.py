@@ -15,7 +15,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, Principal, Template
 from tenure.core.errors import InvalidInput, RequestIdReused, SecretsOff, SecretUnreadable
-from tenure.core.records import Brief, Checkpoint, DataKey, Message, Project, Result, Task, replace
+from tenure.core.records import Brief, Checkpoint, DataKey, Message, Project, Result, Task, Trigger, Webhook, replace
 from tenure.core.sealed import SEALED
 from tenure.core.task_secrets import SHOWN
 from tenure.engine import Context, Engine
@@ -275,6 +275,43 @@ class Secrets(Stage):
         claim = c.ClaimTask(project=PROJECT, task=key, agent="ann", session="s")
         assert new.do(claim).secrets == {"DB_PASSWORD": PLAIN}
 
+    def test_what_a_lost_master_key_sealed_is_given_up_and_set_again(self, scene: Scene) -> None:
+        keys = [scene.add(name, spec=with_secret().spec) for name in ("held", "edited", "cancelled")]
+        receipt = scene.take(keys[0])
+        scene.do(c.SetWebhook, webhook="ci", url="https://ci.example.com/")
+        template = Template(tasks=(NewTask(title="x"),))
+        scene.do(c.SetTrigger, trigger="w", on="webhook", template=template, signature="github")
+        scene.do(c.SetSchedule, schedule="s", cron="* * * * *", template=Template(tasks=(with_secret(),)))
+        assert scene.do(c.RotateDataKey, lost=True).outcome == "UNCHANGED"  # nothing is lost
+        other = Engine(scene.store, scene.dice, context_with("a5" * 32))
+
+        def do(kind: type[c.Command], **fields: Any) -> Any:
+            return other.do(kind(project=PROJECT, **fields))
+
+        before = scene.tables()
+        with pytest.raises(SecretUnreadable):  # a process with the wrong key must not make it everybody's
+            do(c.RotateDataKey)
+        with pytest.raises(SecretUnreadable):
+            do(c.Add, task=with_secret())
+        with pytest.raises(InvalidInput):
+            do(c.RotateDataKey, lost=True, master=True)
+        assert scene.tables() == before
+        assert do(c.RotateDataKey, lost=True).outcome == "UPDATED"
+        assert do(c.RotateDataKey, lost=True).outcome == "UNCHANGED"
+        (hook,), (trigger,) = scene.rows(Webhook), scene.rows(Trigger)
+        assert (hook.enabled, hook.secret, trigger.enabled, trigger.secret) == (False, b"", False, b"")
+        with pytest.raises(SecretUnreadable, match="which this store does not have"):
+            do(c.ClaimTask, task=keys[1], agent="bob", session="s")
+        assert do(c.Submit, receipt=receipt, data="done").outcome == "ACCEPTED"
+        assert do(c.Cancel, task=keys[2]).ok
+        assert do(c.Edit, task=keys[1], changes={"spec": with_secret(OTHER).spec}).outcome == "UPDATED"
+        assert do(c.ClaimTask, task=keys[1], agent="bob", session="s").secrets == {"DB_PASSWORD": OTHER}
+        do(c.RotateDataKey)
+        assert do(c.Reseal).counts == {"resealed": 1}
+        assert do(c.RotateWebhook, webhook="ci").secret
+        assert do(c.ResumeWebhook, webhook="ci").outcome == "UPDATED"
+        assert do(c.RotateSecret, trigger="w").secret
+
     def test_with_another_master_key_a_claim_is_refused_and_the_task_stays(self, scene: Scene) -> None:
         key, plain = scene.add("a", spec=with_secret().spec), scene.add("b")
         before = scene.tables()
@@ -321,7 +358,6 @@ class Secrets(Stage):
 
     def test_a_trigger_from_before_works_and_is_sealed_by_the_leader(self, scene: Scene) -> None:
         from tenure.core import signatures
-        from tenure.core.records import Trigger
 
         plain = Template(tasks=(NewTask(title="x"),))
         secret = scene.do(c.SetTrigger, trigger="w", on="webhook", template=plain, signature="github").secret or ""

@@ -72,6 +72,8 @@ function Generation({ project, claim, task }) {
         <summary>Stack trace</summary><pre class="terminal" tabindex="0">${claim.trace}</pre>
       </details>`}
       ${claim.work_product_ref && html`<p class="mono faint text">${claim.work_product_ref}</p>`}
+      ${claim.signatures && html`<p class="faint">signed by the key <span class="mono">${
+        [...new Set(claim.signatures.map((one) => one.fingerprint))].join(", ")}</span></p>`}
       ${claim.landing && html`<p class="faint text">landing on ${claim.landing.branch}</p>`}
       <${Artifacts} project=${project} task=${task.key} artifacts=${claim.artifacts} />
       ${claim.validation && html`<${Verdict} check=${claim.validation} />`}
