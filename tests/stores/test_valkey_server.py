@@ -368,6 +368,26 @@ def test_a_store_is_made_only_where_that_is_wanted(valkey: ValkeyServer) -> None
         open_store(url, create=create).close()
 
 
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (f"valkey://{'a' * 70}.example/0", "label"),
+        ("valkeys://127.0.0.1:1/0?ca=/no/such.pem", r"ca=/no/such\.pem cannot be read"),
+    ],
+)
+def test_what_cannot_be_reached_is_told_with_its_cause(url: str, said: str) -> None:
+    with pytest.raises(StoreUnavailable, match=said):
+        open_store(url)
+
+
+def test_a_wrong_password_is_told_without_it(servers: Servers) -> None:
+    server = servers()
+    redis.Redis(port=server.port).config_set("requirepass", "right")
+    with pytest.raises(StoreUnavailable, match="Check the user and the password") as caught:
+        open_store(f"valkey://:hunter2@127.0.0.1:{server.port}/0")
+    assert "hunter2" not in str(caught.value)
+
+
 def test_a_server_that_does_not_answer_yet_is_waited_for_and_one_that_refuses_is_not(servers: Servers) -> None:
     def may_come(url: str) -> bool:
         with pytest.raises(StoreUnavailable) as caught:

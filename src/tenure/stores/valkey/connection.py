@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -33,6 +34,8 @@ class Connection:
 
     def open(self) -> None:
         reasons = []
+        if (ca := self._where.ca) is not None and not os.access(ca, os.R_OK):
+            raise Lost(f"ca={ca} cannot be read")
         for host, port in self._where.hosts:
             self._raw = self._made(host, port)
             try:
@@ -42,7 +45,9 @@ class Connection:
                     self.is_open = True
                     return
                 reasons.append(f"{host}:{port} is a replica")
-            except (redis.RedisError, OSError) as error:
+            except redis.AuthenticationError as error:
+                reasons.append(f"{error} Check the user and the password in the URL.")
+            except (redis.RedisError, OSError, ValueError) as error:  # ValueError: a host that cannot be a name
                 reasons.append(str(error))
             self.close()
         raise Lost("; ".join(reasons))
