@@ -151,7 +151,7 @@ def _is_ready(connection: Connection) -> bool:
 
 
 def _connected(where: Address, host: str, port: int, session: str, silence: float, *, database: bool) -> Connection:
-    authorities = _trusting(where.ssl_ca) if where.ssl_ca else None
+    authorities = _trusting(where.ssl_ca) if where.is_encrypted else None
     try:
         raw = pymysql.connect(
             host=host, port=port, unix_socket=where.socket, user=where.user, password=where.password.encode(),
@@ -174,8 +174,11 @@ def _connected(where: Address, host: str, port: int, session: str, silence: floa
 
 
 @lru_cache(8)
-def _trusting(authorities: str) -> ssl.SSLContext:
-    """One for all connections: making it takes longer than connecting. The server's name is checked too."""
+def _trusting(authorities: str | None) -> ssl.SSLContext:
+    """One for all connections: making it takes longer than connecting. The server's name is checked too.
+
+    None: the system's.
+    """
     try:
         return ssl.create_default_context(cafile=authorities)
     except OSError as error:
