@@ -166,15 +166,15 @@ MARIADB = (
     Mutant(
         "mariadb: a quote ends a text",
         CONNECTION,
-        "return f\"'{escape_string(hidden(value))}'\"",
-        "return f\"'{value}'\"",
+        '.replace("\'", "\\\\\'")',
+        "",
         f"{COPIES}::test_values_of_any_size_are_kept",
     ),
     Mutant(
         "mariadb: NUL is stored as it is",
         CONNECTION,
-        "escape_string(hidden(value))",
-        "escape_string(value)",
+        "text = hidden(value)",
+        "text = value",
         f"{SUITE}::test_texts_sort_by_their_characters_down_to_nul",
     ),
     Mutant(
@@ -239,5 +239,12 @@ MARIADB = (
         'META_ALONE = "UPDATE meta SET held = held + 1"',
         'META_ALONE = "SELECT breaking, epoch FROM meta FOR UPDATE"',
         f"{CLUSTER}::test_a_new_epoch_at_one_node_ends_writers_at_another",
+    ),
+    Mutant(
+        "mariadb: a backslash means something in a text",
+        CONNECTION,
+        '.replace("\\\\", "\\\\\\\\")',
+        "",
+        f"{COPIES}::test_values_of_any_size_are_kept",
     ),
 )

@@ -15,7 +15,6 @@ from typing import Any
 
 import pymysql
 from pymysql.constants import CLIENT, COMMAND, SERVER_STATUS
-from pymysql.converters import escape_string
 
 from tenure.core import limits
 from tenure.core.errors import NoStore, StoreUnavailable
@@ -215,7 +214,10 @@ def literal(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, str):
-        return f"'{escape_string(hidden(value))}'"
+        text = hidden(value)
+        if "\\" in text or "'" in text:  # nothing else ends a text, or means something else in it
+            text = text.replace("\\", "\\\\").replace("'", "\\'")
+        return "'" + text + "'"
     if isinstance(value, int):  # a bool too
         return str(int(value))
     if isinstance(value, bytes):
