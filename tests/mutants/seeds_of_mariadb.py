@@ -13,9 +13,12 @@ LOCKS = "tests/stores/test_mariadb_locks.py"
 COPIES = "tests/stores/test_mariadb_copies.py"
 SUITE = "tests/stores/test_mariadb.py::TestMariadb"
 TABLES = "tests/stores/test_mariadb_schema.py"
+CONNECTION = "stores/mariadb/connection.py"
+ADDRESSES = "tests/stores/test_addresses.py"
 CLUSTER = "tests/stores/test_mariadb_cluster.py"
 PLANS = "tests/stores/test_mariadb_plans.py"
 _UNSAFE = f"{SERVER}::test_a_server_that_may_lose_commits_is_refused"
+_AFTER_THE_KEY = '\n    "ref" VARCHAR(512) NOT NULL,\n    "track" LONGTEXT NOT NULL,\n    "sequence" BIGINT'
 
 MARIADB = (
     Mutant(
@@ -28,8 +31,8 @@ MARIADB = (
     Mutant(
         "mariadb: nobody waits for a project's turn",
         TEXTS,
-        ' ON DUPLICATE KEY UPDATE project = VALUES(project)"',
-        ' ON DUPLICATE KEY UPDATE project = VALUES(project); COMMIT; START TRANSACTION READ WRITE"',
+        ' ON DUPLICATE KEY UPDATE held = held + 1"',
+        ' ON DUPLICATE KEY UPDATE held = held + 1; COMMIT; START TRANSACTION READ WRITE"',
         f"{LOCKS}::test_writers_of_one_project_wait_and_of_two_do_not",
     ),
     Mutant(
@@ -59,7 +62,7 @@ MARIADB = (
     Mutant(
         "mariadb: an epoch that waits for nobody",
         TEXTS,
-        'META_ALONE = f"{META} FOR UPDATE"',
+        'META_ALONE = "UPDATE meta SET held = held + 1"',
         "META_ALONE = META",
         f"{LOCKS}::test_a_new_epoch_waits_for_every_writer_that_has_read_the_old_one",
     ),
@@ -162,21 +165,21 @@ MARIADB = (
     ),
     Mutant(
         "mariadb: a quote ends a text",
-        "stores/mariadb/connection.py",
-        "return f\"'{escape_string(hidden(value))}'\"",
-        "return f\"'{value}'\"",
+        CONNECTION,
+        '.replace("\'", "\\\\\'")',
+        "",
         f"{COPIES}::test_values_of_any_size_are_kept",
     ),
     Mutant(
         "mariadb: NUL is stored as it is",
-        "stores/mariadb/connection.py",
-        "escape_string(hidden(value))",
-        "escape_string(value)",
+        CONNECTION,
+        "text = hidden(value)",
+        "text = value",
         f"{SUITE}::test_texts_sort_by_their_characters_down_to_nul",
     ),
     Mutant(
         "mariadb: any server is taken for a node of a cluster",
-        "stores/mariadb/connection.py",
+        CONNECTION,
         "if not where.is_cluster or _is_ready(connection):",
         "if where.hosts:",
         f"{CLUSTER}::test_several_hosts_that_are_no_cluster_are_refused",
@@ -187,5 +190,61 @@ MARIADB = (
         "_ONE_NODE: not found.is_cluster or connection.is_of_cluster,",
         "_ONE_NODE: True,",
         f"{CLUSTER}::test_a_cluster_is_used_through_its_first_node_and_goes_on_at_the_next",
+    ),
+    Mutant(
+        "mariadb: an update that changes nothing has found no row",
+        CONNECTION,
+        "CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS",
+        "CLIENT.MULTI_STATEMENTS",
+        f"{SUITE}::test_any_row_can_become_any_other[Agent]",
+    ),
+    Mutant(
+        "mariadb: keys do not know case",
+        "stores/mariadb/migrations/0001_initial.sql",
+        f'    "key" VARCHAR(440) NOT NULL,{_AFTER_THE_KEY}',
+        f'    "key" VARCHAR(440) COLLATE utf8mb4_general_ci NOT NULL,{_AFTER_THE_KEY}',
+        f"{SUITE}::test_a_prefix_knows_case_and_no_wildcards",
+    ),
+    Mutant(
+        "mariadb: a commit that the cluster refused may have been done",
+        "stores/mariadb/errors.py",
+        "translated(error, url) if error.code in AGAIN else",
+        "translated(error, url) if not error.code else",
+        f"{CLUSTER}::test_a_commit_that_the_server_took_back_is_a_conflict_and_another_refusal_unknown",
+    ),
+    Mutant(
+        "mariadb: an answer that cannot be read ends in an error of Python",
+        "stores/mariadb/answers.py",
+        "except (IndexError, KeyError, ValueError) as error:",
+        "except ZeroDivisionError as error:",
+        "tests/stores/test_mariadb_answers.py::test_what_no_server_says_is_a_lost_connection",
+    ),
+    Mutant(
+        "mariadb: a server elsewhere is not verified",
+        "stores/mariadb/address.py",
+        'ca is not None or not (is_here or insecure == "1")',
+        "ca is not None",
+        f"{ADDRESSES}::test_a_mariadb_elsewhere_is_verified",
+    ),
+    Mutant(
+        "mariadb: a turn that other nodes of a cluster do not see",
+        TEXTS,
+        ' ON DUPLICATE KEY UPDATE held = held + 1"',
+        ' ON DUPLICATE KEY UPDATE held = held"',
+        f"{CLUSTER}::test_of_two_commits_at_two_nodes_one_is_a_conflict",
+    ),
+    Mutant(
+        "mariadb: a new epoch that writers at other nodes do not see",
+        TEXTS,
+        'META_ALONE = "UPDATE meta SET held = held + 1"',
+        'META_ALONE = "SELECT breaking, epoch FROM meta FOR UPDATE"',
+        f"{CLUSTER}::test_a_new_epoch_at_one_node_ends_writers_at_another",
+    ),
+    Mutant(
+        "mariadb: a backslash means something in a text",
+        CONNECTION,
+        '.replace("\\\\", "\\\\\\\\")',
+        "",
+        f"{COPIES}::test_values_of_any_size_are_kept",
     ),
 )

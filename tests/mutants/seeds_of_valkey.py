@@ -195,4 +195,18 @@ VALKEY = (
         "redis.call('ZADD', lanes, 0, name)",
         f"{GUARDS}::test_a_lane_without_tasks_is_forgotten",
     ),
+    Mutant(
+        "valkey: a server elsewhere needs no TLS",
+        "stores/valkey/address.py",
+        "is_insecure = not (is_encrypted or",
+        "is_insecure = False and not (is_encrypted or",
+        "tests/stores/test_addresses.py::test_a_valkey_elsewhere_needs_tls",
+    ),
+    Mutant(
+        "valkey: a cluster is used like a server",
+        "stores/valkey/server_settings.py",
+        'if facts.get("cluster_enabled") == "1":',
+        'if facts.get("cluster_enabled") == "2":',
+        f"{SERVER}::test_a_cluster_is_refused",
+    ),
 )

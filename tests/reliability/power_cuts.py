@@ -44,6 +44,8 @@ class Load:
         self._threads = [threading.Thread(target=self._work, args=(number,)) for number in range(WORKERS)]
         for number in range(WORKERS):
             self._define(number)
+
+    def begin(self) -> None:
         for thread in self._threads:
             thread.start()
 
@@ -104,6 +106,8 @@ def main(argv: list[str]) -> int:
     try:
         server.start()
         load = Load(server.place("cuts"))
+        server.sync()  # the store itself is not what a weak server may lose
+        load.begin()
         try:
             for _ in range(wanted.cuts):
                 load.wait_for(BETWEEN)

@@ -80,9 +80,13 @@ class PowerCuts:
     def start(self) -> None:
         self.server.start()
         self.user = getattr(self.server, "user", None)
-        assert self.server.process is not None
-        processes.end(self.server.process)  # in order: everything is on the disk
         self.disk = Disk(self.data)
+        self.sync()
+
+    def sync(self) -> None:
+        """End the server in order and start it again: everything is on the disk."""
+        assert self.server.process is not None
+        processes.end(self.server.process)
         self._run()
 
     def _run(self) -> None:

@@ -1,6 +1,7 @@
 """Answers are read from the stream however it is cut into pieces."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -100,6 +101,12 @@ def test_a_stream_that_ends_is_a_lost_connection() -> None:
     for end in range(len(whole)):
         with pytest.raises(Lost):
             next_answer(cut(whole[:end], 64))
+
+
+@given(st.lists(st.binary(max_size=12), max_size=4))
+def test_what_no_server_says_is_a_lost_connection(said: list[bytes]) -> None:
+    with suppress(Lost, Failed):
+        next_answer(cut(packed(*said), 64))
 
 
 def test_what_the_server_said_before_it_was_asked_is_a_lost_connection() -> None:

@@ -1,11 +1,15 @@
 """A Galera cluster: which of its nodes is used, and what is not taken for one."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from tenure.core.errors import StoreUnavailable
-from tenure.core.records import Agent
+from tenure.core.errors import Conflict, OutcomeUnknown, StoreUnavailable
+from tenure.core.records import Agent, replace
 from tenure.stores.mariadb import Mariadb
 from tenure.stores.mariadb.address import parse
+from tenure.stores.mariadb.errors import AGAIN, Failed, at_commit
+from tenure.stores.port import Change
 from tenure.testing.samples import row_of
 from tenure.testing.suites.store_setting import add, stored
 from tests.servers.galera import Galera
@@ -23,6 +27,67 @@ def test_several_hosts_that_are_no_cluster_are_refused(mariadb: MariadbServer) -
     """One may be a replica that is behind: it would be taken for a node."""
     with pytest.raises(StoreUnavailable, match="not a ready node"):
         Mariadb(f"mariadb://root@127.0.0.1:1,127.0.0.1:{mariadb.port}/several")
+
+
+def test_a_commit_that_the_server_took_back_is_a_conflict_and_another_refusal_unknown() -> None:
+    """1213 is what a node of a cluster says of a commit that another node's has overtaken."""
+    for code in AGAIN:
+        assert isinstance(at_commit(Failed(code, "taken back"), "mariadb://h/d"), Conflict)
+    for code in (1180, 1317, 1927, 3100):
+        assert isinstance(at_commit(Failed(code, "who knows"), "mariadb://h/d"), OutcomeUnknown)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Galera]:
+    with Galera() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def nodes(cluster: Galera) -> Iterator[tuple[Mariadb, Mariadb]]:
+    """One store at two nodes: as where a process has lost the first, and the others have not."""
+    one = Mariadb(cluster.place("two"))
+    first, *others = parse(one.url).hosts
+    hosts = ",".join(f"{host}:{port}" for host, port in (*others, first))
+    other = Mariadb(f"mariadb://root@{hosts}/two")
+    yield one, other
+    one.close()
+    other.close()
+
+
+@pytest.mark.nightly
+def test_of_two_commits_at_two_nodes_one_is_a_conflict(nodes: tuple[Mariadb, Mariadb]) -> None:
+    one, other = nodes
+    add(one, row_of(Agent, project="p", id="bo", troubles=0))
+
+    def raised(store: Mariadb) -> None:
+        with store.begin("local", write=True) as tx:
+            (row,) = tx.load(Agent, [("p", "bo")])
+            if store is one:
+                raised(other)
+            tx.save([Change(row, replace(row, troubles=row.troubles + 1))])
+
+    with pytest.raises(Conflict):
+        raised(one)
+    assert stored(one, Agent)["p", "bo"].troubles == 1
+    raised(other)
+    assert stored(one, Agent)["p", "bo"].troubles == 2
+
+
+@pytest.mark.nightly
+def test_a_new_epoch_at_one_node_ends_writers_at_another(nodes: tuple[Mariadb, Mariadb]) -> None:
+    one, other = nodes
+
+    def overtaken() -> None:
+        with one.begin("local", write=True) as tx:
+            tx.load(Agent, [("p", "cy")])
+            with other.begin("local", write=True) as epochs:
+                epochs.set_epoch("another")
+            tx.save([Change(None, row_of(Agent, project="p", id="cy"))])
+
+    with pytest.raises(Conflict):
+        overtaken()
+    assert ("p", "cy") not in stored(one, Agent)
 
 
 @pytest.mark.nightly

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -21,7 +22,7 @@ from tests.servers import processes
 from tests.servers.mariadb import MariadbServer, url_of
 from tests.sinks.receivers import authority
 from tests.stores.commit_cutter import Cutter
-from tests.stores.mariadb_setting import agent, kill_all, on_server, until
+from tests.stores.mariadb_setting import agent, in_thread, kill_all, on_server, until
 
 
 @pytest.fixture
@@ -73,6 +74,8 @@ def test_an_answer_to_a_commit_that_never_came_is_an_unknown_outcome(
     cutter.is_armed = True
     with pytest.raises(OutcomeUnknown):
         write(through, Change(None, agent()), events=[event_of()])
+    if is_done:
+        until(lambda: len(logged(store)) == 1)  # the answer to an earlier statement of the round trip may have ended it
     cutter.close()
     through.close()
     assert set(stored(store, Agent)) == ({("p", "bo")} if is_done else set())
@@ -95,6 +98,36 @@ def test_another_program_behind_the_port_is_given_up(monkeypatch: pytest.MonkeyP
         with pytest.raises(StoreUnavailable, match="timed out"):
             Mariadb(f"mariadb://u@127.0.0.1:{port}/d")
         late.cancel()
+
+
+@pytest.mark.parametrize(
+    "greeting",
+    [b"-ERR unknown command\r\n", b"\x05\0\0\0\x0aaaaa", b"\x01\0\0\0\x0a", b"\0\0\0\0"],
+    ids=["another protocol", "cut off", "nearly empty", "empty"],
+)
+def test_a_greeting_that_no_mariadb_sends_is_an_unavailable_store(greeting: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def greet() -> None:
+            with listener.accept()[0] as line:
+                line.sendall(greeting)
+
+        thread, _ = in_thread(greet)
+        with pytest.raises(StoreUnavailable) as caught:
+            Mariadb(f"mariadb://u@127.0.0.1:{listener.getsockname()[1]}/d")
+        thread.join()
+    assert caught.value.definite
+
+
+def test_authorities_that_cannot_be_read_are_named(mariadb: MariadbServer) -> None:
+    with pytest.raises(StoreUnavailable, match=r"ssl_ca=/no/such\.pem"):
+        Mariadb(f"{mariadb.place('x')}?ssl_ca=/no/such.pem")
+
+
+def test_a_password_may_have_any_characters(mariadb: MariadbServer) -> None:
+    mariadb.ask("CREATE OR REPLACE USER dee IDENTIFIED BY 'pä€ß'", "GRANT ALL ON *.* TO dee")
+    opened(f"mariadb://dee:{quote('pä€ß')}@127.0.0.1:{mariadb.port}/any_characters").close()
+    mariadb.drop("any_characters")
 
 
 def test_only_a_server_that_does_not_answer_may_come_back(mariadb: MariadbServer) -> None:

@@ -312,6 +312,22 @@ def test_a_turn_ends_with_its_transaction(place: Place) -> None:
     assert place.keys(":local}:turn*") == []
 
 
+def test_a_turn_is_extended_now_and_then_and_not_by_every_read(place: Place) -> None:
+    """An extension is a write: the server syncs it before it answers."""
+    passed = [0.0]
+    store = place.open(monotonic=lambda: passed[0])
+    with store.begin("local", write=True) as tx:
+        tx.lock("write", ["p"])
+        tx.load(Agent, [BO])
+        (turn,) = place.keys(":local}:turn*")
+        place.raw.pexpire(turn, 60_000)
+        tx.load(Task, [("p", "t1")])
+        assert place.raw.pttl(turn) > turns.LASTS
+        passed[0] = turns.LASTS / 2000
+        tx.load(Task, [("p", "t2")])
+        assert place.raw.pttl(turn) <= turns.LASTS
+
+
 def test_the_turn_of_a_process_that_was_killed_is_not_waited_for(place: Place) -> None:
     store = place.open()
     add(store, row_of(Agent, project="p", id="bo", troubles=0))

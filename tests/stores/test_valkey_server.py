@@ -250,6 +250,13 @@ def test_settings_that_cannot_be_read_are_not_trusted(servers: Servers) -> None:
     store.close()
 
 
+def test_a_cluster_is_refused(servers: Servers) -> None:
+    server = servers(cluster_enabled="yes")
+    redis.Redis(port=server.port).execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    with pytest.raises(StoreUnavailable, match="belongs to a cluster"):
+        Valkey(server.url())
+
+
 def test_a_replica_is_refused(servers: Servers) -> None:
     replica, _ = replica_of(servers, servers())
     with pytest.raises(StoreUnavailable, match="replica"):
@@ -324,7 +331,7 @@ def test_a_commit_that_too_few_replicas_have_is_not_told_as_done(
     replica.thaw()
     add(store, row_of(Agent, project="p", id="cy"))
     store.close()
-    with pytest.raises(StoreUnavailable, match="2 replicas"):
+    with pytest.raises(StoreUnavailable, match="replicas=2"):
         Valkey(f"{server.url()}?replicas=2")
 
 
@@ -350,14 +357,10 @@ def test_a_url_names_hosts_space_and_replicas() -> None:
     assert parse("valkey://[::1]:1").hosts == (("::1", 1),)
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["valkey://", "valkey://h:x", "valkey://h/x", "valkey://h?space={", "valkey://h?replicas=-1", "valkey://h?pool=0",
-     "valkey://h?unknown=1", "valkey://a,,b"],
-)  # fmt: skip
-def test_a_bad_url_is_refused(url: str) -> None:
+@pytest.mark.parametrize("rest", ["", ":x", "/x", "?space={", "?replicas=-1", "?pool=0", "?unknown=1", ",,127.0.0.1"])
+def test_a_bad_url_is_refused(rest: str) -> None:
     with pytest.raises(InvalidInput):
-        open_store(url)
+        open_store(f"valkey://{'127.0.0.1' if rest else ''}{rest}")
 
 
 def test_a_store_is_made_only_where_that_is_wanted(valkey: ValkeyServer) -> None:
@@ -366,6 +369,26 @@ def test_a_store_is_made_only_where_that_is_wanted(valkey: ValkeyServer) -> None
         open_store(url, create=False)
     for create in (True, False):
         open_store(url, create=create).close()
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (f"valkeys://{'a' * 70}.example/0", "label"),
+        ("valkeys://127.0.0.1:1/0?ca=/no/such.pem", r"ca=/no/such\.pem cannot be read"),
+    ],
+)
+def test_what_cannot_be_reached_is_told_with_its_cause(url: str, said: str) -> None:
+    with pytest.raises(StoreUnavailable, match=said):
+        open_store(url)
+
+
+def test_a_wrong_password_is_told_without_it(servers: Servers) -> None:
+    server = servers()
+    redis.Redis(port=server.port).config_set("requirepass", "right")
+    with pytest.raises(StoreUnavailable, match="Check the user and the password") as caught:
+        open_store(f"valkey://:hunter2@127.0.0.1:{server.port}/0")
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_server_that_does_not_answer_yet_is_waited_for_and_one_that_refuses_is_not(servers: Servers) -> None:
@@ -378,6 +401,6 @@ def test_a_server_that_does_not_answer_yet_is_waited_for_and_one_that_refuses_is
     redis.Redis(port=server.port).config_set("requirepass", "right")
     assert not may_come(f"valkey://:wrong@127.0.0.1:{server.port}/0")
     assert not may_come(f"valkey://:right@127.0.0.1:{server.port}/0")
-    assert not may_come("valkey://no-such-host.invalid/0")
+    assert not may_come("valkeys://no-such-host.invalid/0")
     server.kill()
     assert may_come(f"valkey://:right@127.0.0.1:{server.port}/0")

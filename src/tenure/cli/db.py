@@ -205,6 +205,8 @@ def _store_named(run: Run, url: str) -> str:
 
 
 def _copies_text(done: Copies, source: str, target: str) -> str:
+    import shlex
+
     lines = []
     for one in done.copied:
         tasks = one.rows["task"] + one.rows["archived"]
@@ -212,7 +214,7 @@ def _copies_text(done: Copies, source: str, target: str) -> str:
         lines.append(f"{one.project}: {counted(tasks, 'task')}, {rows} rows and {one.events} events are in {target}")
     lines += [f"claiming is stopped in {source}; its data is unchanged", "to use the other store:"]
     lines += [
-        f"  export TENURE_URL={target}",
+        f"  export TENURE_URL={shlex.quote(target)}",
         "  (or `url` in tenure.toml, which each person allows with `tenure trust`)",
     ]
     if done.is_verified:

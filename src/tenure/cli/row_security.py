@@ -32,7 +32,7 @@ def rls(run: Run, given: Namespace) -> Answer:
     if not url.startswith(("postgresql://", "postgres://")):
         raise InvalidInput(
             f"{without_password(url)}: row-level security needs a store in PostgreSQL",
-            "An SQLite store has one tenant; see the how-to on separating tenants.",
+            "In other stores the program alone separates tenants; see the how-to on separating tenants.",
         )
     from tenure.stores.postgres import row_security
 

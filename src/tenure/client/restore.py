@@ -41,8 +41,8 @@ def restore(
     if target is None:
         raise InvalidInput(
             "tenure restores only an embedded store; restore a database of a server with its own tools",
-            "pg_restore, or mariadb for a dump, into an empty database and set `url` to it: the first client begins a "
-            "new epoch, because the database is another. After a base backup or a snapshot of the same database: "
+            "Load a dump (`pg_restore`, `mariadb`) into an empty database and set `url` to it: the first client begins "
+            "a new epoch, because the database is another. After a base backup, a snapshot, or in Valkey: "
             "`tenure db new-epoch`.",
         )
     from tenure.stores.sqlite import Sqlite

@@ -65,6 +65,15 @@ def may_come_back(url: str, error: StoreUnavailable) -> bool:
     return answer
 
 
+def is_insecure(url: str) -> bool:
+    """Whether nobody verifies which server the store is on, beyond this machine."""
+    where = _ON_SERVERS.get(url.partition("://")[0])
+    if where is None:
+        return False
+    answer: bool = import_module(f"tenure.stores.{where.module}.address").parse(url).is_insecure
+    return answer
+
+
 def path_of(url: str) -> str | None:
     """The file of an SQLite store; None for another store."""
     scheme, colon, rest = url.partition("://")

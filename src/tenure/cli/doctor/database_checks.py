@@ -1,4 +1,4 @@
-"""Checks of a store in PostgreSQL: what its role may do, and whether its server is who it claims to be."""
+"""Checks of a store on a server: whether that is who it claims to be; in PostgreSQL, what the role may do."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ PREPARE = "`tenure db rls on --role NAME` prepares a role that sees one tenant a
 def database(patient: Patient) -> Iterator[Finding]:
     if patient.client is None or patient.client.is_remote:
         return  # doctor on the server's host checks it
-    if not patient.home.url.startswith(("postgresql://", "postgres://")):
-        return
-    from tenure.stores.postgres import Postgres, address
+    from tenure.stores.open_store import is_insecure
 
-    store = patient.client.store
-    if not isinstance(store, Postgres):
-        return
-    if address.parse(patient.home.url).is_insecure:
+    if is_insecure(patient.home.url):
         yield warning(
             "database",
             "allow_insecure: nobody verifies who the server is, and others may read the traffic",
             "give the server a certificate, and take allow_insecure out of the store's URL",
         )
+    if not patient.home.url.startswith(("postgresql://", "postgres://")):
+        return
+    from tenure.stores.postgres import Postgres
+
+    store = patient.client.store
+    if not isinstance(store, Postgres):
+        return
     role = store.standing()
     if role.policies:
         found = store.policy_findings()

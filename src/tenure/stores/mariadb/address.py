@@ -3,8 +3,9 @@
     mariadb://user:password@host:3306,other:3306/database?pool=10&ssl_ca=/etc/ssl/ca.pem
 
 Several hosts are the nodes of one Galera cluster: the first that answers is used, by all processes in the same order.
-`pool` is the most connections of a process, `socket` the path of the server's socket instead of a host, `ssl_ca` the
-authorities that the server's certificate is checked against, its name included. A password may be in `MYSQL_PWD`.
+`pool` is the most connections of a process, `socket` the path of the server's socket instead of a host. Beyond this
+machine the connection is encrypted, and the server's certificate verified, its name included: by the system's
+authorities, or those in the file `ssl_ca`. `allow_insecure=1` does without. A password may be in `MYSQL_PWD`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
+from tenure.stores.sql.loopback import is_loopback
 
 EXAMPLE = "A store's URL looks like mariadb://user@host/database"
 PORT = 3306
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 _POOL = 10
-_KNOWN = frozenset({"pool", "socket", "ssl_ca"})
+_KNOWN = frozenset({"pool", "socket", "ssl_ca", "allow_insecure"})
 
 
 class Address(NamedTuple):
@@ -33,6 +35,8 @@ class Address(NamedTuple):
     database: str
     pool: int
     ssl_ca: str | None
+    is_encrypted: bool  # and the server's certificate verified
+    is_insecure: bool  # neither, beyond this machine
 
     @property
     def is_cluster(self) -> bool:
@@ -65,14 +69,20 @@ def parse(url: str) -> Address:
     pool = given.get("pool", str(_POOL))
     if not (pool.isdecimal() and 1 <= int(pool) <= limits.POOL):
         raise InvalidInput(f"pool must be a number of connections from 1 to {limits.POOL} (got {pool!r})", EXAMPLE)
+    insecure = given.get("allow_insecure", "0")
+    if insecure not in ("0", "1"):
+        raise InvalidInput(f"allow_insecure must be 1 or 0 (got {insecure!r})", EXAMPLE)
     if unknown := sorted(given.keys() - _KNOWN):
         raise InvalidInput(f"a MariaDB store has no setting {unknown[0]!r}", f"There are: {', '.join(sorted(_KNOWN))}.")
     name, _, secret = login.partition(":")
     user, password = unquote(name), unquote(secret) or os.environ.get("MYSQL_PWD", "")
     shown = parts._replace(netloc=f"{name}{at}{named}", query=urlencode(given, safe="/:"))
+    ca, socket = given.get("ssl_ca"), given.get("socket")
+    is_here = socket is not None or all(is_loopback(host) for host, _ in hosts)
+    is_encrypted = ca is not None or not (is_here or insecure == "1")
     return Address(
-        shown.geturl(), hosts, given.get("socket"), user or "tenure", password, database, int(pool),
-        given.get("ssl_ca"),
+        shown.geturl(), hosts, socket, user or "tenure", password, database, int(pool), ca, is_encrypted,
+        is_insecure=not (is_here or is_encrypted),
     )  # fmt: skip
 
 

@@ -70,7 +70,14 @@ def _filled(data: bytes, at: int, size: int, receive: Callable[[], bytes]) -> tu
 
 
 def next_answer(stream: Iterator[bytes]) -> Answer:
-    """Raises Failed where the statement did."""
+    """Raises Failed where the statement did, Lost where nobody can tell."""
+    try:
+        return _answer(stream)
+    except (IndexError, KeyError, ValueError) as error:
+        raise Lost(f"an answer of the server cannot be read: {error!r}") from error
+
+
+def _answer(stream: Iterator[bytes]) -> Answer:
     packet = next(stream)
     kind = packet[0]
     if kind == _OK:

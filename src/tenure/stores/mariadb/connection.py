@@ -15,7 +15,6 @@ from typing import Any
 
 import pymysql
 from pymysql.constants import CLIENT, COMMAND, SERVER_STATUS
-from pymysql.converters import escape_string
 
 from tenure.core import limits
 from tenure.core.errors import NoStore, StoreUnavailable
@@ -151,13 +150,14 @@ def _is_ready(connection: Connection) -> bool:
 
 
 def _connected(where: Address, host: str, port: int, session: str, silence: float, *, database: bool) -> Connection:
+    authorities = _trusting(where.ssl_ca) if where.is_encrypted else None
     try:
         raw = pymysql.connect(
-            host=host, port=port, unix_socket=where.socket, user=where.user, password=where.password,
+            host=host, port=port, unix_socket=where.socket, user=where.user, password=where.password.encode(),
             database=where.database if database else None, charset="utf8mb4", init_command=session, autocommit=None,
             client_flag=CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS, connect_timeout=_CONNECT,
             read_timeout=_CONNECT, write_timeout=_CONNECT,
-            ssl=_trusting(where.ssl_ca) if where.ssl_ca else None, ssl_disabled=where.ssl_ca is None,
+            ssl=authorities, ssl_disabled=authorities is None,
         )  # fmt: skip
     except pymysql.err.Error as error:
         code, message = _told(error)
@@ -165,17 +165,23 @@ def _connected(where: Address, host: str, port: int, session: str, silence: floa
             raise NoStore.at(f"at {where.shown}") from error
         meant = translated(Failed(code, message), where.shown)
         raise StoreUnavailable(meant.message, meant.hint) from error
-    except (OSError, RuntimeError, ValueError) as error:  # of a socket; of TLS; of an answer that is not MariaDB's
-        raise StoreUnavailable(f"{where.shown}: {error}") from error
+    except Exception as error:  # the driver fails in many ways at a greeting that is not MariaDB's
+        raise StoreUnavailable(f"{where.shown}: no MariaDB could be reached there: {error}") from error
     # From here on a statement may take its time; another program behind that port has been given up by now.
     raw._read_timeout = raw._write_timeout = silence + _CONNECT
     return Connection(raw, is_of_cluster=where.is_cluster)
 
 
 @lru_cache(8)
-def _trusting(authorities: str) -> ssl.SSLContext:
-    """One for all connections: making it takes longer than connecting. The server's name is checked too."""
-    return ssl.create_default_context(cafile=authorities)
+def _trusting(authorities: str | None) -> ssl.SSLContext:
+    """One for all connections: making it takes longer than connecting. The server's name is checked too.
+
+    None: the system's.
+    """
+    try:
+        return ssl.create_default_context(cafile=authorities)
+    except OSError as error:
+        raise StoreUnavailable(f"ssl_ca={authorities} cannot be used: {error.strerror or error}") from error
 
 
 def _told(error: pymysql.err.Error) -> tuple[int, str]:
@@ -208,7 +214,10 @@ def literal(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, str):
-        return f"'{escape_string(hidden(value))}'"
+        text = hidden(value)
+        if "\\" in text or "'" in text:  # nothing else ends a text, or means something else in it
+            text = text.replace("\\", "\\\\").replace("'", "\\'")
+        return "'" + text + "'"
     if isinstance(value, int):  # a bool too
         return str(int(value))
     if isinstance(value, bytes):

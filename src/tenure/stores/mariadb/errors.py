@@ -25,7 +25,7 @@ _DAMAGED = frozenset({126, 127, 1034, 1194, 1195, 1712, 1877, 1932})
 # the server is read-only, full, out of memory or connections, shutting down, or it stopped the statement
 _UNAVAILABLE = frozenset(
     {1021, 1030, 1037, 1038, 1040, 1041, 1047, 1049, 1053, 1114, 1129, 1130, 1180, 1203, 1226, 1290, 1317, 1792, 1836}
-    | {1927, 1969, 2002, 2003, 4031}
+    | {1927, 1969, 2002, 2003, 2006, 2013, 4031}
 )
 
 

@@ -58,13 +58,14 @@ SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 BEGIN_READ = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 CLOCK = "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS INTEGER)"
 
-# In the given order, which must be the same for every transaction. The row stays after the commit.
+# In the given order, which must be the same for every transaction. The row stays after the commit. It is changed: a
+# node of a cluster that meanwhile commits another's turn of the same project ends this transaction with a deadlock.
 TURN, TURN_ROW = "INSERT INTO turn (tenant, project) VALUES ", "(?, ?)"
-TURN_TAKEN = " ON DUPLICATE KEY UPDATE project = VALUES(project)"
+TURN_TAKEN = " ON DUPLICATE KEY UPDATE held = held + 1"
 # After the turns. Held by every writer until its end: a new epoch and a breaking migration wait.
 META = "SELECT breaking, epoch FROM meta"
 META_SHARED = f"{META} LOCK IN SHARE MODE"
-META_ALONE = f"{META} FOR UPDATE"
+META_ALONE = "UPDATE meta SET held = held + 1"
 HEAD = """
 SELECT (SELECT epoch FROM epoch WHERE tenant = ?), (SELECT last FROM log_end),
     (SELECT "time" FROM event WHERE tenant = ? ORDER BY tenant DESC, "sequence" DESC LIMIT 1)

@@ -3,9 +3,10 @@
     valkey://user:password@host:6379,other:6379/0?space=tenure&replicas=1&pool=20
 
 Of several hosts the first that answers as a primary is used: after a failover that is the promoted replica.
-`redis://` is the same, `rediss://` and `valkeys://` use TLS, by the certificates in the file `ca` where given. `space`
-begins the names of all keys, so that a server may have several stores; `replicas` is how many replicas must have a
-commit before it is acknowledged; `pool` is the most connections of a process.
+`redis://` is the same, `rediss://` and `valkeys://` use TLS, by the certificates in the file `ca` where given. Beyond
+this machine the others are refused without `allow_insecure=1`. `space` begins the names of all keys, so that a server
+may have several stores; `replicas` is how many replicas must have a commit before it is acknowledged; `pool` is the
+most connections of a process.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
+from tenure.stores.sql.loopback import is_loopback
 from tenure.stores.valkey.errors import PASSING
 
 SCHEMES = {"valkey": False, "redis": False, "valkeys": True, "rediss": True}  # → whether with TLS
 EXAMPLE = "A store's URL looks like valkey://host:6379/0?space=tenure"
 PORT = 6379
 _SPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_OPTIONS = {"space": "tenure", "replicas": "0", "pool": "20", "ca": ""}
+_OPTIONS = {"space": "tenure", "replicas": "0", "pool": "20", "ca": "", "allow_insecure": "0"}
 
 
 class Address(NamedTuple):
@@ -36,6 +38,7 @@ class Address(NamedTuple):
     space: str
     replicas: int
     pool: int
+    is_insecure: bool  # not encrypted, beyond this machine
 
 
 def may_come_back(url: str, why: str) -> bool:
@@ -61,6 +64,13 @@ def parse(url: str) -> Address:
     options = {**_OPTIONS, **given}
     if not _SPACE.fullmatch(options["space"]):
         raise InvalidInput(f"space must be 1 to 64 letters, digits, _, . and - (got {options['space']!r})", EXAMPLE)
+    is_encrypted = SCHEMES[parts.scheme]
+    is_insecure = not (is_encrypted or all(is_loopback(host) for host, _ in hosts))
+    if not _number("allow_insecure", options["allow_insecure"], 0, 1) and is_insecure:
+        raise InvalidInput(
+            f"{parts.scheme}:// beyond this machine is not encrypted, and nobody verifies who the server is",
+            "Use valkeys:// or rediss://; allow_insecure=1 in the URL accepts any server.",
+        )
     user, _, password = login.partition(":")
     shown = parts._replace(netloc=f"{user}{at}{named}", query=urlencode(given, safe="/:"))
     return Address(
@@ -69,11 +79,12 @@ def parse(url: str) -> Address:
         database=_number("the database", parts.path.strip("/") or "0", 0, 1_000_000),
         user=unquote(user) or None,
         password=unquote(password) or None,
-        is_encrypted=SCHEMES[parts.scheme],
+        is_encrypted=is_encrypted,
         ca=options["ca"] or None,
         space=options["space"],
         replicas=_number("replicas", options["replicas"], 0, limits.VALKEY_REPLICAS),
         pool=_number("pool", options["pool"], 1, limits.POOL),
+        is_insecure=is_insecure,
     )
 
 

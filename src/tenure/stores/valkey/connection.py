@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -33,6 +34,8 @@ class Connection:
 
     def open(self) -> None:
         reasons = []
+        if (ca := self._where.ca) is not None and not os.access(ca, os.R_OK):
+            raise Lost(f"ca={ca} cannot be read")
         for host, port in self._where.hosts:
             self._raw = self._made(host, port)
             try:
@@ -42,14 +45,16 @@ class Connection:
                     self.is_open = True
                     return
                 reasons.append(f"{host}:{port} is a replica")
-            except (redis.RedisError, OSError) as error:
+            except redis.AuthenticationError as error:
+                reasons.append(f"{error} Check the user and the password in the URL.")
+            except (redis.RedisError, OSError, ValueError) as error:  # ValueError: a host that cannot be a name
                 reasons.append(str(error))
             self.close()
         raise Lost("; ".join(reasons))
 
     def _made(self, host: str, port: int) -> Any:
         where = self._where
-        options: dict[str, Any] = {"ssl_ca_certs": where.ca} if where.is_encrypted else {}
+        options: dict[str, Any] = {"ssl_ca_certs": where.ca, "ssl_check_hostname": True} if where.is_encrypted else {}
         kind = redis.SSLConnection if where.is_encrypted else redis.Connection
         return kind(
             host=host, port=port, db=where.database, username=where.user, password=where.password,

@@ -69,7 +69,8 @@ class Valkey:
         self.server = described(self.connections, self.url)
         if self.replicas > self.server.replicas:
             raise StoreUnavailable(
-                f"{self.url}: {self.replicas} replicas must have each commit, and the server has {self.server.replicas}"
+                f"{self.url}: the URL asks for replicas={self.replicas}, and the server has {self.server.replicas}",
+                "Start its replicas, or ask for fewer.",
             )
         (form,) = self.connections.ask(("HGET", self._home, "form"))
         if form is None:

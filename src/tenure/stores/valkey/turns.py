@@ -21,9 +21,9 @@ from tenure.stores.valkey.commit import FREE
 from tenure.stores.valkey.connection import Command, Connection
 from tenure.stores.valkey.keys import Keys
 
-LASTS = round(
-    limits.VALKEY_TURN * 1000
-)  # milliseconds, from each command of its holder on; less than a writer's `now` may be used
+LASTS = round(limits.VALKEY_TURN * 1000)  # milliseconds; less than a writer's `now` may be used
+# Seconds after which a command of the holder extends it, and no sooner: that is a write, which the server syncs.
+_EXTENDED = limits.VALKEY_TURN / 3
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01  # seconds between looks
 
 
@@ -79,7 +79,7 @@ class Turn:
         self._wanted = wanted
         self.held: list[bytes] = []
         self._here: list[threading.Lock] = []
-        self._until = 0.0
+        self._until = self._extended = 0.0
         self._has_waited = False
         self.token = b""
 
@@ -94,13 +94,13 @@ class Turn:
     def ask(self, connection: Connection, commands: Sequence[Command]) -> list[Any]:
         """The answers to the commands, once it has the turn, or has waited long enough."""
         if self._has_waited or not self._wanted:
-            again: list[Command] = [("PEXPIRE", key, LASTS) for key in self.held]
-            return connection.ask([*again, *commands])[len(again) :]
+            return self._ask_as_holder(connection, commands)
         self.token = b"%d:%s" % (connection.number, self._turns.random(8))
         take: list[Command] = [("SET", key, self.token, "NX", "PX", LASTS) for key in self._wanted]
         look: list[Command] = [("GET", self._keys.turn)]
         pause = _FIRST_PAUSE
         while True:
+            self._extended = self._turns.monotonic()
             others, *answers = connection.ask([*look, *take, *commands])
             taken = answers[: len(take)]
             self.held = [key for key, done in zip(self._wanted, taken, strict=True) if done == b"OK"]
@@ -119,6 +119,12 @@ class Turn:
         if self._is_reader:  # somebody may have written meanwhile
             return connection.ask(commands)
         return answers[len(take) :]
+
+    def _ask_as_holder(self, connection: Connection, commands: Sequence[Command]) -> list[Any]:
+        again: list[Command] = []
+        if self.held and (now := self._turns.monotonic()) > self._extended + _EXTENDED:
+            again, self._extended = [("PEXPIRE", key, LASTS) for key in self.held], now
+        return connection.ask([*again, *commands])[len(again) :]
 
     def _are_done(self, connection: Connection) -> bool:
         """Whether nobody writes any more, for the reader of all projects."""

@@ -13,13 +13,16 @@ CREATE TABLE IF NOT EXISTS migration (
     applied_at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
 ) ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin COMMENT='tenure';
 
+-- `held` counts who had the row alone: a cluster sends changes to its other nodes, and no locks.
+
 -- One row. A writer holds it shared until its end: it has read the epoch and the schema that it writes by.
 CREATE TABLE IF NOT EXISTS meta (
     one TINYINT PRIMARY KEY CHECK (one = 1),
     epoch VARCHAR(64) NOT NULL,
     "schema" INTEGER NOT NULL,
     breaking INTEGER NOT NULL,
-    place VARCHAR(512) NOT NULL
+    place VARCHAR(512) NOT NULL,
+    held BIGINT NOT NULL DEFAULT 0
 ) ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
 -- The epoch of a tenant that has begun another than that of the store.
@@ -33,6 +36,7 @@ CREATE TABLE IF NOT EXISTS epoch (
 CREATE TABLE IF NOT EXISTS turn (
     tenant VARCHAR(64) NOT NULL,
     project VARCHAR(128) NOT NULL,
+    held BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, project)
 ) ENGINE=InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
