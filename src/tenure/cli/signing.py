@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from tenure.cli.main import Run
     from tenure.sealing.signing import SigningKey
 
 
-class KeptKey(NamedTuple):
+class KeptKey(msgspec.Struct, frozen=True):
     key: SigningKey
     path: str
     is_new: bool
