@@ -68,11 +68,12 @@ print("\\n".join(sys.modules))
 
 # Beyond what the engine may not import: what a short command does not need, each a millisecond or more.
 NEEDLESS = {
-    "_hashlib", "base64", "difflib", "inspect", "json", "locale", "msgspec._json_schema", "msgspec.inspect", "pathlib",
-    "platform", "shutil", "string", "subprocess", "tempfile", "tenure.stores.fast_path", "textwrap", "tomllib",
-    "typing_extensions",
+    "_hashlib", "base64", "decimal", "difflib", "gettext", "inspect", "json", "locale", "msgspec._json_schema",
+    "msgspec.inspect", "pathlib", "platform", "shutil", "string", "subprocess", "tempfile", "tenure.stores.fast_path",
+    "textwrap", "tomllib", "typing_extensions", "uuid",
 }  # fmt: skip
 MOST_MODULES = 128  # of ours: each costs a tenth of a millisecond, and its contents
+MOST_NAMED_TUPLES = 3  # of ours: each costs as much as six frozen structs
 
 
 @pytest.mark.parametrize("verb", ["claim", "progress half", "done"])
@@ -89,7 +90,9 @@ import os, tenure.__main__
 sys.argv = ["tenure", *{verb.split()!r}, "--json"]
 def told(code):
     loaded = {{name for name, module in sys.modules.items() if module is not None}}
-    print("\\n".join(sorted(loaded - before)), file=sys.stderr, flush=True)
+    tuples = [kind for kind in tuple.__subclasses__() if kind.__module__.startswith("tenure")]
+    names = [*sorted(loaded - before), *(f"tuple:{{kind.__name__}}" for kind in tuples)]
+    print("\\n".join(names), file=sys.stderr, flush=True)
     os.kill(os.getpid(), 9)
 os._exit = told
 tenure.__main__.main()
@@ -102,6 +105,7 @@ tenure.__main__.main()
     assert "tenure.cli.main" in loaded
     assert {name for name in loaded if name in HEAVY | NEEDLESS or name.split(".")[0] in HEAVY} == set()
     assert len([name for name in loaded if name.startswith("tenure")]) <= MOST_MODULES
+    assert len([name for name in loaded if name.startswith("tuple:")]) <= MOST_NAMED_TUPLES
 
 
 def test_no_command_without_a_secret_or_a_signature_imports_cryptography(tmp_path: Path) -> None:
@@ -135,5 +139,16 @@ assert msgspec.inspect.type_info(int) == msgspec.inspect.IntType()
 import hashlib, platform, uuid
 assert hashlib.sha256(b"x").hexdigest().startswith("2d711642") and platform.python_version() and uuid.uuid4()
 assert sys.modules["_hashlib"] is None
+"""
+    subprocess.run([sys.executable, "-S", "-c", PATH + script], check=True)
+
+
+def test_verbs_that_agents_do_not_call_all_day_know_every_type() -> None:
+    script = """
+from tenure.cli import quick_start
+quick_start.prepare("serve")
+import decimal, uuid
+import msgspec
+assert msgspec.json.encode([decimal.Decimal("1.5"), uuid.UUID(int=1)]).startswith(b'["1.5","0000')
 """
     subprocess.run([sys.executable, "-S", "-c", PATH + script], check=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -220,7 +220,7 @@ def setting_of(key: str) -> Setting | None:
     return NAMED.get(f"{section}.NAME.{rest[1]}") if len(rest) == 2 and rest[0] else None
 
 
-class Value(NamedTuple):
+class Value(msgspec.Struct, frozen=True):
     value: Any
     origin: str  # default, a file's path, an environment variable, or a flag
 
@@ -474,16 +474,16 @@ def task_defaults_of(settings: Mapping[str, Value]) -> TaskDefaults:
 
 def homes_of(settings: Mapping[str, Value]) -> dict[str, str] | None:
     """The setting `homes`, region → URL; None where it is not set."""
-    value, origin = settings["homes"]
-    if not value:
+    homes = settings["homes"]
+    if not homes.value:
         return None
     from tenure.core.errors import InvalidInput
     from tenure.core.regions import parse_homes
 
     try:
-        return parse_homes(value)
+        return parse_homes(homes.value)
     except InvalidInput as error:
-        raise BadConfig(f"{origin}: {error.message}", error.hint) from None
+        raise BadConfig(f"{homes.origin}: {error.message}", error.hint) from None
 
 
 def artifacts_of(settings: Settings, home: Home) -> str | None:
@@ -494,7 +494,7 @@ def artifacts_of(settings: Settings, home: Home) -> str | None:
 
 def file_of(settings: Mapping[str, Value], key: str) -> str | None:
     """The path that a setting names; a path in a file is relative to that file."""
-    value, origin = settings[key]
+    value, origin = settings[key].value, settings[key].origin
     if value is None:
         return None
     if not os.path.isfile(origin):

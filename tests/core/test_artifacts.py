@@ -92,7 +92,7 @@ def test_what_is_no_media_type_is_refused(type: str) -> None:
     ],
 )
 def test_a_reference_names_a_task_and_an_artifact(reference: str, named: tuple[str, str] | None) -> None:
-    assert rules.named_by(reference) == named
+    assert rules.named_by(reference) == (named and rules.Named(*named))
 
 
 # --- bytes and the sweep that deletes them ---

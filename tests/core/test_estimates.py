@@ -16,6 +16,8 @@ from tenure.core.models import (
     LIKE,
     NOTHING,
     SAID,
+    Expected,
+    Goodness,
     by_complexity,
     expected,
     goodness,
@@ -41,11 +43,11 @@ def test_the_formula_is_complexity_with_tests_buffer_and_phase_on_top() -> None:
 def test_what_a_task_says_goes_before_like_tasks_and_those_before_the_formula() -> None:
     typical = {"code|3": (5000, 70)}
     sized = {"complexity": 3}
-    assert expected("code", {**sized, "estimated_tokens": 9}, typical) == (9, None, SAID)
-    assert expected("code", sized, typical) == (5000, 70, LIKE)
-    assert expected("test", sized, typical) == (5382, None, COMPLEXITY)
-    assert expected("code", {}, typical) == (None, None, NOTHING)
-    assert expected("code", {}, {"code|?": (4000, None)}) == (4000, None, LIKE)
+    assert expected("code", {**sized, "estimated_tokens": 9}, typical) == Expected(9, None, SAID)
+    assert expected("code", sized, typical) == Expected(5000, 70, LIKE)
+    assert expected("test", sized, typical) == Expected(5382, None, COMPLEXITY)
+    assert expected("code", {}, typical) == Expected(None, None, NOTHING)
+    assert expected("code", {}, {"code|?": (4000, None)}) == Expected(4000, None, LIKE)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +119,8 @@ def test_no_token_is_lost_where_they_are_split(tokens: int) -> None:
 
 def test_how_good_estimates_were() -> None:
     told = [finished("a", 100, 100), finished("b", 100, 120), finished("c", 100, 60), finished("d", 100, None)]
-    assert goodness(told) == (3, 0.2, 2 / 3)
-    assert goodness([finished("a", 100)]) == (0, None, None)
+    assert goodness(told) == Goodness(3, 0.2, 2 / 3)
+    assert goodness([finished("a", 100)]) == Goodness(0, None, None)
 
 
 @given(st.integers(0, 2**32), st.integers(500, 500_000), st.floats(0.0, 0.5))

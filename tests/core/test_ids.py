@@ -58,7 +58,7 @@ def test_a_key_is_taken_apart_as_it_was_put_together(track: str, number: int, sl
     ref = ids.ref_of(track, number)
     tail = "".join(f"::{n}" for n in path)
     key = ids.parse_key(f"{ref}-{slug}{tail}")
-    assert key == (track, number, slug, tuple(path))
+    assert key == ids.Key(track, number, slug, tuple(path))
     assert key.ref == ref + tail
     short = ids.parse_key(ref + tail)
     assert short is not None

@@ -156,7 +156,7 @@ def test_boosts_are_one_of_five(value: float, boost: int) -> None:
 @given(tasks)
 def test_a_lane_is_taken_apart_as_it_was_put_together(task: Task) -> None:
     task = replace(task, type="code", region="eu", requires=("a", "b"))
-    assert priority.parse_lane(priority.lane_of(task)) == ("A", "code", "eu", task.boost, ("a", "b"), "")
+    assert priority.parse_lane(priority.lane_of(task)) == priority.Lane("A", "code", "eu", task.boost, ("a", "b"))
     assert priority.parse_lane(priority.lane_of(replace(task, agent_type="coder"))).agent_type == "coder"
     bare = replace(task, region=None, requires=())
-    assert priority.parse_lane(priority.lane_of(bare)) == ("A", "code", "", task.boost, (), "")
+    assert priority.parse_lane(priority.lane_of(bare)) == priority.Lane("A", "code", "", task.boost, ())

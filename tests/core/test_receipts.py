@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tenure.core import claims
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import CROCKFORD, Receipt, encode_base32, is_genuine, parse_receipt, receipt_of
-from tenure.core.records import Claim, Task
+from tenure.core.records import Claim, Task, replace
 from tenure.testing.samples import row_of
 
 EPOCH = "0a1b2c3d"
@@ -113,5 +113,5 @@ def test_a_receipt_is_genuine_by_epoch_and_nonce() -> None:
     receipt = Receipt("B-003", 1, EPOCH, NONCE)
     assert is_genuine(receipt, claim)
     assert not is_genuine(receipt, None)
-    assert not is_genuine(receipt._replace(epoch="00000000"), claim)
-    assert not is_genuine(receipt._replace(nonce=bytes(16)), claim)
+    assert not is_genuine(replace(receipt, epoch="00000000"), claim)
+    assert not is_genuine(replace(receipt, nonce=bytes(16)), claim)

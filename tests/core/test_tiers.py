@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tenure.agents.runner.clis import KNOWN, cli_for
 from tenure.core.errors import InvalidInput
-from tenure.core.models import TIERS, Tiers, known_as
+from tenure.core.models import TIERS, Rules, TierPosition, Tiers, known_as
 from tenure.core.prices import KINDS
 from tenure.core.tiers_shape import checked
 from tenure.engine.models.tables import price_table, read_shipped, tier_table
@@ -39,7 +39,7 @@ def test_every_model_has_a_price_and_its_place_and_each_tier_is_dearer_than_the_
         priced = prices.find(offered.model, NOW)
         assert priced is not None, offered.model
         assert (priced.provider, priced.model.lower()) == (offered.family, offered.model)
-        assert tiers.place_of(offered.model) == (offered.family, offered.tier)
+        assert tiers.place_of(offered.model) == TierPosition(offered.family, offered.tier)
         families.setdefault(offered.family, []).append((priced.rate.fresh, priced.rate.output))
     for family, rates in families.items():
         assert rates == sorted(set(rates)), family
@@ -70,7 +70,7 @@ def test_agents_that_can_be_started_can_be_told_the_models_of_their_family(tiers
     ],
 )
 def test_models_are_placed_by_any_of_their_names(tiers: Tiers, name: str, place: tuple[str, str] | None) -> None:
-    assert tiers.place_of(name) == place
+    assert tiers.place_of(name) == (place and TierPosition(*place))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_users_values_are_laid_over_key_by_key() -> None:
     assert tiers.model("anthropic", "small", "claude") == "haiku"
     assert tiers.model("anthropic", "middle") == tier_table().model("anthropic", "middle")
     assert tiers.model(str(tiers.family_of("bot")), "top") == "ours-top"
-    assert tiers.rules == (8, 10_000, frozenset())
+    assert tiers.rules == Rules(8, 10_000, frozenset())
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_of_all_takers_only_the_last_has_a_say_whatever_the_clock_says(pauses: l
         receipts.append(receipt_of(row))
     codes = [v.judge(receipt, row, a_task(), "0badcafe") for receipt in receipts]
     assert codes == ["STALE_GENERATION"] * (len(receipts) - 1) + [None]
-    other = receipts[-1]._replace(nonce=data.draw(st.binary(min_size=16, max_size=16).filter(lambda b: b != row.nonce)))
+    other = replace(receipts[-1], nonce=data.draw(st.binary(min_size=16, max_size=16).filter(lambda b: b != row.nonce)))
     assert v.judge(other, row, a_task(), "0badcafe") == "SESSION_MISMATCH"
     assert v.judge(receipts[-1], row, a_task(), "00000000") == "STALE_EPOCH"
     assert row.tries == row.generation == len(pauses)

@@ -16,6 +16,7 @@ from tenure.engine.runtime import rows
 from tenure.engine.verify import spill
 from tenure.stores.port import Change
 from tenure.stores.sqlite import Sqlite
+from tenure.testing.samples import row_of
 
 P = "shop"
 A_TASK = 7_000  # bytes at most; it was 17,000
@@ -50,6 +51,20 @@ def test_what_is_wrong_is_found_in_rows_that_lie_in_the_file(spills: None, tmp_p
     assert f"{task.key}: version {task.version + 1}, {task.version} events" in found
     assert f"task ('{P}', '{task.id}').version: log {task.version}, table {task.version + 1}" in found
     engine.store.close()
+
+
+def test_a_row_comes_back_from_the_file_as_it_was(spills: None) -> None:
+    usual, damaged = (
+        row_of(Task),
+        replace(row_of(Task), priority="high", last_error={1: "a key that JSON makes a text"}),
+    )
+    with spill.Spill() as file:
+        file.room = 0
+        kept: spill.Spilled[str, Task] = spill.Spilled(file, Task)
+        kept.update(usual=usual, damaged=damaged)
+        assert (kept["usual"], kept["damaged"]) == (usual, damaged)
+        kept["damaged"] = usual
+        assert kept["damaged"] == usual
 
 
 @pytest.mark.nightly

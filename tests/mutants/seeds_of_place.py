@@ -164,6 +164,13 @@ PLACE = (
         on("sqlite", "test_what_was_set_before_the_jump_stays"),
     ),
     Mutant(
+        "verify: a damaged row becomes another in the file",
+        "engine/verify/spill.py",
+        "return data if decoder_of(kind).decode(data) == row else None",
+        "return data",
+        "tests/engine/test_verifying_large.py::test_a_row_comes_back_from_the_file_as_it_was",
+    ),
+    Mutant(
         "clock: an earlier event is not found",
         "engine/verify/__init__.py",
         "if event.time < last.get(event.project, 0) and",

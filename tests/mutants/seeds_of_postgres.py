@@ -190,6 +190,14 @@ POSTGRES = (
         "tests/stores/test_postgres_plans.py::test_a_page_has_the_same_tasks_walked_and_sorted[key]",
     ),
     Mutant(
+        "a page of a rare state sorts all tasks",
+        "stores/postgres/tables.py",
+        "WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS t",
+        "WHERE k.space = s.space AND k.number = s.number) AS t",
+        "tests/stores/test_postgres_plans.py"
+        "::test_a_page_of_a_rare_state_reads_only_its_tasks_beside_many_of_another[reads]",
+    ),
+    Mutant(
         "fast path: a request that has come before",
         REPLACED,
         "AND g.request = s.request LIMIT 1)",

@@ -378,14 +378,14 @@ TENANTS = (
     Mutant(
         "tenant: a new leader looks at every tenant at once",
         ROUNDS,
-        "((changed if is_changed else RARELY) * fraction() if is_first else 0.0)",
+        "((changed if one.is_changed else RARELY) * fraction() if is_first else 0.0)",
         "0.0",
         f"{MEMORY}::test_a_tenant_without_work_is_not_asked",
     ),
     Mutant(
         "tenant: a new leader does not ask what is due",
         ROUNDS,
-        "look_at = slow_at if at is None else min(slow_at, here + max(0, at - now) / 1e6)",
+        "look_at = slow_at if one.at is None else min(slow_at, here + max(0, one.at - now) / 1e6)",
         "look_at = slow_at",
         f"{MEMORY}::test_a_new_leader_looks_at_what_changed_while_nobody_led",
     ),

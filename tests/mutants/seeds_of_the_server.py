@@ -418,6 +418,13 @@ THE_SERVER = (
         "test_an_event_that_was_counted_is_not_added_when_it_is_heard",
     ),
     Mutant(
+        "counts: all tasks are of the first track",
+        "engine/reads/task_counts.py",
+        "if len(used) <= 1:",
+        "if used:",
+        on("sqlite", "test_counts_by_state_and_track_stay_right"),
+    ),
+    Mutant(
         "counts: moves heard during the count are lost",
         "engine/reads/task_counts.py",
         "if move.project == project and move.sequence > position:",

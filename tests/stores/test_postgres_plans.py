@@ -253,6 +253,50 @@ def test_a_page_has_the_same_tasks_walked_and_sorted(
     assert [len(page) for page in pages[:4]] == [6, 6, 5, 0]
 
 
+def test_a_page_of_a_rare_state_reads_only_its_tasks_beside_many_of_another(
+    postgres: PostgresServer, tmp_path: Path, settings: Any
+) -> None:
+    """What the planner knows are the common states of a table: it would sort all tasks to find fifty of any."""
+    store = Postgres(url_of(tmp_path))
+    engine = Engine(store, SystemRandom())
+    engine.do(c.DefineProject(project="p"))
+    engine.run([c.Add(project="p", task=c.NewTask(title="first")) for _ in range(8)])
+    behind = c.NewTask(title="waits", depends_on=("A-001",))
+    engine.run([c.AddMany(project="p", tasks=(behind,) * 900)] * 3)
+    engine.run([c.ClaimNext(project="p", agent="ann", session="s", n=5)])
+    schema = store.queries.dialect.schema
+    link = store.connections.take()
+    try:
+        link.script("; ".join(f"ANALYZE {schema}{table}" for table in ("task_base", "task_hot", *PLACES)))
+        # As with a hundred times the tasks: the planner may divide a scan among processes.
+        link.script("SET max_parallel_workers_per_gather = 2")
+        for name in ("min_parallel_table_scan_size", "min_parallel_index_scan_size", "parallel_setup_cost"):
+            link.script(f"SET {name} = 0")
+        for state in ("claimed", "ready", "running"):
+            read = most_read(link, table_of(Task, store.queries.dialect), {"project": "p", "state": state}, settings)
+            assert read < 100, (state, read)
+    finally:
+        link.close()
+        store.close()
+
+
+def most_read(link: Connection, table: Any, where: dict[str, Any], settings: Any) -> int:
+    """The most rows that a node of the plan read, in all of its loops."""
+    text, values = table.finding("local", where, "created_at", None, 5)
+    link.run(settings)
+    try:
+        link.script("PREPARE page AS " + numbered(text).decode())
+        given = ", ".join(f"'{value}'" for value in values)
+        ((told,),) = link.all(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE page({given})")
+        link.script("ROLLBACK; DEALLOCATE page")
+    finally:
+        link.run([("ROLLBACK", ())])
+    steps = nodes((json.loads(told) if isinstance(told, str) else told)[0]["Plan"])
+    return max(
+        int((step["Actual Rows"] + step.get("Rows Removed by Filter", 0)) * step["Actual Loops"]) for step in steps
+    )
+
+
 LOG = {
     **{what: statement for what, (statement, _) in {**HOT, **SORTED}.items() if "event" in what or "block" in what},
     "mark": HOT["mark"][0],

@@ -17,7 +17,7 @@ from tenure.core import lifecycle
 from tenure.core.commands import AnyCommand, Principal
 from tenure.core.errors import SchemaMismatch
 from tenure.core.ids import parse_receipt
-from tenure.core.records import KINDS, Brief, Cycles, Sink, Task, Webhook
+from tenure.core.records import KINDS, Brief, Cycles, Sink, Task, Webhook, replace
 from tenure.engine import Context, Engine
 from tenure.engine.duties.election import LeaderEngine, stand
 from tenure.engine.relay.relay import Relay, Settings
@@ -173,7 +173,7 @@ def _live(old: OldStore, store: Store) -> tuple[dict[str, Any], dict[str, Any]]:
 def _forged(receipt: str) -> str:
     """The same task and generation under another nonce."""
     genuine = parse_receipt(receipt)
-    return str(genuine._replace(nonce=bytes(16)))
+    return str(replace(genuine, nonce=bytes(16)))
 
 
 def test_it_answers_as_before(old: OldStore, store: Store) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -36,7 +36,7 @@ from tenure.user_state import (
 # --- the CLI agents, recognised by the variables that they set for their commands -----------------------------
 
 
-class Known(NamedTuple):
+class Known(msgspec.Struct, frozen=True, array_like=True):  # a file has it as an array
     type: str
     title: str
     markers: tuple[str, ...]  # variables that are set inside this agent
@@ -92,7 +92,7 @@ GIVEN = ("--session", "TENURE_SESSION")
 SURE = frozenset({*GIVEN, AGENT_PROCESS, *(agent.session for agent in KNOWN.values() if agent.session)})
 
 
-class Who(NamedTuple):
+class Who(msgspec.Struct, frozen=True):
     agent: str
     session: str
     role: str  # agent, or owner: the user
@@ -122,7 +122,7 @@ def join(environ: Mapping[str, str], agent: str | None, session: str | None, typ
             record_agent_name(environ, who.session, who.agent)
     except OSError:
         return who  # no record can be written: the session is still recognised as before
-    return who if is_sure else who._replace(session=named, source=JOINED, process=process)
+    return who if is_sure else msgspec.structs.replace(who, session=named, source=JOINED, process=process)
 
 
 def _recognised(environ: Mapping[str, str], agent: str | None, session: str | None, joined: Joined | None) -> Who:

@@ -14,7 +14,9 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+import msgspec
 
 from tenure.cli.text_format import MARK, in_signs
 from tenure.core.errors import Bug, TenureError
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from tenure.core.outcomes import Outcome
 
 
-class Exit(NamedTuple):
+class Exit(msgspec.Struct, frozen=True):
     code: int
     meaning: str
     kind: str | None = None  # of outcomes

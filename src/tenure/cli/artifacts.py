@@ -74,7 +74,7 @@ def _named(given: Namespace) -> tuple[str, str]:
     named = named_by(given.task)
     if named is None:
         raise Usage("artifact get: which artifact?", "`tenure artifact list TASK` shows what there is")
-    return named
+    return named.task, named.name
 
 
 def _print(got: Download) -> int:

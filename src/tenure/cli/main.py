@@ -16,7 +16,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
 
 from tenure.cli import text_format
 from tenure.cli.answers import (
@@ -48,7 +50,7 @@ class Usage(TenureError):
     code = "USAGE"
 
 
-class Answer(NamedTuple):
+class Answer(msgspec.Struct, frozen=True):
     """A verb's answer: `value` for --json, `text` (or a function that makes it) for people."""
 
     value: Any
@@ -179,7 +181,7 @@ class Run:
         agent = None if self.verb in STARTS_AGENTS else self.given.agent
         who = recognise(self.environ, agent, self.given.session)
         default = self.settings.seen("agents.type").value
-        return who._replace(type=default) if default and who.type == "generic" else who
+        return msgspec.structs.replace(who, type=default) if default and who.type == "generic" else who
 
     def check_named(self) -> None:
         """Refuse an agent that has not named itself, where the project wants names."""
@@ -466,7 +468,7 @@ def _with_news(run: Run, answer: Answer) -> Answer:
     news = news_of(run.client, last)
     value = {**answer.value, **news} if isinstance(answer.value, dict) else answer.value
     if not news_lines(news):
-        return answer._replace(value=value)
+        return msgspec.structs.replace(answer, value=value)
     text = answer.text
 
     def with_lines() -> str:
@@ -474,7 +476,7 @@ def _with_news(run: Run, answer: Answer) -> Answer:
         lines = news_lines(news, is_diff_shown=last is not None and bool(last.diff) and str(last.diff) in own)
         return "\n".join(part for part in (own, *lines) if part)
 
-    return answer._replace(value=value, text=with_lines)
+    return msgspec.structs.replace(answer, value=value, text=with_lines)
 
 
 def _after_effect(error: TenureError, run: Run) -> TenureError:

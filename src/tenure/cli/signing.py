@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from tenure.core.errors import TenureError
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from tenure.sealing.signing import SigningKey
 
 
-class KeptKey(NamedTuple):
+class KeptKey(msgspec.Struct, frozen=True):
     key: SigningKey
     path: str
     is_new: bool

@@ -6,6 +6,8 @@ from argparse import Namespace
 from contextlib import ExitStack
 from typing import Any
 
+import msgspec
+
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown, verb_of
 from tenure.cli.option_kinds import contents, seconds
 from tenure.cli.text_format import Columns, ago, columns, lasting, moment, plain, shorten
@@ -38,7 +40,7 @@ def join(run: Run, given: Namespace) -> Answer:
         raise Usage("join: the name must not be empty", "as in `tenure join -n ann`; without -n it is detected")
     default = run.setting("agents.type")
     who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type or default)
-    run.who = who = who if who.type not in UNRECOGNISED else who._replace(type=default or who.type)
+    run.who = who = who if who.type not in UNRECOGNISED else msgspec.structs.replace(who, type=default or who.type)
     with ExitStack() as stack:
         kept = None
         if given.key:

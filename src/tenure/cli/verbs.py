@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
 
 
-class Listed(NamedTuple):
+class Listed(msgspec.Struct, frozen=True):
     where: str  # module of tenure.cli, and function
     text: str
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -162,7 +162,7 @@ def is_server(url: str) -> bool:
     return url.startswith(("http://", "https://"))
 
 
-class FoundStore(NamedTuple):
+class FoundStore(msgspec.Struct, frozen=True):
     url: str
     tenant: str | None
     project: str

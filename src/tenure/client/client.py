@@ -81,8 +81,9 @@ class Client(Verbs):
     ) -> None:
         if url is None:
             found = find_store(tenant, project, key, artifacts)
-            url, tenant, project, key, artifacts, task_defaults, theirs = found
-            homes = theirs if homes is None else homes
+            url, tenant, project, key = found.url, found.tenant, found.project, found.key
+            artifacts, task_defaults = found.artifacts, found.task_defaults
+            homes = found.homes if homes is None else homes
         url = os.fspath(url)
         self._identify(project, agent, session, role, user)
         random = random or SystemRandom()

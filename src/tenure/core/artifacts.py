@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, LimitReached, TooLarge
@@ -119,7 +120,7 @@ def passed_on(rows: Iterable[Artifact], claim: Claim, names: Collection[str] | N
     return tuple(mine[name] for name in dict.fromkeys(wanted))
 
 
-class Named(NamedTuple):
+class Named(msgspec.Struct, frozen=True):
     task: str
     name: str
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
@@ -127,7 +129,7 @@ def slug_of(title: str) -> str:
     return words[:SLUG_LENGTH].rstrip("-") or "task"
 
 
-class Key(NamedTuple):
+class Key(msgspec.Struct, frozen=True):
     """A parsed task key: `B-003-implement-repositories::2`."""
 
     track: str
@@ -225,7 +227,7 @@ NONCE_BYTES = 16
 _RECEIPT = pattern(r"([A-Za-z0-9_:-]{1,400}?)@(0|[1-9][0-9]{0,17}):([0-9A-Za-z]+)")
 
 
-class Receipt(NamedTuple):
+class Receipt(msgspec.Struct, frozen=True):
     """What a claim returns to its holder, and the only proof of the claim.
 
     Text `B-003@7:TOKEN`; TOKEN is the store epoch and the claim's nonce in hex, in receipts of earlier versions in

@@ -12,7 +12,7 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
@@ -43,7 +43,7 @@ OPEN = tuple(s for s in STATES if s not in FINISHED)
 LATE_SUBMIT_STATES = (READY, RETRYING, PAUSED)  # where a late submit may still be accepted
 
 
-class Move(NamedTuple):
+class Move(msgspec.Struct, frozen=True):
     sources: tuple[str, ...]
     targets: tuple[str, ...]
     by: str

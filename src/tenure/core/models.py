@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -21,12 +21,12 @@ from tenure.core.retry import LONGEST_COOL_OFF, cool_off
 SMALL, MIDDLE, TOP = TIERS = ("small", "middle", "top")
 
 
-class TierPosition(NamedTuple):
+class TierPosition(msgspec.Struct, frozen=True):
     family: str
     tier: str
 
 
-class Offered(NamedTuple):
+class Offered(msgspec.Struct, frozen=True):
     """One model of the table."""
 
     family: str
@@ -34,7 +34,7 @@ class Offered(NamedTuple):
     model: str
 
 
-class Rules(NamedTuple):
+class Rules(msgspec.Struct, frozen=True):
     top_above_complexity: float
     small_below_tokens: int
     boilerplate: frozenset[str]  # types and tags
@@ -148,7 +148,7 @@ _INSTEAD = {SMALL: (MIDDLE, TOP), MIDDLE: (TOP, SMALL), TOP: (MIDDLE, SMALL)}
 FALLBACK_AFTER = 2  # failed attempts until the fallback models take over
 
 
-class Wanted(NamedTuple):
+class Wanted(msgspec.Struct, frozen=True):
     """What routing uses of a task at one attempt."""
 
     priority: int
@@ -161,14 +161,14 @@ class Wanted(NamedTuple):
     failed: int = 0  # attempts that failed before
 
 
-class User(NamedTuple):
+class User(msgspec.Struct, frozen=True):
     """What routing uses of an agent."""
 
     type: str = "generic"
     models: tuple[str, ...] = ()
 
 
-class Route(NamedTuple):
+class Route(msgspec.Struct, frozen=True):
     """`model` None: only the tier is known. `waits`: every suitable model cools off."""
 
     model: str | None
@@ -304,7 +304,7 @@ SAID, LIKE, COMPLEXITY, NOTHING = "said", "like tasks", "complexity", "nothing"
 Typical = Mapping[str, tuple[int, int | None]]  # as in Project
 
 
-class Expected(NamedTuple):
+class Expected(msgspec.Struct, frozen=True):
     tokens: int | None
     cost: int | None  # nano-dollars of like tasks; None where unknown
     source: str
@@ -385,7 +385,7 @@ def median(values: Sequence[int]) -> int:
 # --- how good estimates were ----------------------------------------------------------------------------------
 
 
-class Goodness(NamedTuple):
+class Goodness(msgspec.Struct, frozen=True):
     """Shares are of one: an error of 0.2 is 20 % of the actual usage."""
 
     tasks: int  # that had an estimate

@@ -16,7 +16,9 @@ first, so none of them waits for newer ones for ever; `project reorder` moves th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
@@ -108,7 +110,7 @@ def rank(task: Task, now: int) -> int:
     return (task.priority - urgency(task.deadline, now) - weight(task.height)) * UNIT + task.boost * task.created_at
 
 
-class LanePosition(NamedTuple):
+class LanePosition(msgspec.Struct, frozen=True, order=True):
     """The position of a ready task across all lanes at one moment; the smallest goes first."""
 
     band: int
@@ -142,7 +144,7 @@ def explain(task: Task, now: int) -> PriorityView:
 # --- lanes: what claims filter by equality ------------------------------------------------------------------
 
 
-class Lane(NamedTuple):
+class Lane(msgspec.Struct, frozen=True):
     """One queue in the index: tasks that the same agents may claim and that age alike."""
 
     track: str
@@ -166,7 +168,7 @@ def parse_lane(text: str) -> Lane:
 # --- who may claim what: shared by a claim by name, the search for the next task, and `why` -----------------
 
 
-class Profile(NamedTuple):
+class Profile(msgspec.Struct, frozen=True):
     """What an agent can do and wants to do, and where claiming is stopped."""
 
     agent: str
@@ -184,7 +186,7 @@ class Profile(NamedTuple):
 OTHER_AGENTS = "assigned_to_others"  # the word for tasks of tracks that are assigned to other agents
 
 
-class Obstacle(NamedTuple):
+class Obstacle(msgspec.Struct, frozen=True):
     """Obstacles of a lane concern every task in it; those of a task are checked one by one.
 
     A search stops at the first; `why` collects all. NO_TASK counts the tasks that were passed over under each word.

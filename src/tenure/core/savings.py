@@ -74,7 +74,7 @@ def rate_of(model: str, tiers: Tiers, prices: Prices, at: int) -> Rate | None:
     """The price of a model; an agent's alias of a tier has the price of the tier's model."""
     priced = prices.find(model, at)
     if priced is None and (place := tiers.place_of(model)) is not None and tiers.is_alias(model):
-        priced = prices.find(tiers.model(*place), at)
+        priced = prices.find(tiers.model(place.family, place.tier), at)
     return priced.rate if priced else None
 
 

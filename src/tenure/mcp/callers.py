@@ -18,6 +18,8 @@ from collections.abc import Hashable, Mapping, MutableSet, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
 from tenure.agents import process_table
 from tenure.agents.identity import KNOWN, Known, Who, marked, recognise
 from tenure.agents.receipts import Kept, Receipts
@@ -236,7 +238,9 @@ def _unknown_client(
     kind = kind_of(client_info.client)
     parent = process_table.look_up(os.getppid())
     if not (session or environ.get("TENURE_SESSION")) and parent is not None:
-        who = who._replace(session=f"{kind}-{parent.pid}-{parent.start}", source="the client's process", process=parent)
+        who = msgspec.structs.replace(
+            who, session=f"{kind}-{parent.pid}-{parent.start}", source="the client's process", process=parent
+        )
     if not (agent or environ.get("TENURE_AGENT")):
-        who = who._replace(agent=f"{kind}-{parent.pid if parent else os.getpid()}")
-    return who._replace(type="generic")
+        who = msgspec.structs.replace(who, agent=f"{kind}-{parent.pid if parent else os.getpid()}")
+    return msgspec.structs.replace(who, type="generic")

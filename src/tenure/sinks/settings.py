@@ -81,26 +81,26 @@ def read_hooks(settings: Settings) -> Commands:
     hooks: dict[str, list[Sequence[str]]] = {}
     for keys in settings.named("hooks").values():
         for key in keys:
-            value, origin = settings[key]
+            given = settings[key]
             setting = key.removeprefix("hooks.")
             try:
-                hooks.setdefault(local_hooks.kind_of(setting), []).extend(local_hooks.commands_of(setting, value))
+                hooks.setdefault(local_hooks.kind_of(setting), []).extend(local_hooks.commands_of(setting, given.value))
             except InvalidInput as error:
-                raise BadConfig(f"{origin}: {error.message}", error.hint) from None
+                raise BadConfig(f"{given.origin}: {error.message}", error.hint) from None
     return hooks
 
 
 def sending_of(settings: Settings) -> tuple[bool, tuple[Network, ...]]:
     """Whether http is allowed, and which private networks."""
-    text, origin = settings["webhooks.networks"]
+    given = settings["webhooks.networks"]
     networks: tuple[Network, ...] = ()
-    if text:
+    if given.value:
         from tenure.sinks.addresses import networks_of
 
         try:
-            networks = networks_of(part.strip() for part in text.split(","))
+            networks = networks_of(part.strip() for part in given.value.split(","))
         except ValueError as error:
-            raise BadConfig(f"{origin}: webhooks.networks: {error}", "as in 10.0.0.0/8, 192.168.1.0/24") from None
+            raise BadConfig(f"{given.origin}: webhooks.networks: {error}", "as in 10.0.0.0/8, 192.168.1.0/24") from None
     return bool(settings["webhooks.allow_http"].value), networks
 
 

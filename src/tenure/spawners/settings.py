@@ -141,7 +141,8 @@ class GatewaySettings(NamedTuple):
 
 def read_gateway(settings: Settings, folder: str) -> GatewaySettings:
     """The settings of `tenure gateway`. It starts nothing that `[programs]` does not name."""
-    listen, origin = settings["gateway.listen"]
+    setting = settings["gateway.listen"]
+    listen, origin = setting.value, setting.origin
     host, colon, port = listen.rpartition(":")
     host = host.strip("[]")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:

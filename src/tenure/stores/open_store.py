@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from tenure.core.errors import InvalidInput
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 GROUP = "tenure.stores"
 
 
-class _OnServer(NamedTuple):
+class _OnServer(msgspec.Struct, frozen=True):
     module: str  # of `tenure.stores`; its class has its name
     name: str
     driver: str

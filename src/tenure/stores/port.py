@@ -53,7 +53,7 @@ class Head(NamedTuple):
     plain: bool
 
 
-class ForLeader(NamedTuple):
+class ForLeader(msgspec.Struct, frozen=True, gc=False):
     """What a tenant has for a leader that begins."""
 
     at: int | None  # its first task or schedule falls due then; 0: something reads its log

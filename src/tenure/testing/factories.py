@@ -26,7 +26,7 @@ from tenure.core.errors import TenureError
 from tenure.core.events import Event
 from tenure.core.ids import Receipt, parse_receipt
 from tenure.core.outcomes import Outcome
-from tenure.core.records import KINDS, Claim, Result, Row, Task
+from tenure.core.records import KINDS, Claim, Result, Row, Task, replace
 from tenure.engine import Answer, Context, Engine
 from tenure.engine.runtime.effects import Report, settle_due
 from tenure.engine.runtime.rows import task_named
@@ -239,7 +239,7 @@ class Scene:
 
 def forged(receipt: str, **changes: Any) -> str:
     """The receipt with another name, generation, epoch or nonce."""
-    return str(parse_receipt(receipt)._replace(**changes))
+    return str(replace(parse_receipt(receipt), **changes))
 
 
 def code_of(answer: Answer) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -15,7 +15,7 @@ PROJECT = "/projects/{project}"
 TASK = PROJECT + "/tasks/{task}"
 
 
-class Declaration(NamedTuple):
+class Declaration(msgspec.Struct, frozen=True):
     """Of a command or query; the tables of roles, routes, handlers and OpenAPI are derived from it."""
 
     theme: str  # the engine module that decides it: `runtime/decision.py` or `reads/query_table.py` imports it

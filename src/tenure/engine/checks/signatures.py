@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tenure.core import commands
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Artifact, Result, Row, Session, Signature
+from tenure.core.records import Artifact, Result, Row, Session, Signature, replace
 from tenure.core.signed_results import fingerprint, is_signature, message
 from tenure.engine.checks import evidence
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
@@ -38,7 +38,7 @@ def check_signature(work: UnitOfWork, hold: Hold, cmd: commands.Submit, artifact
     )  # fmt: skip
     if not is_signature(given.value) or not evidence.of_signature(work, key, given.value, covered):
         raise _bad(hold, f"the signature is not that of key {fingerprint(key)} over this result")
-    return hold._replace(signed=(key, given.value))
+    return replace(hold, signed=(key, given.value))
 
 
 def signature_rows(work: UnitOfWork, hold: Hold, result: Result) -> list[Row]:

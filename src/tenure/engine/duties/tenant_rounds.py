@@ -19,6 +19,7 @@ from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.tenancy import TenantEngines, is_far
 from tenure.engine.runtime.unit_of_work import Refused
+from tenure.stores.port import ForLeader
 
 LEASE = limits.TENANT_LEASE
 RENEWED = 0.4  # of the lease
@@ -117,9 +118,9 @@ class TenantRounds:
             found = store.tenants_due(new, now + AHEAD, self._since)
             changed = min(RARELY, SPREAD * sum(one.is_changed for one in found.values()))
             for name in new:
-                at, is_changed = found.get(name, (None, False))
-                slow_at = here + ((changed if is_changed else RARELY) * fraction() if is_first else 0.0)
-                look_at = slow_at if at is None else min(slow_at, here + max(0, at - now) / 1e6)
+                one = found.get(name, ForLeader(None, False))
+                slow_at = here + ((changed if one.is_changed else RARELY) * fraction() if is_first else 0.0)
+                look_at = slow_at if one.at is None else min(slow_at, here + max(0, one.at - now) / 1e6)
                 kept[name] = Watched(self._engines.of(rows[name]), marks[name], look_at, slow_at)
         self._watched = kept
 

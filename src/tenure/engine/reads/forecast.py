@@ -257,7 +257,7 @@ def _of_pool(work: UnitOfWork, project: Project, name: str) -> Staff:
             project=project.id, id=f"{name}-{number + 1}", type=agent_type(pool.program),
             capabilities=pool.capabilities, tracks=pool.tracks, models=pool.models, registered_at=0, last_seen=0,
         )  # fmt: skip
-        workers.append(Worker(row, priority.profile_of(row, project.stopped)._replace(types=pool.types)))
+        workers.append(Worker(row, replace(priority.profile_of(row, project.stopped), types=pool.types)))
     return Staff(workers[:-1], "pool", workers[-1])
 
 

@@ -15,7 +15,7 @@ from tenure.core.commands import Command
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import Receipt, parse_key, parse_receipt
 from tenure.core.priority import Lane, LanePosition, parse_lane, place
-from tenure.core.records import Agent, Archived, Brief, Claim, Project, Session, Task
+from tenure.core.records import Agent, Archived, Brief, Claim, Project, Session, Task, replace
 from tenure.engine.runtime.context import NO_RANDOM
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.stores.port import Head, Transaction
@@ -191,7 +191,7 @@ SetBack = Callable[[Lane], int]
 
 
 def _behind(position: LanePosition, by: int) -> LanePosition:
-    return position._replace(effective=position.effective + by) if by else position
+    return replace(position, effective=position.effective + by) if by else position
 
 
 class Lanes:

@@ -33,6 +33,7 @@ from tenure.core import commands, inputs, limits
 from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import Bug, Conflict, InvalidInput, Overloaded, StoreUnavailable, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.core.records import replace
 from tenure.engine.checks.evidence import Finding
 from tenure.engine.checks.evidence_threads import EvidenceThreads
 from tenure.engine.runtime.engine import ROUNDS, CheckedCommand, Engine, checked_command, final_answers
@@ -316,7 +317,7 @@ class Batcher:
     def _inform(self, place: _Entry, found: Mapping[str, Finding]) -> None:
         """The evidence is there: queue its caller again."""
         with self._changed:
-            place.asked = place.asked._replace(evidence={**place.asked.evidence, **found})
+            place.asked = replace(place.asked, evidence={**place.asked.evidence, **found})
             self._lacking.remove(place.caller)
             if self._lines[place.caller]:
                 self._turns.append(place.tenant, place.caller)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from tenure.core import commands, inputs, limits
 from tenure.core.commands import OWNER, Command, Principal
@@ -36,7 +38,7 @@ ROUNDS_APART = 3  # attempts without those that were odd in the one before
 ROUNDS = 5  # of collecting evidence: each round may need something else
 
 
-class CheckedCommand(NamedTuple):
+class CheckedCommand(msgspec.Struct, frozen=True):
     """A checked command and its principal."""
 
     item: inputs.Checked

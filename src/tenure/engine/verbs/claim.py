@@ -247,7 +247,9 @@ def _when(work: UnitOfWork, at: int | None) -> str:
 
 def _denied_by_line(task: Task, claimant: Claimant) -> Outcome | None:
     stop = priority.stop_of(claimant.profile, *priority.scopes_of(task, claimant.agent.id))
-    return stop and Outcome(outcome="DENIED_PAUSED", state=task.state, message=stop.sentence, hint=priority.GO)
+    if stop is None:
+        return None
+    return Outcome(outcome="DENIED_PAUSED", state=task.state, message=stop.sentence, hint=priority.GO)
 
 
 def _denied_by_offer(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
@@ -260,8 +262,10 @@ def _denied_by_offer(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcom
 
 def _denied_by_skill(task: Task, claimant: Claimant) -> Outcome | None:
     lack = priority.lacks_skill(claimant.profile, priority.lane_of_task(task))
-    message = f"{task.key} is not for agent {claimant.agent.id}, which {lack.sentence}" if lack else ""
-    return lack and Outcome(outcome="DENIED_CAPABILITY", state=task.state, message=message)
+    if lack is None:
+        return None
+    message = f"{task.key} is not for agent {claimant.agent.id}, which {lack.sentence}"
+    return Outcome(outcome="DENIED_CAPABILITY", state=task.state, message=message)
 
 
 def denied_by_agent(claimant: Claimant) -> Outcome | None:
@@ -495,8 +499,8 @@ def profile_for(own: Profile, cmd: commands.ClaimNext) -> Profile:
     """What the claimant declares, apart from what this command adds."""
     capabilities = own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities)
     tracks, region = cmd.tracks or own.tracks, cmd.region or own.region
-    own = own._replace(types=cmd.types, tags=cmd.tags, without=cmd.without)
-    return own._replace(capabilities=capabilities, tracks=tracks, region=region)
+    own = replace(own, types=cmd.types, tags=cmd.tags, without=cmd.without)
+    return replace(own, capabilities=capabilities, tracks=tracks, region=region)
 
 
 def fits(profile: Profile, lane: Lane) -> bool:

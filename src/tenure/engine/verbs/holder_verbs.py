@@ -7,7 +7,9 @@ written for a receipt that is not the current claim's (or, for checkpoint, one w
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from tenure.core import claims, commands, inputs, lifecycle, moves, retry, roles
 from tenure.core.claims import Verdict
@@ -25,7 +27,7 @@ _STANDING = "state generation lease_until version"  # of a task, in the answers 
 QUESTION = "question"  # the release reason of a claim whose holder asked a person
 
 
-class Hold(NamedTuple):
+class Hold(msgspec.Struct, frozen=True):
     """A receipt and the rows it was judged by. `refusal` is None when the holder may continue."""
 
     project: Project
@@ -162,12 +164,12 @@ def up_to_date(work: UnitOfWork, hold: Hold, seen: int | None) -> tuple[Hold, Ou
     """Before an effect of the work: refuse one for a description that the holder has not seen. The claim stays."""
     if hold.task.unseen_since is None and seen is None:
         return hold, None
-    hold = hold._replace(task=brief.acknowledged(work, hold.task, seen))
+    hold = replace(hold, task=brief.acknowledged(work, hold.task, seen))
     refusal = brief.unseen(work, hold.task)
     if refusal is None:
         return hold, None
     kept = keep_started(work, hold.task)
-    return hold._replace(task=kept), replace(refusal, state=kept.state, lease_until=kept.lease_until)
+    return replace(hold, task=kept), replace(refusal, state=kept.state, lease_until=kept.lease_until)
 
 
 def start(work: UnitOfWork, cmd: commands.Start) -> Outcome:

@@ -81,7 +81,7 @@ def _faults(engine: Engine, with_replay: bool, work: UnitOfWork) -> list[str]:
 
 def _stored(tx: Transaction, spill: Spill) -> dict[type[Row], Spilled[tuple[str, str], Row]]:
     """All rows, read in pages. They are read many times, and kept in a file meanwhile."""
-    tables: dict[type[Row], Spilled[tuple[str, str], Row]] = {kind: Spilled(spill) for kind in KINDS}
+    tables: dict[type[Row], Spilled[tuple[str, str], Row]] = {kind: Spilled(spill, kind) for kind in KINDS}
     tx.expect(lambda ask: [ask.count(kind, {}, "project") for kind in KINDS])
     for kind, table in tables.items():
         for project in tx.count(kind, {}, "project"):

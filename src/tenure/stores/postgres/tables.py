@@ -59,6 +59,12 @@ _COUNTED = """(SELECT b.*, c.state FROM (
         WHERE h.state IN ('claimed', 'running')) AS c
     JOIN {s}task_base AS b ON b.space = c.space AND b.number = c.number) AS listed"""
 _BY_HOLDER = frozenset({"project", "session", "agent"})
+_READY = "'ready'::text COLLATE \"C\""
+# A place and the rows of its tasks, from the place to the row, whatever the planner expects: without `OFFSET 0` it sorted
+# all tasks of a project to find the few of a state that it did not know to be rare.
+_ALL_OF = """(SELECT t.*, {state} AS place_state FROM {place} AS s CROSS JOIN LATERAL (SELECT * FROM {s}task AS k
+    WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS t
+    WHERE t.space = s.space AND t.id = s.id AND t.state = {state}) AS placed"""
 
 
 def parts_of(table: str, struct: type[msgspec.Struct]) -> dict[str, list[Column]]:
@@ -172,9 +178,10 @@ class SplitTable(PostgresTable[Task]):
         rest, last = ("", []) if limit is None else (" LIMIT ?", [limit])
         places = [view]
         if view.endswith('"task_listed"'):
-            # Each place in its own order, and the best of them: the planner must not sort all of a state.
-            places = list(self._places_of(_items(where["state"])))
-            bounds, of_bounds = self._bounds_of_ids(where, order, after)
+            # Each place in its own order, and the best of them: the planner must not sort all of a state. But where
+            # the columns are named, all of the state are few, and are sorted.
+            places = list(self._places_of(_items(where["state"]), all_of=bool(names)))
+            bounds, of_bounds = self._bounds_of_place(where, order, after, all_of=bool(names))
             clauses, values = [*clauses, *bounds], [*values, *of_bounds]
         parts = [
             f"({select.replace(self.place, place)} WHERE {' AND '.join(clauses)} ORDER BY {order_by(by)}{rest})"
@@ -185,8 +192,13 @@ class SplitTable(PostgresTable[Task]):
         text = f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS page ORDER BY {order_by(by)}{rest}"
         return text, [*[*values, *last] * len(parts), *last]
 
-    def _bounds_of_ids(self, where: Where, order: str, after: tuple[Any, str] | None) -> tuple[list[str], list[Any]]:
+    def _bounds_of_place(
+        self, where: Where, order: str, after: tuple[Any, str] | None, *, all_of: bool
+    ) -> tuple[list[str], list[Any]]:
         """The same bounds for a place: the planner does not conclude them, and would read all of a state."""
+        if all_of:
+            clauses, values = conditions(self.codec, {"state": where["state"]}, self.dialect)
+            return [clause.replace('"state"', '"place_state"') for clause in clauses], values
         ranges = {"id": where["id"]} if isinstance(where.get("id"), Range) else {}
         clauses, values = conditions(self.codec, ranges, self.dialect)
         if after is not None and order in ("id", "-id"):
@@ -194,13 +206,17 @@ class SplitTable(PostgresTable[Task]):
             clauses, values = [*clauses, clause], [*values, *more]
         return [clause.replace('"id"', '"place_id"') for clause in clauses], values
 
-    def _places_of(self, states: Sequence[Any]) -> Iterator[str]:
+    def _places_of(self, states: Sequence[Any], *, all_of: bool) -> Iterator[str]:
         s = self.dialect.schema
-        yield f'{s}"task_standing"'
+        yield _ALL_OF.format(s=s, place=f"{s}standing", state="s.state") if all_of else f'{s}"task_standing"'
         if any(not isinstance(state, str) or state == lifecycle.READY for state in states):
-            yield f'{s}"task_in_queue"'
+            yield _ALL_OF.format(s=s, place=f"{s}queue", state=_READY) if all_of else f'{s}"task_in_queue"'
         if any(not isinstance(state, str) or state in lifecycle.HELD for state in states):
-            yield f'{s}"task_holding"'
+            yield (
+                f"(SELECT t.*, t.state AS place_state FROM {s}task_holding AS t) AS placed"
+                if all_of
+                else f'{s}"task_holding"'
+            )
 
     def inserting(self, tenant: str, row: Task) -> Statement:
         values = self.codec.encode(row)

@@ -101,7 +101,7 @@ class Signing(Stage):
         scene.engine.new_epoch("restored")
         third = scene.take(one)
         assert sent(scene, replace(submit_of(again), receipt=third)).outcome == "BAD_SIGNATURE"
-        stale = parse_receipt(third)._replace(epoch=parse_receipt(first).epoch)  # as in the epoch before
+        stale = replace(parse_receipt(third), epoch=parse_receipt(first).epoch)  # as in the epoch before
         forged = signed(submit_of(third), stale, "local", {}, KEY)
         assert sent(scene, forged).outcome == "BAD_SIGNATURE"  # another epoch
         assert sent(scene, signed(submit_of(third), parse_receipt(third), "other", {}, KEY)).outcome == "BAD_SIGNATURE"

@@ -11,7 +11,7 @@ from tenure.core.errors import Conflict
 from tenure.core.events import Event
 from tenure.core.filters import Prefix, Present, Range, Where
 from tenure.core.records import Cursor, Row, Schedule, Sink, Task, replace
-from tenure.stores.port import TENANTS, Change, Store
+from tenure.stores.port import TENANTS, Change, ForLeader, Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.samples import event_of, row_of, rows
 from tenure.testing.suites.store_setting import Setting, examples, logged, needs, trial, write
@@ -229,8 +229,10 @@ class Events(Setting):
             write(store, *(Change(None, row) for row in new), events=[event_of(time=100)], tenant=tenant)
         due = {"local": 500, "timed": 400, "read": 0, "sent": 0}
         names = (*rows, "unknown") if TENANTS in store.features else tuple(rows)
-        assert store.tenants_due(names, 1000, 100) == {name: (at, False) for name, at in due.items() if name in rows}
-        assert store.tenants_due(names, 1000, 99) == {name: (due.get(name), True) for name in rows}
+        assert store.tenants_due(names, 1000, 100) == {
+            name: ForLeader(at, False) for name, at in due.items() if name in rows
+        }
+        assert store.tenants_due(names, 1000, 99) == {name: ForLeader(due.get(name), True) for name in rows}
         assert store.tenants_due(("local",), 499, 100) == {}
         assert store.tenants_due((), 1000, 0) == {}
 
