@@ -360,19 +360,12 @@ class Parser(argparse.ArgumentParser):
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
-        unknown = message.removeprefix("unrecognized arguments: ")
-        if unknown != message:
-            from tenure.core.inputs import suggestion
-
-            word = unknown.split()[0]
-            known = [name for action in self._actions for name in action.option_strings]
-            near = suggestion(word.partition("=")[0], known) if word.startswith("-") else ""
-            message = f"{word} is not known here{near}"
         from tenure.cli.examples import EXAMPLES
+        from tenure.cli.usage_errors import in_our_words
 
         verb = self.prog.removeprefix("tenure ")
         example = f"as in `{EXAMPLES[verb][0]}`; " if verb in EXAMPLES else ""
-        raise Usage(f"{verb}: {message}", f"{example}`{self.prog} -h` lists its options")
+        raise Usage(f"{verb}: {in_our_words(message, self._actions)}", f"{example}`{self.prog} -h` lists its options")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -394,6 +387,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     before, rest = _leading(words)
+    if not rest and "--json" in before:
+        raise Usage("name a verb", "as in `tenure list --json`; `tenure help` lists them")
     if not rest or rest[0] in ("-h", "--help", "help", "-V", "--version", "version"):
         from tenure.cli.verbs import general
 
@@ -527,13 +522,14 @@ def _verb(words: list[str]) -> tuple[str, list[str]]:
 
     if first in GROUPS:
         under = [name.split()[1] for name in VERBS if name.startswith(first + " ")]
-        if len(words) > 1:
+        if len(words) > 1 and not words[1].startswith("-"):
             near = suggestion(words[1], under)
             raise Usage(f"{first}: there is no {words[1]!r}{near}", f"there are: {', '.join(under)}")
         raise Usage(f"{first} wants one of: {', '.join(under)}", f"as in `tenure {first} {under[0]}`")
     if first in plug_ins():
         return first, words[1:]
-    near = suggestion(first, [*VERBS, *ALIASES, *plug_ins()])
+    near = suggestion(" ".join(words[:2]), VERBS) if words[1:] and suggestion(first, GROUPS) else ""
+    near = near or suggestion(first, [*VERBS, *ALIASES, *GROUPS, *plug_ins()])
     raise Usage(f"unknown verb {first!r}{near}", "`tenure help` lists them")
 
 

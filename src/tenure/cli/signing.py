@@ -16,17 +16,21 @@ class KeptKey(NamedTuple):
     is_new: bool
 
 
-def keep_key(run: Run, path: str) -> KeptKey:
-    """The key in the file, created if there is none; later commands of this session find it by a note of its path."""
-    from tenure.client.signed_submits import note_of
+def key_at(run: Run, path: str) -> KeptKey:
+    """The key in the file, created if there is none."""
     from tenure.sealing.signing import key_in
-    from tenure.user_state import writable_state, write_private
 
     path = os.path.abspath(os.path.join(run.folder, path))
     is_new = not os.path.exists(path)
-    key = key_in(path)
+    return KeptKey(key_in(path), path, is_new)
+
+
+def note_key(run: Run, path: str) -> None:
+    """Later commands of this session find the key by this note."""
+    from tenure.client.signed_submits import note_of
+    from tenure.user_state import writable_state, write_private
+
     write_private(os.path.join(writable_state(run.environ), note_of(run.who.session)), path.encode())
-    return KeptKey(key, path, is_new)
 
 
 def key_of(run: Run) -> SigningKey | None:

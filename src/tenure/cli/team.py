@@ -32,17 +32,16 @@ def join(run: Run, given: Namespace) -> Answer:
     The calling script is recorded: its later commands act as this agent, in a separate session.
     """
     from tenure.agents.identity import join as joined
+    from tenure.cli.signing import key_at, note_key
 
     if given.name == "":
         raise Usage("join: the name must not be empty", "as in `tenure join -n ann`; without -n it is detected")
+    kept = key_at(run, given.key) if given.key else None  # before anything is recorded: it may not be readable
     default = run.setting("agents.type")
     who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type or default)
     run.who = who = who if who.type not in UNRECOGNISED else who._replace(type=default or who.type)
-    kept = None
-    if given.key:
-        from tenure.cli.signing import keep_key
-
-        kept = keep_key(run, given.key)
+    if kept is not None:
+        note_key(run, kept.path)
         run.client.signing_key = kept.key
     outcome = run.client.register(
         type=given.type or who.type, capabilities=tuple(given.cap), tracks=tuple(given.track),

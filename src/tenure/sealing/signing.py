@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 from typing import Any
 
@@ -46,7 +47,7 @@ def key_in(path: str, *, create: bool = True, make: Any = os.urandom) -> Signing
     `make` gives random bytes for a new key.
     """
     try:
-        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         if not create:
             raise InvalidInput(
@@ -55,8 +56,12 @@ def key_in(path: str, *, create: bool = True, make: Any = os.urandom) -> Signing
         return _made(path, make(SEED_BYTES))
     except OSError as error:
         raise InvalidInput(f"key {path}: {error.strerror}") from None
+    status = os.fstat(number)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(number)
+        raise InvalidInput(f"key {path}: is not a file", "name a file; it is created if it is missing")
     with os.fdopen(number, "rb") as file:
-        if os.fstat(number).st_mode & 0o077:
+        if status.st_mode & 0o077:
             raise InvalidInput(f"key {path}: others may read it", f"chmod 600 {path}")
         text = file.read(200)
     try:

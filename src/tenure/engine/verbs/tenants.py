@@ -25,9 +25,7 @@ def add_tenant(work: UnitOfWork, cmd: commands.AddTenant) -> Outcome:
     tenants.check_home(work.context.tenant, "add_tenant")
     name = ids.check_tenant(cmd.tenant)
     if not work.context.keeps_tenants:
-        raise InvalidInput(
-            f"tenant {name}: this store keeps only the tenant {HOME}", "PostgreSQL keeps several tenants"
-        )
+        raise InvalidInput(f"tenant {name}: this store keeps only the tenant {HOME}", tenants.SEVERAL)
     before = work.get(Tenant, "", name)
     if name == HOME or (before is not None and tenants.is_open(before)):
         return Outcome(outcome="EXISTS", tenant=_view(before), message=f"tenant {name} exists")
