@@ -119,3 +119,8 @@ def test_project_set_says_what_it_changed(tenure: Tenure) -> None:
     assert "None" not in shown
     tenure("audit", "on")
     assert tenure("project", "show").out.count(":") == 2  # the time of day since which its log is sealed
+
+
+def test_init_of_another_project_says_that_it_made_it(tenure: Tenure) -> None:
+    assert tenure("init", "--project", "other").out.startswith("Created project other in ")
+    assert tenure("init", "--project", "other").out.startswith("Already here: ")

@@ -65,12 +65,14 @@ def tenant_limits(run: Run, given: Namespace) -> Answer:
 def _limits_text(row: Mapping[str, Any]) -> str:
     if not row["limits"]:
         return f"{row['name']} has no limits"
+    from tenure.core.tenant_limits import MEANINGS
+
     own = set(row["changed_limits"])
     lines = [
-        (name, limit_text(name, value), "tenant" if name in own else row["tier"])
+        (name, limit_text(name, value), "tenant" if name in own else row["tier"], MEANINGS[name].split(", in ")[0])
         for name, value in row["limits"].items()
     ]
-    return table(lines, ("limit", "value", "from"))
+    return table(lines, ("limit", "value", "from", "meaning"))
 
 
 @options(TENANT, arg("-m", "--message", default="", metavar="TEXT", help="why"))

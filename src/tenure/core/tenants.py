@@ -55,11 +55,11 @@ def unknown(name: str) -> NotFound:
     return NotFound(f"no tenant {name[:80]!r} here", "the owner of the deployment lists them with `tenure tenant list`")
 
 
-def check_home(tenant: str, verb: str) -> None:
+def check_home(tenant: str) -> None:
     """Tenants are created and closed by the deployment's owner, who works in the home tenant."""
     if tenant != HOME:
         raise NotAllowed(
-            f"{verb}: only the owner of the deployment manages tenants, in the tenant {HOME}",
+            f"only the owner of the deployment manages tenants, in the tenant {HOME}",
             f"as the owner: --tenant {HOME}, or without TENURE_TENANT",
         )
 

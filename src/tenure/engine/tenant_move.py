@@ -254,7 +254,7 @@ def _found(home: Engine, name: str) -> Tenant:
 
 
 def _row(work: UnitOfWork, name: str) -> Tenant:
-    tenants.check_home(work.context.tenant, "move_tenant")
+    tenants.check_home(work.context.tenant)
     if name == HOME:
         raise InvalidInput(f"the tenant {HOME} is the home of the deployment: it does not move")
     row = work.get(Tenant, STORE, name)
