@@ -1,4 +1,5 @@
-"""What one process runs while it leads: the coordinator, relays, webhooks, local hooks, notices, file watch, pools.
+"""What one process runs while it leads: the coordinator, relays, webhooks, local hooks, notices, file watch,
+pools, and the claims of processes that have ended.
 
 `serve`, `daemon` and `run` start it and stop it; all of it waits while another process leads. Each part has its
 own thread: a sink that hangs delays neither a lease nor another part, and the stop only up to its timeout.
@@ -96,6 +97,7 @@ class LeaderProcess:
         for sink in messaging.sinks:
             _named("sinks", sink.name, partial(opened, sink, self._engine)).close()
         self._parts: list[LeaderPart] = [*map(self._relay, messaging.sinks), self._webhooks(), self._files()]
+        self._parts.append(self._processes())
         self._parts += [self._commands(sink) for sink in messaging.sinks if sink.commands]
         if messaging.hooks:
             self._parts.append(self._hooks())
@@ -191,6 +193,11 @@ class LeaderProcess:
 
         place = self._place
         return FileWatch(self._engine, place.project, place.folder, self.coordinator.led, failed=self._say)
+
+    def _processes(self) -> LeaderPart:
+        from tenure.agents.ended_processes import EndedProcesses
+
+        return EndedProcesses(self._engine, self.coordinator.led, failed=self._say)
 
 
 class WebhookPart:
