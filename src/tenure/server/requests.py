@@ -382,12 +382,14 @@ def decoder(
             return decode(body)
         except RecursionError:
             raise InvalidInput("the body is nested too deep") from None
-        except (msgspec.ValidationError, UnicodeDecodeError) as error:
+        except msgspec.ValidationError as error:
             hint = f"send its fields alone, or in `{wrapped.field}`" if wrapped is not None else None
             hints = filter(None, (meant_field(error, kind), hint))
             raise InvalidInput(f"the body: {error}", "; ".join(hints) or None) from None
-        except ValueError as error:
+        except msgspec.DecodeError as error:
             raise InvalidInput(f"the body is not valid JSON: {error}") from None
+        except ValueError as error:  # an instant
+            raise InvalidInput(f"the body: {error}") from None
 
     return decoded
 

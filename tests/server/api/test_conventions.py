@@ -94,6 +94,8 @@ def test_a_misspelt_field_is_answered_with_the_nearest(
 def test_a_body_that_is_not_json_is_said_to_be_so(ask: Asker) -> None:
     told = ask("POST", "/tasks", b"{")
     assert (told.status, "not valid JSON" in told.json["detail"], told.json.get("hint")) == (400, True, None)
+    told = ask("POST", "/tasks", {"title": "x", "deadline": "tomorrow"})
+    assert (told.status, "JSON" in told.json["detail"]) == (400, False)
 
 
 @pytest.mark.parametrize("body", [{}, {"titel": "typo"}, {"task": {"title": "x"}, "title": "both"}, [], "text"])
