@@ -351,13 +351,12 @@ class Parser(argparse.ArgumentParser):
 
         self.epilog = examples_of(self.prog.removeprefix("tenure "))
         columns = text_format.terminal_width()
-        if columns is not None and columns < HELP_WIDTH:
-            from functools import partial
-            from textwrap import fill
-
-            self.formatter_class = partial(_formatter, width=columns)
-            self.description = "\n".join(fill(line, columns - 2) for line in (self.description or "").splitlines())
+        if columns is not None and columns < text_format.SOURCE_WIDTH:
+            self.description = text_format.refilled(self.description or "", columns - 2)
         return super().format_help()
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        return _formatter(self.prog, min(text_format.terminal_width() or HELP_WIDTH, HELP_WIDTH))
 
     def error(self, message: str) -> NoReturn:
         from tenure.cli.examples import EXAMPLES
@@ -566,7 +565,6 @@ def parser_of(name: str, function: Verb) -> Parser:
     parser = Parser(
         prog=f"tenure {name}",
         description="\n".join(line.strip() for line in (function.__doc__ or name).strip().splitlines()),
-        formatter_class=_formatter,
         epilog="\n",  # `format_help` replaces it: few commands print their help
         allow_abbrev=False,
     )
