@@ -18,7 +18,7 @@ import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import NoStore, TenureError
-from tenure.core.setting_values import Priority, Seconds, Setting
+from tenure.core.setting_values import Port, Priority, Seconds, Setting
 from tenure.user_state import store_states
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ SETTINGS: dict[str, Setting] = {
     "run.route": Setting(bool, False, "whether `tenure run` starts agents with the model that a claim recommends"),
     "run.timeout": Setting(Seconds, limits.RUN_TIMEOUT, "seconds after which `tenure run` ends an agent's process"),
     "serve.host": Setting(str, "127.0.0.1", "the address that `tenure serve` listens on"),
-    "serve.port": Setting(int, 7420, "its port"),
+    "serve.port": Setting(Port, 7420, "its port"),
     "serve.workers": Setting(int, 1, "how many processes serve, on the one port"),
     "serve.most_stores": Setting(
         int, limits.MOST_STORES, "how many stores of tenants with isolation `schema` or `instance` it has open at once"

@@ -28,10 +28,24 @@ def test_bare_tenure_is_a_screen_of_everyday_verbs() -> None:
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))
-def test_help_fits_a_terminal_of_80_columns(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_fits_a_terminal_of_80_columns(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(text_format, "terminal_width", lambda: 80)
-    text = parser_of(verb, function_of(VERBS[verb].where)).format_help()
-    assert [line for line in text.splitlines() if len(line) > 80] == []
+    with pytest.raises(SystemExit):
+        parser_of(verb, function_of(VERBS[verb].where)).parsed(["-h"])
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
+
+
+def test_a_paragraph_is_wrapped_as_a_whole() -> None:
+    long = "word " * 23 + "needs\nan owner, and the log has both.\n\nshort one\nshort two"
+    assert text_format.refilled(long, 78).splitlines() == [
+        ("word " * 15).rstrip(),
+        "word word word word word word word word needs an owner, and the log has both.",
+        "",
+        "short one",
+        "short two",
+    ]
 
 
 def test_the_list_of_all_verbs_fits_a_terminal_of_80_columns() -> None:

@@ -192,6 +192,7 @@ def test_config_reports_what_is_wrong_and_shows_the_rest(tenure: Tenure) -> None
         ("tasks.priority", "hihg", "a number from 0 (critical) to 100, or one of critical"),
         ("tasks.max_attempts", 2.5, "a whole number"),
         ("tasks.on_lost", "fail", "one of retry, back_off, hold"),
+        ("serve.port", 70_000, "a port from 0 to 65535"),
         ("log.level", "loud", "one of debug, info, warning, error"),
         ("display.colour", "rainbow", "one of auto, always, never"),
         ("display.unicode", "perhaps", "true or false"),

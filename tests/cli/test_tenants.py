@@ -9,10 +9,8 @@ from tests.servers.postgres import PostgresServer
 
 
 def test_an_embedded_store_has_one_tenant(tenure: Tenure) -> None:
-    assert (
-        tenure("tenant", "list").out.split()
-        == ["tenant", "tier", "created", "by", "closed", "why", "local", "open"] + ["–"] * 5
-    )
+    heads = ["tenant", "state", "tier", "created", "by", "closed", "why"]
+    assert tenure("tenant", "list").out.split() == [*heads, "local", "open", *["–"] * 5]
     refused = tenure("tenant", "add", "acme")
     assert (refused.code, "keeps only the tenant local" in refused.err) == (8, True)
     for words in (("--tenant", "acme", "list"), ("list", "--tenant", "acme")):
@@ -22,17 +20,16 @@ def test_an_embedded_store_has_one_tenant(tenure: Tenure) -> None:
 
 
 def test_members_are_invited_changed_and_removed(tenure: Tenure) -> None:
-    assert tenure("member", "invite", "ann@example.com", "--role", "owner").out.startswith(
-        "ann@example.com  created: owner"
-    )
+    invited = tenure("member", "invite", "ann@example.com", "--role", "owner")
+    assert invited.out == "CREATED: ann@example.com is invited as owner\n"
     assert tenure("member", "invite", "bo", "--only", "default", "--json").json["member"]["projects"] == ["default"]
     assert tenure("key", "create", "bo", "--role", "member", "--only", "default").code == 0
     assert (
         tenure("member", "role", "bo", "viewer").out
-        == "bo  updated: viewer in default, invited\n  1 of their API keys revoked\n"
+        == "UPDATED: bo is invited as viewer in default\n  1 of their API keys revoked\n"
     )
     assert tenure("member", "role", "bo", "--everywhere", "--json").json["member"]["projects"] == []
-    assert tenure("member", "remove", "bo").code == 0
+    assert tenure("member", "remove", "bo").out == "UPDATED: bo was viewer and has left\n"
     assert [one["user"] for one in tenure("member", "list", "--json").json] == ["ann@example.com"]
     assert "left" in tenure("member", "list", "--all").out
     last = tenure("member", "remove", "ann@example.com")
@@ -48,7 +45,7 @@ def team(bare: Tenure, postgres: PostgresServer) -> Tenure:
 
 
 def test_tenants_of_one_store_see_nothing_of_each_other(team: Tenure) -> None:
-    assert team.process("tenant", "add", "acme").out == "acme  created, open\n"
+    assert team.process("tenant", "add", "acme").out == "CREATED: acme is open\n"
     assert team.process("--tenant", "acme", "init").code == 0
     assert team.process("add", "theirs", "--tenant", "acme").code == 0
     assert team.process("add", "ours").code == 0

@@ -90,7 +90,7 @@ def even(text: str, folder: Path) -> str:
     text = re.sub(r"\bwp-([\w-]+)-[0-9a-f]{6}\b", r"wp-\1-9c4e1d", text)
     text = re.sub(r"\b(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\b", _at_noon, text)
     # Six seconds and more pass before this command on a slow machine.
-    text = re.sub(r"age_minutes 0\.\d(.*) effective \S+", r"age_minutes 0.0\1 effective 50.0", text)
+    text = re.sub(r"(order: \d+ \(\w+\)) - 0\.\d for its age.*", r"\1", text)
     # An agent leads for 30 s after its last command: on a slow machine another does by now, or none.
     text = re.sub(r"no leader\b|leader \w+ \(term \d+, since [^)]+\)", "leader ann (term 1, since 12:00:00, 4 s)", text)
     text = re.sub(r"\([\d.]+ s\) +", "(1 s)  ", text)

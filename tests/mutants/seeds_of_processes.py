@@ -10,6 +10,13 @@ TESTS = "tests/processes/test_supervisor.py"
 
 PROCESSES = (
     Mutant(
+        "processes: one that does not lead ends the claims of ended processes",
+        "agents/ended_processes.py",
+        "        if self._leading() is None:\n",
+        "        if False:\n",
+        "tests/runner/test_ended_processes.py::test_the_leader_frees_the_task_of_a_process_that_has_ended",
+    ),
+    Mutant(
         "processes: the watching process does not kill the tree",
         SCRIPT,
         "        list(Tree().kill())\n    return how",

@@ -167,8 +167,8 @@ TENANTS = (
     Mutant(
         "tenant: an owner of any tenant manages tenants",
         RULES,
-        '    if tenant != HOME:\n        raise NotAllowed(\n            f"{verb}: only',
-        '    if False:\n        raise NotAllowed(\n            f"{verb}: only',
+        '    if tenant != HOME:\n        raise NotAllowed(\n            f"only',
+        '    if False:\n        raise NotAllowed(\n            f"only',
         on("memory", "test_the_owner_of_another_tenant_manages_no_tenants"),
     ),
     Mutant(
@@ -355,7 +355,7 @@ TENANTS = (
     Mutant(
         "limit: a tenant sets its own limits",
         ROWS,
-        '    tenants.check_home(work.context.tenant, verb)\n    row = work.get(Tenant, "", name)',
+        '    tenants.check_home(work.context.tenant)\n    row = work.get(Tenant, "", name)',
         '    row = work.get(Tenant, "", name)',
         on("memory", "test_the_owner_of_another_tenant_manages_no_tenants"),
     ),

@@ -1,4 +1,5 @@
-"""What one process runs while it leads: the coordinator, relays, webhooks, local hooks, notices, file watch, pools.
+"""What one process runs while it leads: the coordinator, relays, webhooks, local hooks, notices, file watch,
+pools, and the claims of processes that have ended.
 
 `serve`, `daemon` and `run` start it and stop it; all of it waits while another process leads. Each part has its
 own thread: a sink that hangs delays neither a lease nor another part, and the stop only up to its timeout.
@@ -130,7 +131,7 @@ class LeaderProcess(LedParts):
         for sink in messaging.sinks:
             _named("sinks", sink.name, partial(opened, sink, self._engine)).close()
         self._parts += [relay_of(sink, self._engine, coordinator.led, stepped) for sink in messaging.sinks]
-        self._parts += [self._webhooks(), self._files()]
+        self._parts += [self._webhooks(), self._files(), self._processes()]
         self._parts += [self._commands(sink) for sink in messaging.sinks if sink.commands]
         if messaging.hooks:
             self._parts.append(self._hooks())
@@ -195,6 +196,11 @@ class LeaderProcess(LedParts):
 
         place = self._place
         return FileWatch(self._engine, place.project, place.folder, self.coordinator.led, failed=self._say)
+
+    def _processes(self) -> LeaderPart:
+        from tenure.agents.ended_processes import EndedProcesses
+
+        return EndedProcesses(self._engine, self.coordinator.led, failed=self._say)
 
 
 def relay_of(sink: SinkSettings, engine: Engine, leading: Leading, stepped: Stepped) -> Relay:

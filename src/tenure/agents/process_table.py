@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -196,9 +196,17 @@ def described(pid: int) -> commands.Process | None:
 
 def ended_holders(client: Client) -> list[ProcessView]:
     """The processes behind live claims that ran on this host since its boot, and have ended."""
+    return ended_here(client.processes())
+
+
+def ended_here(found: Iterable[ProcessView]) -> list[ProcessView]:
     here = (host(), boot_id())
-    ours = [p for p in client.processes() if (p["host"], p["boot"]) == here]
+    ours = [p for p in found if (p["host"], p["boot"]) == here]
     return [p for p in ours if has_ended(p["pid"], p["start"])]
+
+
+def named(view: ProcessView) -> commands.Process:
+    return commands.Process(host=view["host"], boot=view["boot"], pid=view["pid"], start=view["start"])
 
 
 def release_ended(client: Client, say: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
@@ -209,7 +217,7 @@ def release_ended(client: Client, say: Callable[[str], None] = lambda _: None) -
     gone = [] if client.is_remote else ended_holders(client)
     if not gone:
         return ()
-    freed = client.gone(commands.Process(host=p["host"], boot=p["boot"], pid=p["pid"], start=p["start"]) for p in gone)
+    freed = client.gone(map(named, gone))
     for key in freed.changed or ():
         say(f"{key}: the process that held it has ended; it can be taken over")
     return freed.changed or ()

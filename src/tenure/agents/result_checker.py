@@ -53,7 +53,7 @@ def tools_for(folder: str, environ: Mapping[str, str]) -> Tools:
     """
     path = shared_file(folder)
     if path is None:
-        return Tools(trouble="there is no tenure.toml with commands")
+        return Tools(trouble="there is no tenure.toml that names commands or judges")
     from tenure.trust.grants import Trusted, Untrusted
     from tenure.user_state import user_state
     from tenure.validators.commands import read_commands

@@ -123,7 +123,8 @@ def _verify_file(run: Run, given: Namespace) -> Answer:
 
     path = os.path.join(run.folder, given.file)
     if not os.path.isfile(path):
-        raise Usage(f"{path}: no such file", "`tenure audit export FILE` writes one")
+        what = "is not a file" if os.path.exists(path) else "no such file"
+        raise Usage(f"{path}: {what}", "`tenure audit export FILE` writes one")
 
     def head_of(project: str) -> Head | None:
         return None if given.head is None else _head_given(run, given.head, project)

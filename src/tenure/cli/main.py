@@ -353,28 +353,20 @@ class Parser(argparse.ArgumentParser):
 
         self.epilog = examples_of(self.prog.removeprefix("tenure "))
         columns = text_format.terminal_width()
-        if columns is not None and columns < HELP_WIDTH:
-            from functools import partial
-            from textwrap import fill
-
-            self.formatter_class = partial(_formatter, width=columns)
-            self.description = "\n".join(fill(line, columns - 2) for line in (self.description or "").splitlines())
+        if columns is not None and columns < text_format.SOURCE_WIDTH:
+            self.description = text_format.refilled(self.description or "", columns - 2)
         return super().format_help()
 
-    def error(self, message: str) -> NoReturn:
-        unknown = message.removeprefix("unrecognized arguments: ")
-        if unknown != message:
-            from tenure.core.inputs import suggestion
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        return _formatter(self.prog, min(text_format.terminal_width() or HELP_WIDTH, HELP_WIDTH))
 
-            word = unknown.split()[0]
-            known = [name for action in self._actions for name in action.option_strings]
-            near = suggestion(word.partition("=")[0], known) if word.startswith("-") else ""
-            message = f"{word} is not known here{near}"
+    def error(self, message: str) -> NoReturn:
         from tenure.cli.examples import EXAMPLES
+        from tenure.cli.usage_errors import in_our_words
 
         verb = self.prog.removeprefix("tenure ")
         example = f"as in `{EXAMPLES[verb][0]}`; " if verb in EXAMPLES else ""
-        raise Usage(f"{verb}: {message}", f"{example}`{self.prog} -h` lists its options")
+        raise Usage(f"{verb}: {in_our_words(message, self._actions)}", f"{example}`{self.prog} -h` lists its options")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -396,6 +388,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     before, rest = _leading(words)
+    if not rest and "--json" in before:
+        raise Usage("name a verb", "as in `tenure list --json`; `tenure help` lists them")
     if not rest or rest[0] in ("-h", "--help", "help", "-V", "--version", "version"):
         from tenure.cli.verbs import general
 
@@ -529,13 +523,14 @@ def _verb(words: list[str]) -> tuple[str, list[str]]:
 
     if first in GROUPS:
         under = [name.split()[1] for name in VERBS if name.startswith(first + " ")]
-        if len(words) > 1:
+        if len(words) > 1 and not words[1].startswith("-"):
             near = suggestion(words[1], under)
             raise Usage(f"{first}: there is no {words[1]!r}{near}", f"there are: {', '.join(under)}")
         raise Usage(f"{first} wants one of: {', '.join(under)}", f"as in `tenure {first} {under[0]}`")
     if first in plug_ins():
         return first, words[1:]
-    near = suggestion(first, [*VERBS, *ALIASES, *plug_ins()])
+    near = suggestion(" ".join(words[:2]), VERBS) if words[1:] and suggestion(first, GROUPS) else ""
+    near = near or suggestion(first, [*VERBS, *ALIASES, *GROUPS, *plug_ins()])
     raise Usage(f"unknown verb {first!r}{near}", "`tenure help` lists them")
 
 
@@ -572,7 +567,6 @@ def parser_of(name: str, function: Verb) -> Parser:
     parser = Parser(
         prog=f"tenure {name}",
         description="\n".join(line.strip() for line in (function.__doc__ or name).strip().splitlines()),
-        formatter_class=_formatter,
         epilog="\n",  # `format_help` replaces it: few commands print their help
         allow_abbrev=False,
     )

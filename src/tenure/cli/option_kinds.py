@@ -85,7 +85,8 @@ def moment(when: str | int | In | None, now: Callable[[], int]) -> str | None:
         return when
     from tenure.core.written_times import spell_instant
 
-    return spell_instant(before(when, now) or 0)
+    at_ = before(when, now) or 0
+    return spell_instant(at_ // 1_000_000 * 1_000_000 if isinstance(when, In) else at_)
 
 
 def json_value(text: str) -> Any:
@@ -130,6 +131,8 @@ def contents(text: str) -> str:
 
 def retry_policy(text: str) -> dict[str, Any]:
     """A retry policy: the name of a strategy, or the whole as a JSON object."""
+    if text.isdecimal():
+        raise ArgumentTypeError(f"{text!r} is not a way to retry; --max-attempts {text} limits the attempts")
     policy = json_value(text) if text[:1] in ("{", "@", "-") else {"strategy": text}
     if not isinstance(policy, dict):
         raise ArgumentTypeError(f"{text!r} is not a retry policy; as in exponential, or a JSON object")
@@ -152,6 +155,13 @@ def contract(text: str) -> dict[str, Any]:
     elif has_setting:
         settings = json_value(rest)
     return {"validation": name} | ({"settings": settings} if settings else {})
+
+
+def port(text: str) -> int:
+    """A TCP port; 0: a free one."""
+    if not text.isdecimal() or int(text) > 65_535:
+        raise ArgumentTypeError(f"{text!r:.40} is not a port from 0 to 65535")
+    return int(text)
 
 
 def percent(text: str) -> int:

@@ -6,12 +6,17 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from tenure.cli.answers import outcome_text
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown, verb_of
 from tenure.cli.option_kinds import pair
-from tenure.cli.text_format import clock, plain, table
+from tenure.cli.text_format import clock, moment, plain, table
 from tenure.core import commands as c
+from tenure.core.outcomes import Outcome
 
 ON = ("on", "off")
+_SIZES = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
 _SWITCHES = ("router", "routing", "agents_may_operate")
 
 
@@ -25,17 +30,19 @@ def list_(run: Run, given: Namespace) -> Answer:
 @options()
 def show(run: Run, given: Namespace) -> Answer:
     """Show the settings of the project."""
-    return shown(run.client.settings(), _settings)
+    return shown(run.client.settings(), lambda found: _settings(found, run.client.now()))
 
 
-def _settings(found: dict[str, Any]) -> str:
-    rows = [(name, _value(value)) for name, value in found.items() if name not in ("project", "created_at", "limits")]
-    rows += [(f"limit {name}", value) for name, value in found["limits"].items()]
+def _settings(found: dict[str, Any], now: int) -> str:
+    others = ("project", "created_at", "limits", "audited_at")
+    rows = [(name, _value(value)) for name, value in found.items() if name not in others]
+    rows += [("log sealed since", None if found["audited_at"] is None else moment(found["audited_at"], now))]
+    rows += [(f"limit {name}", limit_text(name, value)) for name, value in found["limits"].items()]
     return f"{plain(found['project'])}\n{table(rows, ('setting', 'value'))}"
 
 
-def _value(value: Any) -> str:
-    return ("off", "on")[value] if isinstance(value, bool) else f"{value}"
+def _value(value: Any) -> str | None:
+    return ("off", "on")[value] if isinstance(value, bool) else None if value is None else f"{value}"
 
 
 @options(
@@ -57,8 +64,9 @@ def set_(run: Run, given: Namespace) -> Answer:
     changes = {name: value for name in names if (value := getattr(given, name)) is not None}
     if not changes:
         raise Usage("project set: name a setting", "`tenure project show` lists them with their values")
+    said = [f"{name} {plain(str(value))}" for name, value in changes.items()]
     changes |= {name: changes[name] == "on" for name in _SWITCHES if name in changes}
-    return answered(run.client.init(**changes))
+    return _told(run.client.init(**changes), said)
 
 
 @options()
@@ -93,10 +101,36 @@ def _preset(run: Run) -> str:
 
 def _limits(found: list[dict[str, Any]]) -> str:
     rows = [
-        (one["name"], "none" if one["value"] is None else one["value"], one["source"], one["used"], one["meaning"])
+        (
+            one["name"],
+            limit_text(one["name"], one["value"]),
+            one["source"],
+            one["used"],
+            one["meaning"].split(", in ")[0],
+        )
         for one in found
     ]
     return table(rows, ("limit", "value", "source", "used", "meaning"))
+
+
+def limit_text(name: str, value: int | None) -> str:
+    """The limit as `limits set` takes it: a duration in its largest whole unit."""
+    if value is None:
+        return "none"
+    unit = _units().get(name)
+    if unit is None:
+        return str(value)
+    return next(
+        f"{value * unit // size}{word}" for word, size in _SIZES if (value and value * unit % size == 0) or size == 1
+    )
+
+
+def _units() -> dict[str, int]:
+    """The seconds of a unit, of limits that are durations."""
+    from tenure.core.inputs import LIMITS
+
+    seconds = {"seconds": 1, "days": 86_400}
+    return {name: seconds[unit] for name, text in LIMITS.items() if (unit := text.rpartition(", in ")[2]) in seconds}
 
 
 @options(
@@ -113,17 +147,37 @@ def set_limits(run: Run, given: Namespace) -> Answer:
     if not given.limits and given.compliance is None:
         raise Usage("limits set: name a limit, or --compliance", "`tenure limits` lists them with their values")
     changes = limit_changes(run.verb, given.limits) if given.limits else None
-    return answered(run.client.init(change_limits=changes, compliance=given.compliance))
+    outcome = run.client.init(change_limits=changes, compliance=given.compliance)
+    said = [
+        f"{name} {'default' if value is None else limit_text(name, value)}" for name, value in (changes or {}).items()
+    ]
+    return _told(outcome, said + ([f"compliance {given.compliance}"] if given.compliance else []))
+
+
+def _told(outcome: Outcome, said: Sequence[str]) -> Answer:
+    """The answer to a change of settings, which names them."""
+    return answered(outcome, lambda: outcome_text(replace(outcome, message=outcome.message or ", ".join(said))))
 
 
 def limit_changes(verb: str, pairs: Sequence[tuple[str, str]]) -> dict[str, int | None]:
     """The limits that NAME=VALUE pairs change; None: back to the default."""
     changes: dict[str, int | None] = {}
     for name, value in pairs:
-        if value != "default" and not value.isdecimal():
-            raise Usage(f"{verb}: {name}={value[:40]} must be a whole number, or default")
-        changes[name] = None if value == "default" else int(value)
+        changes[name] = None if value == "default" else _amount(verb, name, value)
     return changes
+
+
+def _amount(verb: str, name: str, value: str) -> int:
+    from tenure.core.written_times import SECOND, parse_duration
+
+    if value.isascii() and value.isdecimal():
+        return int(value)
+    unit = _units().get(name)
+    duration = parse_duration(value) if unit else None
+    if unit is None or duration is None or duration % (unit * SECOND):
+        whole = {None: "a whole number", 1: "whole seconds, as in 3600 or 2h"}.get(unit, "whole days, as in 30 or 30d")
+        raise Usage(f"{verb}: {name}={value[:40]} must be {whole}; or default")
+    return duration // (unit * SECOND)
 
 
 # --- tracks -------------------------------------------------------------------------------------------------

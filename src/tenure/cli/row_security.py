@@ -58,7 +58,8 @@ def _script(texts: Sequence[str]) -> str:
 
 def _checked(found: Mapping[str, Sequence[str]], store: str) -> Answer:
     if not found:
-        lines = ["no role besides the owner may write: row-level security was never turned on"]
+        hint = "`tenure db rls on --role tenure_app` turns it on"
+        lines = [f"no role besides the owner may write: row-level security was never turned on\n  {hint}"]
     else:
         lines = [line for findings in found.values() for line in findings]
     value = {"store": store, "ok": not lines, "roles": list(found), "findings": lines}

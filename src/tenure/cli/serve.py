@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.cli.answers import say
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown
-from tenure.cli.option_kinds import seconds
+from tenure.cli.option_kinds import port, seconds
 from tenure.cli.text_format import plain, table
 from tenure.core import commands as c
 from tenure.core import limits
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @options(
     arg("--host", metavar="ADDRESS", help="where to listen (127.0.0.1)"),
-    arg("--port", type=int, metavar="N", help="on which port (7420)"),
+    arg("--port", type=port, metavar="N", help="on which port (7420)"),
     arg("--tls-cert", metavar="FILE", help="the certificate, for HTTPS"),
     arg("--tls-key", metavar="FILE", help="its private key"),
     arg("--open", action="store_true", help="open the dashboard in your browser"),

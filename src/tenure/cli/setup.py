@@ -117,9 +117,12 @@ def _lacks_project(client: Client) -> bool:
 
 
 def _welcome(value: dict[str, Any], more: Sequence[str] = ()) -> str:
-    made = "Created" if value["made_store"] else "Already here:"
-    also = " and created" if value["made_project"] and not value["made_store"] else ","
-    lines = [f"{made} {value['store']}{also} project {value['project']}."]
+    if value["made_store"]:
+        lines = [f"Created {value['store']}, project {value['project']}."]
+    elif value["made_project"]:
+        lines = [f"Created project {value['project']} in {value['store']}."]
+    else:
+        lines = [f"Already here: {value['store']}, project {value['project']}."]
     is_set_up = value.get("set_up_agents", ())
     found = {name: why for name, why in value.get("found_agents", {}).items() if name not in is_set_up}
     if found:

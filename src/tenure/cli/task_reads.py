@@ -210,11 +210,20 @@ def why(run: Run, given: Namespace) -> Answer:
     return shown(run.client.why(given.task), explained)
 
 
+def _order(parts: Mapping[str, Any]) -> str:
+    """The parts of the effective priority that count, and their sum; lower goes first."""
+    age, tier = parts["age_minutes"], parts["tier"]
+    if "length" in parts:
+        return f"{tier}, shortest first: {lasting(parts['length'])} expected, {age:g} min old"
+    for_ = {"its age": age * parts["boost"], "its deadline": parts["urgency"], "what waits for it": parts["weight"]}
+    less = "".join(f" - {points:.1f} for {what}" for what, points in for_.items() if points >= 0.05)
+    return f"{parts['base']} ({tier}){less}" + (f" = {parts['effective']:g}" if less else "")
+
+
 def explained(said: Mapping[str, Any]) -> str:
     lines = [f"{said['key']} is {spoken(said['state'])}"]
     lines += [f"  {plain(reason)}" for reason in said["reasons"]]
-    order = ", ".join(f"{name} {value}" for name, value in said["priority"].items())
-    lines += [f"  order: {order}"]
+    lines += [f"  order: {_order(said['priority'])}"]
     for agent in said.get("agents", ()):
         lines += [f"  {agent['agent']}: {'; '.join(agent['why_not']) or 'can take it'}"]
     return "\n".join(lines)

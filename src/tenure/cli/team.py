@@ -35,18 +35,17 @@ def join(run: Run, given: Namespace) -> Answer:
     The calling script is recorded: its later commands act as this agent, in a separate session.
     """
     from tenure.agents.identity import join as joined
+    from tenure.cli.signing import kept_key
 
     if given.name == "":
         raise Usage("join: the name must not be empty", "as in `tenure join -n ann`; without -n it is detected")
     default = run.setting("agents.type")
-    who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type or default)
-    run.who = who = who if who.type not in UNRECOGNISED else msgspec.structs.replace(who, type=default or who.type)
     with ExitStack() as stack:
-        kept = None
-        if given.key:
-            from tenure.cli.signing import kept_key
-
-            kept = stack.enter_context(kept_key(run, given.key))
+        # Before anything is recorded: it may not be readable.
+        kept = stack.enter_context(kept_key(run, given.key)) if given.key else None
+        who = joined(run.environ, given.name or run.given.agent, run.given.session, given.type or default)
+        run.who = who = who if who.type not in UNRECOGNISED else msgspec.structs.replace(who, type=default or who.type)
+        if kept is not None:
             run.client.signing_key = kept.key
         outcome = run.client.register(
             type=given.type or who.type, capabilities=tuple(given.cap), tracks=tuple(given.track),

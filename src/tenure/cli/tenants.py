@@ -9,7 +9,7 @@ from typing import Any
 
 from tenure.cli.main import Answer, Run, answered, arg, options, shown
 from tenure.cli.option_kinds import pair
-from tenure.cli.projects import limit_changes
+from tenure.cli.projects import limit_changes, limit_text
 from tenure.cli.text_format import Columns, ago, columns, plain, table
 from tenure.core.outcomes import Outcome
 
@@ -32,7 +32,7 @@ ONLY = {"action": "append", "metavar": "PROJECT", "help": "in this project alone
 def add_tenant(run: Run, given: Namespace) -> Answer:
     """Create a tenant. `--tenant NAME` works in it; nothing of it is visible elsewhere.
 
-    PostgreSQL keeps several tenants, an SQLite file only `local`.
+    Stores on a server (PostgreSQL, MariaDB, Valkey) keep several tenants, an SQLite file only `local`.
     """
     from tenure.client.transports.local import LocalTransport
 
@@ -65,9 +65,14 @@ def tenant_limits(run: Run, given: Namespace) -> Answer:
 def _limits_text(row: Mapping[str, Any]) -> str:
     if not row["limits"]:
         return f"{row['name']} has no limits"
+    from tenure.core.tenant_limits import MEANINGS
+
     own = set(row["changed_limits"])
-    lines = [(name, str(value), "tenant" if name in own else row["tier"]) for name, value in row["limits"].items()]
-    return table(lines, ("limit", "value", "from"))
+    lines = [
+        (name, limit_text(name, value), "tenant" if name in own else row["tier"], MEANINGS[name].split(", in ")[0])
+        for name, value in row["limits"].items()
+    ]
+    return table(lines, ("limit", "value", "from", "meaning"))
 
 
 @options(TENANT, arg("-m", "--message", default="", metavar="TEXT", help="why"))
@@ -86,7 +91,7 @@ def _of_tenant(outcome: Outcome) -> Answer:
     row = outcome.tenant
     if not outcome.ok or row is None:
         return answered(outcome)
-    return answered(outcome, f"{row['name']}  {outcome.outcome.lower()}, {row['status']}")
+    return answered(outcome, f"{outcome.outcome}: {row['name']} is {row['status']}")
 
 
 @options(arg("-a", "--all", action="store_true", help="closed ones too"))
@@ -97,7 +102,7 @@ def list_tenants(run: Run, given: Namespace) -> Answer:
         now = run.client.now()
         wanted: Columns = {
             "tenant": "name",
-            "": "status",
+            "state": "status",
             "tier": "tier",
             "created": lambda row: row["created_at"] and ago(row["created_at"], now),
             "by": lambda row: row["created_by"] and plain(row["created_by"]),
@@ -170,9 +175,11 @@ def _of_member(outcome: Outcome) -> Answer:
         return answered(outcome)
     where = f" in {', '.join(map(plain, row['projects']))}" if row["projects"] else ""
     note = f"\n  {outcome.message}" if outcome.message else ""
-    return answered(
-        outcome, f"{plain(row['user'])}  {outcome.outcome.lower()}: {row['role']}{where}, {row['status']}{note}"
-    )
+    is_what = _MEMBER.get(row["status"], "is {}").format(row["role"])
+    return answered(outcome, f"{outcome.outcome}: {plain(row['user'])} {is_what}{where}{note}")
+
+
+_MEMBER = {"invited": "is invited as {}", "left": "was {} and has left"}
 
 
 @options(arg("-a", "--all", action="store_true", help="former ones too"))
@@ -183,7 +190,7 @@ def list_members(run: Run, given: Namespace) -> Answer:
         now = run.client.now()
         wanted: Columns = {
             "member": lambda row: plain(row["user"]),
-            "": "status",
+            "state": "status",
             "role": "role",
             "projects": lambda row: ", ".join(map(plain, row["projects"])) or "all",
             "invited": lambda row: ago(row["invited_at"], now),

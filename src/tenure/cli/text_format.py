@@ -132,6 +132,23 @@ def terminal_width() -> int | None:
         return None
 
 
+SOURCE_WIDTH = 120  # columns of our source, in which help texts are wrapped
+
+
+def refilled(text: str, width: int) -> str:
+    """The text wrapped at `width`: a line goes on with the next if that line's first word did not fit into it."""
+    from textwrap import fill
+
+    lines, last = [""], 0
+    for line in text.splitlines():
+        if last and line and last + len(line.split()[0]) > SOURCE_WIDTH - 25:
+            lines[-1] += f" {line}"
+        else:
+            lines.append(line)
+        last = len(line)
+    return "\n".join(fill(line, width) for line in lines[1:])
+
+
 Columns = Mapping[str, str | Callable[[Any], object]]  # header → a key of the row, or a function of it
 
 

@@ -45,6 +45,18 @@ def lowered(before: Project, after: Project) -> dict[str, dict[str, int | str | 
     return found
 
 
+def notes(before: Project, after: Project) -> list[str]:
+    """What a change does to the retention of history beyond its words."""
+    own = after.limits.get(LIMIT)
+    if LIMIT in lowered(before, after):
+        return [
+            f"{LIMIT} is now below the {DAYS[before.compliance]} days of {before.compliance}; the log has both values"
+        ]
+    if after.compliance != before.compliance and own is not None and own > before.limits.get(LIMIT, own):
+        return [f"{LIMIT} is raised to {own} days"]
+    return []
+
+
 def check_lowering(before: Project, after: Project, role: str) -> dict[str, dict[str, int | str | None]]:
     """As `lowered`; raises NotAllowed where the caller is not an owner."""
     found = lowered(before, after)

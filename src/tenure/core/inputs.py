@@ -71,14 +71,14 @@ CONSTRAINTS = {
 OUTPUT = {"type": (str,), "summary": (str,), "validation": (str,), "settings": (dict,)}
 LIMITS = {
     "max_concurrent_claims": "claims held at once",
-    "max_lease": "seconds of the longest lease",
-    "min_lease": "seconds of the shortest lease",
-    "max_generations_per_task": "claims of one task in a run; 100 where it is not set",
+    "max_lease": "the longest lease, in seconds",
+    "min_lease": "the shortest lease, in seconds",
+    "max_generations_per_task": "claims of one task in a run",
     "max_result_size": "bytes of a result",
     "max_active_sessions": "sessions at once",
     "tokens_per_line": "expected tokens per changed line; a result that used twice as many waits for a person",
-    "archive_after": "seconds after which a finished task that nothing open depends on moves to the archive",
-    "history_retention": "days until archived tasks are deleted",
+    "archive_after": "age at which finished tasks that no open task needs are archived, in seconds",
+    "history_retention": "age at which archived tasks are deleted, in days",
 }
 MAY_BE_ZERO = frozenset({"archive_after"})
 

@@ -23,6 +23,10 @@ class Seconds(float):
     """A duration: a number of seconds, or a text such as `10m`."""
 
 
+class Port(int):
+    """A TCP port; 0: a free one."""
+
+
 class Priority(str):
     """A tier, or a number from 0 to 100."""
 
@@ -31,6 +35,7 @@ class Priority(str):
 
 KINDS: dict[type, str] = {
     bool: "true or false", int: "a whole number", float: "a number", str: "a text", list: "a list",
+    Port: "a port from 0 to 65535",
     Seconds: "a number of seconds, or a duration as in 90s, 10m or 2h",
     Priority: "a number from 0 (critical) to 100, or one of critical, high, normal, low, background",
 }  # fmt: skip
@@ -60,6 +65,9 @@ def from_toml(kind: type, words: tuple[str, ...], given: Any) -> Any:
             return given
     elif isinstance(given, int | float) and issubclass(kind, float):
         return float(given)
+    elif kind is Port:
+        if isinstance(given, int) and 0 <= given <= 65_535:
+            return given
     elif isinstance(given, kind):
         return given
     raise InvalidInput(f"must be {_wanted(kind, words)}")
@@ -71,7 +79,7 @@ def from_text(kind: type, words: tuple[str, ...], text: str) -> Any:
         return text.lower() in _TRUE
     if issubclass(kind, int | float) and kind is not bool:
         try:
-            return int(text) if kind is int else float(text)
+            return from_toml(kind, words, int(text) if issubclass(kind, int) else float(text))
         except ValueError:
             pass  # a duration, a word, or nothing
     return from_toml(kind, words, text)

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tenure.core.errors import InvalidInput
-from tenure.core.inputs import LARGEST_NUMBER, check_choice, check_limits, suggestion
+from tenure.core.inputs import LARGEST_NUMBER, LIMITS, check_choice, check_limits, suggestion
 
 if TYPE_CHECKING:
     from tenure.core.records import Tenant
 
 CLAIMS, SESSIONS = "max_concurrent_claims", "max_active_sessions"
 RATE = "api_rate"  # requests a second to a server, of all callers of the tenant; no project has it
+MEANINGS = {**LIMITS, RATE: "requests a second, of all callers"}
 _MIB = 1024 * 1024
 TIERS: dict[str, dict[str, int]] = {
     "default": {

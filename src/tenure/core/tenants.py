@@ -47,16 +47,19 @@ def schema_of(name: str, epoch: str, now: int) -> str:
     return "t_" + hashlib.blake2b(f"{name}\0{epoch}\0{now}".encode(), digest_size=8).hexdigest()
 
 
+SEVERAL = "stores on a server keep several: PostgreSQL, MariaDB, Valkey"
+
+
 def unknown(name: str) -> NotFound:
     """The one answer about a tenant that does not exist, is closed, or is not the caller's."""
-    return NotFound(f"no tenant {name[:80]!r} here")
+    return NotFound(f"no tenant {name[:80]!r} here", "the owner of the deployment lists them with `tenure tenant list`")
 
 
-def check_home(tenant: str, verb: str) -> None:
+def check_home(tenant: str) -> None:
     """Tenants are created and closed by the deployment's owner, who works in the home tenant."""
     if tenant != HOME:
         raise NotAllowed(
-            f"{verb}: only the owner of the deployment manages tenants, in the tenant {HOME}",
+            f"only the owner of the deployment manages tenants, in the tenant {HOME}",
             f"as the owner: --tenant {HOME}, or without TENURE_TENANT",
         )
 

@@ -137,7 +137,7 @@ def _leave(home: Engine, row: Tenant, stores: Stores, step: Step, *, promoted: b
     """Freeze and copy; returns how many rows and events were copied."""
     target = stores.at(row.other_isolation, row.other_store)
     if TENANTS not in target.store.features:
-        raise InvalidInput(f"{target.store.url} keeps only the tenant {HOME}", "PostgreSQL keeps several tenants")
+        raise InvalidInput(f"{target.store.url} keeps only the tenant {HOME}", tenants.SEVERAL)
     if promoted:
         _refuse_while_it_writes(row, stores)
         _freeze(target, row.moves)
@@ -254,7 +254,7 @@ def _found(home: Engine, name: str) -> Tenant:
 
 
 def _row(work: UnitOfWork, name: str) -> Tenant:
-    tenants.check_home(work.context.tenant, "move_tenant")
+    tenants.check_home(work.context.tenant)
     if name == HOME:
         raise InvalidInput(f"the tenant {HOME} is the home of the deployment: it does not move")
     row = work.get(Tenant, STORE, name)

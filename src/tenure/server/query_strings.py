@@ -19,7 +19,7 @@ from tenure.core.decoders import check_json
 from tenure.core.errors import InvalidInput
 from tenure.core.instants import is_instant, parse_instant
 from tenure.core.queries import AT, Query, Tasks
-from tenure.server.requests import body_type, braces, decoder
+from tenure.server.requests import body_type, braces, decoder, meant_field
 
 _PAIRS = frozenset({*AS_JSON, "after"})
 
@@ -49,7 +49,7 @@ def query_of(route: Route, fields: Mapping[str, str], query_string: bytes) -> Qu
     try:
         return msgspec.convert(values, kind, strict=False)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise InvalidInput(f"the query: {error}") from None
+        raise InvalidInput(f"the query: {error}", meant_field(error, kind)) from None
 
 
 @cache

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, MutableMapping
 from functools import cache, reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 from urllib.parse import parse_qs
 
 import msgspec
@@ -393,11 +393,39 @@ def decoder(
             return decode(body)
         except RecursionError:
             raise InvalidInput("the body is nested too deep") from None
-        except ValueError as error:  # msgspec's own errors are ValueErrors
+        except msgspec.ValidationError as error:
             hint = f"send its fields alone, or in `{wrapped.field}`" if wrapped is not None else None
-            raise InvalidInput(f"the body: {error}", hint) from None
+            hints = filter(None, (meant_field(error, kind), hint))
+            raise InvalidInput(f"the body: {error}", "; ".join(hints) or None) from None
+        except msgspec.DecodeError as error:
+            raise InvalidInput(f"the body is not valid JSON: {error}") from None
+        except ValueError as error:  # an instant
+            raise InvalidInput(f"the body: {error}") from None
 
     return decoded
+
+
+def meant_field(error: Exception, kind: Any) -> str | None:
+    """The field that a misspelt one resembles, of this struct or of one in it."""
+    from tenure.core.inputs import suggestion
+
+    found = _UNKNOWN.search(str(error))
+    near = suggestion(found[1], _names(kind) - {found[1]}) if found else ""
+    return near.removeprefix("; ") or None
+
+
+_UNKNOWN = re.compile("unknown field `([^`]{1,80})`")
+
+
+def _names(kind: Any) -> set[str]:
+    fields = msgspec.structs.fields(kind) if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else ()
+    inner = {name for field in fields for part in (field.type, *get_args(field.type)) for name in _own_names(part)}
+    return {field.name for field in fields} | inner
+
+
+def _own_names(kind: Any) -> set[str]:
+    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    return {field.name for field in msgspec.structs.fields(kind)} if is_struct else set()
 
 
 class LoginBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

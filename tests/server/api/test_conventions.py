@@ -75,6 +75,29 @@ def test_an_edit_may_name_its_fields_bare(ask: Asker) -> None:
     assert (told.status, told.json["outcome"]) == (409, "VERSION_CONFLICT")
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "meant"),
+    [
+        ("POST", "/tasks", {"titel": "three"}, "title"),
+        ("POST", "/tasks", {"task": {"title": "x", "prioritty": 3}}, "priority"),
+        ("POST", "/claims", {"leese": 60}, "lease"),
+        ("GET", "/tasks?stat=ready", None, "state"),
+    ],
+)
+def test_a_misspelt_field_is_answered_with_the_nearest(
+    ask: Asker, method: str, path: str, body: Any, meant: str
+) -> None:
+    told = ask(method, path, body)
+    assert (told.status, told.json["hint"].split("; ")[0]) == (400, f"did you mean {meant}?")
+
+
+def test_a_body_that_is_not_json_is_said_to_be_so(ask: Asker) -> None:
+    told = ask("POST", "/tasks", b"{")
+    assert (told.status, "not valid JSON" in told.json["detail"], told.json.get("hint")) == (400, True, None)
+    told = ask("POST", "/tasks", {"title": "x", "deadline": "tomorrow"})
+    assert (told.status, "JSON" in told.json["detail"]) == (400, False)
+
+
 @pytest.mark.parametrize("body", [{}, {"titel": "typo"}, {"task": {"title": "x"}, "title": "both"}, [], "text"])
 def test_a_body_that_is_neither_is_refused_with_both_forms(ask: Asker, body: Any) -> None:
     told = ask("POST", "/tasks", body)

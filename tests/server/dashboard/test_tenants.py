@@ -177,6 +177,9 @@ def test_a_limit_shows_its_value_its_source_and_its_use(houses: Houses, tabs: Ca
     claims = tab.find("tr[data-name=max_concurrent_claims]")
     expect(claims).to_contain_text("100")
     expect(claims).to_contain_text("tenant")
+    longest = tab.find("tr[data-name=max_lease] .figures").first
+    expect(longest).to_have_text("1 h")
+    expect(longest).to_have_attribute("title", "3,600 seconds")
     with Client(houses.server.url, "shop", key=houses.keys["zeta"], agent="ann", session="ann-1") as ann:
         ann.claim()
     tab.page.reload()

@@ -13,7 +13,7 @@ from tenure.core.events import Event, kinds_of
 from tenure.core.filters import Range, Where
 from tenure.core.moments import Moment
 from tenure.core.records import Archived
-from tenure.core.written_times import spell_instant
+from tenure.core.written_times import SECOND, spell_instant
 from tenure.engine.runtime.rows import event_pages, row_pages
 from tenure.stores.port import Transaction
 
@@ -69,7 +69,7 @@ class _Cut:
         self.sequence, self.instant, self.floor = moment.sequence, moment.instant, 0
         if self.instant is not None:
             if self.instant > tx.now:
-                raise InvalidInput(f"at {moment.text}: is in the future", f"it is {spell_instant(tx.now)} now")
+                raise InvalidInput(f"at {moment.text} is in the future", f"it is {spell_instant(_second(tx.now))} now")
             turns = tx.events({"project": project, "kind": ("clock.accepted",)}, last=True)
             self.floor = max((turn.sequence for turn in turns if turn.time <= self.instant), default=0)
         elif not (last := tx.events({}, limit=1, last=True)) or (self.sequence or 0) > last[0].sequence:
@@ -151,9 +151,17 @@ def _places(one: LaterArchived, project: str, live: list[Event], moves: dict[int
     return [live[max(0, bisect_right(times, event.time) - 1)].sequence for event in one.events]
 
 
+def _second(instant: int) -> int:
+    return instant // SECOND * SECOND
+
+
 def _before(tx: Transaction, project: str, moment: Moment) -> InvalidInput:
     first = tx.events({"project": project}, limit=1)
-    began = f", which began at {spell_instant(first[0].time)} with event {first[0].sequence}" if first else ""
+    began = (
+        f", which began at {spell_instant(_second(first[0].time + SECOND - 1))} with event {first[0].sequence}"
+        if first
+        else ""
+    )
     return InvalidInput(f"{moment.text} is before project {project[:80]}{began}")
 
 

@@ -63,7 +63,7 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
     if task.state == lifecycle.READY:
         said["agents"] = _who_could(work, settings, task, taken)
         if not any(not a["why_not"] for a in said["agents"]):
-            reasons.append("no known agent can take it")
+            reasons.append("no known agent can take it" if said["agents"] else "no agent is known yet")
     return said
 
 

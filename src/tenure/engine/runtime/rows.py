@@ -28,6 +28,7 @@ UNREAD: Any = object()
 FOREVER = (1 << 62) - 1
 ROWS_A_PAGE = 500
 SHORTEST_BEGINNING = limits.PREFIX_MIN
+TRACKS_LISTED = "`tenure track list` shows them; `tenure track define` adds one"
 
 
 class Rows:
@@ -341,7 +342,7 @@ def check_without_project(work: Rows, project: str, what: str, hint: str | None 
 
 
 def no_project(name: str) -> NotFound:
-    return NotFound(f"no project {name[:80]!r} here", "create it with init, or name another project")
+    return NotFound(f"no project {name[:80]!r} here", "`tenure project list` shows the names; `init` creates one")
 
 
 def task_named(work: Rows, project: str, name: str) -> Task:

@@ -56,7 +56,7 @@ def url_of(home: Engine, row: Tenant) -> str:
 def check_open(store: Store, name: str) -> Tenant:
     """The tenant's row; NotFound where there is none, or it is closed."""
     if TENANTS not in store.features:
-        raise InvalidInput(f"tenant {name[:80]!r}: this store keeps only the tenant {HOME}")
+        raise InvalidInput(f"tenant {name[:80]!r}: this store keeps only the tenant {HOME}", tenants.SEVERAL)
     row = row_of(store, name)
     if row is None or not tenants.is_open(row):
         raise tenants.unknown(name)

@@ -20,7 +20,7 @@ from tenure.core.filters import Prefix, Range
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Project, Task, Track, Watch, replace
 from tenure.engine.runtime.effects import Report
-from tenure.engine.runtime.rows import fields_of, project_of, tasks_by_idempotency
+from tenure.engine.runtime.rows import TRACKS_LISTED, fields_of, project_of, tasks_by_idempotency
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 from tenure.engine.verbs.create import Builder
 
@@ -40,7 +40,7 @@ def set_watch(work: UnitOfWork, cmd: commands.SetWatch) -> Outcome:
     project = project_of(work, cmd.project)
     watch = None if cmd.watch is None else failure_watch.check_watch(cmd.watch)
     if watch is not None and watch.track is not None and work.get(Track, cmd.project, watch.track) is None:
-        raise InvalidInput(f"watch.track {watch.track!r} is not defined in project {cmd.project}")
+        raise InvalidInput(f"watch.track {watch.track!r} is not defined in project {cmd.project}", TRACKS_LISTED)
     if watch == project.watch:
         return Outcome(outcome="UNCHANGED")
     work.record("project.changed", replace(project, watch=watch), project=project.id, details={"changed": ["watch"]})

@@ -20,7 +20,15 @@ from tenure.core.task_records import is_reference
 from tenure.engine.checks import evidence
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import cancel_task, cascade_of, spread
-from tenure.engine.runtime.rows import current, fields_of, find_task, task_by_ref, task_named, tasks_by_idempotency
+from tenure.engine.runtime.rows import (
+    TRACKS_LISTED,
+    current,
+    fields_of,
+    find_task,
+    task_by_ref,
+    task_named,
+    tasks_by_idempotency,
+)
 from tenure.engine.runtime.unit_of_work import Refused, Repeated, UnitOfWork
 
 KEYS_PER_QUERY = 500
@@ -148,7 +156,7 @@ class Builder:
     def _track(self, code: str) -> Track:
         track = self.tracks.get(code) or self.work.get(Track, self.project.id, code)
         if track is None:
-            raise InvalidInput(f"track {code!r} is not defined in project {self.project.id}")
+            raise InvalidInput(f"track {code!r} is not defined in project {self.project.id}", TRACKS_LISTED)
         return track
 
     def _start(self, new: NewTask, model: NewTask, dag: Dag | None, parent: Task | None) -> None:

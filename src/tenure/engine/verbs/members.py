@@ -68,7 +68,7 @@ def _to_change(work: UnitOfWork, cmd: commands.ChangeMember | commands.RemoveMem
     check_without_project(work, cmd.project, "members", HINT)
     row = work.get(Member, "", cmd.user)
     if row is None or not tenants.is_in(row):
-        raise NotFound(f"no member {cmd.user[:80]!r} here")
+        raise NotFound(f"no member {cmd.user[:80]!r} here", "`tenure member list` shows them")
     tenants.check_grant(work.principal.role, work.principal.projects, row.role, row.projects)
     return row
 

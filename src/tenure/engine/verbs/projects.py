@@ -7,7 +7,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import scope_text, stop_text
 from tenure.core.records import Project, Task, Track, replace
-from tenure.engine.runtime.rows import project_of
+from tenure.engine.runtime.rows import TRACKS_LISTED, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 TRACKS = {
@@ -52,7 +52,9 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
     changes: dict[str, object] = {}
     if cmd.default_track is not None:
         if cmd.default_track not in TRACKS and work.get(Track, cmd.project, cmd.default_track) is None:
-            raise InvalidInput(f"default_track {cmd.default_track[:40]!r} is not defined in project {cmd.project}")
+            raise InvalidInput(
+                f"default_track {cmd.default_track[:40]!r} is not defined in project {cmd.project}", TRACKS_LISTED
+            )
         changes["default_track"] = cmd.default_track
     if cmd.boost is not None:
         changes["boost"] = priority.parse_boost(cmd.boost)
@@ -86,12 +88,9 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
     lowered = compliance.check_lowering(before, project, work.principal.role)
     details = {"changed": list(changes), **({"lowered": lowered} if lowered else {})}
     work.record("project.changed", project, *tracks, project=cmd.project, details=details)
-    hint = (
-        "`tenure project reorder` moves the tasks that exist; until then they go first"
-        if "ordering" in changes
-        else None
-    )
-    return Outcome(outcome="UPDATED", command_id=work.command_id, hint=hint)
+    hints = ["`tenure project reorder` moves the tasks that exist; until then they go first"] * ("ordering" in changes)
+    hints += compliance.notes(before, project)
+    return Outcome(outcome="UPDATED", command_id=work.command_id, hint="; ".join(hints) or None)
 
 
 def reorder(work: UnitOfWork, cmd: commands.Reorder) -> Outcome:

@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 
 def add_tenant(work: UnitOfWork, cmd: commands.AddTenant) -> Outcome:
     check_without_project(work, cmd.project, "tenants")
-    tenants.check_home(work.context.tenant, "add_tenant")
+    tenants.check_home(work.context.tenant)
     name = ids.check_tenant(cmd.tenant)
     if not work.context.keeps_tenants:
-        raise InvalidInput(
-            f"tenant {name}: this store keeps only the tenant {HOME}", "PostgreSQL keeps several tenants"
-        )
+        raise InvalidInput(f"tenant {name}: this store keeps only the tenant {HOME}", tenants.SEVERAL)
     before = work.get(Tenant, "", name)
     if name == HOME or (before is not None and tenants.is_open(before)):
         return Outcome(outcome="EXISTS", tenant=_view(before), message=f"tenant {name} exists")
@@ -52,7 +50,7 @@ def add_tenant(work: UnitOfWork, cmd: commands.AddTenant) -> Outcome:
 
 
 def change_tenant(work: UnitOfWork, cmd: commands.ChangeTenant) -> Outcome:
-    before = _to_change(work, cmd, "change_tenant")
+    before = _to_change(work, cmd)
     row = before if cmd.tier is None else replace(before, tier=tenant_limits.check_tier(cmd.tier))
     row = replace(row, limits=tenant_limits.changed(row, cmd.limits or {}))
     if row == before:
@@ -63,7 +61,7 @@ def change_tenant(work: UnitOfWork, cmd: commands.ChangeTenant) -> Outcome:
 
 
 def close_tenant(work: UnitOfWork, cmd: commands.CloseTenant) -> Outcome:
-    row = _to_change(work, cmd, "close_tenant")
+    row = _to_change(work, cmd)
     if not tenants.is_open(row):
         return Outcome(outcome="UNCHANGED", tenant=_view(row))
     why = inputs.check_text(cmd.reason, "reason", 500) or None
@@ -72,7 +70,7 @@ def close_tenant(work: UnitOfWork, cmd: commands.CloseTenant) -> Outcome:
 
 
 def reopen_tenant(work: UnitOfWork, cmd: commands.ReopenTenant) -> Outcome:
-    row = _to_change(work, cmd, "reopen_tenant")
+    row = _to_change(work, cmd)
     if tenants.is_open(row):
         return Outcome(outcome="UNCHANGED", tenant=_view(row))
     return _changed(
@@ -80,17 +78,15 @@ def reopen_tenant(work: UnitOfWork, cmd: commands.ReopenTenant) -> Outcome:
     )
 
 
-def _to_change(
-    work: UnitOfWork, cmd: commands.ChangeTenant | commands.CloseTenant | commands.ReopenTenant, verb: str
-) -> Tenant:
+def _to_change(work: UnitOfWork, cmd: commands.ChangeTenant | commands.CloseTenant | commands.ReopenTenant) -> Tenant:
     check_without_project(work, cmd.project, "tenants")
     if cmd.tenant == HOME:
-        raise InvalidInput(f"{verb}: the tenant {HOME} is the home of the deployment: it stays open, without limits")
-    return _named(work, cmd.tenant, verb)
+        raise InvalidInput(f"the tenant {HOME} is the home of the deployment: it stays open, without limits")
+    return _named(work, cmd.tenant)
 
 
-def _named(work: UnitOfWork, name: str, verb: str) -> Tenant:
-    tenants.check_home(work.context.tenant, verb)
+def _named(work: UnitOfWork, name: str) -> Tenant:
+    tenants.check_home(work.context.tenant)
     row = work.get(Tenant, "", name) if len(name) <= limits.TENANT_NAME else None
     if row is None:
         raise tenants.unknown(name)
@@ -108,14 +104,14 @@ def _changed(work: UnitOfWork, kind: str, row: Tenant, outcome: str, message: st
 
 def read_tenants(work: UnitOfWork, project: str, *, closed: bool = False) -> list[TenantView]:
     """By name, the home tenant first."""
-    tenants.check_home(work.context.tenant, "tenants")
+    tenants.check_home(work.context.tenant)
     where = {"project": ""} | ({} if closed else {"closed_at": Present(False)})
     return [_view(None), *(_view(row) for row in work.find(Tenant, where, limit=limits.TENANTS))]
 
 
 def read_tenant(work: UnitOfWork, project: str, name: str) -> TenantView:
-    tenants.check_home(work.context.tenant, "tenant")
-    return _view(None if name == HOME else _named(work, name, "tenant"))
+    tenants.check_home(work.context.tenant)
+    return _view(None if name == HOME else _named(work, name))
 
 
 def _view(row: Tenant | None) -> TenantView:

@@ -6,7 +6,7 @@ import { useQuery } from "../query.js";
 import { Ask } from "../parts/dialogs.js";
 import { Loaded } from "../parts/notices.js";
 import { done } from "../parts/toasts.js";
-import { number } from "../format.js";
+import { lasting, number } from "../format.js";
 
 const SOURCES = { default: "default", tenant: "tenant", project: "this project" };
 const NEAR = 0.9;
@@ -29,12 +29,20 @@ export function Limits({ project }) {
     ${asked && html`<${Ask} ...${asked} close=${() => ask(null)} />`}`;
 }
 
+const SECONDS = { seconds: 1, days: 86_400 };
+
+function amount(value, unit) {
+  return unit in SECONDS ? lasting(value * SECONDS[unit]) : number(value);
+}
+
 function Row({ limit }) {
+  const [meaning, unit] = limit.meaning.split(", in ");
   return html`<tr data-name=${limit.name}>
-    <td class="title-cell"><span class="mono">${limit.name}</span><br /><span class="faint">${limit.meaning}</span></td>
-    <td class="figures">${limit.value === null ? html`<span class="faint">none</span>` : number(limit.value)}</td>
+    <td class="title-cell"><span class="mono">${limit.name}</span><br /><span class="faint">${meaning}</span></td>
+    <td class="figures" title=${unit && limit.value !== null && `${number(limit.value)} ${unit}`}>
+      ${limit.value === null ? html`<span class="faint">none</span>` : amount(limit.value, unit)}</td>
     <td class="fit quiet">${SOURCES[limit.source] ?? limit.source}</td>
-    <td class="figures">${limit.used !== null && html`${number(limit.used)}${limit.source === "tenant" && html`
+    <td class="figures">${limit.used !== null && html`${number(limit.used)}<span class="only-narrow"> used</span>${limit.source === "tenant" && html`
       <span class="faint"> in all projects</span>`}`}</td>
     <td class="use-cell"><${Use} limit=${limit} /></td>
   </tr>`;

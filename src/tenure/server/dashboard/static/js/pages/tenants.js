@@ -32,7 +32,7 @@ export function Tenants({ known }) {
           canOpen=${known?.tenants.includes(one.name)} ask=${isOwner ? ask : null} />`)}</tbody>
       </table></div>
       ${items.length === 1 && html`<p class="note">The tenant ${items[0].name} is the home of the deployment. Others are
-        teams that see nothing of one another; PostgreSQL keeps several.</p>`}`}<//>
+        teams that see nothing of one another; PostgreSQL, MariaDB and Valkey keep several.</p>`}`}<//>
     ${asked && html`<${Ask} ...${asked} close=${() => ask(null)} />`}`;
 }
 

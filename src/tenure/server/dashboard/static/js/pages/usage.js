@@ -30,7 +30,7 @@ export function Usage({ project, status }) {
       ? html`<${Rows} project=${project} by=${by} items=${items} />`
       : html`<${Empty} title="No usage reported">
           <p>Runners and the SDK report tokens and cost.</p>
-          <p><code>tenure run</code> reads them from the agent's output.</p>
+          <p><code>tenure run</code> reads them from the agent's output; <code>tenure usage add</code> reports others.</p>
         <//>`}<//>
     ${spent.data?.items.length > 0 && html`<div class="columns two below">
       <${Savings} project=${project} /><${Estimates} project=${project} />
