@@ -55,7 +55,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -192,6 +192,7 @@ def _claims_of(where: Where) -> Where:
 # --- details and patches ---
 
 
+@cache
 def reader() -> Callable[[Sequence[Any]], Event]:
     """Makes an event from a row of `finding`. The sealer reads every event, so each microsecond here counts."""
     texts = {"str", "json"}
