@@ -95,7 +95,7 @@ class UnitOfWork(Rows):
 
     def limits_of(self, project: Project) -> Mapping[str, int]:
         """The limits that apply in the project: its own, within those of its tenant."""
-        return bounded(project.limits, self.tenant_limits)
+        return bounded(project.limits, self.tenant_limits) if self.tenant_limits else project.limits
 
     def need_locks(self, *projects: str, lasting: bool = True) -> None:
         """Ensure the write lock of these projects; raises NeedsMoreLocks where the transaction must restart with it.
