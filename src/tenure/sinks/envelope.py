@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tenure.core import limits
-from tenure.core.event_details import told
+from tenure.core.event_details import shown_details
 from tenure.core.events import Event
 from tenure.core.instants import format_instant, is_instant
 from tenure.core.records import DeadLetter, Task
@@ -173,7 +173,7 @@ _encode = msgspec.json.Encoder().encode
 
 def _payload(event: Event, facts: Facts) -> dict[str, Any]:
     task, kind = facts.task, event.kind
-    details = told(event)
+    details = shown_details(event)
     payload = _details(kind, details) if details else {}
     payload |= {
         "task_id": event.task,

@@ -261,7 +261,7 @@ class UnitOfWork(Rows):
             )
         )
 
-    def tell(self, kind: str, project: str, patch: Patch, *, details: dict[str, Any], first: bool = False) -> None:
+    def append(self, kind: str, project: str, patch: Patch, *, details: dict[str, Any], first: bool = False) -> None:
         """Append an event with the caller's own patch; `first`: before all others, which are its consequences."""
         self._append_event(kind, project, None, None, patch, details=details)
         if first:

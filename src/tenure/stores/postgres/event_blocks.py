@@ -262,7 +262,7 @@ def _claimed(fields: dict[str, Any], beside: _Beside) -> _Built:
         "user": beside.user, "request_id": beside.request_id, "request_hash": beside.request_hash,
     }  # fmt: skip
     details = {"lease_until": now + lease, "attempt": attempt, "previous_generation": generation - 1}
-    return details, (("task", task, moved), ("claim", str(claim["id"]), _said(claim)))
+    return details, (("task", task, moved), ("claim", str(claim["id"]), _set_fields(claim)))
 
 
 def _completed(fields: dict[str, Any], beside: _Beside) -> _Built:
@@ -295,8 +295,8 @@ def _completed(fields: dict[str, Any], beside: _Beside) -> _Built:
     }  # fmt: skip
     return details, (
         ("task", task, moved),
-        ("result", given["id"], _said(result) | given),
-        ("claim", f"{task}@{generation}", _said(claim)),
+        ("result", given["id"], _set_fields(result) | given),
+        ("claim", f"{task}@{generation}", _set_fields(claim)),
     )
 
 
@@ -306,10 +306,10 @@ def _result(beside: _Beside, project: str, id: str) -> dict[str, Any]:
     given = {"id": id, "project": project, "size": len(encoded), "digest": hashlib.sha256(encoded).hexdigest()[:32]}
     if beside.said is not None:
         given["data"] = msgspec.json.decode(encoded)
-    return given | _said({"summary": beside.summary or None, "request_id": beside.request_id})
+    return given | _set_fields({"summary": beside.summary or None, "request_id": beside.request_id})
 
 
-def _said(row: dict[str, Any]) -> dict[str, Any]:
+def _set_fields(row: dict[str, Any]) -> dict[str, Any]:
     """Without None: a patch leaves defaults out."""
     return {name: value for name, value in row.items() if value is not None}
 
