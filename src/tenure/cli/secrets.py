@@ -7,7 +7,6 @@ from typing import Any
 
 from tenure.cli.main import Answer, Run, arg, options
 from tenure.core import commands as c
-from tenure.core.errors import NotAllowed
 
 
 @options(
@@ -20,8 +19,7 @@ def rotate(run: Run, given: Namespace) -> Answer:
     With --master the data keys stay, and another master key wraps them. For your own SQLite store that key is made here
     and put before the old one in its file; elsewhere put the new one before the old one yourself, then run this.
     """
-    if run.who.role != "owner":
-        raise NotAllowed(f"{run.verb}: needs the role owner", "ask a person to do it")
+    run.must_own()
     value: dict[str, Any] = {"project": run.project, "master": given.master}
     lines = _master(run) if given.master else [run.client.rotate_data_key().check().message]
     if given.reseal:

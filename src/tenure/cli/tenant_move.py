@@ -6,7 +6,6 @@ import sys
 from argparse import Namespace
 
 from tenure.cli.answers import say
-from tenure.cli.db import must_own
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.text_format import plain
 
@@ -29,7 +28,7 @@ def move(run: Run, given: Namespace) -> Answer:
     A move that was interrupted is finished by the same command without --to. Until the new store is the tenant's home,
     --call-off ends it instead.
     """
-    must_own(run)
+    run.must_own()
     from tenure.client.tenant_move import move_tenant, stay
 
     if given.call_off:
