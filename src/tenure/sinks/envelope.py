@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tenure.core import limits
-from tenure.core.event_details import shown_details
 from tenure.core.events import Event
 from tenure.core.instants import format_instant, is_instant
 from tenure.core.records import DeadLetter, Task
 from tenure.core.records import Message as Mail
+from tenure.core.task_secrets import shown_details
 from tenure.core.team import TYPE
 from tenure.core.trace_ids import trace_of
 from tenure.sinks import fields, names

@@ -240,11 +240,11 @@ class NatsSink:
         index = int(message.subject[len(page.token) :])
         if not message.data:
             status = (message.headers or {}).get("Status")
-            page.refused(index, "no stream takes this subject", is_without_stream=status == NO_RESPONDERS)
+            page.refused("no stream takes this subject", is_without_stream=status == NO_RESPONDERS)
             return
         answer = _answer(message.data)
         if answer.error is not None:
-            page.refused(index, str(answer.error.get("description", answer.error)))
+            page.refused(str(answer.error.get("description", answer.error)))
         else:
             page.acknowledged(index)
 
@@ -271,7 +271,7 @@ class Page:
             self._early.add(index)
         self._answered()
 
-    def refused(self, index: int, why: str, *, is_without_stream: bool = False) -> None:
+    def refused(self, why: str, *, is_without_stream: bool = False) -> None:
         self.why = self.why or why
         self.is_without_stream = self.is_without_stream or is_without_stream
         self._answered()

@@ -9,12 +9,12 @@ import msgspec
 
 from tenure.core import archive, inputs, limits, notices, roles
 from tenure.core import queries as q
-from tenure.core.event_details import shown_details
 from tenure.core.event_text import event_text
 from tenure.core.events import Event, kinds_of, levels_from
 from tenure.core.filters import Range, matches
 from tenure.core.records import Archived, Claim, Task
 from tenure.core.redaction import TRACE
+from tenure.core.task_secrets import shown_details
 from tenure.core.trace_ids import trace_of
 from tenure.engine.runtime.rows import task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork

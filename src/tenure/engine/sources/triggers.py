@@ -12,11 +12,10 @@ from tenure.core import queries as q
 from tenure.core import triggers as rule
 from tenure.core.commands.command import digest_of
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
-from tenure.core.event_details import shown_details
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Cursor, Dag, Task, Trigger, replace
-from tenure.core.task_secrets import masked
+from tenure.core.task_secrets import masked, shown_details
 from tenure.engine.runtime.decision import is_repeat
 from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
