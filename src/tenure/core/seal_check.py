@@ -31,6 +31,7 @@ from tenure.core.log_seals import (
 from tenure.core.records import Archived, PrunedLeaves, Seal
 from tenure.core.signed_log import SignedResults
 
+EXPORT = "tenure.audit.v1"  # the format of an exported log
 MOST = limits.AUDIT_FINDINGS
 FORMS = range(1, FORM + 1)
 
