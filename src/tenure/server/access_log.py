@@ -119,7 +119,7 @@ class AccessLog:
                 self._lost += 1
                 if self._lost == 1:
                     self._warn("the access log cannot be written", error=str(error), file=self.path)
-                self._mend()
+                self._drop_torn_part()
                 return
             self._head, self._lost = Head(self._head.number + 1, digest_of(line)), 0
 
@@ -171,8 +171,8 @@ class AccessLog:
                 if kept and old.stat().st_mtime < self._clock() - kept:
                     old.unlink()
 
-    def _mend(self) -> None:
-        """Take a part of a line back: its line break is missing, and it would swallow the next line."""
+    def _drop_torn_part(self) -> None:
+        """Cut off a part of a line: without its line break it would swallow the next line."""
         with suppress(OSError, ValueError):
             if self._file is not sys.stdout.buffer:
                 _, part = _last_line(self._file)
