@@ -9,33 +9,67 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "tenure"
 MAP = (ROOT / "ARCHITECTURE.md").read_text("utf-8").partition("## The map")[2].partition("\n## ")[0]
-NOT_FILES = {"Engine.preview"}
+RULES, PACKAGES = (part.splitlines()[1:] for part in MAP.partition("### Rules")[2].split("### Packages"))
+NAMED = re.compile(r"`([^`]+)`")
 
 
-def places(row: str) -> Iterator[str]:
-    """The files and folders that a row names: the first with its folder, those after it beside it."""
-    folders = [Path()]
-    for name in re.findall(r"`([^`]+)`", row.split("|")[1]):
-        if name in NOT_FILES:
-            continue
-        found = next((folder / name for folder in folders if list(SOURCES.glob(str(folder / name)))), Path(name))
-        yield str(found)
-        parents = list(found.parents)[:-1]
-        folders = [found, *parents, Path()] if name.endswith("/") else [*parents, Path()]
+def rows(part: list[str]) -> list[list[str]]:
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in part if line.startswith("|")]
+    return cells[2:]  # behind the heading and its line
 
 
-ROWS = [row for row in MAP.splitlines() if row.startswith("| `")]
+def is_path(name: str) -> bool:
+    return name.endswith(("/", ".py"))
+
+
+def rules() -> Iterator[tuple[str, str, str]]:
+    """Each rule with a file and a name in it; a name belongs to the file before it."""
+    for rule, places in rows(RULES):
+        file = ""
+        for name in NAMED.findall(places):
+            if is_path(name):
+                file = name
+            else:
+                yield rule, file, name
+
+
+def packages() -> Iterator[str]:
+    """The files and folders of the second table; a name without a folder lies in one that its row begins with."""
+    for where, what in rows(PACKAGES):
+        folders = [name for name in NAMED.findall(where) if is_path(name)]
+        yield from folders
+        for name in filter(is_path, NAMED.findall(what)):
+            inside = [folder + name for folder in folders if (SOURCES / folder / name).exists()]
+            yield inside[0] if inside else name
 
 
 def test_every_file_of_the_map_is_there() -> None:
-    assert len(ROWS) > 40
-    assert [place for row in ROWS for place in places(row) if not list(SOURCES.glob(place))] == []
+    named = {name for _, places in rows(RULES) for name in NAMED.findall(places) if is_path(name)} | set(packages())
+    assert len(named) > 80
+    assert [name for name in sorted(named) if not (SOURCES / name).exists()] == []
+
+
+def test_every_rule_is_defined_in_the_file_that_the_map_names() -> None:
+    found = list(rules())
+    assert len({rule for rule, *_ in found}) >= 30
+    missing = [
+        (file, name)
+        for _, file, name in found
+        if not re.search(rf"^(def|class) {name}\b|^{name}\b.* = ", (SOURCES / file).read_text("utf-8"), re.MULTILINE)
+    ]
+    assert missing == []
+
+
+def test_the_rules_of_tenants_seals_and_secrets_are_on_the_map() -> None:
+    bold = {word for rule, _ in rows(RULES) for word in re.findall(r"\*\*([^*]+)\*\*", rule)}
+    assert {"the fence", "no money twice", "tenants", "seals", "secrets"} <= bold
 
 
 def test_every_part_of_the_package_is_on_the_map() -> None:
-    named = {Path(place).parts[0] for row in ROWS for place in places(row)}
-    parts = {path.name for path in SOURCES.iterdir() if (path / "__init__.py").exists()}
-    assert parts - named == set()
+    named = {Path(place).parts[0] for place in packages()}
+    assert {path.name for path in SOURCES.iterdir() if (path / "__init__.py").exists()} - named == set()
+    engine = {Path(place).parts[1] for place in packages() if place.startswith("engine/")}
+    assert {path.name for path in (SOURCES / "engine").iterdir() if (path / "__init__.py").exists()} - engine == set()
 
 
 def test_the_readme_leads_to_the_map() -> None:

@@ -57,8 +57,8 @@ def _open(engine: Engine, number: int, why: str) -> str:
     Mutant(
         "move: a tenant in use is replaced",
         RULES,
-        "    if before is None and not is_empty:",
-        "    if before == -1 and not is_empty:",
+        "    if frozen_by(epoch) is None and not is_empty:",
+        "    if frozen_by(epoch) == -1 and not is_empty:",
         f"{MOVES}::test_a_tenant_in_use_is_never_replaced",
     ),
     Mutant(

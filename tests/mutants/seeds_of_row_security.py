@@ -69,7 +69,7 @@ ROW_SECURITY = (
     ),
     Mutant(
         "a query before the tenant is set",
-        "stores/postgres/transaction.py",
+        "stores/sql/pipeline.py",
         "        self._enter(() if project is None else (project,))\n",
         "        if project is not None:\n            self._enter((project,))\n",
         "tests/engine/test_on_postgres.py::TestUnderRowSecurity::test_what_falls_due_is_told_though_nobody_asks",

@@ -18,10 +18,10 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from tenure.core.events import Event
-from tenure.core.records import Leader
+from tenure.core.records import STORE, Leader
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import SOONEST, Coordinator, Note
-from tenure.engine.duties.election import STORE, Duty, LeaderEngine
+from tenure.engine.duties.election import Duty, LeaderEngine
 from tenure.engine.runtime.effects import Report
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents.runner.conclusion import said
+from tenure.agents.runner.conclusion import result_data
 from tests.reliability.spending import Proof, served
 from tests.runner.conftest import Stage
 from tests.servers.postgres import PostgresServer
@@ -39,11 +39,11 @@ def test_what_agents_used_is_what_is_booked_reserved_projected_and_saved(
     ],
 )
 def test_a_schema_is_asked_of_what_the_agent_said(text: str, data: object) -> None:
-    assert said({"output": JSON}, text) == data
+    assert result_data({"output": JSON}, text) == data
 
 
 def test_other_contracts_get_the_words() -> None:
-    assert said({"output": REGEX}, '{"answer": 42}') == '{"answer": 42}'
+    assert result_data({"output": REGEX}, '{"answer": 42}') == '{"answer": 42}'
 
 
 def test_a_contract_finds_what_the_agent_said_and_not_our_wrapping(stage: Stage) -> None:

@@ -17,7 +17,8 @@ import psycopg
 from tenure.stores.port import Clock
 from tenure.stores.postgres import Postgres
 from tenure.stores.postgres.address import parse
-from tenure.stores.postgres.connection_pool import ConnectionPool
+from tenure.stores.postgres.connection import Connection, connect
+from tenure.stores.sql.connection_pool import ConnectionPool
 from tests.servers import processes
 
 WHERE = "TENURE_TEST_POSTGRES"  # the server's URL, for processes that a test starts
@@ -135,9 +136,10 @@ def placed(name: str) -> Iterator[str]:
 
 
 @cache
-def connections(url: str) -> ConnectionPool:
+def connections(url: str) -> ConnectionPool[Connection]:
     """One pool for each URL, for all tests of this process."""
-    return ConnectionPool(parse(url).conninfo, 40, 10.0, 30.0, url)
+    conninfo = parse(url).conninfo
+    return ConnectionPool(lambda: connect(conninfo, 30.0), 40, 10.0, url)
 
 
 _given = 0

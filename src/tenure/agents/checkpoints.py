@@ -61,7 +61,7 @@ def fitted(data: Any, budget: int | None = None) -> Fitted:
     lines: list[str] = []
     left_out: list[str] = []
     for name in ordered:
-        text = _said(data[name])
+        text = _as_text(data[name])
         if not text:
             continue
         label = f"{str(name).replace('_', ' ')}: "
@@ -75,7 +75,7 @@ def fitted(data: Any, budget: int | None = None) -> Fitted:
     return Fitted(lines, left_out)
 
 
-def _said(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(part, str) for part in value):

@@ -10,7 +10,6 @@ from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import counted, lasting
 from tenure.config import without_password
-from tenure.core.errors import NotAllowed
 from tenure.core.records import DataKey
 from tenure.core.tenant_records import HOME
 
@@ -95,7 +94,7 @@ def clock(run: Run, given: Namespace) -> Answer:
     end without a lost attempt.
     """
     if given.accept:
-        must_own(run, " --accept")
+        run.must_own(" --accept")
         back, ended = run.client.accept_clock()
         said = "the clock is accepted" + (f"; the store's time went back by {lasting(back / 1e6)}" if back else "")
         lines = [said, *(f"  {key}: its claim ended, no attempt is lost" for key in ended)]
@@ -120,15 +119,10 @@ def clock(run: Run, given: Namespace) -> Answer:
     return Answer(value, said)
 
 
-def must_own(run: Run, option: str = "") -> None:
-    if run.who.role != "owner":
-        raise NotAllowed(f"{run.verb}{option}: needs the role owner", "ask a person to do it")
-
-
 @options(arg("-m", "--reason", required=True, metavar="TEXT", help="the reason, for the log"))
 def new_epoch(run: Run, given: Namespace) -> Answer:
     """End every live claim and void all receipts, as after a restore."""
-    must_own(run)
+    run.must_own()
     epoch = run.client.new_epoch(given.reason)
     return Answer({"epoch": epoch}, f"epoch {epoch}: every earlier receipt is void; tasks can be claimed again")
 
@@ -143,7 +137,7 @@ def archive(run: Run, given: Namespace) -> Answer:
     Sweeps do the same by themselves, after the project's limit `archive_after` (90 days). An archived task is still
     found by its name, with its log; `list --archived` lists it. A command that changes it brings it back.
     """
-    must_own(run)
+    run.must_own()
     if given.dry_run:
         ahead = run.client.could_archive(older=given.older_than)
         said = f"{counted(ahead.tasks, 'task')} would be moved"
@@ -179,7 +173,7 @@ def copy(run: Run, given: Namespace) -> Answer:
     Refused while claims are live, and where the other store has a project of that name. A project is copied as a
     whole or not at all. Claiming is stopped in the first store; earlier receipts are void (STALE_EPOCH).
     """
-    must_own(run)
+    run.must_own()
     if run.setting("tenant") not in (None, HOME):
         raise Usage(f"db copy: copies projects of the tenant {HOME} alone (got {run.setting('tenant')})")
     source, target = (_store_named(run, url) for url in (given.source, given.target))
@@ -232,7 +226,7 @@ def restore(run: Run, given: Namespace) -> Answer:
     The backup is checked first. Claims that were live in it end without a lost attempt; earlier receipts are void
     (STALE_EPOCH), and results submitted with them are kept. Refused while another process has the store open.
     """
-    must_own(run)
+    run.must_own()
     from tenure.client.restore import restore as restored
 
     url = _store_named(run, given.to) if given.to else run.home.url

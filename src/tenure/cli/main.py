@@ -34,7 +34,7 @@ from tenure.cli.answers import (
 )
 from tenure.cli.verbs import ALIASES, GROUPS, VERBS
 from tenure.core import limits
-from tenure.core.errors import TenureError
+from tenure.core.errors import NotAllowed, TenureError
 
 if TYPE_CHECKING:
     from tenure.agents.identity import Who
@@ -123,6 +123,11 @@ class Run:
             agent = self.client.agent_details(self.who.agent)
             if self.client.now() - agent["last_seen"] >= limits.PRESENCE_OF_READERS:
                 self.client.heartbeat()
+
+    def must_own(self, option: str = "") -> None:
+        """Refuse an agent, for what no command judges."""
+        if self.who.role != "owner":
+            raise NotAllowed(f"{self.verb}{option}: needs the role owner", "ask a person to do it")
 
     def name_project(self, name: str) -> None:
         """Use this project from now on, as if --project had been given."""

@@ -51,10 +51,10 @@ def set_webhook(run: Run, given: Namespace) -> Answer:
     """Create or change a webhook: events of this project are sent to a URL, signed."""
     kinds = tuple(given.on) or (STATUS_CHANGED,)
     fields = {"kinds": kinds, "where": dict(given.where), "secret": given.secret}
-    return _told(run, run.client.set_webhook(given.name, given.url, **fields))
+    return _answer(run, run.client.set_webhook(given.name, given.url, **fields))
 
 
-def _told(run: Run, outcome: Outcome) -> Answer:
+def _answer(run: Run, outcome: Outcome) -> Answer:
     """The answer to a command about one webhook; a new secret is in this answer alone."""
     row = outcome.webhook
     if not outcome.ok or row is None:
@@ -118,7 +118,7 @@ def show_webhook(run: Run, given: Namespace) -> Answer:
 @options(WEBHOOK)
 def test_webhook(run: Run, given: Namespace) -> Answer:
     """Send a message of the kind webhook.test. `tenure webhook log` shows the answer."""
-    return _told(run, run.client.test_webhook(given.name))
+    return _answer(run, run.client.test_webhook(given.name))
 
 
 @options(
@@ -136,7 +136,7 @@ def replay_webhook(run: Run, given: Namespace) -> Answer:
     """
     if given.message is not None and given.since is not None:
         raise Usage("webhook replay: name a message, or give --since, not both")
-    return _told(run, run.client.replay_webhook(given.name, given.message, since=before(given.since, run.client.now)))
+    return _answer(run, run.client.replay_webhook(given.name, given.message, since=before(given.since, run.client.now)))
 
 
 @options(
@@ -166,19 +166,19 @@ def webhook_log(run: Run, given: Namespace) -> Answer:
 @options(WEBHOOK, arg("-m", "--reason", default="", metavar="TEXT", help="why"))
 def pause_webhook(run: Run, given: Namespace) -> Answer:
     """Pause the webhook. Its deliveries are kept."""
-    return _told(run, run.client.pause_webhook(given.name, given.reason))
+    return _answer(run, run.client.pause_webhook(given.name, given.reason))
 
 
 @options(WEBHOOK)
 def resume_webhook(run: Run, given: Namespace) -> Answer:
     """Resume the webhook. What waits is sent at once."""
-    return _told(run, run.client.resume_webhook(given.name))
+    return _answer(run, run.client.resume_webhook(given.name))
 
 
 @options(WEBHOOK)
 def remove_webhook(run: Run, given: Namespace) -> Answer:
     """Remove the webhook with its delivery log. What waits is not sent."""
-    return _told(run, run.client.remove_webhook(given.name))
+    return _answer(run, run.client.remove_webhook(given.name))
 
 
 @options(
@@ -188,7 +188,7 @@ def remove_webhook(run: Run, given: Namespace) -> Answer:
 )
 def rotate_webhook(run: Run, given: Namespace) -> Answer:
     """Give the webhook a new secret. After a leak: --grace 0."""
-    return _told(run, run.client.rotate_webhook(given.name, given.secret, grace=given.grace))
+    return _answer(run, run.client.rotate_webhook(given.name, given.secret, grace=given.grace))
 
 
 # --- relays -------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def source_of(run: Run, name: str) -> tuple[bytes | str, str]:
     return files.load(Path(run.folder, name)), name
 
 
-def said(finding: Finding) -> str:
+def line_of(finding: Finding) -> str:
     """A line that editors and terminals can jump from."""
     return plain(str(finding))
 
@@ -56,7 +56,7 @@ def refused(run: Run, findings: tuple[Finding, ...], what: str, hint: str) -> An
     count = sum(finding.level == "error" for finding in findings)
     message = f"{plain(what)}: {counted(count, 'error')}; nothing was stored"
     if not run.is_json:
-        raise InvalidInput("\n".join([message, *map(said, findings)]), hint)
+        raise InvalidInput("\n".join([message, *map(line_of, findings)]), hint)
     error = {"code": InvalidInput.code, "message": message, "hint": hint, "findings": listed(findings)}
     return Answer({"error": error}, code=INVALID)
 
@@ -84,7 +84,7 @@ def check(run: Run, given: Namespace) -> Answer:
         source, path = source_of(run, name)
         reading = proven(files.read(source, path, 0), client)
         findings += reading.findings
-        lines += map(said, reading.findings)
+        lines += map(line_of, reading.findings)
         if not reading.errors:
             tasks = sum(len(plan.tasks) for plan in reading.plans)
             lines.append(f"{plain(path)}: {counted(tasks, 'task')}, nothing wrong")
@@ -250,7 +250,7 @@ def import_(run: Run, given: Namespace) -> Answer:
 
 def _import_text(imported: Imported, outcome: Outcome | None) -> str:
     message = plain(outcome.message) if outcome else "nothing open to import"
-    lines = [said(finding) for finding in imported.findings]
+    lines = [line_of(finding) for finding in imported.findings]
     lines.append(f"{imported.tool}: {counted(imported.seen, 'item')} read; {message}")
     by_kind: dict[str, list[Note]] = {}
     for note in imported.notes:

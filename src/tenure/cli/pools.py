@@ -40,10 +40,10 @@ def set_pool(run: Run, given: Namespace) -> Answer:
         given.name, given.agent, size=given.size, spawner=given.spawner, idle=given.idle, capabilities=given.cap,
         types=given.type, tracks=given.track, models=given.model,
     )  # fmt: skip
-    return _told(run, outcome)
+    return _answer(run, outcome)
 
 
-def _told(run: Run, outcome: Outcome) -> Answer:
+def _answer(run: Run, outcome: Outcome) -> Answer:
     """The answer to a command about one pool."""
     row = outcome.pool
     if not outcome.ok or row is None:
@@ -109,7 +109,7 @@ def show_pool(run: Run, given: Namespace) -> Answer:
 def _verb(name: str, text: str) -> Callable[[Run, Namespace], Answer | int]:
     @options(POOL)
     def verb(run: Run, given: Namespace) -> Answer:
-        return _told(run, getattr(run.client, name)(given.name))
+        return _answer(run, getattr(run.client, name)(given.name))
 
     verb.__doc__ = text
     return verb
@@ -118,7 +118,7 @@ def _verb(name: str, text: str) -> Callable[[Run, Namespace], Answer | int]:
 @options(POOL, arg("-m", "--message", default="", metavar="TEXT", help="why"))
 def pause_pool(run: Run, given: Namespace) -> Answer:
     """Start no more agents of a pool; those that run finish their tasks."""
-    return _told(run, run.client.pause_pool(given.name, given.message))
+    return _answer(run, run.client.pause_pool(given.name, given.message))
 
 
 resume_pool = _verb("resume_pool", "Start agents of a pool again, at once, also while it backs off.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tenure.cli.main import Answer, Run, arg, options
 from tenure.config import without_password
-from tenure.core.errors import InvalidInput, NotAllowed
+from tenure.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,8 +26,7 @@ def rls(run: Run, given: Namespace) -> Answer:
     Runs as the owner of the tables: with TENURE_OWNER_URL, or else the store's URL. Afterwards servers and commands
     open the store with the role; the owner, superusers and roles with BYPASSRLS are refused. It can be run again.
     """
-    if run.who.role != "owner":
-        raise NotAllowed(f"{run.verb}: needs the role owner", "ask a person to do it")
+    run.must_own()
     url = run.environ.get("TENURE_OWNER_URL") or run.home.url
     if not url.startswith(("postgresql://", "postgres://")):
         raise InvalidInput(

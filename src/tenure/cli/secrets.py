@@ -7,7 +7,6 @@ from typing import Any
 
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.core import commands as c
-from tenure.core.errors import NotAllowed
 
 
 @options(
@@ -26,8 +25,7 @@ def rotate(run: Run, given: Namespace) -> Answer:
     --lost forgets the data keys: secrets can be set again then, but nothing that they sealed opens again, even if the
     key is found.
     """
-    if run.who.role != "owner":
-        raise NotAllowed(f"{run.verb}: needs the role owner", "ask a person to do it")
+    run.must_own()
     if given.master and given.lost:
         raise Usage("secret rotate: --master and --lost exclude each other", "first --lost, then --master")
     value: dict[str, Any] = {"project": run.project, "master": given.master}

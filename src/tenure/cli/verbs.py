@@ -194,7 +194,7 @@ MAINTENANCE = {
     "tenant list": Listed("tenants:list_tenants", "list the tenants of the deployment"),
     "tenant show": Listed("tenants:show_tenant", "show one tenant"),
     "tenant limits": Listed("tenants:tenant_limits", "show or change the limits of a tenant"),
-    "tenant move": Listed("tenant_move:move", "move a tenant to another store or region"),
+    "tenant move": Listed("tenants:move_tenant", "move a tenant to another store or region"),
     "tenant close": Listed("tenants:close_tenant", "close a tenant; its rows stay"),
     "tenant reopen": Listed("tenants:reopen_tenant", "open a closed tenant again"),
     "member invite": Listed("tenants:invite_member", "make a person a member of the tenant"),

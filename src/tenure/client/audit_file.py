@@ -20,9 +20,8 @@ from tenure.core.decoders import converted
 from tenure.core.errors import InvalidInput
 from tenure.core.events import Event
 from tenure.core.records import Archived, Body, PrunedLeaves, Seal
-from tenure.core.seal_check import SealCheck, SealReport
+from tenure.core.seal_check import EXPORT, SealCheck, SealReport
 
-FORMAT = "tenure.audit.v1"
 _KINDS: dict[str, Any] = {"seal": Seal, "event": Event, "document": Archived, "pruned": PrunedLeaves}
 
 
@@ -67,7 +66,7 @@ def check_file(
         with Path(path).open("rb") as file:
             lines = _lines(path, file)
             first = next(lines, (0, {}))[1]
-            if first.get("format") != FORMAT:
+            if first.get("format") != EXPORT:
                 raise InvalidInput(f"{path}: is not an export of a sealed log", "`tenure audit export FILE` writes one")
             project, tenant = str(first.get("project")), str(first.get("tenant"))
             seals, after = _seals(path, lines)

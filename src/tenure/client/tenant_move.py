@@ -12,8 +12,8 @@ from tenure.core import tenants
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Tenant, replace
 from tenure.engine import Context, Engine, Random
-from tenure.engine.runtime.tenancy import STORE_PATH, row_of, store_owner
-from tenure.engine.tenant_move import STORE, MovedTenant, MoverEngine, NewPlace, Step, begin, call_off, finish
+from tenure.engine.runtime.tenancy import row_of, url_of
+from tenure.engine.tenant_move import MovedTenant, MoverEngine, NewPlace, Step, begin, call_off, finish
 from tenure.stores.open_store import open_store
 from tenure.stores.port import Store
 
@@ -30,16 +30,12 @@ class _Stores:
     def at(self, isolation: str, store: bytes) -> MoverEngine:
         found = self._made.get(store)
         if found is None:
-            opened = self._open(self._url(store)) if isolation == tenants.INSTANCE else self._home.store
+            opened = (
+                self._open(url_of(self._home, self._name, store)) if isolation == tenants.INSTANCE else self._home.store
+            )
             context = replace(self._home.context, tenant=self._name)
             found = self._made[store] = MoverEngine(opened, self._home.random, context)
         return found
-
-    def _url(self, sealed: bytes) -> str:
-        from tenure.engine.runtime.seals import open_sealed
-
-        owner = store_owner(self._name)
-        return self._home.read_settled((), lambda work: open_sealed(work, STORE, owner, STORE_PATH, sealed)).decode()
 
     def close(self) -> None:
         for engine in self._made.values():

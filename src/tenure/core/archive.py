@@ -154,11 +154,11 @@ def _read(row: Archived) -> Document:
 def _written(rows: Iterable[Row]) -> dict[str, tuple[msgspec.Raw, ...]]:
     written: dict[str, list[msgspec.Raw]] = {}
     for row in rows:
-        written.setdefault(KINDS[type(row)].table, []).append(msgspec.Raw(msgspec.json.encode(_said(row))))
+        written.setdefault(KINDS[type(row)].table, []).append(msgspec.Raw(msgspec.json.encode(_set_fields(row))))
     return {table: tuple(raws) for table, raws in written.items()}
 
 
-def _said(row: Row) -> dict[str, Any]:
+def _set_fields(row: Row) -> dict[str, Any]:
     """The fields that differ from their default."""
     defaults = _defaults(type(row))
     pairs = zip(type(row).__struct_fields__, astuple(row), strict=True)

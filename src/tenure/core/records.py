@@ -39,6 +39,8 @@ from tenure.core.task_records import (
 )
 from tenure.core.tenant_records import ClaimShare, Member, Tenant
 
+STORE = ""  # the project of rows and events that belong to no project, as tenants, members, keys and leaders
+
 
 class Track(Row, frozen=True, kw_only=True):
     """The last counts are of tasks without rows: archived, or deleted from the archive."""

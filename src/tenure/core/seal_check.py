@@ -31,6 +31,7 @@ from tenure.core.log_seals import (
 from tenure.core.records import Archived, PrunedLeaves, Seal
 from tenure.core.signed_log import SignedResults
 
+EXPORT = "tenure.audit.v1"  # the format of an exported log
 MOST = limits.AUDIT_FINDINGS
 FORMS = range(1, FORM + 1)
 
@@ -153,7 +154,6 @@ class SealCheck:
                 self._meet_leaf(event, in_log=False)
             else:
                 self._meet_sequence(event, in_log=False)
-
         for body in archive.bodies_in(row):
             self.take_body(body.id, body.content)
 
@@ -166,9 +166,9 @@ class SealCheck:
             self._signed.bodies[name] = content
 
     def _is_document(self, task: str, digest: bytes) -> bool:
-        said = self._documents.get(task)
-        if said is not None:
-            return said == digest.hex()
+        wanted = self._documents.get(task)
+        if wanted is not None:
+            return wanted == digest.hex()
         known = self._by_leaf.get(digest)
         if known is None:
             return False
@@ -209,13 +209,11 @@ class SealCheck:
             self._find(f"event {event.sequence}: put in ({_about(event)})")
             return
         found = leaf(event, one.seal.form)
-        if one.leaf_at(place) == found:
-            one.met[place] = True
-        else:
-            one.met[place] = True  # it is named once: as changed, not as removed too
+        one.met[place] = True  # a changed one too: it is named once, and not as removed
+        if one.leaf_at(place) != found:
             moved = next((s for k, s in enumerate(one.sequences) if one.leaf_at(k) == found), None)
-            said = "changed" if moved is None else f"moved: it was event {moved}"
-            self._find(f"event {event.sequence}: {said} ({_about(event)})")
+            fault = "changed" if moved is None else f"moved: it was event {moved}"
+            self._find(f"event {event.sequence}: {fault} ({_about(event)})")
 
     def _meet_leaf(self, event: Event, *, in_log: bool) -> None:
         known = self._by_leaf.get(leaf(event))

@@ -13,13 +13,16 @@ from __future__ import annotations
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.sealed import SEALED, is_sealed
+
+if TYPE_CHECKING:
+    from tenure.core.events import Event
 
 SECRET = "$secret"  # noqa: S105 - the mark, not a secret
 SHOWN = "«secret»"
@@ -30,6 +33,7 @@ MOST = limits.TASK_SECRETS
 LINE = limits.SECRET_LINE
 CONTEXT, METADATA = "/spec/context", "/metadata"
 
+_WITH_VALUES = frozenset({"task.edited", "task.retried", "task.retry_due"})  # their details have values of the task
 _WORD_ENDS = re.compile(r"[^a-z0-9]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ENDING = re.compile(rf"(?:^|_)(?:{'|'.join(WORDS)})$")
@@ -172,6 +176,11 @@ def sealed_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 def masked(value: Any) -> Any:
     """As everybody but the holder sees it: the same object where it has no secret."""
     return walked(value, "", lambda _, found: SHOWN if is_sealed(found) else KEPT)
+
+
+def shown_details(event: Event) -> dict[str, Any]:
+    """The details of an event as anybody may see them; those that undo needs stay in the log, sealed."""
+    return masked(event.details) if event.kind in _WITH_VALUES else event.details
 
 
 def comparable(value: Any) -> Any:

@@ -64,8 +64,6 @@ def stricter(name: str, one: int, other: int) -> int:
 
 def bounded(own: Mapping[str, int], of_tenant: Mapping[str, int]) -> Mapping[str, int]:
     """The limits that apply in a project: its own, where they are not looser than the tenant's."""
-    if not of_tenant:
-        return own
     ours = {name: value for name, value in of_tenant.items() if name != RATE}
     return {**own, **{name: stricter(name, own.get(name, value), value) for name, value in ours.items()}}
 

@@ -58,12 +58,9 @@ def check_arrival(epoch: str, number: int, *, is_empty: bool) -> bool:
 
     It may where the tenant has none here, or left them frozen when it last moved away.
     """
-    before = frozen_by(epoch)
-    if before is None and not is_empty:
+    if frozen_by(epoch) is None and not is_empty:
         raise MoveRefused("the target has a tenant of that name, which is in use there; tenants are never merged")
-    if before is not None and before > number:
-        raise MoveRefused(f"move {number} of the tenant was called off: move {before} has begun since")
-    return before != number
+    return check_freeze(epoch, number)
 
 
 # --- the row ------------------------------------------------------------------------------------------------

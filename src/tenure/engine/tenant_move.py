@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 
 from tenure.core import tenant_moves, tenants
 from tenure.core.errors import InvalidInput, MoveRefused, OutcomeUnknown, StoreCorrupt, StoreError
-from tenure.core.records import KINDS, Leader, Project, Tenant, replace
+from tenure.core.records import KINDS, STORE, Leader, Project, Tenant, replace
 from tenure.core.tenant_records import HOME
 from tenure.engine.audit.sealer import seal_all
 from tenure.engine.duties.sweep import projects
@@ -39,7 +39,6 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.stores.port import TENANTS, Change, Transaction
 
-STORE = ""  # the project of rows and events that belong to no project
 Step = Callable[[str], None]
 
 

@@ -136,10 +136,10 @@ def _task(task: dict[str, Any], names: dict[str, str], keys: bool, open_only: bo
     waits_for = _waits_for(task, names, open_only)
     if waits_for:
         said["depends_on"] = waits_for
-    return said | _said(new)
+    return said | _set_fields(new)
 
 
-def _said(new: NewTask) -> dict[str, Any]:
+def _set_fields(new: NewTask) -> dict[str, Any]:
     """The fields that differ from their defaults."""
     return {n: _spelled(n, value) for n in _FIELDS if (value := getattr(new, n)) != getattr(_DEFAULTS, n)}
 
@@ -148,7 +148,7 @@ def _end(task: dict[str, Any]) -> dict[str, Any]:
     """A task of `on_end`."""
     new = msgspec.convert(task, NewTask)
     said = {name: value for name in ("name", "title", "track") if (value := getattr(new, name)) is not None}
-    return said | _said(new) | ({"depends_on": task["depends_on"]} if new.depends_on else {})
+    return said | _set_fields(new) | ({"depends_on": task["depends_on"]} if new.depends_on else {})
 
 
 def _waits_for(task: dict[str, Any], names: dict[str, str], open_only: bool) -> list[Any]:

@@ -279,7 +279,7 @@ class _PlanReader:
         entry = links.Entry(fields=fields, parent=parent)
         self.tasks.append(entry)
         if parent is not None:
-            self._check_subtask(fields, parent)
+            self._check_subtask(fields)
         if "title" not in fields.values:
             if "title" not in fields.places and isinstance(node, Mapping):
                 self.findings.add(fields.place, "MISSING", "a task without a title", "add `title:`")
@@ -295,7 +295,7 @@ class _PlanReader:
             return self.defaults.values
         return {n: v for n, v in self.defaults.values.items() if n not in ("track", "parent")}
 
-    def _check_subtask(self, fields: Fields, parent: links.Entry) -> None:
+    def _check_subtask(self, fields: Fields) -> None:
         for name, why in (
             ("key", "a subtask's key follows from its parent's"),
             ("track", "a subtask is in its parent's track"),

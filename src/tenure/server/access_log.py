@@ -83,7 +83,7 @@ class AccessLog:
         """A request that was answered, or refused."""
         if request.route in _QUIET and status < 400:
             return
-        operations = request.operations
+        operations = [fields_of(*done) for done in request.operations]
         fields: dict[str, Any] = {"method": request.scope["method"], "route": request.route or "none"}
         if request.route in _NO_ROUTE:
             fields["path"] = without_secrets(request.scope["path"])[:LONGEST_KEY]
@@ -97,9 +97,10 @@ class AccessLog:
             fields |= _keys([request.fields["task"]])
         self.write({**fields, **_of_principal(request.principal if request.is_known else None)})
 
-    def operation(self, operation: Mapping[str, Any], principal: Principal, route: str, **more: Any) -> None:
-        """An operation inside of a request: a call of a tool."""
-        self.write({"route": route, "address": principal.address, **more, **operation, **_of_principal(principal)})
+    def operation(self, given: Command | Query, answer: Any, principal: Principal, route: str) -> None:
+        """A command or query inside of a request, with its outcome, view or error: a call of a tool."""
+        fields = {"route": route, "address": principal.address, "project": given.project, **fields_of(given, answer)}
+        self.write({**fields, **_of_principal(principal)})
 
     def write(self, fields: Mapping[str, Any]) -> None:
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -118,7 +119,7 @@ class AccessLog:
                 self._lost += 1
                 if self._lost == 1:
                     self._warn("the access log cannot be written", error=str(error), file=self.path)
-                self._mend()
+                self._drop_torn_part()
                 return
             self._head, self._lost = Head(self._head.number + 1, digest_of(line)), 0
 
@@ -170,8 +171,8 @@ class AccessLog:
                 if kept and old.stat().st_mtime < self._clock() - kept:
                     old.unlink()
 
-    def _mend(self) -> None:
-        """Take a part of a line back: its line break is missing, and it would swallow the next line."""
+    def _drop_torn_part(self) -> None:
+        """Cut off a part of a line: without its line break it would swallow the next line."""
         with suppress(OSError, ValueError):
             if self._file is not sys.stdout.buffer:
                 _, part = _last_line(self._file)
@@ -228,20 +229,17 @@ def _last_line(file: BinaryIO) -> tuple[Head, bytes]:
 # --- operations ---------------------------------------------------------------------------------------------
 
 
-def of_command(command: Command, answer: Outcome | TenureError) -> dict[str, Any]:
-    """A command with its outcome, and the tasks that it names or returns."""
-    outcome = answer.code if isinstance(answer, TenureError) else answer.outcome
-    keys = [] if isinstance(answer, TenureError) else _returned(answer)
-    return {"command": type(command).__struct_config__.tag, "outcome": outcome, **_keys(keys or _named(command))}
-
-
-def of_query(query: Query, view: Any) -> dict[str, Any]:
-    """A query, the rows that it returned, and the tasks among them."""
-    if isinstance(view, TenureError):
-        return {"query": type(query).__struct_config__.tag, "outcome": view.code, **_keys(_named(query))}
-    rows = view if isinstance(view, list) else [view]
+def fields_of(given: Command | Query, answer: Any) -> dict[str, Any]:
+    """A command with its outcome, or a query with the number of its rows; and the tasks that it returned or named."""
+    is_command = isinstance(given, Command)
+    fields = {"command" if is_command else "query": type(given).__struct_config__.tag}
+    if isinstance(answer, TenureError):
+        return {**fields, "outcome": answer.code, **_keys(_named(given))}
+    if is_command:
+        return {**fields, "outcome": answer.outcome, **_keys(_returned(answer) or _named(given))}
+    rows = answer if isinstance(answer, list) else [answer]
     keys = [row["key"] for row in rows if isinstance(row, dict) and isinstance(row.get("key"), str)]
-    return {"query": type(query).__struct_config__.tag, **_keys(keys or _named(query)), "rows": len(rows)}
+    return {**fields, **_keys(keys or _named(given)), "rows": len(rows)}
 
 
 def _returned(outcome: Outcome) -> list[str]:

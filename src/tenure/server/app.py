@@ -19,7 +19,6 @@ from tenure.core.queries import Log, Show, States
 from tenure.core.records import replace
 from tenure.core.roles import check_kind, check_scope, sees_store
 from tenure.server import feed, responses
-from tenure.server.access_log import of_command, of_query
 from tenure.server.auth.request_source import TENANT_PATH, without_tenant
 from tenure.server.logs import ServerLog
 from tenure.server.query_strings import query_of, query_reader
@@ -267,9 +266,9 @@ class App:
         try:
             outcome = await answer
         except TenureError as error:
-            request.operations.append(of_command(command, error))
+            request.operations.append((command, error))
             raise
-        request.operations.append(of_command(command, outcome))
+        request.operations.append((command, outcome))
         return outcome
 
     def _batch(self, run: Callable[[Service, list[Command], Principal], Awaitable[list[Any]]]) -> Handler:
@@ -277,7 +276,7 @@ class App:
             read = read_batch(request.context(), await request.json())
             given = [c for c in read if isinstance(c, Command)]
             answers = await run(request.service, given, request.principal)
-            request.operations += [of_command(*pair) for pair in zip(given, answers, strict=True)]
+            request.operations += zip(given, answers, strict=True)
             done = iter(answers)
             return responses.of_batch([next(done) if isinstance(c, Command) else c for c in read])
 
@@ -292,7 +291,7 @@ class App:
         async def handle(request: Request) -> Response:
             query = query_of(route, request.fields, request.scope["query_string"])
             view, cost = await request.service.look_and_measure(query, request.principal)
-            request.operations.append(of_query(query, view))
+            request.operations.append((query, view))
             began = time.thread_time()
             answer = tagged(responses.of_view(query, view), view["version"] if route.asks is Show else None)
             return responses.with_cost(answer, cost + time.thread_time() - began)
@@ -305,7 +304,7 @@ class App:
         async def handle(request: Request) -> Response:
             query = read(request.fields, await request.json())
             view = await request.service.look(query, request.principal)
-            request.operations.append(of_query(query, view))
+            request.operations.append((query, view))
             return responses.of_view(query, view)
 
         return handle

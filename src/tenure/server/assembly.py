@@ -37,7 +37,7 @@ from tenure.server import (
     sign_in_routes,
     transcript_routes,
 )
-from tenure.server.access_log import AccessLog, of_command, of_query
+from tenure.server.access_log import AccessLog
 from tenure.server.app import App, Endpoint
 from tenure.server.auth.authenticator import Authenticator
 from tenure.server.auth.policy import Policy
@@ -235,19 +235,19 @@ class Assembly:
         """A command of an MCP tool."""
         self.service.observe(command, principal, answer, seconds)
         if self._access is not None:
-            self._access.operation(of_command(command, answer), principal, MCP, project=command.project)
+            self._access.operation(command, answer, principal, MCP)
 
     def tool_read(self, query: Query, principal: Principal, view: Any) -> None:
         """A query of an MCP tool, with its view or its error."""
         if self._access is not None:
-            self._access.operation(of_query(query, view), principal, MCP, project=query.project)
+            self._access.operation(query, view, principal, MCP)
 
     async def tool_claimed(self, command: ClaimNext, principal: Principal, seconds: float) -> Outcome:
         """A claim of an MCP tool that may wait."""
         service = await self.service_of(principal.tenant or HOME)
         outcome = await service.claim_or_wait(command, principal, seconds)
         if self._access is not None:
-            self._access.operation(of_command(command, outcome), principal, MCP, project=command.project)
+            self._access.operation(command, outcome, principal, MCP)
         return outcome
 
     def _cycled(self, cycle: Cycle) -> None:

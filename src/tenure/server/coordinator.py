@@ -9,11 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tenure.agents import process_table
-from tenure.core.records import Leader
+from tenure.core.records import STORE, Leader
 from tenure.engine import Engine
 from tenure.engine.duties import election
 from tenure.engine.duties.coordinator import Coordinator, Note
-from tenure.engine.duties.election import STORE
 from tenure.engine.verbs.lead import COORDINATOR
 
 __all__ = ["Coordinator", "Note", "coordinator_of", "resign_for"]

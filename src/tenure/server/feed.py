@@ -24,7 +24,7 @@ from tenure.core import limits
 from tenure.core.errors import StoreError, TenureError
 from tenure.core.events import STORE_KINDS, Event
 from tenure.core.filters import matches
-from tenure.core.records import Task
+from tenure.core.records import STORE, Task
 from tenure.engine import Engine
 from tenure.engine.reads.event_log import event_view, tasks_of
 from tenure.stores.port import Transaction
@@ -43,7 +43,6 @@ _OF_HOLDER = frozenset(
     {"task.claimed", "task.started", "task.progress", "task.checkpoint", "task.artifact", "task.landing"}
 )
 
-STORE = ""  # the project of events that belong to none
 
 HEARTBEAT = b": heartbeat\n\n"
 

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tenure.core import limits
-from tenure.core.event_details import told
 from tenure.core.events import Event
 from tenure.core.instants import format_instant, is_instant
 from tenure.core.records import DeadLetter, Task
 from tenure.core.records import Message as Mail
+from tenure.core.task_secrets import shown_details
 from tenure.core.team import TYPE
 from tenure.core.trace_ids import trace_of
 from tenure.sinks import fields, names
@@ -173,7 +173,7 @@ _encode = msgspec.json.Encoder().encode
 
 def _payload(event: Event, facts: Facts) -> dict[str, Any]:
     task, kind = facts.task, event.kind
-    details = told(event)
+    details = shown_details(event)
     payload = _details(kind, details) if details else {}
     payload |= {
         "task_id": event.task,

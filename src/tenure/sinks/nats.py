@@ -27,7 +27,7 @@ from tenure.core import limits
 from tenure.sinks import names
 from tenure.sinks.broker_urls import Address, parse
 from tenure.sinks.event_loop import EventLoop
-from tenure.sinks.port import Message, SinkUnavailable
+from tenure.sinks.port import Message, SinkUnavailable, error_line
 
 DUPLICATES = limits.NATS_DUPLICATES
 AGES = {names.COMMANDS: limits.COMMANDS_KEPT, names.EVENTS: limits.EVENTS_KEPT, names.DEAD_LETTERS: 0}
@@ -111,7 +111,7 @@ class NatsConnection:
                 errors.is_connecting = False
                 self.lost = lost
                 return client
-        raise SinkUnavailable(f"{self.address.shown}: {said(why)}")
+        raise SinkUnavailable(f"{self.address.shown}: {error_line(why)}")
 
     async def _stream(self, family: str) -> StreamInfo:
         assert self._js is not None
@@ -182,7 +182,7 @@ class NatsSink:
             return await asyncio.wait_for(ask(time.monotonic() + ASKING), ASKING)
         except FAILURES as error:
             await self._connection.close()
-            raise SinkUnavailable(f"{self._address.shown}: {said(error)}") from None
+            raise SinkUnavailable(f"{self._address.shown}: {error_line(error)}") from None
 
     async def _identity(self, until: float) -> str:
         self._connection.forget()
@@ -200,7 +200,7 @@ class NatsSink:
             try:
                 await asyncio.wait_for(self._publish(messages, page, until), max(0.0, until - time.monotonic()))
             except FAILURES as error:
-                page.why = page.why or said(error)
+                page.why = page.why or error_line(error)
                 await self._connection.close()  # messages in flight must not arrive after those of the next page
             finally:
                 self._page = None
@@ -240,11 +240,11 @@ class NatsSink:
         index = int(message.subject[len(page.token) :])
         if not message.data:
             status = (message.headers or {}).get("Status")
-            page.refused(index, "no stream takes this subject", is_without_stream=status == NO_RESPONDERS)
+            page.refused("no stream takes this subject", is_without_stream=status == NO_RESPONDERS)
             return
         answer = _answer(message.data)
         if answer.error is not None:
-            page.refused(index, str(answer.error.get("description", answer.error)))
+            page.refused(str(answer.error.get("description", answer.error)))
         else:
             page.acknowledged(index)
 
@@ -271,7 +271,7 @@ class Page:
             self._early.add(index)
         self._answered()
 
-    def refused(self, index: int, why: str, *, is_without_stream: bool = False) -> None:
+    def refused(self, why: str, *, is_without_stream: bool = False) -> None:
         self.why = self.why or why
         self.is_without_stream = self.is_without_stream or is_without_stream
         self._answered()
@@ -307,8 +307,3 @@ class Errors:
     async def report(self, error: Exception) -> None:
         if self.is_connecting:
             raise error
-
-
-def said(error: BaseException | None) -> str:
-    text = " ".join(str(error).split())[:200] if error is not None else ""
-    return text or type(error).__name__

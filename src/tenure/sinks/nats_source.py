@@ -17,8 +17,8 @@ from nats.js.errors import NotFoundError
 from tenure.sinks import names
 from tenure.sinks.broker_urls import parse
 from tenure.sinks.event_loop import EventLoop
-from tenure.sinks.nats import FAILURES, OPTIONS, NatsConnection, said
-from tenure.sinks.port import Received, SinkUnavailable
+from tenure.sinks.nats import FAILURES, OPTIONS, NatsConnection
+from tenure.sinks.port import Received, SinkUnavailable, error_line
 from tenure.sinks.subscriptions import ACKNOWLEDGE_WITHIN, Subscription
 
 ASKING = 5.0  # seconds
@@ -67,7 +67,7 @@ class NatsSource:
             return await work
         except FAILURES as error:
             await self._connection.close()
-            raise SinkUnavailable(f"{self._address.shown}: {said(error)}") from None
+            raise SinkUnavailable(f"{self._address.shown}: {error_line(error)}") from None
 
     async def _answered(
         self, received: Received, answer: Callable[[], Awaitable[None]], *, is_last: bool = True

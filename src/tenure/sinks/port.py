@@ -23,6 +23,12 @@ class SinkUnavailable(TenureError):
     code = "SINK_UNAVAILABLE"
 
 
+def error_line(error: BaseException | None) -> str:
+    """A library's error on one line; its type alone where the text may have an address with a password."""
+    text = " ".join(str(error).split())[:300] if error is not None else ""
+    return type(error).__name__ if not text or "@" in text or "://" in text else text
+
+
 class Message(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One message, encoded: every sink of a page sends the same bytes."""
 

@@ -30,7 +30,7 @@ from tenure.core.team import INSTANCE
 from tenure.sinks import names
 from tenure.sinks.broker_urls import Address, parse
 from tenure.sinks.event_loop import EventLoop
-from tenure.sinks.port import Message, SinkUnavailable
+from tenure.sinks.port import Message, SinkUnavailable, error_line
 
 OPTIONS = ("ca",)
 COMMANDS_WAITING = limits.BROKER_COMMANDS
@@ -92,7 +92,7 @@ class RabbitConnection:
                 return await asyncio.wait_for(_connect(url), left)
             except FAILURES as error:
                 why = error
-        raise SinkUnavailable(f"{address.shown}: {said(why)}")
+        raise SinkUnavailable(f"{address.shown}: {error_text(why)}")
 
     async def scratch(self) -> AbstractChannel:
         """A channel for a declaration: one that differs closes it."""
@@ -104,7 +104,7 @@ class RabbitConnection:
         try:
             await channel.exchange_declare(name, exchange_type="topic", durable=True)
         except ChannelPreconditionFailed as error:
-            self.differing.append(f"exchange {name}: {said(error)}")
+            self.differing.append(f"exchange {name}: {error_text(error)}")
         finally:
             await _close(channel)
 
@@ -135,7 +135,7 @@ class RabbitConnection:
             wanted = {"x-queue-type": "quorum", "x-overflow": "drop-head", **arguments}
             await channel.queue_declare(queue, durable=True, arguments=wanted)
         except ChannelPreconditionFailed as error:
-            self.differing.append(f"queue {queue}: {said(error)}")
+            self.differing.append(f"queue {queue}: {error_text(error)}")
         finally:
             await _close(channel)
 
@@ -178,7 +178,7 @@ class RabbitSink:
             return await asyncio.wait_for(ask(time.monotonic() + ASKING), ASKING)
         except FAILURES as error:
             await self._connection.close()
-            raise SinkUnavailable(f"{self._address.shown}: {said(error)}") from None
+            raise SinkUnavailable(f"{self._address.shown}: {error_text(error)}") from None
 
     async def _send(self, messages: Sequence[Message], until: float) -> int:
         publishing: list[asyncio.Task[Any]] = []
@@ -201,7 +201,7 @@ class RabbitSink:
         if done < len(messages):
             why = await self._after_failure(publishing, why)
         if not done:
-            raise SinkUnavailable(f"{self._address.shown}: {said(why) if why else 'no confirmation in time'}")
+            raise SinkUnavailable(f"{self._address.shown}: {error_text(why) if why else 'no confirmation in time'}")
         return done
 
     async def _after_failure(
@@ -295,9 +295,6 @@ async def _close(channel: AbstractChannel) -> None:
         await channel.close()
 
 
-def said(error: BaseException | None) -> str:
-    """The error on one line, without the URL that some of the library's texts have."""
-    if isinstance(error, PublishError):
-        return "no queue takes a command; its queue was deleted"
-    text = " ".join(str(error).split())[:300] if error is not None else ""
-    return type(error).__name__ if not text or "@" in text or "://" in text else text
+def error_text(error: BaseException | None) -> str:
+    is_undelivered = isinstance(error, PublishError)
+    return "no queue takes a command; its queue was deleted" if is_undelivered else error_line(error)

@@ -17,7 +17,7 @@ from aiormq.abc import AbstractChannel, DeliveredMessage
 from tenure.sinks import names
 from tenure.sinks.event_loop import EventLoop
 from tenure.sinks.port import Received, SinkUnavailable
-from tenure.sinks.rabbitmq import COMMANDS_WAITING, FAILURES, PERSISTENT, RabbitConnection, parse_rabbitmq, said
+from tenure.sinks.rabbitmq import COMMANDS_WAITING, FAILURES, PERSISTENT, RabbitConnection, error_text, parse_rabbitmq
 from tenure.sinks.subscriptions import Subscription
 
 ASKING = 10.0  # seconds
@@ -64,7 +64,7 @@ class RabbitSource:
             return await work
         except FAILURES as error:
             await self._connection.close()
-            raise SinkUnavailable(f"{self._address.shown}: {said(error)}") from None
+            raise SinkUnavailable(f"{self._address.shown}: {error_text(error)}") from None
 
     async def _fetch(self, most: int, timeout: float) -> list[Received]:  # noqa: ASYNC109 - of the port
         until = time.monotonic() + timeout

@@ -11,8 +11,8 @@ import msgspec
 import redis
 
 from tenure.core import limits
-from tenure.sinks.port import SinkUnavailable
-from tenure.sinks.redis_streams import Streams, said
+from tenure.sinks.port import SinkUnavailable, error_line
+from tenure.sinks.redis_streams import Streams
 
 MOST = limits.CHANNEL_COMMANDS
 ANSWERING = 5.0  # seconds
@@ -34,7 +34,7 @@ class RedisCommandChannel:
             return self._received(timeout)
         except (redis.RedisError, OSError) as error:
             self.close()
-            raise SinkUnavailable(f"{self._streams.address.shown}: {said(error)}") from None
+            raise SinkUnavailable(f"{self._streams.address.shown}: {error_line(error)}") from None
 
     def _received(self, timeout: float) -> list[bytes]:
         if self._subscription is None:

@@ -27,7 +27,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.team import INSTANCE
 from tenure.sinks import names
 from tenure.sinks.broker_urls import Address, parse
-from tenure.sinks.port import Message, SinkUnavailable
+from tenure.sinks.port import Message, SinkUnavailable, error_line
 
 OPTIONS = ("ca", "length")
 SCHEMES = {"redis+stream": "redis", "rediss+stream": "rediss"}
@@ -104,7 +104,7 @@ class Streams:
             return ask(self.client(timeout))
         except (redis.RedisError, OSError) as error:
             self.close()
-            raise SinkUnavailable(f"{self.address.shown}: {said(error)}") from None
+            raise SinkUnavailable(f"{self.address.shown}: {error_line(error)}") from None
 
     def close(self) -> None:
         client, self._client = self._client, None
@@ -215,8 +215,3 @@ def parse_redis(url: str) -> Address:
     if len(address.hosts) > 1:
         raise InvalidInput(f"{address.shown}: give one host; a cluster is not supported")
     return address
-
-
-def said(error: Exception) -> str:
-    text = " ".join(str(error).split())[:300]
-    return type(error).__name__ if not text or "@" in text else text

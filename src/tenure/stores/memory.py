@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from tenure.core import limits
 from tenure.core.clock import Kept, accepted, refusal, store_time
 from tenure.core.errors import Bug, Conflict, InvalidInput, StoreError, StoreUnavailable
 from tenure.core.events import Event
-from tenure.core.filters import Where, matches, selected, sums_of
+from tenure.core.filters import Where, matches
 from tenure.core.records import KINDS, Row, Task, replace
+from tenure.core.row_queries import RowQueries
 from tenure.core.tenant_records import HOME
 from tenure.stores.host_clock import reader_of
 from tenure.stores.plain_finding import check, check_numbers
@@ -152,10 +152,9 @@ def _leave(store: Memory) -> None:
             del _shared[store.url]
 
 
-class MemoryTransaction:
+class MemoryTransaction(RowQueries):
     """Changes go straight into the dicts; each adds its undo step."""
 
-    now: int
     epoch: str
     behind: int
     jump: int
@@ -197,33 +196,14 @@ class MemoryTransaction:
             with self._store.written:
                 self._store.written.notify_all()
 
-    def load(self, kind: type[R], keys: Collection[_Key]) -> list[R]:
-        rows = self._rows(kind)
-        return [rows[key] for key in dict.fromkeys(keys) if key in rows]
-
-    def find(
-        self,
-        kind: type[R],
-        where: Where,
-        *,
-        order: str = "id",
-        after: tuple[Any, str] | None = None,
-        limit: int | None = None,
-    ) -> list[R]:
-        check(kind, where, order.removeprefix("-"))
-        return selected(self._rows(kind).values(), where, order, after, limit)
-
-    def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
-        check(kind, where, by)
-        return dict(Counter(getattr(row, by) for row in self._rows(kind).values() if matches(row, where)))
+    def _among(self, kind: type[R], where: Where, *fields: str) -> Collection[R]:
+        check(kind, where, *fields)
+        return self._rows(kind).values()
 
     def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
         check(kind, where, by, *fields)
         check_numbers(kind, fields)
-        return sums_of((row for row in self._rows(kind).values() if matches(row, where)), by, fields)
-
-    def tally(self, kind: type[Row], where: Where, most: int) -> int:
-        return len(self.find(kind, where, limit=most))
+        return super().sums(kind, where, by, fields)
 
     def lanes(self, project: str, depth: int = 1) -> dict[str, list[Head]]:
         names = sorted({t.lane for t in self._rows(Task).values() if t.project == project and t.lane is not None})
@@ -236,22 +216,6 @@ class MemoryTransaction:
             if t.project == project and t.lane == lane
         ]
         return sorted(head for head in heads if after is None or head > after)[:limit]
-
-    def due(self, project: str | None, until: int, limit: int) -> list[Task]:
-        found = [
-            (t.due_at, t.id, t)
-            for t in self._rows(Task).values()
-            if t.due_at is not None and t.due_at <= until and project in (None, t.project)
-        ]
-        return [t for _, _, t in sorted(found, key=lambda item: item[:2])[:limit]]
-
-    def next_due(self, project: str) -> int | None:
-        times = [t.due_at for t in self._rows(Task).values() if t.project == project and t.due_at is not None]
-        return min(times, default=None)
-
-    def is_due(self, project: str) -> bool:
-        first = self.next_due(project)
-        return first is not None and first <= self.now
 
     def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
         self._must_write()
@@ -302,9 +266,6 @@ class MemoryTransaction:
         self._store.cleared = mine[-1].sequence if mine else self._store.last
         log.clear()
         mine.clear()
-
-    def expect(self, ask: Callable[[Self], object]) -> None:
-        """Does nothing: a query needs no round trip."""
 
     def lock(self, name: str, projects: Collection[str]) -> None:
         pass

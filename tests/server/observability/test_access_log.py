@@ -18,7 +18,7 @@ from tenure.core.access_chain import ChainReport, check
 from tenure.core.commands import Submit
 from tenure.core.errors import NotFound, StoreUnavailable
 from tenure.core.queries import Tasks
-from tenure.server.access_log import AccessLog, of_command, of_query
+from tenure.server.access_log import AccessLog, fields_of
 from tests.servers.tenure import TenureServer
 
 API = "/api/v1/projects/p"
@@ -131,12 +131,12 @@ def test_a_line_that_cannot_be_written_is_counted_in_the_next(tmp_path: Path) ->
 
 def test_operations_name_their_tasks_and_never_a_receipt() -> None:
     receipt = "B-003@7:" + "00" * 20
-    said = of_command(Submit(project="p", receipt=receipt, data="secret"), NotFound("no task"))
+    said = fields_of(Submit(project="p", receipt=receipt, data="secret"), NotFound("no task"))
     assert said == {"command": "submit", "outcome": "NOT_FOUND", "keys": ["B-003"]}
     views = [{"key": f"A-{n:03d}"} for n in range(150)]
-    said = of_query(Tasks(project="p"), views)
+    said = fields_of(Tasks(project="p"), views)
     assert (said["query"], said["rows"], len(said["keys"]), said["keys_left_out"]) == ("tasks", 150, 100, 50)
-    assert "00" * 20 not in json.dumps(of_query(Tasks(project="p", parent=receipt), []))
+    assert "00" * 20 not in json.dumps(fields_of(Tasks(project="p", parent=receipt), []))
 
 
 # --- served -------------------------------------------------------------------------------------------------

@@ -260,12 +260,12 @@ class Attempt:
 
         def received(stream: str, chunk: bytes) -> None:
             for line in lines[stream].add(chunk):
-                self._heard(stream, line)
+                self._take_line(stream, line)
 
         ended = self.supervisor.follow(received)
         for stream, cut in lines.items():
             for line in cut.rest():
-                self._heard(stream, line)
+                self._take_line(stream, line)
         errors = b"\n".join(self.errors).decode(errors="replace")[-TAIL:]
         return ended, self.reader.finish(Exit(ended.code or 0, errors))
 
@@ -274,7 +274,7 @@ class Attempt:
         ref, title, seconds = self.task.get("ref", self.key), self.task["title"], time.monotonic() - self.began
         return Activity(self.agent, ref, title, seconds, self.said, self.usage())
 
-    def _heard(self, stream: str, line: bytes) -> None:
+    def _take_line(self, stream: str, line: bytes) -> None:
         if self.hidden:  # the agent knows the secrets of its task; what it prints is kept and shown without them
             line = self.hidden.text(line.decode(errors="replace")).encode()
         self.transcript.write(stream, line)

@@ -128,7 +128,7 @@ def _submit(attempt: Attempt, output: AgentOutput) -> AttemptEnd:
     text = output.text if len(output.text) <= MOST_TEXT else "… " + output.text[-MOST_TEXT:]
     data: Any = output.data
     if data is None and is_judged(attempt.task):
-        data = said(attempt.task, text)
+        data = result_data(attempt.task, text)
     elif data is None:
         data = {"output": text, "transcript": _transcript(attempt)}
         if output.session:
@@ -368,7 +368,7 @@ def is_checked_later(task: Mapping[str, Any]) -> bool:
     return validator_of(task.get("output") or {}) not in (NONE, *BEFORE)
 
 
-def said(task: Mapping[str, Any], text: str) -> Any:
+def result_data(task: Mapping[str, Any], text: str) -> Any:
     """The data in a last message: its JSON where the contract has a schema and there is JSON, else the text."""
     return _json(text) if validator_of(task.get("output") or {}) == "json-schema" else text
 

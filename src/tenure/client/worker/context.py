@@ -79,7 +79,7 @@ class UsageTotals:
         with self._lock:
             return self._total(model, operation).used_by(model, operation)
 
-    def told_with(self, model: str, operation: str) -> list[str]:
+    def grown_with(self, model: str, operation: str) -> list[str]:
         """The operations to report after one of them has grown: itself, and the total that includes it."""
         with self._lock:
             return list(dict.fromkeys((operation, *(what for one, what in self._spent if (one, what) == (model, "")))))
@@ -231,7 +231,7 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
         def add() -> None:
             cost = None if cost_usd is None else Decimal(str(cost_usd))
             self.usage_totals.add(model, Amounts(fresh, cached, written, output, cost, duration), operation)
-            for part in self.usage_totals.told_with(model, operation):
+            for part in self.usage_totals.grown_with(model, operation):
                 if self._report(functools.partial(self._usage, model, part)):
                     self.usage_totals.reported(model, part)
 

@@ -244,14 +244,14 @@ class Renewer:
                 self._renew([claim for claim in due if not claim.is_over and not claim.is_cancelled])
                 if now >= self._heartbeat:
                     self._heartbeat = now + limits.PRESENCE_OF_WORKERS
-                    self._client.heartbeat(**self._said())
+                    self._client.heartbeat(**self._own_usage())
             except TenureError as error:
                 self._put_off(due, error)
             except Exception:  # the other claims must still be renewed
                 log.exception("the renewer continues after an unexpected error")
                 self._put_off(due, None)
 
-    def _said(self) -> dict[str, Any]:
+    def _own_usage(self) -> dict[str, Any]:
         """What the worker does and uses: its oldest claim, memory and CPU of its processes."""
         with self._changed:
             task = next((claim.task["id"] for claim in self._due if not claim.is_over), None)

@@ -78,7 +78,7 @@ _ALWAYS = ("project", "request_id", "trace_id")
 
 def digest_of(command: Command, owner: str = "") -> str:
     """`owner`: the owner of the key that sent it, if any; the same request by another owner is another request."""
-    digest = FORM + _hashed(msgspec.json.encode(_said(command), order="deterministic"))
+    digest = FORM + _hashed(msgspec.json.encode(_set_fields(command), order="deterministic"))
     return bound(digest, owner)
 
 
@@ -104,12 +104,12 @@ def _hashed(encoded: bytes) -> str:
 FORMER_DEFAULTS: dict[str, dict[str, Any]] = {"NewTask": {"priority": 50, "max_attempts": 3, "on_lost": "retry"}}
 
 
-def _said(value: Any) -> Any:
+def _set_fields(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         names, defaults, given, tag = _shape(type(value))
         former = FORMER_DEFAULTS.get(type(value).__name__, {})
         said = {
-            name: item if type(item) in _PLAIN else _said(item)
+            name: item if type(item) in _PLAIN else _set_fields(item)
             for name, default, item in zip(names, defaults, given(value), strict=True)
             if item is not default and item != default and item != former.get(name, default)
         }
@@ -117,11 +117,11 @@ def _said(value: Any) -> Any:
             said["command"] = tag
         return said
     if isinstance(value, (tuple, list)):
-        return [_said(item) for item in value]
+        return [_set_fields(item) for item in value]
     if isinstance(value, dict):
         if "$sealed" in value:  # the same secret is sealed differently each time
             return value["$sealed"]["digest"]
-        return {key: _said(item) for key, item in value.items()}
+        return {key: _set_fields(item) for key, item in value.items()}
     return value
 
 

@@ -287,7 +287,7 @@ def _move(work: UnitOfWork, project: str, leaving: Mapping[str, Task], moved: Mo
         details: dict[str, Any] = {"tasks": len(tasks)}
         if is_audited:
             details["documents"] = {id: documents[id] for id in tasks}
-        work.tell("archive.moved", project, patch, details=details)
+        work.append("archive.moved", project, patch, details=details)
         work.dropped.append((project, tuple(tasks)))
 
 
@@ -406,7 +406,7 @@ def _prune_page(work: UnitOfWork, project: str, place: tuple[int, str] | None) -
         leaves = b"" if sealed is None else b"".join(map(_leaves_of, going.values()))
         if leaves:
             details["leaves"] = pruned_digest(leaves)
-        work.tell("archive.pruned", project, tuple(patch), details=details)
+        work.append("archive.pruned", project, tuple(patch), details=details)
         if leaves:
             work.put(PrunedLeaves(project=project, id=work.events[-1].id, leaves=leaves, at=work.now))
     return len(going), (page[-1].created_at, page[-1].id) if len(page) == PAGE else None

@@ -184,5 +184,5 @@ def _return(work: UnitOfWork, keys: list[Key]) -> list[Body]:
         here = [task for task in tasks if task.project == project]
         details: dict[str, Any] = {"tasks": sorted(task.key for task in here)[:MOST_NAMED]}
         details |= {"moved": {task.id: since[task.id] for task in here}}  # for the past: see engine/past
-        work.tell("archive.returned", project, stated(mine), details=details, first=True)
+        work.append("archive.returned", project, stated(mine), details=details, first=True)
     return bodies

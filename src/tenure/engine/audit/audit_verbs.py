@@ -16,10 +16,10 @@ from tenure.core.errors import InvalidInput, NotAllowed, NotFound
 from tenure.core.events import Event
 from tenure.core.log_seals import head_text
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Archived, Body, Project, PrunedLeaves, Row, Seal, replace
-from tenure.core.seal_check import SealCheck
+from tenure.core.records import STORE, Archived, Body, Project, PrunedLeaves, Row, Seal, replace
+from tenure.core.seal_check import EXPORT, SealCheck
 from tenure.core.task_records import REF, is_reference
-from tenure.engine.audit.sealer import STORE, is_audited, last_seal, unsealed
+from tenure.engine.audit.sealer import is_audited, last_seal, unsealed
 from tenure.engine.runtime.rows import event_pages, project_of, row_pages
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tenure.core import views as v
 
 EVENTS_A_PAGE = 1000
-FORMAT = "tenure.audit.v1"
 
 
 def audit_on(work: UnitOfWork, cmd: commands.AuditOn) -> Outcome:
@@ -119,7 +118,7 @@ def audit_page(work: UnitOfWork, project: str, *, after: str | None = None, stor
 
 
 def _head(work: UnitOfWork, project: str, place: str) -> tuple[Lines, str | None]:
-    head = {"format": FORMAT, "tenant": work.context.tenant, "project": project, "exported_at": work.now}
+    head = {"format": EXPORT, "tenant": work.context.tenant, "project": project, "exported_at": work.now}
     return [{**head, "head": str(head_text(last_seal(work, project)))}], None
 
 

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from tenure.core import archive, limits
 from tenure.core.log_seals import document_leaf, joint, leaf, leaves_in, sealed
-from tenure.core.records import Archived, Project, Seal
+from tenure.core.records import STORE, Archived, Project, Seal
 from tenure.engine.runtime.effects import Report
 from tenure.engine.runtime.rows import row_pages
 from tenure.engine.runtime.unit_of_work import UnitOfWork
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
     from tenure.stores.port import Transaction
 
-STORE = ""  # its events are sealed where any project's are
 IN_SEAL = limits.SEAL_EVENTS
 SEALS_AT_ONCE = 5  # written in one transaction
 AFTER = limits.SEAL_AFTER

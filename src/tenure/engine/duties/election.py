@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tenure.core import commands, limits, team
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Cycles, Leader, replace
+from tenure.core.records import STORE, Cycles, Leader, replace
 from tenure.engine.archive import mover
 from tenure.engine.artifacts import retention
 from tenure.engine.audit import sealer
@@ -44,7 +44,6 @@ from tenure.engine.verbs.lead import COORDINATOR, check_term, lead, step_down
 from tenure.stores.port import Transaction
 
 T = TypeVar("T")
-STORE = ""  # the project of the leader's row: its write lock is what elections and leaders' writes share
 SECOND = 1_000_000
 BRIEFLY = 30.0  # lease in seconds of a leader that runs one duty and steps down
 MOST_ROUNDS = limits.TRIGGER_ROUNDS

@@ -6,12 +6,10 @@ from typing import Any
 
 from tenure.core import claims, keys, pools, settle
 from tenure.core.lifecycle import READY
-from tenure.core.records import ApiKey, Pool, Spawn, Task, replace
+from tenure.core.records import STORE, ApiKey, Pool, Spawn, Task, replace
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.rows import brief_of, current_claim
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-
-STORE = ""  # the project of keys
 
 
 def record(work: UnitOfWork, kind: str, spawn: Spawn, level: str = "info") -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tenure.core.errors import Bug
 from tenure.core.events import Event
-from tenure.core.filters import Where, matches, selected, sums_of
-from tenure.core.records import Row, Task
+from tenure.core.filters import Where, matches
+from tenure.core.records import Row
+from tenure.core.row_queries import RowQueries
 
 R = TypeVar("R", bound=Row)
 Tables = Mapping[type[Row], Mapping[tuple[str, str], Row]]
 
 
-class PastTransaction:
+class PastTransaction(RowQueries):
     """Implements the reading half of the port's Transaction."""
 
     behind = jump = 0
@@ -24,51 +24,9 @@ class PastTransaction:
         self._tables, self._log, self.now, self.epoch = tables, log, now, epoch
         self._by_value: dict[tuple[type[Row], str], dict[Any, list[Row]]] = {}
 
-    def load(self, kind: type[R], keys: Collection[tuple[str, str]]) -> list[R]:
-        rows = self._rows(kind)
-        return [rows[key] for key in dict.fromkeys(keys) if key in rows]
-
-    def find(
-        self,
-        kind: type[R],
-        where: Where,
-        *,
-        order: str = "id",
-        after: tuple[Any, str] | None = None,
-        limit: int | None = None,
-    ) -> list[R]:
-        return selected(self._among(kind, where), where, order, after, limit)
-
-    def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
-        return dict(Counter(getattr(row, by) for row in self._among(kind, where) if matches(row, where)))
-
-    def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
-        return sums_of((row for row in self._among(kind, where) if matches(row, where)), by, fields)
-
-    def tally(self, kind: type[Row], where: Where, most: int) -> int:
-        return min(most, sum(matches(row, where) for row in self._among(kind, where)))
-
-    def due(self, project: str | None, until: int, limit: int) -> list[Task]:
-        found = [task for task in self._due(project) if (task.due_at or 0) <= until]
-        return sorted(found, key=lambda task: (task.due_at, task.id))[:limit]
-
-    def next_due(self, project: str) -> int | None:
-        return min((task.due_at or 0 for task in self._due(project)), default=None)
-
-    def is_due(self, project: str) -> bool:
-        first = self.next_due(project)
-        return first is not None and first <= self.now
-
-    def _due(self, project: str | None) -> list[Task]:
-        tasks = self._rows(Task).values()
-        return [task for task in tasks if task.due_at is not None and project in (None, task.project)]
-
     def events(self, where: Where, *, after: int = 0, limit: int = 1000, last: bool = False) -> list[Event]:
         found = [event for event in self._log if event.sequence > after and matches(event, where)]
         return found[-limit:] if last else found[:limit]
-
-    def expect(self, ask: object) -> None:
-        """Does nothing: a query needs no round trip."""
 
     def lock(self, name: str, projects: Collection[str]) -> None:
         """Does nothing: nobody else has these rows."""
@@ -78,7 +36,7 @@ class PastTransaction:
 
     save = append = drop_events = set_epoch = accept_clock = lanes = ready = _refuse
 
-    def _among(self, kind: type[R], where: Where) -> Collection[R]:
+    def _among(self, kind: type[R], where: Where, *fields: str) -> Collection[R]:
         """The rows that have the first text that `where` names, by an index made on its first use: others cannot match.
 
         Without one a screen of 250 agents scanned all tasks 250 times.

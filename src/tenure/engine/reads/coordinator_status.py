@@ -13,10 +13,9 @@ from tenure.core import lifecycle, limits, team
 from tenure.core.errors import NotFound
 from tenure.core.events import levels_from
 from tenure.core.filters import Present, Range
-from tenure.core.records import Agent, Cycles, Leader, Pool, Project, Task, replace
+from tenure.core.records import STORE, Agent, Cycles, Leader, Pool, Project, Task, replace
 from tenure.engine.duties import sweep
 from tenure.engine.duties.coordinator import Coordinator, Note
-from tenure.engine.duties.election import STORE
 from tenure.engine.reads.event_log import event_view, tasks_of
 from tenure.engine.runtime.effects import PAGE, Report
 from tenure.engine.runtime.engine import Engine

@@ -9,12 +9,12 @@ import msgspec
 
 from tenure.core import archive, inputs, limits, notices, roles
 from tenure.core import queries as q
-from tenure.core.event_details import told
 from tenure.core.event_text import event_text
 from tenure.core.events import Event, kinds_of, levels_from
 from tenure.core.filters import Range, matches
 from tenure.core.records import Archived, Claim, Task
 from tenure.core.redaction import TRACE
+from tenure.core.task_secrets import shown_details
 from tenure.core.trace_ids import trace_of
 from tenure.engine.runtime.rows import task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
@@ -91,7 +91,7 @@ def event_view(event: Event, task: Task | None, tenant: str, before: Claim | Non
     """
     fields: Any = {f: x for f, x in msgspec.structs.asdict(event).items() if f != "patch" and x not in (None, "", {})}
     if "details" in fields:
-        fields["details"] = told(event)
+        fields["details"] = shown_details(event)
     fields["tenant"] = tenant
     if event.kind == "task.claimed" and "lease_until" in event.details:
         fields["lease"] = (event.details["lease_until"] - event.time) / inputs.SECOND

@@ -34,7 +34,8 @@ def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> An
     function, required, optional = _reading(type(query))
     follows = isinstance(query, (q.Log, q.TaskLog)) and not query.last
     if type(query) in _SEALING and roles.seals_log(principal):
-        from tenure.engine.audit.sealer import STORE, seal_all
+        from tenure.core.records import STORE
+        from tenure.engine.audit.sealer import seal_all
 
         seal_all(engine, STORE if query.store else query.project)  # type: ignore[attr-defined]  # each of them has it
     counts = engine.context.counts if type(query) in _COUNTING else None

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tenure.core.events import Event
-from tenure.core.records import Sink, replace
+from tenure.core.records import STORE, Sink, replace
 from tenure.engine.runtime.effects import Report
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.stores.port import Transaction
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
-
-STORE = ""
 
 
 def stores_behind(engine: Engine, now: int) -> Sequence[str]:

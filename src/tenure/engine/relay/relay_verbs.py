@@ -9,9 +9,9 @@ from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Sink, Webhook, replace
+from tenure.core.records import STORE, Sink, Webhook, replace
 from tenure.engine.archive.log_readers import end_of_log
-from tenure.engine.relay.lag import STORE, first_unread
+from tenure.engine.relay.lag import first_unread
 from tenure.engine.relay.webhook_verbs import READER
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
 

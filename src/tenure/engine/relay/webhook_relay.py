@@ -14,9 +14,8 @@ from typing import NamedTuple
 from tenure.core import webhook_delivery as rule
 from tenure.core.errors import SecretsOff, SecretUnreadable, TenureError
 from tenure.core.events import Event
-from tenure.core.records import Delivery, Project, Sink, Webhook, replace
+from tenure.core.records import STORE, Delivery, Project, Sink, Webhook, replace
 from tenure.engine.duties.election import LeaderEngine
-from tenure.engine.relay.lag import STORE
 from tenure.engine.relay.leader_thread import LeaderThread
 from tenure.engine.relay.page import PAGE
 from tenure.engine.relay.webhook_verbs import READER, TEST, body_for, deliveries_of, keys_of

@@ -13,9 +13,8 @@ from tenure.core.errors import InvalidInput, LimitReached, NotFound
 from tenure.core.events import Event
 from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Delivery, Sink, Webhook, replace
+from tenure.core.records import STORE, Delivery, Sink, Webhook, replace
 from tenure.engine.archive.log_readers import end_of_log
-from tenure.engine.relay.lag import STORE
 from tenure.engine.relay.page import facts_of
 from tenure.engine.runtime.context import Context
 from tenure.engine.runtime.decision import is_repeat

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from tenure.core import limits, tenants
 from tenure.core.errors import Conflict, InvalidInput, NotHome, StoreError, StoreUnavailable
 from tenure.core.filters import Present
-from tenure.core.records import Tenant, replace
+from tenure.core.records import STORE, Tenant, replace
 from tenure.core.tenant_limits import of_tenant
 from tenure.core.tenant_records import HOME
 from tenure.stores.port import TENANTS, Schemas, Store
@@ -35,7 +35,7 @@ def open_own(home: Engine, row: Tenant, open_url: OpenUrl) -> Store:
     """The store of a tenant whose rows are not in the home store. `home` is the home tenant's engine."""
     if row.isolation == tenants.SCHEMA and row.schema is not None:
         return cast("Schemas", home.store).in_schema(row.schema)
-    return open_url(url_of(home, row))
+    return open_url(url_of(home, row.id, row.store))
 
 
 def place_of(row: Tenant) -> bytes:
@@ -43,12 +43,12 @@ def place_of(row: Tenant) -> bytes:
     return row.store or (row.schema or "").encode()
 
 
-def url_of(home: Engine, row: Tenant) -> str:
-    """The URL of the tenant's own store. Raises SecretUnreadable."""
+def url_of(home: Engine, name: str, sealed: bytes) -> str:
+    """The URL of a tenant's own store. Raises SecretUnreadable."""
     from tenure.engine.runtime.seals import open_sealed
 
     def ask(work: UnitOfWork) -> bytes:
-        return open_sealed(work, "", store_owner(row.id), STORE_PATH, row.store)
+        return open_sealed(work, STORE, store_owner(name), STORE_PATH, sealed)
 
     return home.read_settled((), ask).decode()
 

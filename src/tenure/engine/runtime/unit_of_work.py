@@ -95,7 +95,7 @@ class UnitOfWork(Rows):
 
     def limits_of(self, project: Project) -> Mapping[str, int]:
         """The limits that apply in the project: its own, within those of its tenant."""
-        return bounded(project.limits, self.tenant_limits)
+        return bounded(project.limits, self.tenant_limits) if self.tenant_limits else project.limits
 
     def need_locks(self, *projects: str, lasting: bool = True) -> None:
         """Ensure the write lock of these projects; raises NeedsMoreLocks where the transaction must restart with it.
@@ -261,7 +261,7 @@ class UnitOfWork(Rows):
             )
         )
 
-    def tell(self, kind: str, project: str, patch: Patch, *, details: dict[str, Any], first: bool = False) -> None:
+    def append(self, kind: str, project: str, patch: Patch, *, details: dict[str, Any], first: bool = False) -> None:
         """Append an event with the caller's own patch; `first`: before all others, which are its consequences."""
         self._append_event(kind, project, None, None, patch, details=details)
         if first:

@@ -14,13 +14,14 @@ from tenure.core.commands import Template
 from tenure.core.decoders import converted
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Brief, Project, Task, replace
-from tenure.core.sealed import SEALED, from_value, is_sealed
+from tenure.core.sealed import from_value, is_sealed
 from tenure.core.task_secrets import (
     CONTEXT,
     KEPT,
     METADATA,
     SHOWN,
     check_names,
+    comparable,
     sealed_in,
     shown_name,
     value_at,
@@ -41,30 +42,29 @@ def has_sealed(*values: Any) -> bool:
     return any(next(sealed_in(value, ""), None) is not None for value in values if value)
 
 
-def placed(vault: Vault, fields: Mapping[str, Any], owner: str, old: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The fields of a new or edited task, with the secrets of a command sealed for the task.
+def placed(
+    vault: Vault, fields: Mapping[str, Any], before: tuple[str, str], after: tuple[str, str], known: Any = None
+) -> dict[str, Any]:
+    """Spec and metadata with each secret, which was sealed for `before`, sealed for `after`: an owner, and where in it.
 
-    A secret that is the same as before, or that is given as it is shown, stays as it lies in `old`.
+    A secret that is the same as in `known`, or that is given as it is shown, stays as it lies there.
     """
-    before = dict(old or {})
 
     def leaf(path: str, value: Any) -> Any:
-        if value == SHOWN and (path.startswith((f"{CONTEXT}/", f"{METADATA}/")) or path == CONTEXT):
-            kept = value_at(before, path)
-            if not is_sealed(kept):
-                raise InvalidInput(
-                    f"{shown_name(path)} is {SHOWN}, which only stands for a secret that is there already",
-                    "give the secret itself",
-                )
-            return kept
-        if not is_sealed(value):
+        is_shown = value == SHOWN and (path.startswith((f"{CONTEXT}/", f"{METADATA}/")) or path == CONTEXT)
+        if not is_shown and not is_sealed(value):
             return KEPT
-        kept = value_at(before, path)
-        if is_sealed(kept) and kept[SEALED].get("digest") == value[SEALED].get("digest"):
-            return kept
-        return vault.moved(value, (COMMAND, path), (owner, path))
+        there = value_at(known, path)
+        if is_sealed(there) and (is_shown or comparable(there) == comparable(value)):
+            return there
+        if is_shown:
+            raise InvalidInput(
+                f"{shown_name(path)} is {SHOWN}, which only stands for a secret that is there already",
+                "give the secret itself",
+            )
+        return vault.moved(value, (before[0], before[1] + path), (after[0], after[1] + path))
 
-    return {name: walked(value, f"/{name}", leaf) for name, value in fields.items()}
+    return {name: walked(fields[name], f"/{name}", leaf) for name in FIELDS if name in fields}
 
 
 def sealed_for(
@@ -72,7 +72,7 @@ def sealed_for(
 ) -> tuple[Any, Any, bool]:
     """Spec and metadata of the task with their secrets sealed for it, and whether they have any."""
     vault = Vault(work, task.project)
-    after = placed(vault, {"spec": spec, "metadata": metadata}, owner_of(task.id), old)
+    after = placed(vault, {"spec": spec, "metadata": metadata}, (COMMAND, ""), (owner_of(task.id), ""), old)
     if not has_sealed(*after.values()):
         return after["spec"], after["metadata"], False
     check_secret_names(*after.values())
@@ -112,53 +112,19 @@ def check_secret_names(spec: Any, metadata: Any) -> None:
 
 def stored_template(work: UnitOfWork, project: str, owner: str, template: dict[str, Any], old: Any) -> dict[str, Any]:
     """A template as its row keeps it; `old` is what the row has now. Its tasks came with secrets of a command."""
-    if not has_sealed(template) and SHOWN not in _texts(template):
-        return template
     vault, tasks = Vault(work, project), []
     before = old.get("tasks", ()) if isinstance(old, Mapping) else ()
     for number, task in enumerate(template["tasks"]):
-        known = before[number] if number < len(before) else {}
-        tasks.append({**task, **_each(vault, task, (COMMAND, ""), (owner, f"/tasks/{number}"), known)})
+        known = before[number] if number < len(before) else None
+        tasks.append({**task, **placed(vault, task, (COMMAND, ""), (owner, f"/tasks/{number}"), known)})
     return {**template, "tasks": tasks}
 
 
 def template_of(work: UnitOfWork, project: str, owner: str, stored: Mapping[str, Any]) -> Template:
     """A stored template, with its secrets as those of a command: the tasks that it makes get their own."""
-    if has_sealed(stored):
-        vault = Vault(work, project)
-        tasks = [
-            {**task, **_each(vault, task, (owner, f"/tasks/{number}"), (COMMAND, ""))}
-            for number, task in enumerate(stored["tasks"])
-        ]
-        stored = {**stored, "tasks": tasks}
-    return converted(stored, Template)
-
-
-def _each(
-    vault: Vault, task: Mapping[str, Any], before: tuple[str, str], after: tuple[str, str], known: Any = None
-) -> dict[str, Any]:
-    """Spec and metadata with each secret sealed for the other place; one that is known there already stays."""
-
-    def leaf(path: str, value: Any) -> Any:
-        there = value_at(known, path) if known else None
-        if value == SHOWN and is_sealed(there):
-            return there
-        if not is_sealed(value):
-            return KEPT
-        if is_sealed(there) and (there or {})[SEALED].get("digest") == value[SEALED].get("digest"):
-            return there
-        return vault.moved(value, (before[0], before[1] + path), (after[0], after[1] + path))
-
-    return {name: walked(task[name], f"/{name}", leaf) for name in FIELDS if name in task}
-
-
-def _texts(value: Any) -> set[str]:
-    found: set[str] = set()
-
-    def leaf(_: str, one: Any) -> Any:
-        if isinstance(one, str):
-            found.add(one)
-        return KEPT
-
-    walked(value, "", leaf)
-    return found
+    vault = Vault(work, project)
+    tasks = [
+        {**task, **placed(vault, task, (owner, f"/tasks/{number}"), (COMMAND, ""))}
+        for number, task in enumerate(stored["tasks"])
+    ]
+    return converted({**stored, "tasks": tasks}, Template)

@@ -27,10 +27,10 @@ from tenure.engine.sources.template_tasks import (
     Cause,
     Produced,
     attempt,
+    error_line,
     produce,
     projects_here,
     rehearse,
-    said,
     shown,
     template_of,
 )
@@ -190,7 +190,7 @@ def _fire_apart(work: UnitOfWork, project: Project, row: Schedule) -> None:
         raise
     except (TenureError, *OUR_FAULTS) as error:
         work.undo_to(bookmark)
-        why = f"its next tick cannot be computed: {said(error)}"[:1000]
+        why = f"its next tick cannot be computed: {error_line(error)}"[:1000]
         _record(work, "schedule.paused", replace(row, enabled=False, next_at=None, reason=why), "error", message=why)
 
 

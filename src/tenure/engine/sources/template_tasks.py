@@ -108,14 +108,14 @@ def attempt(work: UnitOfWork, project: Project, stored: Mapping[str, Any], cause
         raise
     except FAULTS as error:
         work.undo_to(bookmark)
-        return said(error)[:LONGEST_ERROR]
+        return error_line(error)[:LONGEST_ERROR]
 
 
 def _key(base: str, number: int) -> str:
     return f"{base}:{number}" if number else base
 
 
-def said(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """The error in one line."""
     if isinstance(error, Refused):
         return error.outcome.message

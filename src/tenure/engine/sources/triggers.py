@@ -12,11 +12,10 @@ from tenure.core import queries as q
 from tenure.core import triggers as rule
 from tenure.core.commands.command import digest_of
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
-from tenure.core.event_details import told
 from tenure.core.events import Event
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Brief, Cursor, Dag, Task, Trigger, replace
-from tenure.core.task_secrets import masked
+from tenure.core.task_secrets import masked, shown_details
 from tenure.engine.runtime.decision import is_repeat
 from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
@@ -238,7 +237,7 @@ def event_values(event: Event) -> dict[str, Any]:
     """The event alone, without a query to the store."""
     time = datetime.fromtimestamp(event.time // 1_000_000, UTC)
     return {name: getattr(event, name) for name in _TOLD} | {
-        "details": told(event),
+        "details": shown_details(event),
         "time": f"{time:%Y-%m-%dT%H:%M:%SZ}",
     }
 

@@ -66,11 +66,12 @@ class Claimant:
     @cached_property
     def profile(self) -> Profile:
         """What it declares that it can do."""
-        return priority.profile_of(self.agent, self.project.stopped, self.assignments.taken)
+        taken = self.assignments.taken if self.project.router else {}
+        return priority.profile_of(self.agent, self.project.stopped, taken)
 
     @cached_property
     def assignments(self) -> Assignments:
-        """The tracks that are closed to it."""
+        """The tracks that are closed to it, where claims assign them."""
         return assignments_for(self._work, self.project, self.agent.id)
 
     @cached_property

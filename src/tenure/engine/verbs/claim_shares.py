@@ -11,11 +11,9 @@ from collections.abc import Mapping
 
 from tenure.core import lifecycle
 from tenure.core.outcomes import Outcome
-from tenure.core.records import ClaimShare, Task, replace
+from tenure.core.records import STORE, ClaimShare, Task, replace
 from tenure.core.tenant_limits import CLAIMS, share_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-
-STORE = ""
 
 
 def denied_by_tenant(work: UnitOfWork, project: str) -> Outcome | None:

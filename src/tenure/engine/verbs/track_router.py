@@ -24,8 +24,6 @@ class Assignments(msgspec.Struct, frozen=True):
 
 
 def assignments_for(work: UnitOfWork, project: Project, agent: str) -> Assignments:
-    if not project.router:
-        return Assignments({}, None)
     full = [t for t in work.find(Track, {"project": project.id}) if tracks.is_full_for(t, agent, work.now)]
     return Assignments({t.id: tracks.assigned(t, work.now) for t in full}, tracks.next_end(full, work.now))
 

@@ -175,7 +175,7 @@ def _body(name: str, schema: Schema) -> Schema:
     and send it.
     """
     properties = {
-        field: _told_default(bounded(_said(field, part), name, field))
+        field: _default_as_text(bounded(_described(field, part), name, field))
         for field, part in schema["properties"].items()
         if field != "command"
     }
@@ -184,7 +184,7 @@ def _body(name: str, schema: Schema) -> Schema:
     return made if required else {word: value for word, value in made.items() if word != "required"}
 
 
-def _told_default(schema: Schema) -> Schema:
+def _default_as_text(schema: Schema) -> Schema:
     if "default" not in schema:
         return schema
     kept = {word: value for word, value in schema.items() if word != "default"}
@@ -214,7 +214,7 @@ def _batch() -> dict[str, Schema]:
     return {"AnyCommand": either, **named}
 
 
-def _said(name: str, schema: Schema) -> Schema:
+def _described(name: str, schema: Schema) -> Schema:
     if name == "changes":
         return {**schema, "anyOf": [ref("Changes"), *schema["anyOf"][1:]]} if "anyOf" in schema else ref("Changes")
     return _instant(schema, SAID) if is_instant(name) else schema

@@ -55,14 +55,15 @@ class WorkerMetrics:
     async def page(self) -> bytes:
         """The page for Prometheus."""
         own, *others = await asyncio.gather(
-            asyncio.to_thread(self._told), *(self._peers.ask_once(number, NAME, LIMIT) for number in self._peers.others)
+            asyncio.to_thread(self._counts),
+            *(self._peers.ask_once(number, NAME, LIMIT) for number in self._peers.others),
         )
         return await asyncio.to_thread(self._added, own, [told for told in others if told is not None])
 
     async def _answer(self, _: object, send: Sender, __: asyncio.Event) -> None:
-        await send(await asyncio.to_thread(self._told))
+        await send(await asyncio.to_thread(self._counts))
 
-    def _told(self) -> bytes:
+    def _counts(self) -> bytes:
         """What this worker has counted, after it was kept."""
         told = msgspec.msgpack.encode((self._id, families_of(self._registry)))
         draft = self._folder / f"draft-{self._id}"

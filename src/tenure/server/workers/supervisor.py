@@ -129,17 +129,22 @@ class Supervisor:
             for end in (reads, *self._wake, *(w.told for w in self._workers if w.told is not None)):
                 os.close(end)
             code = self._run(
-                Handles(worker.number, lambda name: _tell(writes, _READY + name.encode()), self._life[0], worker.name)
+                Handles(
+                    worker.number,
+                    lambda name: _write_once(writes, _READY + name.encode()),
+                    self._life[0],
+                    worker.name,
+                )
             )
         except TenureError as error:
-            _tell(writes, _pickled(error))
+            _write_once(writes, _pickled(error))
             self._warn("a worker has failed", worker=worker.number, why=error.message)
             code = 1
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else 1
         except BaseException as error:  # noqa: BLE001 - the child must not return into its parent's code
             traceback.print_exc()
-            _tell(writes, _pickled(Bug(f"{type(error).__name__}: {error}", "please report this")))
+            _write_once(writes, _pickled(Bug(f"{type(error).__name__}: {error}", "please report this")))
         finally:
             with suppress(Exception):
                 sys.stdout.flush()
@@ -233,7 +238,7 @@ def _leave(*_: object) -> None:
     raise SystemExit(0)
 
 
-def _tell(writes: int, text: bytes) -> None:
+def _write_once(writes: int, text: bytes) -> None:
     with suppress(OSError):  # the parent is gone, or has read it
         os.write(writes, text)
         os.close(writes)

@@ -99,7 +99,7 @@ class Connection:
         except BaseException as error:
             self.close()  # answers may still be on their way
             if isinstance(error, pymysql.err.Error):
-                raise Lost(_told(error)[1] or "no answer") from error
+                raise Lost(_code_and_message(error)[1] or "no answer") from error
             if isinstance(error, OSError):
                 raise Lost(str(error)) from error
             raise
@@ -160,7 +160,7 @@ def _connected(where: Address, host: str, port: int, session: str, silence: floa
             ssl=authorities, ssl_disabled=authorities is None,
         )  # fmt: skip
     except pymysql.err.Error as error:
-        code, message = _told(error)
+        code, message = _code_and_message(error)
         if code == _NO_DATABASE:
             raise NoStore.at(f"at {where.shown}") from error
         meant = translated(Failed(code, message), where.shown)
@@ -184,7 +184,7 @@ def _trusting(authorities: str | None) -> ssl.SSLContext:
         raise StoreUnavailable(f"ssl_ca={authorities} cannot be used: {error.strerror or error}") from error
 
 
-def _told(error: pymysql.err.Error) -> tuple[int, str]:
+def _code_and_message(error: pymysql.err.Error) -> tuple[int, str]:
     code, *rest = error.args or (0,)
     return (code if isinstance(code, int) else 0), str(rest[0] if rest else error)
 

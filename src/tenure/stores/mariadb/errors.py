@@ -11,6 +11,7 @@ from tenure.core.errors import (
     StoreUnavailable,
     TenureError,
 )
+from tenure.stores.sql import server_errors
 from tenure.stores.sql.server_errors import unknown
 
 DEADLOCK, LOCK_WAIT = 1213, 1205
@@ -29,14 +30,10 @@ _UNAVAILABLE = frozenset(
 )
 
 
-class Failed(Exception):
-    """A statement failed on the server. The transaction may only be rolled back."""
-
+class Failed(server_errors.Failed):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
-        self.message = message
-        self.place = 0  # of the statement among those that were sent together
 
 
 def translated(error: Failed, url: str) -> TenureError:

@@ -44,7 +44,7 @@ class Pipeline(pipeline.Pipeline[Connection, Answer]):
     """A transaction without its verbs. A writer has the turn of each project."""
 
     def __init__(self, store: Mariadb, tenant: str, write: bool) -> None:
-        super().__init__(store.url, tenant, write)
+        super().__init__(store.url, texts.DIALECT, tenant, write)
         self._store = store
         self._later: list[Write] = []  # sent before the commit, or before the next query
         self._events: list[Event] = []  # appended right before the commit

@@ -6,11 +6,10 @@ import json
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, SchemaMismatch, StoreUnavailable, TenureError
+from tenure.core.errors import InvalidInput, SchemaMismatch, TenureError
 from tenure.stores.mariadb import address, schema
 from tenure.stores.mariadb import statement_texts as texts
 from tenure.stores.mariadb.answers import Rows
@@ -19,9 +18,11 @@ from tenure.stores.mariadb.errors import Failed, translated
 from tenure.stores.mariadb.transaction import MariadbTransaction
 from tenure.stores.mariadb.wake_ups import WakeUps
 from tenure.stores.port import DURABLE, HOLDERS, PROCESSES, SNAPSHOTS, TENANTS, WAKE_UPS, WRITERS, Clock, ForLeader
+from tenure.stores.sql import server_errors
 from tenure.stores.sql.connection_pool import ConnectionPool
 from tenure.stores.sql.orphans import orphans
 from tenure.stores.sql.server_errors import Lost, lost
+from tenure.stores.sql.server_store import ServerStore
 from tenure.stores.tenants_due import tenants_due
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ TRIGGERS = "SELECT trigger_name FROM information_schema.triggers WHERE trigger_s
 LOST_SEQUENCES = 'SELECT count(*) FROM event WHERE "sequence" > (SELECT last FROM log_end)'
 
 
-class Mariadb:
+class Mariadb(ServerStore[Connection]):
     """Implements the port with a database of a MariaDB server. Opening creates it unless `create` is False."""
 
     features = frozenset({DURABLE, HOLDERS, PROCESSES, WAKE_UPS, TENANTS, WRITERS, SNAPSHOTS})
@@ -53,11 +54,10 @@ class Mariadb:
     ) -> None:
         """`clock`: the server's unless given. `patience`: seconds to wait for a connection or a project's turn."""
         self._where = where = address.parse(url)
-        self.url = where.shown
+        super().__init__(where.shown)
         self.clock = clock
         self._patience = patience
         self._random = random
-        self._process = os.getpid()
         self.connections = ConnectionPool(
             lambda: connect(where, wait=patience, silence=STATEMENT), where.pool, patience, self.url
         )
@@ -73,9 +73,7 @@ class Mariadb:
         )
 
     def begin(self, tenant: str, *, write: bool) -> MariadbTransaction:
-        if not tenant:
-            raise InvalidInput("a transaction needs the name of a tenant")
-        self._refuse_fork()
+        self._check(tenant)
         return MariadbTransaction(self, tenant, write)
 
     def mark(self, tenant: str) -> int:
@@ -108,7 +106,7 @@ class Mariadb:
             (texts.SETTLE_META, [self._random(4).hex(), self.place, self.place]),
             ("COMMIT", ()),
         ]
-        self._use(lambda connection: connection.run(settle))
+        self.use(lambda connection: connection.run(settle))
         self.is_copy = False
 
     def backup(self, target: str) -> None:
@@ -162,51 +160,18 @@ class Mariadb:
 
     def _run(self, statements: Sequence[Statement]) -> list[Rows]:
         self._refuse_fork()
-        return [answer.found for answer in self._use(lambda connection: connection.run(statements), again=True)]
+        return [answer.found for answer in self.use(lambda connection: connection.run(statements), again=True)]
 
-    def _use(self, ask: Callable[[Connection], T], *, again: bool = False) -> T:
-        """The result of `ask` on a connection; on a second one where the first was lost and it may run `again`."""
-        connection = self.connections.take()
-        try:
-            try:
-                return ask(connection)
-            except Lost:
-                if not again:
-                    raise
-                connection = self.connections.replaced(connection)
-                return ask(connection)
-        except Failed as error:
-            raise self.explained(error, connection) from error
-        except Lost as error:
-            raise lost(error, self.url) from error
-        finally:
-            self.connections.give(connection)
+    def _breaking(self, error: server_errors.Failed, connection: Connection) -> int | None:
+        """`meta`, read alone, shows it: every schema has it."""
+        if not isinstance(self._translated(error), SchemaMismatch):
+            return None
+        ((breaking, _),) = connection.all(texts.META)
+        return int(breaking)
 
-    def explained(self, error: Failed, connection: Connection | None) -> TenureError:
-        """Our error for a failed statement. It may fail only because a newer program has changed the tables.
-
-        `meta`, read alone, shows it: every schema has it.
-        """
-        meant = translated(error, self.url)
-        if isinstance(meant, SchemaMismatch) and connection is not None and connection.is_open:
-            with suppress(Failed, Lost, ValueError):
-                ((breaking, _),) = connection.all(texts.META)
-                if breaking > self.schema:
-                    return self.upgraded(breaking)
-        return meant
-
-    def upgraded(self, breaking: int) -> SchemaMismatch:
-        return SchemaMismatch(
-            f"{self.url} was brought to schema {breaking} while this process ran with {self.schema}",
-            "Start again with the newer version.",
-        )
-
-    def _refuse_fork(self) -> None:
-        if self._process != os.getpid():
-            raise StoreUnavailable(
-                f"{self.url} was open when this process was forked, and a connection cannot be shared",
-                "Start processes with spawn, or close the store before forking.",
-            )
+    def _translated(self, error: server_errors.Failed) -> TenureError:
+        assert isinstance(error, Failed)
+        return translated(error, self.url)
 
 
 def _make_database(name: str) -> Callable[[Connection], object]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cache
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
 from tenure.core.claims import claim_id
-from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.errors import TenureError
 from tenure.core.events import Event
 from tenure.core.filters import Where
 from tenure.core.records import Agent, Claim, Row, Session, Task
@@ -20,8 +19,9 @@ from tenure.stores.mariadb.pipeline import Pipeline, Write, together
 from tenure.stores.mariadb.statement_texts import DIALECT
 from tenure.stores.port import Change, Head
 from tenure.stores.sql.nul import hidden, reader, shown
+from tenure.stores.sql.pipeline import shown_head
 from tenure.stores.sql.server_errors import BAD_VALUES
-from tenure.stores.sql.statements import conditions, event_table, grouped, head_of, joined, table_of, writes
+from tenure.stores.sql.statements import conditions, event_table, joined, writes
 
 R = TypeVar("R", bound=Row)
 
@@ -31,51 +31,12 @@ class MariadbTransaction(Pipeline):
 
     # --- reading ---
 
-    def load(self, kind: type[R], keys: Collection[tuple[str, str]]) -> list[R]:
-        if not keys:
-            return []
-        self._enter({project for project, _ in keys})
-        table = table_of(kind, DIALECT)
-        rows: list[R] = []
-        for statement in table.loading(self._tenant, keys):
-            rows += self._rows(statement, _reader(kind))
-        return rows
-
-    def find(
-        self,
-        kind: type[R],
-        where: Where,
-        *,
-        order: str = "id",
-        after: tuple[Any, str] | None = None,
-        limit: int | None = None,
-    ) -> list[R]:
-        self._enter_asked(where)
-        table = table_of(kind, DIALECT)
-        return self._rows(table.finding(self._tenant, where, order, after, limit), _reader(kind))
-
-    def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
-        self._enter_asked(where)
-        rows = self._read(*table_of(kind, DIALECT).counting(self._tenant, where, by))
-        return grouped(kind, by, ((_value(value), number) for value, number in rows), DIALECT)
-
-    def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
-        self._enter_asked(where)
-        rows = self._read(*table_of(kind, DIALECT).summing(self._tenant, where, by, fields))
-        pairs = ((_value(row[0]), tuple(None if n is None else int(n) for n in row[1:])) for row in rows)
-        return grouped(kind, by, pairs, DIALECT)
-
-    def tally(self, kind: type[Row], where: Where, most: int) -> int:
-        self._enter_asked(where)
-        rows = self._read(*table_of(kind, DIALECT).tallying(self._tenant, where, most))
-        return int(rows[0][0]) if rows else 0
-
     def lanes(self, project: str, depth: int = 1) -> dict[str, list[Head]]:
         self._enter((project,))
         here = [self._tenant, project]
         lanes: dict[str, list[Head]] = {}
         for lane, *head in self._read(texts.LANES, [*here, *here, depth, *here]):
-            lanes.setdefault(shown(lane), []).append(_head(head))
+            lanes.setdefault(shown(lane), []).append(shown_head(head))
         return dict(sorted(lanes.items()))
 
     def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
@@ -87,26 +48,15 @@ class MariadbTransaction(Pipeline):
             place = after[:4]
             beyond = [value for length in range(1, 5) for value in place[:length]]
             rows = self._read(texts.READY_AFTER, [*values, *beyond, limit])
-        return [_head(row) for row in rows]
+        return [shown_head(row) for row in rows]
 
-    def due(self, project: str | None, until: int, limit: int) -> list[Task]:
-        tasks = table_of(Task, DIALECT)
-        if project is not None:
-            projects = [project]
-            self._enter(projects)
-        else:
-            self._enter(())
-            projects = [shown(name) for (name,) in self._read(texts.PROJECTS, [self._tenant])]
-            answers = self._run([(texts.NEXT_DUE, [self._tenant, name]) for name in projects])
-            firsts = [answer.found for answer in answers]
-            projects = [name for name, first in zip(projects, firsts, strict=True) if first and first[0][0] <= until]
-        found: list[Task] = []
-        for name in projects:
-            statement = (f"{tasks.select} {texts.DUE}", [self._tenant, name, until, limit])
-            found += self._rows(statement, _reader(Task))
-        if len(projects) > 1:
-            found.sort(key=lambda task: (task.due_at, task.id))
-        return found[:limit]
+    def _due_projects(self, until: int) -> list[str]:
+        projects = [shown(name) for (name,) in self._read(texts.PROJECTS, [self._tenant])]
+        answers = self._run([(texts.NEXT_DUE, [self._tenant, name]) for name in projects])
+        firsts = [answer.found for answer in answers]
+        return [name for name, first in zip(projects, firsts, strict=True) if first and first[0][0] <= until]
+
+    _due_text = texts.DUE
 
     def next_due(self, project: str) -> int | None:
         self._enter((project,))
@@ -125,7 +75,7 @@ class MariadbTransaction(Pipeline):
         self._enter_asked(where)
         if self._events:
             self._append_now()
-        found = self._rows(log_query(self._tenant, where, after, limit, last), _read_event)
+        found = self._rows(log_query(self._tenant, where, after, limit, last), reader(Event))
         return found[::-1] if last else found
 
     def holders(self, project: str, receipts: Sequence[tuple[str, int]]) -> Holders:
@@ -134,7 +84,7 @@ class MariadbTransaction(Pipeline):
             given = [self._tenant, project, *receipts[0]]
 
             def read(kind: type[R]) -> list[R]:
-                return self._rows((texts.of_receipt(kind), given), _reader(kind))
+                return self._rows((texts.of_receipt(kind), given), reader(kind))
 
             return Holders(tasks, read(Claim), read(Agent), read(Session))
         ids = {task.ref: task.id for task in tasks}
@@ -190,16 +140,6 @@ class MariadbTransaction(Pipeline):
         self._run([('DELETE FROM "event" WHERE tenant = ?', [self._tenant])])
         self._wrote = True
 
-    def lock(self, name: str, projects: Collection[str]) -> None:
-        """One turn per project, whatever `name` is. Before the first query they are only noted.
-
-        `log` needs nothing: sequences are in the order of commits.
-        """
-        if self._write and not self._began:
-            self._to_hold.update(dict.fromkeys(projects))
-        elif self._write:
-            self._enter(projects)
-
     def set_epoch(self, epoch: str) -> None:
         """Waits for every writer of the store, since each of them has read the epoch that ends here."""
         self._must_write()
@@ -207,16 +147,6 @@ class MariadbTransaction(Pipeline):
         self._run([(texts.META_ALONE, ()), (texts.SET_EPOCH, [self._tenant, epoch, self._store.place])])
         self._wrote = True
         self._epoch = epoch
-
-    def accept_clock(self) -> int:
-        raise InvalidInput(
-            f"{self._store.url}: its time is the server's, and continues once that has reached the last event's time",
-            "Correct the server's clock.",
-        )
-
-    def _enter_asked(self, where: Where) -> None:
-        project = where.get("project")
-        self._enter((project,) if isinstance(project, str) else ())
 
 
 _AT_ONCE = 256  # tasks of one DELETE
@@ -240,23 +170,6 @@ def log_query(tenant: str, where: Where, after: int, limit: int, last: bool) -> 
 def lane_hash(lane: str) -> bytes:
     """As the column `lane_hash` is made."""
     return hashlib.sha256(hidden(lane).encode()).digest()
-
-
-@cache
-def _reader(kind: type[R]) -> Callable[[Sequence[Any]], R]:
-    return reader(table_of(kind, DIALECT).codec)
-
-
-_read_event = reader(event_table(DIALECT).codec)
-
-
-def _head(row: Sequence[Any]) -> Head:
-    head = head_of(row)
-    return head._replace(id=shown(head.id)) if "\x01" in head.id else head
-
-
-def _value(by: Any) -> Any:
-    return shown(by) if isinstance(by, str) else by
 
 
 def _together(planned: Sequence[tuple[str, Sequence[Any], Row]]) -> Iterator[Write]:

@@ -13,6 +13,7 @@ from tenure.core.errors import (
     StoreUnavailable,
     TenureError,
 )
+from tenure.stores.sql import server_errors
 
 UNIQUE = "23505"
 UNTOUCHED = "22012"  # division by zero touched rows: see PostgresTable
@@ -26,14 +27,12 @@ ABOUT_TABLES = ("42", "3F")  # classes of states: names, columns, types
 NO_SUCH = frozenset({"42P01", "42703", "42883", "3F000"})  # table, column, function, schema
 
 
-class Failed(Exception):
-    """A statement failed on the server, which has rolled the transaction back."""
+class Failed(server_errors.Failed):
+    """The server has rolled the transaction back."""
 
     def __init__(self, state: str, message: str) -> None:
         super().__init__(message)
         self.state = state
-        self.message = message
-        self.place = 0  # of the statement among those that were sent together
 
 
 class Notice(NamedTuple):

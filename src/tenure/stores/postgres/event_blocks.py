@@ -55,7 +55,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -193,6 +193,7 @@ def _claims_of(where: Where) -> Where:
 # --- details and patches ---
 
 
+@cache
 def reader() -> Callable[[Sequence[Any]], Event]:
     """Makes an event from a row of `finding`. The sealer reads every event, so each microsecond here counts."""
     texts = {"str", "json"}
@@ -265,7 +266,7 @@ def _claimed(fields: dict[str, Any], beside: _Beside) -> _Built:
         "user": beside.user, "request_id": beside.request_id, "request_hash": beside.request_hash,
     }  # fmt: skip
     details = {"lease_until": now + lease, "attempt": attempt, "previous_generation": generation - 1}
-    return details, (("task", task, moved), ("claim", str(claim["id"]), _said(claim)))
+    return details, (("task", task, moved), ("claim", str(claim["id"]), _set_fields(claim)))
 
 
 def _completed(fields: dict[str, Any], beside: _Beside) -> _Built:
@@ -298,8 +299,8 @@ def _completed(fields: dict[str, Any], beside: _Beside) -> _Built:
     }  # fmt: skip
     return details, (
         ("task", task, moved),
-        ("result", given["id"], _said(result) | given),
-        ("claim", f"{task}@{generation}", _said(claim)),
+        ("result", given["id"], _set_fields(result) | given),
+        ("claim", f"{task}@{generation}", _set_fields(claim)),
     )
 
 
@@ -309,10 +310,10 @@ def _result(beside: _Beside, project: str, id: str) -> dict[str, Any]:
     given = {"id": id, "project": project, "size": len(encoded), "digest": hashlib.sha256(encoded).hexdigest()[:32]}
     if beside.said is not None:
         given["data"] = msgspec.json.decode(encoded)
-    return given | _said({"summary": beside.summary or None, "request_id": beside.request_id})
+    return given | _set_fields({"summary": beside.summary or None, "request_id": beside.request_id})
 
 
-def _said(row: dict[str, Any]) -> dict[str, Any]:
+def _set_fields(row: dict[str, Any]) -> dict[str, Any]:
     """Without None: a patch leaves defaults out."""
     return {name: value for name, value in row.items() if value is not None}
 

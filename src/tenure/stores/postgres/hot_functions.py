@@ -30,6 +30,7 @@ from tenure.stores.fast_path import Call, Claims, Look, Renewals, Rows, Submits,
 from tenure.stores.postgres import statement_texts
 from tenure.stores.postgres.connection import Answer, Connection, Statement
 from tenure.stores.postgres.errors import AGAIN, NO_SUCH, UNIQUE, Failed, translated
+from tenure.stores.sql.nul import reader
 from tenure.stores.sql.server_errors import BAD_VALUES, Lost, bad_value, unknown
 from tenure.stores.sql.statements import table_of
 
@@ -73,7 +74,7 @@ def look(
     if not rows:
         return None
     seen, lanes, *row = rows[0]
-    return Look(store.reader(Project)(row), seen, lanes, dict(answers[1].rows()) if agents else {})
+    return Look(reader(Project)(row), seen, lanes, dict(answers[1].rows()) if agents else {})
 
 
 def call(store: Postgres, tenant: str, calls: Sequence[Call]) -> list[Rows]:

@@ -26,10 +26,10 @@ class Pipeline(pipeline.Pipeline[Connection, Answer]):
     """A transaction without its verbs. A writer holds the lock of each project."""
 
     def __init__(self, store: Postgres, tenant: str, write: bool) -> None:
-        super().__init__(store.url, tenant, write)
+        super().__init__(store.url, store.queries.dialect, tenant, write)
         self._store = store
         self._queries = store.queries
-        self._dialect = store.queries.dialect
+        self._due_text = store.queries.due
         self._has_floor = False
         self._follows = False  # it continues in the log from a cursor: see `log_cursor`
         self._settled: int | None = None  # the last sequence that it may see then

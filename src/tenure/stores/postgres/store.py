@@ -7,12 +7,10 @@ import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, SchemaMismatch, StoreUnavailable, TenureError
-from tenure.core.events import Event
+from tenure.core.errors import InvalidInput, TenureError
 from tenure.stores.fast_path import Call, Look
 from tenure.stores.fast_path import Rows as FastRows
 from tenure.stores.port import (
@@ -29,20 +27,18 @@ from tenure.stores.port import (
     Clock,
     ForLeader,
 )
-from tenure.stores.postgres import address, event_blocks, hot_functions, row_security, schema, statement_texts
-from tenure.stores.postgres.connection import Answer, Connection, Rows, Statement
-from tenure.stores.postgres.connection_pool import ConnectionPool
+from tenure.stores.postgres import address, hot_functions, row_security, schema, statement_texts
+from tenure.stores.postgres.connection import Answer, Connection, Rows, Statement, connect
 from tenure.stores.postgres.errors import ABOUT_TABLES, Failed, translated
 from tenure.stores.postgres.notifications import Listener, Notifier, Seen
 from tenure.stores.postgres.places import misplaced
 from tenure.stores.postgres.transaction import PostgresTransaction
-from tenure.stores.sql.codec import Codec
-from tenure.stores.sql.nul import reader, shown
+from tenure.stores.sql import server_errors
+from tenure.stores.sql.connection_pool import ConnectionPool
+from tenure.stores.sql.nul import shown
 from tenure.stores.sql.orphans import orphans
-from tenure.stores.sql.server_errors import Lost, lost
-from tenure.stores.sql.statements import event_table
-
-T = TypeVar("T")
+from tenure.stores.sql.server_errors import Lost
+from tenure.stores.sql.server_store import ServerStore
 
 STATEMENT = limits.STATEMENT_TIMEOUT
 IDLE = limits.WRITE_IDLE
@@ -62,7 +58,7 @@ SELECT CASE WHEN pg_is_in_recovery()
 """
 
 
-class Postgres:
+class Postgres(ServerStore[Connection]):
     """Implements the port with a schema of a PostgreSQL database. Opening creates it unless `create` is False."""
 
     features: frozenset[str] = frozenset(
@@ -78,7 +74,7 @@ class Postgres:
         create: bool = True,
         patience: float = limits.WRITE_WAIT,
         monotonic: Callable[[], float] = time.monotonic,
-        connections: ConnectionPool | None = None,
+        connections: ConnectionPool[Connection] | None = None,
         owner: str | None = None,
         grants: bool = False,
     ) -> None:
@@ -90,14 +86,13 @@ class Postgres:
         """
         self._url, self._grants, self._patience = url, grants, patience
         where = address.parse(url)
-        self.url = where.shown
+        super().__init__(where.shown)
         self.clock = clock
         self.monotonic = monotonic
         self.queries = statement_texts.queries_of(where.schema)
         self.timeouts = [f"{int(seconds * 1000)}ms" for seconds in (STATEMENT, patience, IDLE)]
         self._random = random
         self._schema_name = where.schema
-        self._process = os.getpid()
         self._closed = False
         self._owner = owner
         self.is_standby = False
@@ -106,10 +101,11 @@ class Postgres:
         self.epoch_lock = self.lock_key("epoch")
         self.floor_lock = self.lock_key("floor") & 0x7FFFFFFF  # the first of two numbers: see `log_cursor`
         self.channel = f"tenure_{self.lock_key('channel') & 0xFFFFFFFF:08x}"
-        self._readers: dict[type[Any], Callable[[Sequence[Any]], Any]] = {}
         self.notifier = Notifier()
         self._shares = connections is not None
-        self.connections = connections or ConnectionPool(where.conninfo, where.pool, patience, STATEMENT, self.url)
+        self.connections = connections or ConnectionPool(
+            lambda: connect(where.conninfo, STATEMENT), where.pool, patience, self.url
+        )
         direct = where.direct or where.conninfo
         self.listener = Listener(direct, self.channel, self.queries, self.floor_lock, self.notifier, STATEMENT)
         try:
@@ -157,9 +153,7 @@ class Postgres:
         return self.use(lambda connection: row_security.findings(connection, name, role), again=True)
 
     def begin(self, tenant: str, *, write: bool) -> PostgresTransaction:
-        if not tenant:
-            raise InvalidInput("a transaction needs the name of a tenant")
-        self._refuse_fork()
+        self._check(tenant)
         return PostgresTransaction(self, tenant, write)
 
     def look(self, tenant: str, project: str, agents: Collection[str]) -> Look | None:
@@ -284,19 +278,6 @@ class Postgres:
         name = "\x00".join(("tenure", self._schema_name, *names)).encode("utf-8", "surrogatepass")
         return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big", signed=True)
 
-    def reader(self, kind: type[Any]) -> Callable[[Sequence[Any]], Any]:
-        """Makes a row of this kind from a row of the server."""
-        found = self._readers.get(kind)
-        if found is None:
-            dialect = self.queries.dialect
-            codec: Codec[Any] = event_table(dialect).codec if kind is Event else Codec(kind)
-            found = self._readers[kind] = reader(codec)
-        return found
-
-    @cached_property
-    def block_reader(self) -> Callable[[Sequence[Any]], Event]:
-        return event_blocks.reader()
-
     def _read(self, text: str, values: Sequence[Any] = (), tenant: str | None = None) -> Rows:
         """The rows of one statement, of this tenant where it reads a tenant's rows."""
         self._refuse_fork()
@@ -309,47 +290,16 @@ class Postgres:
         scoped = [(statement_texts.SCOPE, [tenant]), *statements]
         return self.use(lambda connection: connection.run(scoped), again=True)[1:]
 
-    def use(self, ask: Callable[[Connection], T], *, again: bool = False) -> T:
-        """The result of `ask` on a connection; on a second one where the first was lost and it may run `again`."""
-        connection = self.connections.take()
-        try:
-            try:
-                return ask(connection)
-            except Lost:
-                if not again:
-                    raise
-                connection = self.connections.replaced(connection)
-                return ask(connection)
-        except Failed as error:
-            raise self.explained(error, connection) from error
-        except Lost as error:
-            raise lost(error, self.url) from error
-        finally:
-            self.connections.give(connection)
+    def _breaking(self, error: server_errors.Failed, connection: Connection) -> int | None:
+        """`meta`, read alone, shows it: every schema has it."""
+        assert isinstance(error, Failed)
+        if error.state[:2] not in ABOUT_TABLES:
+            return None
+        if connection.in_transaction:
+            connection.run([("ROLLBACK", ())])
+        ((breaking,),) = connection.all(self.queries.breaking)
+        return int(breaking)
 
-    def explained(self, error: Failed, connection: Connection | None) -> TenureError:
-        """Our error for a failed statement. It may fail only because a newer program has changed the tables.
-
-        `meta`, read alone, shows it: every schema has it.
-        """
-        if error.state[:2] in ABOUT_TABLES and connection is not None and connection.is_open:
-            with suppress(Failed, Lost, ValueError):
-                if connection.in_transaction:
-                    connection.run([("ROLLBACK", ())])
-                ((breaking,),) = connection.all(self.queries.breaking)
-                if breaking > self.schema:
-                    return self.upgraded(breaking)
+    def _translated(self, error: server_errors.Failed) -> TenureError:
+        assert isinstance(error, Failed)
         return translated(error, self.url)
-
-    def upgraded(self, breaking: int) -> SchemaMismatch:
-        return SchemaMismatch(
-            f"{self.url} was brought to schema {breaking} while this process ran with {self.schema}",
-            "Start again with the newer version.",
-        )
-
-    def _refuse_fork(self) -> None:
-        if self._process != os.getpid():
-            raise StoreUnavailable(
-                f"{self.url} was open when this process was forked, and a connection cannot be shared",
-                "Start processes with spawn, or close the store before forking.",
-            )

@@ -60,8 +60,8 @@ _COUNTED = """(SELECT b.*, c.state FROM (
     JOIN {s}task_base AS b ON b.space = c.space AND b.number = c.number) AS listed"""
 _BY_HOLDER = frozenset({"project", "session", "agent"})
 _READY = "'ready'::text COLLATE \"C\""
-# A place and the rows of its tasks, from the place to the row, whatever the planner expects: without `OFFSET 0` it sorted
-# all tasks of a project to find the few of a state that it did not know to be rare.
+# A place and the rows of its tasks, from the place to the row, whatever the planner expects: without `OFFSET 0` it
+# sorted all tasks of a project to find the few of a state that it did not know to be rare.
 _ALL_OF = """(SELECT t.*, {state} AS place_state FROM {place} AS s CROSS JOIN LATERAL (SELECT * FROM {s}task AS k
     WHERE k.space = s.space AND k.number = s.number OFFSET 0) AS t
     WHERE t.space = s.space AND t.id = s.id AND t.state = {state}) AS placed"""

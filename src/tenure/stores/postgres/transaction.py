@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from tenure.core.errors import InvalidInput, StoreCorrupt, TenureError
+from tenure.core.errors import StoreCorrupt, TenureError
 from tenure.core.events import Event
 from tenure.core.filters import Where, matches
 from tenure.core.records import Agent, Claim, Result, Row, Session, Task
@@ -19,9 +19,10 @@ from tenure.stores.postgres import event_blocks, hot_functions, log_statements, 
 from tenure.stores.postgres.connection import Rows, Statement
 from tenure.stores.postgres.errors import Failed
 from tenure.stores.postgres.pipeline import Pipeline
-from tenure.stores.sql.nul import shown
+from tenure.stores.sql.nul import reader, shown
+from tenure.stores.sql.pipeline import shown_head
 from tenure.stores.sql.server_errors import BAD_VALUES, Lost
-from tenure.stores.sql.statements import MANY, event_table, table_of, writes
+from tenure.stores.sql.statements import MANY, event_table, writes
 
 if TYPE_CHECKING:
     from tenure.stores.postgres.store import Postgres
@@ -38,55 +39,17 @@ class PostgresTransaction(Pipeline):
 
     # --- reading ---
 
-    def load(self, kind: type[R], keys: Collection[tuple[str, str]]) -> list[R]:
-        if not keys:
-            return []
-        self._enter({project for project, _ in keys})
-        table = table_of(kind, self._dialect)
-        rows: list[R] = []
-        for statement in table.loading(self._tenant, keys):
-            rows += self._rows(statement, self._store.reader(kind))
-        return rows
-
-    def find(
-        self,
-        kind: type[R],
-        where: Where,
-        *,
-        order: str = "id",
-        after: tuple[Any, str] | None = None,
-        limit: int | None = None,
-    ) -> list[R]:
-        self._enter_asked(where)
-        statement = table_of(kind, self._dialect).finding(self._tenant, where, order, after, limit)
-        return self._rows(statement, self._store.reader(kind))
-
-    def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
-        self._enter_asked(where)
-        rows = self._added_up(table_of(kind, self._dialect).counting(self._tenant, where, by))
-        return {_value(by): n for by, n in rows}
-
-    def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
-        self._enter_asked(where)
-        rows = self._added_up(table_of(kind, self._dialect).summing(self._tenant, where, by, fields))
-        return {_value(row[0]): tuple(None if n is None else int(n) for n in row[1:]) for row in rows}
-
     def _added_up(self, statement: Statement) -> Sequence[tuple[Any, ...]]:
         """Those who write only count what a few keys lead to."""
         if self._write or self._noting is not None:
             return self._read(*statement)
         return self._run([(statement_texts.FREELY, ()), statement, (statement_texts.BY_KEYS, ())])[1].rows()
 
-    def tally(self, kind: type[Row], where: Where, most: int) -> int:
-        self._enter_asked(where)
-        rows = self._read(*table_of(kind, self._dialect).tallying(self._tenant, where, most))
-        return int(rows[0][0]) if rows else 0
-
     def lanes(self, project: str, depth: int = 1) -> dict[str, list[Head]]:
         self._enter((project,))
         found: dict[str, list[Head]] = {}
         for lane, *head in self._read(self._queries.lanes, [self._tenant, project, depth]):
-            found.setdefault(shown(lane), []).append(_head(head))
+            found.setdefault(shown(lane), []).append(shown_head(head))
         return found
 
     def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
@@ -95,22 +58,10 @@ class PostgresTransaction(Pipeline):
             rows = self._read(self._queries.ready, [self._tenant, project, lane, limit])
         else:
             rows = self._read(self._queries.ready_after, [self._tenant, project, lane, *after[:4], limit])
-        return [_head(row) for row in rows]
+        return [shown_head(row) for row in rows]
 
-    def due(self, project: str | None, until: int, limit: int) -> list[Task]:
-        tasks = table_of(Task, self._dialect)
-        self._enter(() if project is None else (project,))
-        if project is not None:
-            projects = [project]
-        else:
-            projects = [shown(name) for (name,) in self._read(self._queries.due_projects, [self._tenant])]
-        found: list[Task] = []
-        for name in projects:
-            statement = (f"{tasks.select} {self._queries.due}", [self._tenant, name, until, limit])
-            found += self._rows(statement, self._store.reader(Task))
-        if len(projects) > 1:
-            found.sort(key=lambda task: (task.due_at, task.id))
-        return found[:limit]
+    def _due_projects(self, until: int) -> list[str]:
+        return [shown(name) for (name,) in self._read(self._queries.due_projects, [self._tenant])]
 
     def next_due(self, project: str) -> int | None:
         self._enter((project,))
@@ -132,8 +83,8 @@ class PostgresTransaction(Pipeline):
         single = log_statements.finding(self._tenant, where, after, limit, last, self._dialect)
         packed = event_blocks.finding(self._tenant, where, after, limit, last, self._dialect)
         # Both lists may be as long as the limit. So they are merged as rows, and only the returned ones become events.
-        found = [(row[0], self._store.reader(Event), row) for row in self._read(*single)]
-        found += [(row[0], self._store.block_reader, row) for row in self._read(*packed)]
+        found = [(row[0], reader(Event), row) for row in self._read(*single)]
+        found += [(row[0], event_blocks.reader(), row) for row in self._read(*packed)]
         found.sort(key=itemgetter(0))
         if self._settled is not None and not last:
             found = [one for one in found if one[0] <= self._settled]
@@ -153,7 +104,7 @@ class PostgresTransaction(Pipeline):
         given = [self._tenant, project, [ref for ref, _ in receipts], [generation for _, generation in receipts]]
 
         def read(text: str, kind: type[R]) -> list[R]:
-            return self._rows((text, given), self._store.reader(kind))
+            return self._rows((text, given), reader(kind))
 
         texts = self._queries
         claims = read(texts.claims_of, Claim)
@@ -262,18 +213,8 @@ class PostgresTransaction(Pipeline):
         return self._run([(text, [self._tenant, project, list(dict.fromkeys(tasks))])])[0].rows()
 
     def lock(self, name: str, projects: Collection[str]) -> None:
-        """One lock per project, whatever `name` is. Before the first query they are only noted."""
         self._follows |= name == "log" and not self._write
-        if self._write and not self._began:
-            self._to_hold.update(dict.fromkeys(projects))
-        elif self._write:
-            self._enter(projects)
-
-    def accept_clock(self) -> int:
-        raise InvalidInput(
-            f"{self._store.url}: its time is the server's, and continues once that has reached the last event's time",
-            "Correct the server's clock.",
-        )
+        super().lock(name, projects)
 
     def set_epoch(self, epoch: str) -> None:
         """Waits for every writer of the store, since each of them has read the epoch that ends here."""
@@ -284,20 +225,7 @@ class PostgresTransaction(Pipeline):
         self._wrote = True
         self._epoch = epoch
 
-    def _enter_asked(self, where: Where) -> None:
-        project = where.get("project")
-        self._enter((project,) if isinstance(project, str) else ())
-
 
 def _of_claim(task: Task) -> tuple[Any, ...]:
     """What a claim without a separate row has from its task's."""
     return task.generation, task.run, task.attempts, task.agent, task.session
-
-
-def _head(row: Sequence[Any]) -> Head:
-    band, rank, sequence, id, plain = row
-    return Head(band, rank, sequence, shown(id), plain)
-
-
-def _value(by: Any) -> Any:
-    return shown(by) if isinstance(by, str) else by

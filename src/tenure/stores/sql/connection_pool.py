@@ -25,13 +25,13 @@ C = TypeVar("C", bound=Pooled)
 class ConnectionPool(Generic[C]):
     """Safe to use from several threads. A connection is in use for each running transaction."""
 
-    def __init__(self, connect: Callable[[], C], most: int, patience: float, shown: str) -> None:
-        """`patience`: seconds to wait for a free one."""
+    def __init__(self, connect: Callable[[], C], most: int | None, patience: float, shown: str) -> None:
+        """`patience`: seconds to wait for a free one. Without `most` there is always one."""
         self._connect = connect
         self._patience = patience
         self._shown = shown
         self._most = most
-        self._free = threading.Semaphore(most)
+        self._free = None if most is None else threading.Semaphore(most)
         self._idle: list[C] = []  # appending to and popping from a list are atomic
         self._closed = False
 
@@ -39,7 +39,7 @@ class ConnectionPool(Generic[C]):
         """Raises StoreUnavailable where the server cannot be reached, or all connections stay busy."""
         if self._closed:
             raise StoreUnavailable(f"{self._shown}: the store was closed")
-        if not self._free.acquire(timeout=self._patience):
+        if self._free is not None and not self._free.acquire(timeout=self._patience):
             raise StoreUnavailable(
                 f"{self._shown}: all {self._most} connections of this process were busy for {self._patience:g} s",
                 "Allow more with pool=… in the store's URL.",
@@ -47,13 +47,17 @@ class ConnectionPool(Generic[C]):
         try:
             while self._idle:
                 connection = self._idle.pop()
-                if connection.is_open:
+                if self.is_usable(connection):
                     return connection
                 connection.close()
             return self._connect()
         except BaseException:
-            self._free.release()
+            self._release()
             raise
+
+    def is_usable(self, connection: C) -> bool:
+        """Whether an idle connection can be used again."""
+        return connection.is_open
 
     def replaced(self, broken: C) -> C:
         """A new connection for a broken one; the other idle ones are as old, and are closed too."""
@@ -68,7 +72,11 @@ class ConnectionPool(Generic[C]):
             connection.close()
         else:
             self._idle.append(connection)
-        self._free.release()
+        self._release()
+
+    def _release(self) -> None:
+        if self._free is not None:
+            self._free.release()
 
     def close(self) -> None:
         self._closed = True

@@ -8,6 +8,7 @@ occurs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -30,8 +31,10 @@ def shown(text: str) -> str:
     return text
 
 
-def reader(codec: Codec[S]) -> Callable[[Sequence[Any]], S]:
-    """As the codec's `decode`, for rows of this server."""
+@cache
+def reader(kind: type[S]) -> Callable[[Sequence[Any]], S]:
+    """As the codec's `decode`, for rows of such a server."""
+    codec = Codec(kind)
     texts = [n for n, column in enumerate(codec.columns) if column.type == "str"]
     decode = codec.decode
 

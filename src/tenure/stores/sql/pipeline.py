@@ -1,4 +1,4 @@
-"""What the transactions of database servers share: they begin with their first query, and send queries together.
+"""What the transactions of database servers share: when they begin, queries sent together, and the verbs of plain SQL.
 
 A round trip costs more than most queries. So a transaction begins with its first query, sent together with everything
 that a beginning needs, and queries that are known beforehand (`expect`) are sent together.
@@ -6,16 +6,22 @@ that a beginning needs, and queries that are known beforehand (`expect`) are sen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 import msgspec
 
 from tenure.core.errors import Bug, StoreCorrupt, TenureError
+from tenure.core.filters import Where
+from tenure.core.records import Row, Task
+from tenure.stores.port import Head
 from tenure.stores.sql.codec import named_bad
 from tenure.stores.sql.connection_pool import Pooled
-from tenure.stores.sql.server_errors import BAD_VALUES, Lost, bad_value, lost
+from tenure.stores.sql.nul import reader, shown
+from tenure.stores.sql.server_errors import BAD_VALUES, Lost, bad_value, lost, servers_clock
+from tenure.stores.sql.statements import Dialect, grouped, head_of, table_of
 
+R = TypeVar("R", bound=Row)
 S = TypeVar("S", bound=msgspec.Struct)
 C = TypeVar("C", bound=Pooled)
 A = TypeVar("A", bound="Rowed")
@@ -30,7 +36,7 @@ class Rowed(Protocol):
 
 
 class Pipeline(Generic[C, A]):
-    """A transaction without its verbs. After a failure it cannot commit, whatever the caller catches.
+    """A transaction without the verbs that differ. After a failure it cannot commit, whatever the caller catches.
 
     A write transaction has each project to itself from its first access on: its reads stay true until the commit,
     including those of absent rows.
@@ -38,8 +44,9 @@ class Pipeline(Generic[C, A]):
 
     jump = 0  # there is no second clock to compare the server's with
 
-    def __init__(self, url: str, tenant: str, write: bool) -> None:
+    def __init__(self, url: str, dialect: Dialect, tenant: str, write: bool) -> None:
         self._url = url
+        self._dialect = dialect
         self._tenant = tenant
         self._write = write
         self._connection: C | None = None
@@ -70,6 +77,16 @@ class Pipeline(Generic[C, A]):
     def _explained(self, error: Exception) -> TenureError:
         """Our error for a statement that the server refused."""
         raise NotImplementedError
+
+    def _due_projects(self, until: int) -> list[str]:
+        """The projects with due tasks."""
+        raise NotImplementedError
+
+    _due_text: str  # behind a SELECT of tasks: those of one project that are due, in order
+
+    def _added_up(self, statement: Statement) -> Sequence[tuple[Any, ...]]:
+        """The rows of a statement that counts or adds up."""
+        return self._read(*statement)
 
     # --- what every transaction knows ---
 
@@ -125,6 +142,69 @@ class Pipeline(Generic[C, A]):
                 self._hold(missing)
                 self._held.update(missing)
 
+    def _enter_asked(self, where: Where) -> None:
+        project = where.get("project")
+        self._enter((project,) if isinstance(project, str) else ())
+
+    def load(self, kind: type[R], keys: Collection[tuple[str, str]]) -> list[R]:
+        if not keys:
+            return []
+        self._enter({project for project, _ in keys})
+        rows: list[R] = []
+        for statement in table_of(kind, self._dialect).loading(self._tenant, keys):
+            rows += self._rows(statement, reader(kind))
+        return rows
+
+    def find(
+        self,
+        kind: type[R],
+        where: Where,
+        *,
+        order: str = "id",
+        after: tuple[Any, str] | None = None,
+        limit: int | None = None,
+    ) -> list[R]:
+        self._enter_asked(where)
+        statement = table_of(kind, self._dialect).finding(self._tenant, where, order, after, limit)
+        return self._rows(statement, reader(kind))
+
+    def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
+        self._enter_asked(where)
+        rows = self._added_up(table_of(kind, self._dialect).counting(self._tenant, where, by))
+        return grouped(kind, by, ((_value(value), number) for value, number in rows), self._dialect)
+
+    def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
+        self._enter_asked(where)
+        rows = self._added_up(table_of(kind, self._dialect).summing(self._tenant, where, by, fields))
+        pairs = ((_value(row[0]), tuple(None if n is None else int(n) for n in row[1:])) for row in rows)
+        return grouped(kind, by, pairs, self._dialect)
+
+    def tally(self, kind: type[Row], where: Where, most: int) -> int:
+        self._enter_asked(where)
+        rows = self._read(*table_of(kind, self._dialect).tallying(self._tenant, where, most))
+        return int(rows[0][0]) if rows else 0
+
+    def due(self, project: str | None, until: int, limit: int) -> list[Task]:
+        self._enter(() if project is None else (project,))
+        projects = self._due_projects(until) if project is None else [project]
+        text = f"{table_of(Task, self._dialect).select} {self._due_text}"
+        found: list[Task] = []
+        for name in projects:
+            found += self._rows((text, [self._tenant, name, until, limit]), reader(Task))
+        if len(projects) > 1:
+            found.sort(key=lambda task: (task.due_at, task.id))
+        return found[:limit]
+
+    def lock(self, name: str, projects: Collection[str]) -> None:
+        """One lock per project, whatever `name` is. Before the first query they are only noted."""
+        if self._write and not self._began:
+            self._to_hold.update(dict.fromkeys(projects))
+        elif self._write:
+            self._enter(projects)
+
+    def accept_clock(self) -> int:
+        raise servers_clock(self._url)
+
     def _rows(self, statement: Statement, read: Callable[[Sequence[Any]], S]) -> list[S]:
         rows = self._read(*statement)
         try:
@@ -169,6 +249,16 @@ class Pipeline(Generic[C, A]):
         """From here on the transaction can only roll back."""
         self._failed = error
         raise error from cause
+
+
+def shown_head(row: Sequence[Any]) -> Head:
+    """A task's position in its lane."""
+    head = head_of(row)
+    return head._replace(id=shown(head.id)) if "\x01" in head.id else head
+
+
+def _value(by: Any) -> Any:
+    return shown(by) if isinstance(by, str) else by
 
 
 def _asked(text: str, values: Sequence[Any]) -> _Asked:

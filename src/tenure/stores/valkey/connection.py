@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -14,6 +13,7 @@ from redis.retry import Retry
 
 from tenure.core import limits
 from tenure.core.errors import StoreUnavailable
+from tenure.stores.sql import connection_pool
 from tenure.stores.sql.server_errors import Lost, lost
 from tenure.stores.valkey.address import Address
 from tenure.stores.valkey.errors import translated
@@ -25,6 +25,8 @@ ANSWER = limits.STATEMENT_TIMEOUT
 
 class Connection:
     """One connection, to the first host that is a primary. After Lost it is closed."""
+
+    in_transaction = False  # a transaction is one call of a script
 
     def __init__(self, where: Address) -> None:
         self._where = where
@@ -97,48 +99,14 @@ class Connection:
             self._raw.disconnect()
 
 
-class ConnectionPool:
+class ConnectionPool(connection_pool.ConnectionPool[Connection]):
     """At most `most` connections at a time; None: as many as are asked for."""
 
     def __init__(self, where: Address, most: int | None, patience: float) -> None:
-        self._where, self._patience, self.most = where, patience, most
-        self._idle: list[Connection] = []
-        self._lock = threading.Lock()
-        self._places = threading.BoundedSemaphore(most) if most else None
-        self._closed = False
+        super().__init__(lambda: _connected(where), most, patience, where.shown)
 
-    def take(self) -> Connection:
-        """Raises StoreUnavailable."""
-        if self._places is not None and not self._places.acquire(timeout=self._patience):
-            raise StoreUnavailable(
-                f"{self._where.shown}: all {self.most} connections of this process were busy for {self._patience:.0f} s"
-            )
-        try:
-            with self._lock:
-                found = self._idle.pop() if self._idle else None
-            if found is not None and found.is_stale():
-                found.close()
-                found = None
-            if found is None:
-                found = Connection(self._where)
-                found.open()
-        except BaseException as error:
-            if self._places is not None:
-                self._places.release()
-            if isinstance(error, Lost):
-                raise StoreUnavailable(f"{self._where.shown}: {error}") from error
-            raise
-        return found
-
-    def give(self, connection: Connection) -> None:
-        with self._lock:
-            keeps = connection.is_open and not self._closed
-            if keeps:
-                self._idle.append(connection)
-        if not keeps:
-            connection.close()
-        if self._places is not None:
-            self._places.release()
+    def is_usable(self, connection: Connection) -> bool:
+        return connection.is_open and not connection.is_stale()
 
     @contextmanager
     def taken(self) -> Iterator[Connection]:
@@ -154,15 +122,18 @@ class ConnectionPool:
             try:
                 answers = connection.ask(commands)
             except Lost as error:
-                raise lost(error, self._where.shown) from error
+                raise lost(error, self._shown) from error
         for answer in answers:
             if isinstance(answer, Exception):
-                raise translated(answer, self._where.shown) from answer
+                raise translated(answer, self._shown) from answer
         return answers
 
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+
+def _connected(where: Address) -> Connection:
+    """Raises StoreUnavailable."""
+    connection = Connection(where)
+    try:
+        connection.open()
+    except Lost as error:
+        raise StoreUnavailable(f"{where.shown}: {error}") from error
+    return connection

@@ -11,7 +11,7 @@ from tenure.core.errors import (
 )
 
 # How a server refuses now, before it has written anything: the first word of its answer, or redis-py's class for that.
-_AWAY = {
+_UNAVAILABLE = {
     "READONLY": "the server only reads: it is a replica",
     "OOM": "the server's memory (`maxmemory`) is full",
     "MISCONF": "the server cannot write to its disk",
@@ -34,7 +34,8 @@ _CLASSES = {
 
 PASSING = (
     "Connection refused", "Connection closed", "Connection reset", "timed out", "Timeout", "max number of clients",
-    "loading the dataset", "connection was lost", *(_AWAY[word] for word in ("READONLY", "LOADING", "MASTERDOWN")),
+    "loading the dataset", "connection was lost", _UNAVAILABLE["READONLY"], _UNAVAILABLE["LOADING"],
+    _UNAVAILABLE["MASTERDOWN"],
 )  # fmt: skip
 
 
@@ -46,8 +47,8 @@ def translated(error: Exception, url: str) -> TenureError:
     """Our error for an answer that is an error. Nothing was written."""
     said = str(error)
     word = _CLASSES.get(type(error).__name__, said.partition(" ")[0])
-    if word in _AWAY:
-        return StoreUnavailable(f"{url}: {_AWAY[word]} ({said})")
+    if word in _UNAVAILABLE:
+        return StoreUnavailable(f"{url}: {_UNAVAILABLE[word]} ({said})")
     if "WRONGTYPE" in said:
         return StoreCorrupt(
             f"{url}: a key is not tenure's: {said}",

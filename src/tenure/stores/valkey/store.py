@@ -10,7 +10,7 @@ from tenure.core import limits
 from tenure.core.errors import InvalidInput, NoStore, StoreUnavailable
 from tenure.core.tenant_moves import renewed
 from tenure.stores.port import DURABLE, PROCESSES, TENANTS, WAKE_UPS, WRITERS, Clock, ForLeader
-from tenure.stores.sql.server_errors import Lost, lost
+from tenure.stores.sql.server_errors import Lost, forked, lost
 from tenure.stores.tenants_due import tenants_due
 from tenure.stores.valkey import address
 from tenure.stores.valkey.check import faults
@@ -182,10 +182,7 @@ class Valkey:
         if not tenant:
             raise InvalidInput("a transaction needs the name of a tenant")
         if self._process != os.getpid():
-            raise StoreUnavailable(
-                f"{self.url} was open when this process was forked, and a connection cannot be shared",
-                "Start processes with spawn, or close the store before forking.",
-            )
+            raise forked(self.url)
 
     # --- care ---
 

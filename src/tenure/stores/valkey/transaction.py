@@ -11,7 +11,7 @@ from tenure.core.errors import Bug, Conflict, InvalidInput, TenureError
 from tenure.core.events import Event
 from tenure.core.records import KINDS, Row, Task
 from tenure.stores.port import Change
-from tenure.stores.sql.server_errors import BAD_VALUES, Lost, bad_value, unknown
+from tenure.stores.sql.server_errors import BAD_VALUES, Lost, bad_value, servers_clock, unknown
 from tenure.stores.valkey import keys as names
 from tenure.stores.valkey.commit import NEVER, SCRIPT, SHA, Seen, Writes
 from tenure.stores.valkey.errors import changed, translated
@@ -80,10 +80,7 @@ class ValkeyTransaction(EventLog):
         self._new_epoch = self._epoch = epoch
 
     def accept_clock(self) -> int:
-        raise InvalidInput(
-            f"{self._store.url}: its time is the server's, and continues once that has reached the last event's time",
-            "Correct the server's clock.",
-        )
+        raise servers_clock(self._store.url)
 
     def lock(self, name: str, projects: Collection[str]) -> None:
         """Before the first query: whose turn it takes. `log` needs nothing: sequences are in the order of commits."""

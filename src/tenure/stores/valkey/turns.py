@@ -1,7 +1,7 @@
 """Turns: writers of a project wait for each other, so that they seldom meet a conflict.
 
-It is politeness only. A turn is a key that the server deletes after a while, whatever its holder does; what decides is
-the comparison of versions at the commit. Who has waited for too long goes on without it.
+A turn decides nothing: the comparison of versions at the commit does. It is a key that the server deletes after a
+while, whatever its holder does, and a writer that has waited too long continues without it.
 
 A reader that was torn a few times takes a turn too, that of all projects where it reads everywhere: it sets a key that
 writers respect, and waits for those who write already.

@@ -85,6 +85,11 @@ class Secrets(Stage):
         assert says in error.value.message
         assert PLAIN not in str(error.value)
 
+    def test_a_mask_without_its_secret_is_refused_in_the_template_of_a_plan(self, scene: Scene) -> None:
+        ends = {"failed": Template(tasks=(NewTask(title="look", metadata={"token": SHOWN}),))}
+        with pytest.raises(InvalidInput, match="only stands for a secret that is there already"):
+            scene.plan(NewTask(title="only"), on_end=ends)
+
     def test_without_a_master_key_a_marked_secret_is_refused_and_a_name_only_warns(self, scene: Scene) -> None:
         engine = Engine(scene.store, scene.dice, NO_KEY)
         with pytest.raises(SecretsOff):

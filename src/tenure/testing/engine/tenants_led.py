@@ -13,10 +13,10 @@ from tenure.core.commands import NewTask, Principal
 from tenure.core.errors import Bug
 from tenure.core.events import Event
 from tenure.core.queries import Status
-from tenure.core.records import Leader, Task
+from tenure.core.records import STORE, Leader, Task
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import LEASE, Coordinator
-from tenure.engine.duties.election import STORE, take
+from tenure.engine.duties.election import take
 from tenure.engine.reads.coordinator_status import logs, status
 from tenure.engine.reads.query_table import read_query
 from tenure.engine.runtime.tenancy import TenantEngines

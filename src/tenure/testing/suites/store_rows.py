@@ -14,7 +14,17 @@ from tenure.core.records import KINDS, Agent, Brief, Claim, Project, Result, Row
 from tenure.stores.port import BACKUP, DURABLE, PROCESSES, TENANTS, Change, Store
 from tenure.testing.clock import FakeClock
 from tenure.testing.samples import BIGGEST, event_of, key_of, row_of, rows
-from tenure.testing.suites.store_setting import Setting, add, examples, logged, needs, stored, trial, write
+from tenure.testing.suites.store_setting import (
+    Setting,
+    add,
+    examples,
+    logged,
+    needs,
+    needs_change_of,
+    stored,
+    trial,
+    write,
+)
 
 every_kind = pytest.mark.parametrize("kind", list(KINDS), ids=lambda kind: kind.__name__)
 
@@ -75,6 +85,8 @@ class Rows(Setting):
 
     @every_kind
     def test_any_row_can_become_any_other(self, store: Store, kind: type[Row]) -> None:
+        needs_change_of(store, kind)
+
         @examples(25)
         @given(rows(kind), rows(kind))
         def becomes(before: Row, after: Row) -> None:
@@ -91,6 +103,7 @@ class Rows(Setting):
         row = row_of(kind, project="p", id="one")
         add(store, row)
         assert stored(store, kind) == {("p", "one"): row}
+        needs_change_of(store, kind)
         write(store, Change(row, None))
         assert stored(store, kind) == {}
 
@@ -100,6 +113,7 @@ class Rows(Setting):
         add(store, here, there)
         with store.begin("local", write=False) as transaction:
             assert transaction.load(kind, [("q", "one")]) == [there]
+        needs_change_of(store, kind)
         write(store, Change(here, None))
         assert stored(store, kind) == {("q", "one"): there}
 
@@ -113,6 +127,7 @@ class Rows(Setting):
 
     @every_kind
     def test_removing_a_row_that_is_gone_is_a_conflict(self, store: Store, kind: type[Row]) -> None:
+        needs_change_of(store, kind)
         with pytest.raises(Conflict):
             write(store, Change(row_of(kind, project="p", id="one"), None))
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tenure.core.events import Event
-from tenure.core.records import Row
-from tenure.stores.port import Change, Clock, Store, Transaction
+from tenure.core.records import PrunedLeaves, Row, Seal
+from tenure.stores.port import KEEPS_SEALS, Change, Clock, Store, Transaction
 from tenure.testing.clock import FakeClock
 
 R = TypeVar("R", bound=Row)
@@ -51,6 +51,12 @@ def examples(number: int) -> settings:
 def needs(store: Store, feature: str) -> None:
     if feature not in store.features:
         pytest.skip(f"does not declare {feature!r}")
+
+
+def needs_change_of(store: Store, kind: type[Row]) -> None:
+    """For a test that changes or removes a row of this kind."""
+    if KEEPS_SEALS in store.features and kind in (Seal, PrunedLeaves):
+        pytest.skip("this store lets nobody change a seal")
 
 
 def write(store: Store, *changes: Change, events: Collection[Event] = (), tenant: str = "local") -> None:
