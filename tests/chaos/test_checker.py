@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -91,6 +92,20 @@ def test_the_order_that_is_found_respects_real_time() -> None:
     order = explanation(lines, OneTask(), step)
     assert order is not None
     assert [operation.player for operation in order] == [1, 0, 2]
+
+
+def test_a_call_of_the_fast_path_may_bring_the_time_from_before_it_was_done() -> None:
+    def may_be(asked: int, moved: int, *, has_fast_path: bool) -> bool:
+        answer = {"outcome": "RENEWED", "generation": 1, "lease_until": 2 * SECOND}
+        lines = history(
+            granted(0, 1, FIRST), (asked, 10, "renew", {"receipt": FIRST, "lease": 2 * SECOND}, answer),
+            advance(moved, moved, SECOND // 2), claim(8, 9, "t", **DENIED),
+        )  # fmt: skip
+        return explanation(lines, OneTask(), partial(step, has_fast_path=has_fast_path)) is not None
+
+    assert may_be(2, 4, has_fast_path=True)
+    assert not may_be(2, 4, has_fast_path=False)
+    assert not may_be(5, 4, has_fast_path=True)  # the time was over when it was asked
 
 
 # --- what cannot --------------------------------------------------------------------------------------------

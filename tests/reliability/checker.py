@@ -8,7 +8,7 @@ led nowhere, since many orders meet in the same pair.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 State = TypeVar("State", bound=Hashable)
@@ -25,8 +25,8 @@ class Operation(NamedTuple):
     answered: int
 
 
-# The state after an operation, or None where the operation cannot have had that answer in that state.
-Step = Callable[[State, Operation], State | None]
+# The states that an operation may leave; none where it cannot have had that answer in that state.
+Step = Callable[[State, Operation], Iterable[State]]
 
 
 def explanation(history: Sequence[Operation], start: State, step: Step[State]) -> list[Operation] | None:
@@ -46,8 +46,7 @@ def explanation(history: Sequence[Operation], start: State, step: Step[State]) -
         for i, operation in waiting:
             if operation.invoked > first_answer:
                 break  # it, and all that were asked later, must come after the one that was answered first
-            after = step(state, operation)
-            if after is not None:
+            for after in step(state, operation):
                 order.append(operation)
                 if search(done | 1 << i, after):
                     return True
