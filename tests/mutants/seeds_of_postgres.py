@@ -17,7 +17,12 @@ TEST_UPGRADED = (
     "::test_every_promise_holds_afterwards_and_the_log_gives_the_tables_back[0007-postgres]"
 )
 
+_LEASES = "stores/postgres/migrations/0015_live_leases.sql"
+_ENDED = f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[{{'lease_until': 1}}]"
+
 POSTGRES = (
+    Mutant("fast path: a lease that ended meanwhile is renewed", _LEASES, "'renew_claims', ", "", _ENDED),
+    Mutant("fast path: a result of a lease that ended meanwhile", _LEASES, ", 'submit_results'", "", _ENDED),
     Mutant(
         "missing tenant predicate",
         "stores/sql/statements.py",

@@ -132,7 +132,9 @@ def test_a_call_that_is_refused_leaves_its_transaction_as_it_was(store: Postgres
     assert only(store, Task).state == "completed"
 
 
-@pytest.mark.parametrize("fields", [{"claim_epoch": OTHER_EPOCH}, {"plain": False}, {"generation": 2}])
+@pytest.mark.parametrize(
+    "fields", [{"claim_epoch": OTHER_EPOCH}, {"plain": False}, {"generation": 2}, {"lease_until": 1}], ids=str
+)
 def test_a_holders_row_is_asked_too(store: Postgres, task: Task, fields: dict[str, Any]) -> None:
     receipt = granted(store)
     rewritten(store, only(store, Task), **fields)

@@ -11,8 +11,8 @@ BEGIN, so that the server commits it by itself; several are one transaction. Wha
   still in its lane, ready, plain, never claimed, and without a field that the answer does not show.
 - submit_results: the epoch; for each receipt its task by reference, and a usual holder; no dependents, no children, its
   own dag, unless the caller does what follows for others. Then, in the WHERE of the UPDATE and nowhere else: the
-  receipt's generation, nonce and epoch, the agent that the caller has proven, plain, and not changed meanwhile. The
-  nonce is the row's, or that of the claim's own row.
+  receipt's generation, nonce and epoch, the agent that the caller has proven, a lease that has not ended, plain, and
+  not changed meanwhile. The nonce is the row's, or that of the claim's own row.
 - renew_claims: the same without what concerns other tasks.
 
 Nothing here lasts beyond a transaction: settings are set by `set_config(…, true)` in the body, names are those of the
