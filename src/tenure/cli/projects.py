@@ -114,7 +114,7 @@ def limit_changes(verb: str, pairs: Sequence[tuple[str, str]]) -> dict[str, int 
     changes: dict[str, int | None] = {}
     for name, value in pairs:
         if value != "default" and not value.isdecimal():
-            raise Usage(f"{verb}: {name}={value[:40]} must be a whole number, or default")
+            raise Usage(f"{verb}: {name}={value[:40]} must be a whole number from 0, or default")
         changes[name] = None if value == "default" else int(value)
     return changes
 
