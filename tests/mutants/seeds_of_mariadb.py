@@ -19,6 +19,14 @@ _UNSAFE = f"{SERVER}::test_a_server_that_may_lose_commits_is_refused"
 
 MARIADB = (
     Mutant(
+        "mariadb: a server elsewhere is not verified",
+        "stores/mariadb/address.py",
+        "self.ssl_ca is not None or not (self._is_here or self.allows_insecure)",
+        "self.ssl_ca is not None",
+        "tests/stores/test_mariadb_address.py::test_a_server_elsewhere_is_verified_unless_that_is_spelled_out"
+        "[mariadb://ann@10.0.0.7/work]",
+    ),
+    Mutant(
         "mariadb: a lost answer to a commit counts as nothing done",
         PIPELINE,
         'self._failed = unknown(f"the connection was lost at the commit ({error})", url)',

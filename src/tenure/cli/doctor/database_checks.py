@@ -10,25 +10,32 @@ from tenure.cli.doctor.findings import Finding, error, first_of, note, ok, warni
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
 
+INSECURE = warning(
+    "database",
+    "allow_insecure: nobody verifies who the server is, and others may read the traffic",
+    "give the server a certificate, and take allow_insecure out of the store's URL",
+)
 PREPARE = "`tenure db rls on --role NAME` prepares a role that sees one tenant at a time"
 
 
 def database(patient: Patient) -> Iterator[Finding]:
     if patient.client is None or patient.client.is_remote:
         return  # doctor on the server's host checks it
-    if not patient.home.url.startswith(("postgresql://", "postgres://")):
+    url = patient.home.url
+    if url.startswith(("mariadb://", "mysql://")):
+        from tenure.stores.mariadb.address import parse
+
+        if parse(url).is_insecure:
+            yield INSECURE
+    if not url.startswith(("postgresql://", "postgres://")):
         return
     from tenure.stores.postgres import Postgres, address
 
     store = patient.client.store
     if not isinstance(store, Postgres):
         return
-    if address.parse(patient.home.url).is_insecure:
-        yield warning(
-            "database",
-            "allow_insecure: nobody verifies who the server is, and others may read the traffic",
-            "give the server a certificate, and take allow_insecure out of the store's URL",
-        )
+    if address.parse(url).is_insecure:
+        yield INSECURE
     role = store.standing()
     if role.policies:
         found = store.policy_findings()

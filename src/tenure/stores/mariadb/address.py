@@ -16,12 +16,13 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
+from tenure.stores.sql.hosts import is_here
 
 EXAMPLE = "A store's URL looks like mariadb://user@host/database"
 PORT = 3306
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 _POOL = 10
-_KNOWN = frozenset({"pool", "socket", "ssl_ca"})
+_KNOWN = frozenset({"allow_insecure", "pool", "socket", "ssl_ca"})
 
 
 class Address(NamedTuple):
@@ -33,6 +34,21 @@ class Address(NamedTuple):
     database: str
     pool: int
     ssl_ca: str | None
+    allows_insecure: bool
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the connection is encrypted, and the server must prove who it is."""
+        return self.ssl_ca is not None or not (self._is_here or self.allows_insecure)
+
+    @property
+    def is_insecure(self) -> bool:
+        """Whether the server is elsewhere, and may be another than it claims to be."""
+        return not self._is_here and not self.is_verified
+
+    @property
+    def _is_here(self) -> bool:
+        return self.socket is not None or all(is_here(host) for host, _ in self.hosts)
 
     @property
     def is_cluster(self) -> bool:
@@ -65,6 +81,9 @@ def parse(url: str) -> Address:
     pool = given.get("pool", str(_POOL))
     if not (pool.isdecimal() and 1 <= int(pool) <= limits.POOL):
         raise InvalidInput(f"pool must be a number of connections from 1 to {limits.POOL} (got {pool!r})", EXAMPLE)
+    insecure = given.get("allow_insecure", "0")
+    if insecure not in ("0", "1"):
+        raise InvalidInput(f"allow_insecure must be 1 or 0 (got {insecure!r})", EXAMPLE)
     if unknown := sorted(given.keys() - _KNOWN):
         raise InvalidInput(f"a MariaDB store has no setting {unknown[0]!r}", f"There are: {', '.join(sorted(_KNOWN))}.")
     name, _, secret = login.partition(":")
@@ -72,7 +91,7 @@ def parse(url: str) -> Address:
     shown = parts._replace(netloc=f"{name}{at}{named}", query=urlencode(given, safe="/:"))
     return Address(
         shown.geturl(), hosts, given.get("socket"), user or "tenure", password, database, int(pool),
-        given.get("ssl_ca"),
+        given.get("ssl_ca"), insecure == "1",
     )  # fmt: skip
 
 

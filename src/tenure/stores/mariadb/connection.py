@@ -157,7 +157,7 @@ def _connected(where: Address, host: str, port: int, session: str, silence: floa
             database=where.database if database else None, charset="utf8mb4", init_command=session, autocommit=None,
             client_flag=CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS, connect_timeout=_CONNECT,
             read_timeout=_CONNECT, write_timeout=_CONNECT,
-            ssl=_trusting(where.ssl_ca) if where.ssl_ca else None, ssl_disabled=where.ssl_ca is None,
+            ssl=_trusting(where.ssl_ca) if where.is_verified else None, ssl_disabled=not where.is_verified,
         )  # fmt: skip
     except pymysql.err.Error as error:
         code, message = _told(error)
@@ -173,8 +173,11 @@ def _connected(where: Address, host: str, port: int, session: str, silence: floa
 
 
 @lru_cache(8)
-def _trusting(authorities: str) -> ssl.SSLContext:
-    """One for all connections: making it takes longer than connecting. The server's name is checked too."""
+def _trusting(authorities: str | None) -> ssl.SSLContext:
+    """One for all connections: making it takes longer than connecting. The server's name is checked too.
+
+    `authorities`: a file; by default the system's.
+    """
     return ssl.create_default_context(cafile=authorities)
 
 
