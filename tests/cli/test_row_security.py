@@ -69,6 +69,16 @@ def test_a_superuser_is_warned_of(team: Tenure) -> None:
     assert database(team) == [("warning", "the role tenure is a superuser: no policy could restrict it")]
 
 
+def test_a_server_that_nobody_verifies_is_warned_of(team: Tenure) -> None:
+    url = team.environ["TENURE_URL"]
+    team.environ["TENURE_URL"] = url.replace("/postgres?", ",db.example.invalid:5432/postgres?") + (
+        "&sslmode=disable&allow_insecure=1"
+    )
+    assert ("warning", "allow_insecure: nobody verifies who the server is, and others may read the traffic") in (
+        database(team)
+    )
+
+
 def test_another_store_has_no_row_level_security(bare: Tenure) -> None:
     assert bare.process("init").code == 0
     refused = bare.process("db", "rls", "on", "--role", "x", "--json")

@@ -72,6 +72,18 @@ def test_tenants_of_one_store_see_nothing_of_each_other(team: Tenure) -> None:
     assert team.process("list", "--tenant", "acme").code == 0
 
 
+def test_a_tenant_whose_store_cannot_be_opened_is_not_added(team: Tenure) -> None:
+    """Its URL is sealed in its row, and could not be corrected."""
+    team.environ["TENURE_MASTER_KEY"] = "0123456789abcdef" * 4
+    place = ("--isolation", "instance", "--store", "postgresql://nobody@127.0.0.1:1/none")
+    refused = team.process("tenant", "add", "lost", *place)
+    assert (refused.code, "cannot be reached" in refused.err) == (10, True)
+    assert team.process("tenant", "show", "lost").code == 4
+    assert team.process("tenant", "add", "lost").code == 0
+    again = team.process("tenant", "add", "lost", "--tier", "enterprise")
+    assert again.out == "lost  exists: nothing was changed; see `tenure tenant show lost`\n"
+
+
 def test_a_tenant_moves_to_another_store_and_back(team: Tenure, postgres: PostgresServer) -> None:
     team.environ["TENURE_MASTER_KEY"] = "0123456789abcdef" * 4
     there = f"{postgres.url}?schema=tenants_there"
@@ -87,11 +99,14 @@ def test_a_tenant_moves_to_another_store_and_back(team: Tenure, postgres: Postgr
     assert (shown["isolation"], shown["region"], shown["moving"]) == ("instance", "us", None)
     assert there not in team.process("tenant", "show", "rover").out
     assert [one["key"] for one in team.process("list", "--tenant", "rover", "--json").json] == ["A-001-theirs"]
+    away = "postgresql://nobody@127.0.0.1:1/none"
+    failed = team.process("tenant", "move", "rover", "--to", "eu", "--store", away)
+    assert (failed.code, "called off: rover stays where it is" in failed.err) == (10, True)
     none = team.process("tenant", "move", "rover")
     assert (none.code, "no move is under way" in none.err) == (8, True)
     assert team.process("tenant", "move", "rover", "--call-off", "--to", "us").code == 2
     assert team.process("tenant", "move", "rover", "--call-off").out == "rover stays where it is\n"
     back = team.process("tenant", "move", "rover", "--to", "home", "--json").json
-    assert (back["move"], back["region"]) == (2, None)
+    assert (back["move"], back["region"]) == (3, None)
     assert team.process("claim", "--session", "s", "--tenant", "rover").code == 0
     assert team.process("tenant", "move", "rover", "--to", "home", TENURE_ROLE="agent").code == 7

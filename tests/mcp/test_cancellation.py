@@ -73,7 +73,7 @@ async def test_what_was_written_for_a_holder_stays(here: Connect, owner: Client)
 
 async def test_claims_that_wait_are_called_off(here: Connect, owner: Client) -> None:
     async with here("s1", agent="ann") as ann, here("s2", agent="bo") as bo:
-        waiting = ann.service.waits
+        waiting = ann.service.threads.waits
         async with anyio.create_task_group() as group:
             for _ in range(4):
                 group.start_soon(lambda: ann("claim", wait=300))

@@ -106,6 +106,7 @@ def finish(
             raise
         except BaseException:
             call_off(home, name, stores)
+            step(f"called off: {name} stays where it is")
             raise
         row = home.transact((STORE,), lambda work: _switched(work, name, number))
         step("switch")

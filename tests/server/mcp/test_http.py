@@ -234,7 +234,7 @@ async def test_many_wait_without_a_thread_each(connect: Connect, owner: Client, 
             for _ in range(crowd):
                 group.start_soon(wait)
             await until(lambda: place.service.waiting_claims.waiting == crowd)
-            assert place.mcp.service.waits.borrowed_tokens == 0
+            assert place.mcp.service.threads.waits.borrowed_tokens == 0
             await ann("show")  # nobody else is kept waiting
             for n in range(crowd):
                 owner.add(f"t{n}")

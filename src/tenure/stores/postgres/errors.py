@@ -63,7 +63,7 @@ def translated(error: Failed, url: str) -> TenureError:
         return StoreUnavailable(
             text,
             "The role must own the schema that the URL names, be allowed to create it in the database, or have been "
-            "prepared with `tenure db rls on`.",
+            "prepared with `tenure db rls on`. `tenure db upgrade` with TENURE_OWNER_URL creates schemas of tenants.",
         )
     # resources, operator intervention (shutdown, a timeout), system errors, connections, roles and names
     if state[:2] in ("53", "57", "58", "08", "28", "3D", "25"):
