@@ -42,7 +42,7 @@ SERVER = "https://tenure.example.com"
 PLACES = {  # as pages write them
     "postgres": "postgresql://tenure@db.example.com/work?schema=tenure",
     "mariadb": "mariadb://tenure@db.example.com/tenure",
-    "valkey": "valkey://valkey.example.com:6379/0?space=tenure",
+    "valkey": "valkeys://valkey.example.com:6379/0?space=tenure",
 }
 
 

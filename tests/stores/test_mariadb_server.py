@@ -12,6 +12,7 @@ import pytest
 from tenure.core.errors import InvalidInput, OutcomeUnknown, StoreUnavailable
 from tenure.core.records import Agent
 from tenure.stores.mariadb import Mariadb
+from tenure.stores.mariadb.address import parse
 from tenure.stores.open_store import may_come_back
 from tenure.stores.open_store import open_store as opened
 from tenure.stores.port import Change
@@ -206,6 +207,31 @@ def test_what_a_killed_server_had_acknowledged_is_there_once() -> None:
         again = Mariadb(server.place("killed"))
         assert not again.is_copy
         again.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "is_encrypted", "is_insecure"),
+    [
+        ("mariadb://ann@db.example.com/d", True, False),
+        ("mariadb://ann@127.0.0.1,db.example.com/d", True, False),
+        ("mariadb://ann@db.example.com/d?allow_insecure=1", False, True),
+        ("mariadb://ann@db.example.com/d?allow_insecure=1&ssl_ca=/ca.pem", True, False),
+        ("mariadb://ann@localhost,[::1]/d", False, False),
+        ("mariadb://ann@localhost/d?ssl_ca=/ca.pem", True, False),
+        ("mariadb://ann@db.example.com/d?socket=/run/mysqld/mysqld.sock", False, False),
+    ],
+)
+def test_a_server_elsewhere_is_verified(url: str, is_encrypted: bool, is_insecure: bool) -> None:
+    where = parse(url)
+    assert (where.is_encrypted, where.is_insecure) == (is_encrypted, is_insecure)
+    with pytest.raises(InvalidInput, match="allow_insecure"):
+        parse("mariadb://ann@db.example.com/d?allow_insecure=yes")
+
+
+def test_a_server_without_tls_is_not_gone_on_with_in_the_clear(mariadb: MariadbServer, tmp_path: Path) -> None:
+    authority(tmp_path, "127.0.0.1")
+    with pytest.raises(StoreUnavailable, match="(?i)ssl|tls"):
+        opened(f"{mariadb.place('clear')}?ssl_ca={tmp_path / 'ca.pem'}")
 
 
 @pytest.mark.nightly

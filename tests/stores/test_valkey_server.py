@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from tenure.stores.open_store import may_come_back, open_store
 from tenure.stores.port import DURABLE, Change
 from tenure.stores.valkey import Valkey, transaction
 from tenure.stores.valkey.address import parse
+from tenure.stores.valkey.connection import Connection
 from tenure.testing.factories import Dice
 from tenure.testing.samples import event_of, row_of
 from tenure.testing.suites.store_setting import add, logged, stored, write
@@ -350,6 +352,19 @@ def test_a_url_names_hosts_space_and_replicas() -> None:
     assert parse("valkey://[::1]:1").hosts == (("::1", 1),)
 
 
+@pytest.mark.parametrize("scheme", ["valkey", "redis"])
+def test_a_server_elsewhere_is_verified(scheme: str) -> None:
+    for host in ("db.example.com", "localhost,db.example.com:7000", "10.0.0.1"):
+        with pytest.raises(InvalidInput, match="in the clear"):
+            parse(f"{scheme}://me:secret@{host}/0")
+        assert parse(f"{scheme}://me:secret@{host}/0?allow_insecure=1").is_insecure
+        where = parse(f"{scheme}s://me:secret@{host}/0")
+        assert (where.is_encrypted, where.is_insecure) == (True, False)
+        made = Connection(where)._made("db.example.com", 6379)
+        assert (made.cert_reqs, made.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert not parse(f"{scheme}://localhost,127.0.0.1,[::1]:7000/0").is_insecure
+
+
 @pytest.mark.parametrize(
     "url",
     ["valkey://", "valkey://h:x", "valkey://h/x", "valkey://h?space={", "valkey://h?replicas=-1", "valkey://h?pool=0",
@@ -378,6 +393,6 @@ def test_a_server_that_does_not_answer_yet_is_waited_for_and_one_that_refuses_is
     redis.Redis(port=server.port).config_set("requirepass", "right")
     assert not may_come(f"valkey://:wrong@127.0.0.1:{server.port}/0")
     assert not may_come(f"valkey://:right@127.0.0.1:{server.port}/0")
-    assert not may_come("valkey://no-such-host.invalid/0")
+    assert not may_come("valkey://no-such-host.invalid/0?allow_insecure=1")
     server.kill()
     assert may_come(f"valkey://:right@127.0.0.1:{server.port}/0")

@@ -5,6 +5,9 @@
 Several hosts are the nodes of one Galera cluster: the first that answers is used, by all processes in the same order.
 `pool` is the most connections of a process, `socket` the path of the server's socket instead of a host, `ssl_ca` the
 authorities that the server's certificate is checked against, its name included. A password may be in `MYSQL_PWD`.
+
+Beyond this machine the connection is encrypted and the certificate is checked, without `ssl_ca` by the authorities of
+the system; `allow_insecure=1` leaves out both.
 """
 
 from __future__ import annotations
@@ -16,12 +19,13 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
+from tenure.stores.this_machine import is_here
 
 EXAMPLE = "A store's URL looks like mariadb://user@host/database"
 PORT = 3306
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 _POOL = 10
-_KNOWN = frozenset({"pool", "socket", "ssl_ca"})
+_KNOWN = frozenset({"pool", "socket", "ssl_ca", "allow_insecure"})
 
 
 class Address(NamedTuple):
@@ -33,6 +37,8 @@ class Address(NamedTuple):
     database: str
     pool: int
     ssl_ca: str | None
+    is_encrypted: bool  # and the server's certificate is checked
+    is_insecure: bool  # the server is elsewhere, and may be another than it claims to be
 
     @property
     def is_cluster(self) -> bool:
@@ -65,14 +71,19 @@ def parse(url: str) -> Address:
     pool = given.get("pool", str(_POOL))
     if not (pool.isdecimal() and 1 <= int(pool) <= limits.POOL):
         raise InvalidInput(f"pool must be a number of connections from 1 to {limits.POOL} (got {pool!r})", EXAMPLE)
+    insecure = given.get("allow_insecure", "0")
+    if insecure not in ("0", "1"):
+        raise InvalidInput(f"allow_insecure must be 1 or 0 (got {insecure!r})", EXAMPLE)
     if unknown := sorted(given.keys() - _KNOWN):
         raise InvalidInput(f"a MariaDB store has no setting {unknown[0]!r}", f"There are: {', '.join(sorted(_KNOWN))}.")
     name, _, secret = login.partition(":")
     user, password = unquote(name), unquote(secret) or os.environ.get("MYSQL_PWD", "")
     shown = parts._replace(netloc=f"{name}{at}{named}", query=urlencode(given, safe="/:"))
+    is_elsewhere = "socket" not in given and not all(is_here(host) for host, _ in hosts)
+    is_encrypted = "ssl_ca" in given or (is_elsewhere and insecure == "0")
     return Address(
         shown.geturl(), hosts, given.get("socket"), user or "tenure", password, database, int(pool),
-        given.get("ssl_ca"),
+        given.get("ssl_ca"), is_encrypted, is_elsewhere and not is_encrypted,
     )  # fmt: skip
 
 

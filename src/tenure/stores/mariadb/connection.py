@@ -30,6 +30,10 @@ Statement = tuple[str, Sequence[Any]]  # without values its text is sent as it i
 PACKET = 1 << 20  # bytes of statements that go together; a single one may be longer
 _RECEIVED = 1 << 16  # bytes that are read at once
 _CONNECT = 10  # seconds
+_INSECURE = (
+    "Give the server a certificate; `ssl_ca` in the URL names your own authority. allow_insecure=1 there sends "
+    "everything in the clear."
+)
 _NO_DATABASE = 1049  # the code of the server
 MODE = "ANSI_QUOTES,PIPES_AS_CONCAT,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 # Whatever the server's defaults are. A sort compares so many bytes of a text; the longest that is sorted by has fewer.
@@ -157,8 +161,11 @@ def _connected(where: Address, host: str, port: int, session: str, silence: floa
             database=where.database if database else None, charset="utf8mb4", init_command=session, autocommit=None,
             client_flag=CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS, connect_timeout=_CONNECT,
             read_timeout=_CONNECT, write_timeout=_CONNECT,
-            ssl=_trusting(where.ssl_ca) if where.ssl_ca else None, ssl_disabled=where.ssl_ca is None,
+            ssl=_trusting(where.ssl_ca) if where.is_encrypted else None, ssl_disabled=not where.is_encrypted,
         )  # fmt: skip
+        if where.is_encrypted and not isinstance(raw._sock, ssl.SSLSocket):  # some releases go on without it
+            raw.close()
+            raise StoreUnavailable(f"{where.shown}: the server offers no TLS", _INSECURE)
     except pymysql.err.Error as error:
         code, message = _told(error)
         if code == _NO_DATABASE:
@@ -173,8 +180,11 @@ def _connected(where: Address, host: str, port: int, session: str, silence: floa
 
 
 @lru_cache(8)
-def _trusting(authorities: str) -> ssl.SSLContext:
-    """One for all connections: making it takes longer than connecting. The server's name is checked too."""
+def _trusting(authorities: str | None) -> ssl.SSLContext:
+    """One for all connections: making it takes longer than connecting. The server's name is checked too.
+
+    None: the authorities of the system.
+    """
     return ssl.create_default_context(cafile=authorities)
 
 

@@ -12,7 +12,6 @@ libpq, whose own default verifies nothing.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 import socket
@@ -25,6 +24,7 @@ from psycopg import conninfo, pq
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
+from tenure.stores.this_machine import is_here
 
 EXAMPLE = "A store's URL looks like postgresql://user@host/database?schema=tenure"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
@@ -116,16 +116,7 @@ def _has_own_root() -> bool:
 def _is_here(settings: dict[str, Any]) -> bool:
     """Whether every host is this machine: a socket, or an address of loopback."""
     given = settings.get("hostaddr") or settings.get("host") or os.environ.get("PGHOST") or ""
-    return "service" not in settings and all(_is_loopback(host) for host in str(given).split(","))
-
-
-def _is_loopback(host: str) -> bool:
-    if not host or host.startswith(("/", "@")) or host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    return "service" not in settings and all(is_here(host) for host in str(given).split(","))
 
 
 def _without_password(url: str) -> str:

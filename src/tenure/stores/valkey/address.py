@@ -1,11 +1,12 @@
 """The URL of a store: the server's address and a few settings of ours.
 
-    valkey://user:password@host:6379,other:6379/0?space=tenure&replicas=1&pool=20
+    valkeys://user:password@host:6379,other:6379/0?space=tenure&replicas=1&pool=20
 
 Of several hosts the first that answers as a primary is used: after a failover that is the promoted replica.
-`redis://` is the same, `rediss://` and `valkeys://` use TLS, by the certificates in the file `ca` where given. `space`
-begins the names of all keys, so that a server may have several stores; `replicas` is how many replicas must have a
-commit before it is acknowledged; `pool` is the most connections of a process.
+`rediss://` is the same. `valkey://` and `redis://` do not encrypt: beyond this machine they are refused without
+`allow_insecure=1`. The server's certificate is checked, its name included, by the authorities in the file `ca` or by
+those of the system. `space` begins the names of all keys, so that a server may have several stores; `replicas` is how
+many replicas must have a commit before it is acknowledged; `pool` is the most connections of a process.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
+from tenure.stores.this_machine import is_here
 from tenure.stores.valkey.errors import PASSING
 
 SCHEMES = {"valkey": False, "redis": False, "valkeys": True, "rediss": True}  # → whether with TLS
-EXAMPLE = "A store's URL looks like valkey://host:6379/0?space=tenure"
+EXAMPLE = "A store's URL looks like valkeys://host:6379/0?space=tenure"
 PORT = 6379
 _SPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_OPTIONS = {"space": "tenure", "replicas": "0", "pool": "20", "ca": ""}
+_OPTIONS = {"space": "tenure", "replicas": "0", "pool": "20", "ca": "", "allow_insecure": "0"}
 
 
 class Address(NamedTuple):
@@ -36,6 +38,7 @@ class Address(NamedTuple):
     space: str
     replicas: int
     pool: int
+    is_insecure: bool  # the server is elsewhere, and others may read the traffic
 
 
 def may_come_back(url: str, why: str) -> bool:
@@ -61,6 +64,14 @@ def parse(url: str) -> Address:
     options = {**_OPTIONS, **given}
     if not _SPACE.fullmatch(options["space"]):
         raise InvalidInput(f"space must be 1 to 64 letters, digits, _, . and - (got {options['space']!r})", EXAMPLE)
+    if options["allow_insecure"] not in ("0", "1"):
+        raise InvalidInput(f"allow_insecure must be 1 or 0 (got {options['allow_insecure']!r})", EXAMPLE)
+    is_insecure = not SCHEMES[parts.scheme] and not all(is_here(host) for host, _ in hosts)
+    if is_insecure and options["allow_insecure"] == "0":
+        raise InvalidInput(
+            f"{parts.scheme}:// sends receipts and passwords to {hosts[0][0]} in the clear",
+            f"Use {parts.scheme}s://; `ca` names your own authority. allow_insecure=1 in the URL allows it all the same.",
+        )
     user, _, password = login.partition(":")
     shown = parts._replace(netloc=f"{user}{at}{named}", query=urlencode(given, safe="/:"))
     return Address(
@@ -74,6 +85,7 @@ def parse(url: str) -> Address:
         space=options["space"],
         replicas=_number("replicas", options["replicas"], 0, limits.VALKEY_REPLICAS),
         pool=_number("pool", options["pool"], 1, limits.POOL),
+        is_insecure=is_insecure,
     )
 
 

@@ -49,7 +49,9 @@ class Connection:
 
     def _made(self, host: str, port: int) -> Any:
         where = self._where
-        options: dict[str, Any] = {"ssl_ca_certs": where.ca} if where.is_encrypted else {}
+        options: dict[str, Any] = {}
+        if where.is_encrypted:  # said outright: releases differ in what they check by themselves
+            options = {"ssl_ca_certs": where.ca, "ssl_cert_reqs": "required", "ssl_check_hostname": True}
         kind = redis.SSLConnection if where.is_encrypted else redis.Connection
         return kind(
             host=host, port=port, db=where.database, username=where.user, password=where.password,
