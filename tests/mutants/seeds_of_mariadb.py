@@ -188,4 +188,11 @@ MARIADB = (
         "_ONE_NODE: True,",
         f"{CLUSTER}::test_a_cluster_is_used_through_its_first_node_and_goes_on_at_the_next",
     ),
+    Mutant(
+        "mariadb: a server elsewhere is not verified",
+        "stores/mariadb/address.py",
+        'is_encrypted = "ssl_ca" in given or (is_elsewhere and insecure == "0")',
+        'is_encrypted = "ssl_ca" in given',
+        "tests/stores/test_mariadb_server.py::test_a_server_elsewhere_is_verified[mariadb://ann@db.example.com/d-True-False]",
+    ),
 )

@@ -195,4 +195,18 @@ VALKEY = (
         "redis.call('ZADD', lanes, 0, name)",
         f"{GUARDS}::test_a_lane_without_tasks_is_forgotten",
     ),
+    Mutant(
+        "valkey: a server elsewhere is reached in the clear",
+        "stores/valkey/address.py",
+        'if is_insecure and options["allow_insecure"] == "0":',
+        "if False:",
+        f"{SERVER}::test_a_server_elsewhere_is_verified[valkey]",
+    ),
+    Mutant(
+        "valkey: a certificate is good for every name",
+        "stores/valkey/connection.py",
+        '"ssl_check_hostname": True',
+        '"ssl_check_hostname": False',
+        f"{SERVER}::test_a_server_elsewhere_is_verified[valkey]",
+    ),
 )
