@@ -341,8 +341,8 @@ TENANTS = (
     Mutant(
         "limit: changes are never read",
         "engine/runtime/tenancy.py",
-        "            self._values, self._is_open = of_tenant(row), tenants.is_open(row)\n",
-        "            pass\n",
+        "self._values, self._is_open = of_tenant(row), tenants.is_open(row)",
+        "self._is_open = tenants.is_open(row)",
         on("memory", "test_a_lowered_limit_counts_what_is_held_and_a_raised_one_applies_soon"),
     ),
     Mutant(

@@ -241,6 +241,12 @@ def test_what_a_killed_server_had_acknowledged_is_there_once() -> None:
         again.close()
 
 
+def test_a_server_without_tls_is_not_gone_on_with_in_the_clear(mariadb: MariadbServer, tmp_path: Path) -> None:
+    authority(tmp_path, "127.0.0.1")
+    with pytest.raises(StoreUnavailable, match=r"(?i)ssl|tls"):
+        opened(f"{mariadb.place('clear')}?ssl_ca={tmp_path / 'ca.pem'}")
+
+
 @pytest.mark.nightly
 def test_a_server_is_known_by_its_certificate(tmp_path: Path) -> None:
     with MariadbServer() as server:
