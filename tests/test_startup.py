@@ -112,7 +112,8 @@ from tenure.cli.main import main
 for words in (
     "init", "audit on", "add One", "list", "show A-001", "status", "why A-001", "claim", "note A-001 hello",
     "done -s x", "history A-001", "list --at 3", "log", "audit head", "audit verify", "audit export e.jsonl",
-    "audit verify e.jsonl", "limits set --compliance soc2", "limits", "db archive", "doctor", "webhook list", "trigger list",
+    "audit verify e.jsonl", "limits set --compliance soc2", "limits", "db archive", "doctor",
+    "webhook list", "trigger list",
 ):
     code = main(words.split())
     if code or "cryptography" in sys.modules:
