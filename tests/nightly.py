@@ -48,7 +48,7 @@ HARNESSES = {
     "tenants": "--requests 10000",
     "tenants on PostgreSQL": "--requests 2000 --postgres",
     "tamper": "--tamperings 5000 --untouched 200",
-    "tamper on PostgreSQL": "--tamperings 1000 --untouched 50 --store postgres",
+    "tamper on PostgreSQL": "--tamperings 3000 --untouched 200 --store postgres",
     "many_tenants": "--tenants 50 --raised 1000 --idle 300",
     "serving": "--faults 60",
     "model": "--histories 4000",

@@ -72,6 +72,10 @@ HARNESSES = {
         "events, blocks, seals and archived documents edited, removed, inserted and exchanged in SQL, tails cut off: "
         "each is found with one exported head, and no untouched log is accused"
     ),
+    "past": (
+        "the project as it was (`--at`), at instants of random histories with archive, sweeps and new epochs: rows and "
+        "answers are those of snapshots that were taken then"
+    ),
     "many_tenants": (
         "200 tenants drained by one server, the limits of tiers over projects, and what 1,000 tenants without work cost"
     ),

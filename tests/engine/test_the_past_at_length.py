@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import time
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -23,47 +22,22 @@ from tenure.stores.memory import Memory
 from tenure.stores.port import Store
 from tenure.stores.sqlite import Sqlite
 from tenure.testing.clock import FakeClock
-from tenure.testing.engine.past import faults, known, snapshots
+from tenure.testing.engine.past import known, snapshots
 from tenure.testing.factories import PROJECT, SECRETS, Dice, Scene
-from tests.servers import mariadb, postgres, valkey
+from tests.reliability import past
+from tests.servers.store_servers import SERVERS
 
-INSTANTS = 500
 P = "shop"
 
 
-SERVERS = {"postgres": postgres.open_store, "mariadb": mariadb.open_store, "valkey": valkey.open_store}
-
-
-@pytest.fixture(params=["memory", "sqlite", *SERVERS])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
-    if request.param in SERVERS:
-        request.getfixturevalue(request.param)
-    return request.param, tmp_path
-
-
-def opened(place: tuple[str, Path], clock: FakeClock, number: int) -> Store:
-    kind, folder = place
-    if kind == "memory":
-        return Memory(clock=clock)
-    if kind == "sqlite":
-        return Sqlite(str(folder / f"{number}.db"), clock=clock)
-    folder = folder / str(number)
-    folder.mkdir()
-    return SERVERS[kind](folder, clock)
-
-
 @pytest.mark.nightly
-def test_the_past_at_500_instants_is_what_was_there(place: tuple[str, Path]) -> None:
-    seen = 0
-    for seed in count(100):
-        clock = FakeClock()
-        scene = Scene(opened(place, clock, seed), clock, seed)
-        taken = list(snapshots(scene, seed, 250, 0.2))
-        assert [fault for then in taken for fault in faults(scene, then)][:5] == [], seed
-        seen += len(taken)
-        scene.store.close()
-        if seen >= INSTANTS:
-            break
+@pytest.mark.parametrize("kind", past.STORES)
+def test_the_past_at_500_instants_is_what_was_there(request: pytest.FixtureRequest, kind: str) -> None:
+    if kind in SERVERS:
+        request.getfixturevalue(kind)
+    wrong: list[str] = []
+    past.compared(kind, 100, 500, wrong.append)
+    assert wrong[:5] == []
 
 
 @pytest.mark.parametrize("events_before", [0, 40])
