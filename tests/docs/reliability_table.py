@@ -40,6 +40,10 @@ HARNESSES = {
         "a replicated pair: synchronous, primary killed while commits wait for the standby; asynchronous, held "
         "back so that acknowledged commits are really lost"
     ),
+    "power_cuts": (
+        "the server's files are as they were at their last sync. `--weak` shows that losses are found with settings that "
+        "the store refuses or warns of"
+    ),
     "mixed": "claims, renewals, submits and creates from two processes, bad items in the same batches, shared children",
     "churn": "tasks created, claimed, completed and archived without a pause; pace and table sizes over time",
     "serving": (

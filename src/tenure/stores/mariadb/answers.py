@@ -70,7 +70,7 @@ def _filled(data: bytes, at: int, size: int, receive: Callable[[], bytes]) -> tu
 
 
 def next_answer(stream: Iterator[bytes]) -> Answer:
-    """Raises Failed where the statement did, Lost where nobody can tell."""
+    """Raises Failed where the statement did, Lost for an answer that cannot be read."""
     try:
         return _answer(stream)
     except (IndexError, KeyError, ValueError) as error:
