@@ -6,6 +6,7 @@ Bytes are those of tables and indexes without free pages: the growth of a store 
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 import time
@@ -93,7 +94,9 @@ def measured(name: str, store: Store, taken: Callable[[], int], tasks: int) -> N
 
 
 def main(argv: list[str]) -> int:
-    tasks = int(argv[0]) if argv else 5000
+    parser = argparse.ArgumentParser(prog="./x bench archive", description=__doc__)
+    parser.add_argument("tasks", nargs="?", type=int, default=5000)
+    tasks = parser.parse_args(argv).tasks
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.db"
         store = Sqlite(str(path))
