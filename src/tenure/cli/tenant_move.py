@@ -14,7 +14,7 @@ STEPS = ("begin", "freeze", "copy", "switch", "open", "end")
 
 
 @options(
-    arg("name", help="the tenant"),
+    arg("name", metavar="TENANT", help="the tenant"),
     arg("--to", metavar="REGION|URL", help="its new region, or the URL of its new store; home: the store of all"),
     arg("--store", metavar="URL", help="the store in that region; - reads the URL from stdin, home: the store of all"),
     arg("--promoted", action="store_true", help="that store is a promoted standby of the former one: copy nothing"),

@@ -13,8 +13,8 @@ from tenure.cli.projects import limit_changes, limit_text
 from tenure.cli.text_format import Columns, ago, columns, plain, table
 from tenure.core.outcomes import Outcome
 
-TENANT = arg("name", help="the tenant")
-USER = arg("user", help="the person, as in the `sub` of their tokens and the `user` of their keys")
+TENANT = arg("name", metavar="TENANT", help="the tenant")
+USER = arg("user", metavar="USER", help="the person, as in the `sub` of their tokens and the `user` of their keys")
 ONLY = {"action": "append", "metavar": "PROJECT", "help": "in this project alone (may be repeated)"}
 
 
@@ -153,7 +153,7 @@ def invite_member(run: Run, given: Namespace) -> Answer:
 
 @options(
     USER,
-    arg("role", nargs="?", help="viewer, member, admin or owner"),
+    arg("role", nargs="?", metavar="ROLE", help="viewer, member, admin or owner"),
     arg("--only", **ONLY),
     arg("--everywhere", action="store_true", help="in all projects again"),
 )
