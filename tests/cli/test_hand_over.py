@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tenure.cli.text_format import money
+from tenure.client import Client
 from tests.cli.conftest import Tenure
 
 Claim = Callable[..., str]
@@ -373,3 +374,18 @@ def test_a_server_that_does_not_answer_is_named_early(
 def test_json_stays_one_value(tenure: Tenure) -> None:
     tenure("add", "x")
     assert json.loads(tenure("claim", "--json").out)["mail"] == 0
+
+
+def test_a_store_that_a_program_made_is_used_by_the_command_line_and_by_other_programs(
+    bare: Tenure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the first tutorial: no `tenure init` has named its one project."""
+    monkeypatch.chdir(bare.folder)
+    with Client(".tenure/tenure.db", "shop", agent="ann", create=True) as client:
+        client.add("one")
+    assert [task["title"] for task in bare("list", "--json").json] == ["one"]
+    with Client(agent="bo") as client:
+        assert (client.project, client.claim().outcome) == ("shop", "GRANTED")
+    with Client(".tenure/tenure.db", "second", agent="ann", create=True):
+        pass
+    assert "no project 'default' here" in bare("list").err

@@ -40,7 +40,7 @@ def test_json_without_a_verb_is_one_error(tenure: Tenure) -> None:
     [
         ("usage --limit x", "usage: --limit must be a whole number (got 'x')"),
         ("project set --boost x", "project set: --boost must be a number (got 'x')"),
-        ("tenant limits", "tenant limits: the following arguments are required: name\n"),
+        ("tenant limits", "tenant limits: the following arguments are required: TENANT\n"),
         ("add x --at 1h", "add: --at is not known here\n"),
         ("list --sttus ready", "list: --sttus is not known here; did you mean --status?"),
         ("add x --retry 2", "'2' is not a way to retry; --max-attempts 2 limits the attempts"),

@@ -486,6 +486,22 @@ def test_bash_completes_verbs_options_and_keys(tenure: Tenure, add: Add) -> None
     assert completed("nothing", "x") == set()
 
 
+def test_completion_offers_the_values_of_tenants_members_and_limits(tenure: Tenure) -> None:
+    def offered(*words: str) -> set[str]:
+        return set(tenure("completion", "bash", "--words", *words).out.split())
+
+    tenure("member", "invite", "ann@example.com")
+    assert offered("member", "role", "ann") == {"ann@example.com"}
+    assert offered("member", "invite", "bo", "--role", "") == {"viewer", "member", "admin", "owner"}
+    assert offered("tenant", "limits", "lo") == {"local"}
+    assert offered("tenant", "add", "x", "--tier", "") == {"default", "enterprise"}
+    assert offered("tenant", "add", "x", "--isolation", "") == {"logical", "schema", "instance"}
+    assert offered("limits", "set", "max_l") == {"max_lease="}
+    assert offered("limits", "set", "--compliance", "") == {"soc2", "pci", "hipaa", "none"}
+    assert offered("add", "x", "--retry", "") == {"exponential", "fixed", "immediate"}
+    assert offered("db", "rls", "on", "--role", "") == set()
+
+
 def test_the_projects_of_a_store_are_listed(tenure: Tenure) -> None:
     tenure("init", "--project", "other")
     here = str(tenure("status", "--json").json["project"])

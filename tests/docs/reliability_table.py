@@ -41,8 +41,8 @@ HARNESSES = {
         "back so that acknowledged commits are really lost"
     ),
     "power_cuts": (
-        "the server's files are as they were at their last sync. `--weak` shows that losses are found with settings that "
-        "the store refuses or warns of"
+        "the server's files are as they were at their last sync. `--weak` shows that losses are found with settings "
+        "that the store refuses or warns of"
     ),
     "mixed": "claims, renewals, submits and creates from two processes, bad items in the same batches, shared children",
     "churn": "tasks created, claimed, completed and archived without a pause; pace and table sizes over time",

@@ -198,6 +198,42 @@ def _validators(run: Run) -> list[str]:
     return ["none", "review", *names()]
 
 
+def _roles(run: Run) -> list[str]:
+    from tenure.core.tenants import MEMBER_ROLES
+
+    return list(MEMBER_ROLES)
+
+
+def _limits(run: Run) -> list[str]:
+    from tenure.core.inputs import LIMITS
+
+    return [f"{name}=" for name in LIMITS]
+
+
+def _tenant_tiers(run: Run) -> list[str]:
+    from tenure.core.tenant_limits import TIERS
+
+    return list(TIERS)
+
+
+def _isolations(run: Run) -> list[str]:
+    from tenure.core.tenants import ISOLATIONS
+
+    return list(ISOLATIONS)
+
+
+def _presets(run: Run) -> list[str]:
+    from tenure.core.compliance import DAYS, NONE
+
+    return [*DAYS, NONE]
+
+
+def _strategies(run: Run) -> list[str]:
+    from tenure.core.retry import STRATEGIES
+
+    return list(STRATEGIES)
+
+
 # By the option's name, else by what its value is called.
 _KINDS: dict[str, Callable[[Any], list[str]]] = {
     "state": _states,
@@ -209,7 +245,12 @@ _KINDS: dict[str, Callable[[Any], list[str]]] = {
     "task": _open_tasks, "TASK": _open_tasks, "after": _open_tasks, "parent": _open_tasks, "needs": _open_tasks,
     "kind": _kinds_of_events, "on": _kinds_of_events,
     "priority": _tiers, "class": _error_classes, "validate": _validators,
-    "key": _settings,
+    "key": _settings, "limits": _limits, "compliance": _presets, "retry": _strategies,
+    "ROLE": _roles, "tier": _tenant_tiers, "isolation": _isolations,
+    "USER": lambda run: [member["user"] for member in run.client.members()],
+    "TENANT": lambda run: [tenant["name"] for tenant in run.client.tenants()],
+    "tenant": lambda run: [tenant["name"] for tenant in run.client.tenants()],
+    "only": lambda run: list(run.client.projects()),
     "dag": lambda run: [dag["id"] for dag in run.client.dags()],
     "dir": lambda run: [FILES], "FILE": lambda run: [FILES], "DIR": lambda run: [FILES], "file": lambda run: [FILES],
     "backup": lambda run: [FILES], "target": lambda run: [FILES],

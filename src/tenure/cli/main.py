@@ -34,7 +34,7 @@ from tenure.cli.answers import (
 )
 from tenure.cli.verbs import ALIASES, GROUPS, VERBS
 from tenure.core import limits
-from tenure.core.errors import NotAllowed, TenureError
+from tenure.core.errors import NoStore, NotAllowed, TenureError
 
 if TYPE_CHECKING:
     from tenure.agents.identity import Who
@@ -172,10 +172,13 @@ class Run:
     _only_project: str | None = None
 
     def _find_only_project(self) -> str | None:
-        if self.settings["url"].value is None or self.verb == "init":
+        if self.verb == "init":
             return None
-        with self.client_at(self.home.url) as client:
-            names = client.projects()
+        try:
+            with self.client_at(self.home.url) as client:
+                names = client.projects()
+        except NoStore:
+            return None
         return names[0] if len(names) == 1 else None
 
     @cached_property

@@ -15,8 +15,8 @@ from tenure.cli.text_format import Columns, ago, columns, plain, table
 from tenure.core.outcomes import Outcome
 from tenure.core.tenants import check_place
 
-TENANT = arg("name", help="the tenant")
-USER = arg("user", help="the person, as in the `sub` of their tokens and the `user` of their keys")
+TENANT = arg("name", metavar="TENANT", help="the tenant")
+USER = arg("user", metavar="USER", help="the person, as in the `sub` of their tokens and the `user` of their keys")
 MOVE_STEPS = ("begin", "freeze", "copy", "switch", "open", "end")
 ONLY = {"action": "append", "metavar": "PROJECT", "help": "in this project alone (may be repeated)"}
 
@@ -203,7 +203,7 @@ def invite_member(run: Run, given: Namespace) -> Answer:
 
 @options(
     USER,
-    arg("role", nargs="?", help="viewer, member, admin or owner"),
+    arg("role", nargs="?", metavar="ROLE", help="viewer, member, admin or owner"),
     arg("--only", **ONLY),
     arg("--everywhere", action="store_true", help="in all projects again"),
 )

@@ -183,10 +183,25 @@ def find_store(tenant: str | None, project: str | None, key: str | None, artifac
     given = {"tenant": tenant, "project": project, "key": key, "artifacts": artifacts}
     settings = read_settings(here, os.environ, given)
     home = find_home(here, settings)
+    named = settings["project"]
+    only = _only_project(home.url, home.tenant, settings["key"].value) if named.origin == "default" else None
     return FoundStore(
-        home.url, home.tenant, str(settings["project"].value), settings["key"].value, artifacts_of(settings, home),
+        home.url, home.tenant, only or str(named.value), settings["key"].value, artifacts_of(settings, home),
         task_defaults_of(settings), homes_of(settings),
     )  # fmt: skip
+
+
+def _only_project(url: str, tenant: str | None, key: str | None) -> str | None:
+    """The project of a store that has one; no store is created."""
+    from tenure.client.client import Client
+    from tenure.core.errors import NoStore
+
+    try:
+        with Client(url, tenant=tenant, key=key) as client:
+            names = client.projects()
+    except NoStore:
+        return None
+    return names[0] if len(names) == 1 else None
 
 
 def too_large(data: Any) -> bytes | None:

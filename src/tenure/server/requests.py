@@ -394,9 +394,10 @@ def decoder(
         except RecursionError:
             raise InvalidInput("the body is nested too deep") from None
         except msgspec.ValidationError as error:
-            hint = f"send its fields alone, or in `{wrapped.field}`" if wrapped is not None else None
-            hints = filter(None, (meant_field(error, kind), hint))
-            raise InvalidInput(f"the body: {error}", "; ".join(hints) or None) from None
+            near, hint = meant_field(error, kind), None
+            if wrapped is not None:
+                hint = f"{f'{near} Send' if near else 'send'} its fields alone, or in `{wrapped.field}`"
+            raise InvalidInput(f"the body: {error}", hint or near) from None
         except msgspec.DecodeError as error:
             raise InvalidInput(f"the body is not valid JSON: {error}") from None
         except ValueError as error:  # an instant

@@ -155,9 +155,11 @@ def test_the_deployments_owner_adds_limits_and_closes_tenants(
     omega = tab.find("tr[data-name=omega]")
     omega.get_by_role("button", name="Limits").click()
     tab.page.get_by_label("max_concurrent_claims").fill("500")
+    tab.page.get_by_label("history_retention").fill("30")
+    expect(tab.find("dialog")).to_contain_text("days")
     tab.picture(artifacts, "tenant-limits-light.png")
     tab.find("dialog").get_by_role("button", name="Save").click()
-    expect(omega).to_contain_text("max_concurrent_claims 500")
+    expect(omega).to_contain_text("max_concurrent_claims 500, history_retention 30 days")
     assert violations(tab) == []
     tab.picture(artifacts, "tenants-light.png")
     omega.get_by_role("button", name="Close").click()

@@ -42,8 +42,8 @@ function Row({ tenant, isHere, canOpen, ask }) {
     <td class="fit strong title-cell">${isOpen && canOpen && !isHere
       ? html`<a href=${addressOf(tenant.name)}>${tenant.name}</a>` : tenant.name}</td>
     <td class="fit"><span class="dot-label"><i class=${`dot ${isOpen ? "good" : ""}`}></i>${tenant.status}</span></td>
-    <td class="fit">${tenant.tier ?? html`<span class="faint">none: the home of all</span>`}</td>
-    <td class="text">${tenant.changed_limits.map((name) => `${name} ${number(tenant.limits[name])}`).join(", ")}</td>
+    <td class="fit">${tenant.tier ?? html`<span class="faint" title="the home of the deployment has no limits">none</span>`}</td>
+    <td class="text">${tenant.changed_limits.map((name) => spelt(tenant, name)).join(", ")}</td>
     <td class="fit">${where(tenant)}</td>
     <td class="fit faint"><${Done} at=${tenant.created_at} by=${tenant.created_by} />
       ${tenant.closed_at && html`<br />closed <${Time} at=${tenant.closed_at} />${tenant.closed_for && html`:
@@ -52,7 +52,14 @@ function Row({ tenant, isHere, canOpen, ask }) {
   </tr>`;
 }
 
-const where = ({ isolation, region }) => [isolation === "logical" ? null : "own store", region].filter(Boolean).join(", ");
+const OWN = { schema: "own schema", instance: "own store" };
+const where = ({ isolation, region }) => [OWN[isolation], region].filter(Boolean).join(", ");
+
+const UNITS = {
+  max_lease: "seconds", min_lease: "seconds", history_retention: "days", max_result_size: "bytes",
+  api_rate: "requests a second",
+};
+const spelt = (tenant, name) => [name, number(tenant.limits[name]), UNITS[name]].filter(Boolean).join(" ");
 
 function Verbs({ tenant, isOpen, ask }) {
   const button = (word, run, tone = "") => html`<button class=${`button small ${tone}`}
@@ -104,7 +111,7 @@ function limiting(tenant) {
     fields: [
       { name: "tier", label: "Tier", kind: "choice", value: tenant.tier, options: TIERS },
       ...names.map((name) => ({
-        name, label: name, kind: "whole", min: 0, value: isChanged(name) ? String(tenant.limits[name]) : "",
+        name, label: name, kind: "whole", min: 0, hint: UNITS[name], value: isChanged(name) ? String(tenant.limits[name]) : "",
         placeholder: isChanged(name) ? "" : number(tenant.limits[name]),
       })),
     ],
