@@ -13,7 +13,7 @@ from tenure.core.errors import NotAllowed
 @options(
     arg("--master", action="store_true", help="wrap the data keys of all projects by the current master key"),
     arg("--lost", action="store_true",
-        help="give up, for ever, what was sealed under a master key that is lost, in all projects"),
+        help="give up, for ever, the secrets of all projects whose master key is lost"),
     arg("--reseal", action="store_true", help="also seal everything in this project again with its data key"),
 )  # fmt: skip
 def rotate(run: Run, given: Namespace) -> Answer:
