@@ -3,8 +3,8 @@
 sqlite, postgres: a log of real tasks is sealed, then verified. claims-sqlite, claims-postgres: cycles of claim and
 submit beside a process that leads and seals, and one that only leads, by turns: it is one process, switched on and off.
 Processor time is that of the claiming process and of its backends, not of the sealer and its own, for batches of one
-size, since a cycle costs less in a larger one; latencies are those of an open loop, as fast. The sealer must keep up: a
-turn where it does not measures nothing, and the run stops.
+size, since a cycle costs less in a larger one; latencies are those of an open loop, as fast. The sealer must keep up:
+the run stops at a turn where it does not.
 """
 
 from __future__ import annotations

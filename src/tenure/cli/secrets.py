@@ -12,7 +12,7 @@ from tenure.core import commands as c
 @options(
     arg("--master", action="store_true", help="wrap the data keys of all projects by the current master key"),
     arg("--lost", action="store_true",
-        help="give up, for ever, secrets that were sealed under a lost master key, in all projects"),
+        help="give up, for ever, the secrets of all projects whose master key is lost"),
     arg("--reseal", action="store_true", help="also seal everything in this project again with its data key"),
 )  # fmt: skip
 def rotate(run: Run, given: Namespace) -> Answer:

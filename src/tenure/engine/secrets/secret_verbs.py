@@ -24,7 +24,7 @@ def rotate_data_key(work: UnitOfWork, cmd: commands.RotateDataKey) -> Outcome:
         project_of(work, cmd.project)
     vault = Vault(work, cmd.project)
     if cmd.master and cmd.lost:
-        raise InvalidInput("master and lost exclude each other", "first give up the lost keys, then rotate")
+        raise InvalidInput("master and lost exclude each other", "give the lost keys up first")
     if cmd.lost:
         gone = vault.seals.lost()
         if not gone:
