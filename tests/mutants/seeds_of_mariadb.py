@@ -17,7 +17,23 @@ CLUSTER = "tests/stores/test_mariadb_cluster.py"
 PLANS = "tests/stores/test_mariadb_plans.py"
 _UNSAFE = f"{SERVER}::test_a_server_that_may_lose_commits_is_refused"
 
+APART = "tests/server/test_queries_apart.py::test_no_query_tells_of_another_tenant"
+
 MARIADB = (
+    Mutant(
+        "tenant: a search without it",
+        "stores/sql/statements.py",
+        "(('\"tenant\" = ?', *clauses))",
+        "(('? IS NOT NULL', *clauses))",
+        APART,
+    ),
+    Mutant(
+        "tenant: rows are loaded without it",
+        "stores/sql/statements.py",
+        """WHERE "tenant" = ? AND "project" = ? AND "id" IN""",
+        """WHERE ? IS NOT NULL AND "project" = ? AND "id" IN""",
+        APART,
+    ),
     Mutant(
         "mariadb: a server elsewhere is not verified",
         "stores/mariadb/address.py",
