@@ -20,7 +20,23 @@ PLANS = "tests/stores/test_mariadb_plans.py"
 _UNSAFE = f"{SERVER}::test_a_server_that_may_lose_commits_is_refused"
 _AFTER_THE_KEY = '\n    "ref" VARCHAR(512) NOT NULL,\n    "track" LONGTEXT NOT NULL,\n    "sequence" BIGINT'
 
+APART = "tests/server/test_queries_apart.py::test_no_query_tells_of_another_tenant"
+
 MARIADB = (
+    Mutant(
+        "tenant: a search without it",
+        "stores/sql/statements.py",
+        "(('\"tenant\" = ?', *clauses))",
+        "(('? IS NOT NULL', *clauses))",
+        APART,
+    ),
+    Mutant(
+        "tenant: rows are loaded without it",
+        "stores/sql/statements.py",
+        """WHERE "tenant" = ? AND "project" = ? AND "id" IN""",
+        """WHERE ? IS NOT NULL AND "project" = ? AND "id" IN""",
+        APART,
+    ),
     Mutant(
         "mariadb: a lost answer to a commit counts as nothing done",
         PIPELINE,

@@ -38,7 +38,10 @@ TRACE = "00-" + "ab" * 16 + "-" + "cd" * 8 + "-01"
 # A new session's cookie and the span of a request are random.
 _NOT_COMPARED = (b"traceparent", b"set-cookie", b"server-timing")
 # Of a store whose tenants share one sequence: positions in the log say how much all of them have written.
-_POSITIONS = re.compile(rb'"(sequence|mark|next|after|behind|lag_events|last_sequence_seen)":\s*"?\d+"?')
+_POSITIONS = re.compile(
+    rb'"(sequence|mark|next|after|behind|first|last|lag_events|last_sequence_seen)(\\*)":\s*\\*"?\d+\\*"?'
+)
+_HASHES = re.compile(rb"\b(?:[0-9a-f]{64}){1,2}\b")  # and signatures, of a sealed log: its events have such positions
 _SKIPPED = {"metrics", "login", "openapi"}  # of the process; a random cookie; a constant
 
 OPERATIONS = {str(one.spec["operationId"]): one for one in operations(document())}
@@ -280,7 +283,7 @@ class Apart:
             return said
         # Lengths and tags follow from what is left out.
         kept = tuple(one for one in said.headers if one[0] not in (b"content-length", b"etag"))
-        return Said(said.status, kept, _POSITIONS.sub(rb'"\1":0', said.body))
+        return Said(said.status, kept, _HASHES.sub(b"0", _POSITIONS.sub(rb'"\1":0', said.body)))
 
     def pass_time(self) -> None:
         seconds = self.dice.choice((1, 10, 60))
