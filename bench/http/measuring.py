@@ -93,6 +93,7 @@ def claims(make: Any, seconds: float, rounds: int) -> Iterator[Figure]:
         url = make()
         filled(url, int(8_000 * seconds))
         with TenureServer(url) as server:
+            _one(server.port)  # it listens before it has loaded everything: the first answer waits for that
             single.append(_checked(load(what="claims", port=server.port, callers=CALLERS, seconds=seconds, n=1)))
             answer = _one(server.port)
         with _bare(answer) as port:
@@ -100,6 +101,7 @@ def claims(make: Any, seconds: float, rounds: int) -> Iterator[Figure]:
         url = make()
         filled(url, int(15_000 * seconds))
         with TenureServer(url) as server:
+            _one(server.port)
             fifty.append(_checked(load(what="claims", port=server.port, callers=BATCH_CALLERS, seconds=seconds, n=N)))
         url = make()
         filled(url, int(15_000 * seconds))
