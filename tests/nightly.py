@@ -47,6 +47,8 @@ HARNESSES = {
     "over_http": "",
     "tenants": "--requests 10000",
     "tenants on PostgreSQL": "--requests 2000 --postgres",
+    "past": "",
+    "past on PostgreSQL": "--store postgres",
     "tamper": "--tamperings 5000 --untouched 200",
     "tamper on PostgreSQL": "--tamperings 3000 --untouched 200 --store postgres",
     "many_tenants": "--tenants 50 --raised 1000 --idle 300",

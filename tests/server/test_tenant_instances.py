@@ -92,10 +92,10 @@ def test_the_url_of_a_store_is_sealed_and_opens_in_its_row_alone(home: Scene) ->
     (row,) = TenantEngines(home.engine, lambda: 0.0).rows()
     assert b"sec-ret" not in row.store
     assert "sec-ret" not in str(home.events())
-    assert url_of(home.engine, row) == "memory://sec-ret"
+    assert url_of(home.engine, row.id, row.store) == "memory://sec-ret"
     home.engine.do(c.AddTenant(tenant="zeta"))
     with pytest.raises(TenureError):
-        url_of(home.engine, type(row)(**{name: getattr(row, name) for name in row.__struct_fields__} | {"id": "zeta"}))
+        url_of(home.engine, "zeta", row.store)
 
 
 @pytest.mark.parametrize(

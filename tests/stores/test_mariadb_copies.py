@@ -60,7 +60,7 @@ def test_a_table_that_was_made_again_is_a_copy(mariadb: MariadbServer, tmp_path:
     url = url_of(tmp_path)
     Mariadb(url).close()
     name = url.rpartition("/")[2].partition("?")[0]
-    mariadb.ask("DO SLEEP(1.1)", f"ALTER TABLE `{name}`.meta ENGINE=InnoDB")  # as a restored dump makes it
+    mariadb.ask("DO SLEEP(1.1)", f"ALTER TABLE `{name}`.migration ENGINE=InnoDB")  # as a restored dump makes it
     copy = Mariadb(url)
     assert copy.is_copy
     Engine(copy, Dice(2))

@@ -33,6 +33,13 @@ def refusal(door: Door, key: str, **said: Any) -> tuple[str, str, str | None]:
     return refused.value.code, refused.value.message, refused.value.hint
 
 
+def unknown(tenant: str) -> tuple[str, str, str]:
+    """The refusal of a tenant that does not exist."""
+    return (
+        "NOT_FOUND", f"no tenant '{tenant}' here", "the owner of the deployment lists them with `tenure tenant list`"
+    )  # fmt: skip
+
+
 # --- keys -----------------------------------------------------------------------------------------------------
 
 
@@ -88,7 +95,7 @@ def test_another_tenant_is_unknown_to_a_known_caller_whether_it_exists_or_not(ho
         code, message, hint = refusal(acme, key, **({"tenure_tenant": name} if how == "header" else {"below": name}))
         return code, message.replace(name, "NAME"), hint
 
-    assert asked("zeta") == asked("beta") == asked("local") == ("NOT_FOUND", "no tenant 'NAME' here", None)
+    assert asked("zeta") == asked("beta") == asked("local") == unknown("NAME")
     same = {"tenure_tenant": "acme"} if how == "header" else {"below": "acme"}
     assert acme.admit(key, **same).role == "owner"
 
@@ -114,7 +121,7 @@ def test_a_closed_tenant_is_unknown_to_its_own() -> None:
     who = acme.admit(key)
     acme.home.do(c.CloseTenant(tenant="acme"))
     acme.pass_time(3)
-    assert refusal(acme, key) == ("NOT_FOUND", "no tenant 'acme' here", None)
+    assert refusal(acme, key) == unknown("acme")
     assert not asyncio.run(acme.authenticator.is_still_valid(who))
     acme.home.do(c.ReopenTenant(tenant="acme"))
     acme.pass_time(3)
@@ -203,10 +210,10 @@ def test_the_owner_on_this_machine_may_name_any_tenant_that_is_open() -> None:
     home = Door(Policy())
     acme = Door(home.policy, tenant="acme", beside=home)
     assert (acme.admit(home.token).tenant, home.admit(home.token).tenant) == ("acme", "local")
-    assert refusal(home, home.token or "", tenure_tenant="beta") == ("NOT_FOUND", "no tenant 'beta' here", None)
+    assert refusal(home, home.token or "", tenure_tenant="beta") == unknown("beta")
     home.home.do(c.CloseTenant(tenant="acme"))
     home.pass_time(3)
-    assert refusal(acme, home.token or "") == ("NOT_FOUND", "no tenant 'acme' here", None)
+    assert refusal(acme, home.token or "") == unknown("acme")
 
 
 def test_the_rate_of_a_tenant_is_of_all_its_keys_and_of_no_other_tenant() -> None:
@@ -247,8 +254,8 @@ def test_a_token_is_good_in_the_tenants_that_it_names() -> None:
     assert acme.admit(shared_token(org="acme")).role == "member"
     both = shared_token(org=["zeta", "acme"], role="admin")
     assert (acme.admit(both).role, zeta.admit(both).role) == ("admin", "admin")
-    assert refusal(zeta, shared_token(org="acme")) == ("NOT_FOUND", "no tenant 'zeta' here", None)
-    assert refusal(zeta, shared_token()) == ("NOT_FOUND", "no tenant 'zeta' here", None)
+    assert refusal(zeta, shared_token(org="acme")) == unknown("zeta")
+    assert refusal(zeta, shared_token()) == unknown("zeta")
     for wrong in (7, [7], {"a": 1}):
         assert refusal(acme, shared_token(org=wrong))[0] == "NOT_SIGNED_IN"
 
@@ -256,7 +263,7 @@ def test_a_token_is_good_in_the_tenants_that_it_names() -> None:
 def test_a_token_that_names_no_tenant_is_good_for_members() -> None:
     acme, zeta = doors(PLAIN)
     token = shared_token(role="owner")
-    assert refusal(acme, token) == ("NOT_FOUND", "no tenant 'acme' here", None)
+    assert refusal(acme, token) == unknown("acme")
     acme.engine.do(c.InviteMember(user="mia", role="viewer", projects=("p",)))
     acme.pass_time(61)
     who = acme.admit(token)
@@ -298,7 +305,7 @@ def test_a_removed_member_is_out_with_every_token(jwt: Jwt) -> None:
     assert acme.admit(token).role == "viewer"
     acme.engine.do(c.RemoveMember(user="mia"))
     acme.pass_time(3)
-    assert refusal(acme, token) == ("NOT_FOUND", "no tenant 'acme' here", None)
+    assert refusal(acme, token) == unknown("acme")
 
 
 def test_a_changed_member_is_known_at_once_in_the_process_that_changed_it() -> None:

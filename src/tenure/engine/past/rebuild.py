@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from tenure.core import archive, former_names, lifecycle, limits, settle
+from tenure.core import archive, former_names, lifecycle, limits, roles, settle
 from tenure.core.budgets import AGENT, DAG, PROJECT, TENANT
 from tenure.core.errors import Overloaded
 from tenure.core.events import Event
@@ -34,7 +34,7 @@ from tenure.engine.past.log import PastLog, past_log
 from tenure.engine.past.transaction import PastTransaction
 from tenure.engine.runtime.effects import Report, settle_due
 from tenure.engine.runtime.engine import Engine
-from tenure.engine.runtime.rows import ROWS_A_PAGE, no_project, row_pages
+from tenure.engine.runtime.rows import ROWS_A_PAGE, row_pages
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verify.replay import Fields, apply, row_of, tables_of
 from tenure.stores.port import Transaction
@@ -65,7 +65,7 @@ def rebuilt(engine: Engine, project: str, at: str) -> Past:
 
     def read(tx: Transaction) -> Past:
         if not tx.load(Project, ((project, project),)):
-            raise no_project(project)
+            raise roles.no_project(project)
         return Past(engine, tx, project, past_log(tx, project, moment))
 
     return engine.read(read)

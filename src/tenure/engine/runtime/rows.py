@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tenure.core import claims, ids, limits
+from tenure.core import claims, ids, limits, roles
 from tenure.core.errors import Ambiguous, InvalidInput, NotFound
 from tenure.core.events import Event
 from tenure.core.filters import Prefix, Where, matches, sums_of
@@ -330,7 +330,7 @@ def brief_of(work: Rows, task: Task) -> Brief:
 def project_of(work: Rows, name: str) -> Project:
     project = work.get(Project, name, name)
     if project is None:
-        raise no_project(name)
+        raise roles.no_project(name)
     return project
 
 
@@ -339,10 +339,6 @@ def check_without_project(work: Rows, project: str, what: str, hint: str | None 
     if project:
         project_of(work, project)
         raise InvalidInput(f"{what} belong to the store: leave out the project", hint)
-
-
-def no_project(name: str) -> NotFound:
-    return NotFound(f"no project {name[:80]!r} here", "`tenure project list` shows the names; `init` creates one")
 
 
 def task_named(work: Rows, project: str, name: str) -> Task:
