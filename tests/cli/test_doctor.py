@@ -421,6 +421,26 @@ def test_sinks_that_are_not_reached_or_not_trusted_and_webhooks_that_are_off_are
     assert (found["level"], found["message"]) == ("warning", "ci is disabled: too loud")
 
 
+def test_a_broker_that_nobody_verifies_is_found(tenure: Tenure) -> None:
+    config = tenure.folder / ".tenure" / "config.toml"
+    for host, levels in (("0.0.0.0:1", ["error"]), ("0.0.0.0:1/?allow_insecure=1", ["warning", "warning", "note"])):
+        config.write_text(f'[sinks.broker]\nurl = "nats://{host}"\n')
+        config.chmod(0o600)
+        found = [one for one in tenure("doctor", "--json").json if one["check"] == "sinks"]
+        assert [one["level"] for one in found][: len(levels)] == levels
+    assert found[0]["message"].startswith("broker: allow_insecure: nobody verifies who the broker is")
+
+
+def test_deliveries_in_the_clear_are_found(tenure: Tenure) -> None:
+    config = tenure.folder / ".tenure" / "config.toml"
+    for allowed, level in (("false", "ok"), ("true", "warning")):
+        config.write_text(f"[webhooks]\nallow_http = {allowed}\n")
+        config.chmod(0o600)
+        (found,) = [one for one in tenure("doctor", "--json").json if one["check"] == "sinks"]
+        assert found["level"] == level
+    assert found["message"].startswith("webhooks.allow_http: others may read")
+
+
 @pytest.mark.parametrize(("wanted", "code"), [("always", 0), ("everysec", 7)])
 def test_settings_with_which_a_server_loses_commits_are_found(
     bare: Tenure, alone: None, valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch, wanted: str, code: int

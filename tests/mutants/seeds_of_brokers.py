@@ -8,7 +8,80 @@ NATS = "tests/sinks/test_nats.py"
 RABBITMQ = "tests/sinks/test_rabbitmq.py"
 REDIS = "tests/sinks/test_redis_streams.py"
 
+URLS = "tests/sinks/test_broker_urls.py"
+DOCTOR = "tests/cli/test_doctor.py"
+
 BROKERS = (
+    Mutant(
+        "brokers: a broker elsewhere needs no TLS",
+        "sinks/broker_urls.py",
+        'if address.is_insecure and allowed == "0":',
+        'if False and address.is_insecure and allowed == "0":',
+        f"{URLS}::test_a_broker_elsewhere_needs_tls",
+    ),
+    Mutant(
+        "brokers: one host on this machine is enough to do without TLS",
+        "sinks/broker_urls.py",
+        "all(is_loopback(host) for host, _ in self.places)",
+        "any(is_loopback(host) for host, _ in self.places)",
+        f"{URLS}::test_one_host_elsewhere_among_those_here_is_enough",
+    ),
+    Mutant(
+        "brokers: own authorities are passed over without TLS",
+        "sinks/broker_urls.py",
+        "    if address.ca is not None:\n",
+        "    if False:\n",
+        f"{URLS}::test_authorities_without_tls_would_verify_nothing_and_are_refused",
+    ),
+    Mutant(
+        "brokers: NATS gets the password where it does not ask for TLS",
+        "sinks/nats.py",
+        "_EncryptedClient() if self.address.is_encrypted else Client()",
+        "Client()",
+        f"{URLS}::test_a_nats_server_that_does_not_encrypt_never_gets_the_password",
+    ),
+    Mutant(
+        "brokers: NATS is verified by the system's authorities alone",
+        "sinks/nats.py",
+        "ssl.create_default_context(cafile=self.address.ca)",
+        "ssl.create_default_context()",
+        f"{URLS}::test_a_nats_server_gets_the_password_once_its_certificate_is_verified",
+    ),
+    Mutant(
+        "brokers: any name of a Redis server will do",
+        "sinks/redis_streams.py",
+        '"ssl_check_hostname": True',
+        '"ssl_check_hostname": False',
+        f"{URLS}::test_another_broker_gets_nothing_before_its_certificate_is_verified",
+    ),
+    Mutant(
+        "brokers: RabbitMQ is verified by the system's authorities alone",
+        "sinks/rabbitmq.py",
+        "if address.ca is not None else",
+        "if False else",
+        f"{URLS}::test_another_broker_gets_nothing_before_its_certificate_is_verified",
+    ),
+    Mutant(
+        "brokers: doctor does not say that nobody verifies a broker",
+        "cli/doctor/sink_checks.py",
+        "    if is_insecure(sink.url):\n",
+        "    if False:\n",
+        f"{DOCTOR}::test_a_broker_that_nobody_verifies_is_found",
+    ),
+    Mutant(
+        "brokers: doctor does not say that deliveries go in the clear",
+        "cli/doctor/sink_checks.py",
+        "if messaging is not None and messaging.allow_http:",
+        "if False:",
+        f"{DOCTOR}::test_deliveries_in_the_clear_are_found",
+    ),
+    Mutant(
+        "loopback: a name that begins like an address is this machine",
+        "core/loopback.py",
+        'host.lower() == "localhost"',
+        'host.lower() == "localhost" or host.startswith("127.")',
+        "tests/core/test_loopback.py::test_another_machine",
+    ),
     Mutant(
         "brokers: what NATS refuses counts as acknowledged",
         "sinks/nats.py",

@@ -29,7 +29,7 @@ KINDS = {
 @pytest.mark.parametrize("scheme", sorted(BROKERS))
 def test_each_scheme_has_its_sink_and_source(scheme: str) -> None:
     sink, source = KINDS[scheme]
-    url = f"{scheme}://user:s3cret@host:1"
+    url = f"{scheme}://user:s3cret@localhost:1"
     assert type(open_sink(url, prefix="team")) is sink
     assert type(open_source(url, Subscription("pool"))) is source
 
@@ -75,13 +75,13 @@ def test_a_third_party_adds_a_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_prefix_of_the_url_and_another_of_the_settings_are_refused() -> None:
     with pytest.raises(InvalidInput, match="the prefix 'a', the setting 'b'"):
-        open_sink("nats://host/?prefix=a", prefix="b")
-    assert isinstance(open_sink("nats://host/?prefix=a", prefix="a"), NatsSink)
+        open_sink("nats://localhost/?prefix=a", prefix="b")
+    assert isinstance(open_sink("nats://localhost/?prefix=a", prefix="a"), NatsSink)
 
 
 def test_a_pool_that_is_not_valid_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"the pool 'a\.b' is not valid"):
-        open_source("nats://host", Subscription("a.b"))
+        open_source("nats://localhost", Subscription("a.b"))
 
 
 def test_a_url_is_shown_without_login_and_options() -> None:

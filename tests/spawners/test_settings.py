@@ -133,6 +133,7 @@ def test_the_gateway_reads_its_settings(tmp_path: Path, environ: dict[str, str])
         ('listen = "7430"', "gateway.listen must be HOST:PORT (got '7430')"),
         ('listen = "host:99999"', "gateway.listen must be HOST:PORT"),
         ('listen = "0.0.0.0:7430"', "which others could read without TLS"),
+        ('listen = "127.example.com:7430"', "which others could read without TLS"),
         ('tls_cert = "x"', "gateway.tls_cert and gateway.tls_key must be set together"),
         ("size = 0", "gateway.size must be from 1 to 1000 (got 0)"),
     ],

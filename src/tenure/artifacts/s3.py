@@ -21,6 +21,7 @@ from obstore.store import S3Store
 from tenure.artifacts import port
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreUnavailable
+from tenure.core.loopback import is_loopback
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
@@ -32,7 +33,6 @@ IN_MEMORY = 4 << 20  # bytes gathered before a file is made
 YOUNG = limits.PUT_AGAIN
 OPTIONS = ("endpoint", "region", "ca")
 RETRIES: RetryConfig = {"max_retries": 5, "retry_timeout": timedelta(seconds=30)}
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ def parse(url: str) -> Address:
 
 def _check_endpoint(endpoint: str) -> None:
     at = urlsplit(endpoint)
-    if at.scheme == "https" or (at.scheme == "http" and at.hostname in LOOPBACK):
+    if at.scheme == "https" or (at.scheme == "http" and at.hostname is not None and is_loopback(at.hostname)):
         return
     raise InvalidInput(
         f"artifacts: endpoint {at.scheme}://{at.hostname}: keys and contents would be sent in the clear",

@@ -7,7 +7,7 @@ from tenure.core.setting_values import Seconds, Setting
 
 NAMED: dict[str, Setting] = {
     "sinks.NAME.url": Setting(
-        str, None, "where events are sent: `nats://…`, `amqp://…`, `redis+stream://…`, or a scheme of a plug-in"
+        str, None, "where events are sent: `tls://…` (NATS), `amqps://…`, `rediss+stream://…`, or a plug-in's scheme"
     ),
     "sinks.NAME.url_env": Setting(str, None, "or the environment variable that has the URL"),
     "sinks.NAME.url_file": Setting(str, None, "or the file that has the URL"),

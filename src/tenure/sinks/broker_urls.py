@@ -1,4 +1,8 @@
-"""The URL of a broker: hosts, login and options. Whatever names it to people shows no password."""
+"""The URL of a broker: hosts, login and options. Whatever names it to people shows no password.
+
+Beyond this machine the connection is encrypted, and the broker's certificate verified, its name included: by the
+system's authorities, or those in the file `ca`. `allow_insecure=1` does without.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,11 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tenure.core.errors import InvalidInput
+from tenure.core.loopback import is_loopback
 
+# Schemes without TLS → the same with it.
+PLAIN = {"nats": "tls", "amqp": "amqps", "redis+stream": "rediss+stream"}
+COMMON = ("prefix", "ca", "allow_insecure")
 _PREFIX = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
@@ -26,6 +34,26 @@ class Address(NamedTuple):
         return f"{self.scheme}://{','.join(self.hosts)}"
 
     @property
+    def places(self) -> list[tuple[str, int | None]]:
+        """Hosts with their ports, if they are given; an IPv6 address without its brackets."""
+        found = [urlsplit(f"//{host}") for host in self.hosts]
+        return [(parts.hostname or "", parts.port) for parts in found]
+
+    @property
+    def is_encrypted(self) -> bool:
+        """And the broker's certificate verified."""
+        return self.scheme not in PLAIN
+
+    @property
+    def is_insecure(self) -> bool:
+        """Not encrypted, beyond this machine."""
+        return not (self.is_encrypted or all(is_loopback(host) for host, _ in self.places))
+
+    @property
+    def ca(self) -> str | None:
+        return self.options.get("ca")
+
+    @property
     def prefix(self) -> str:
         return self.options.get("prefix", "")
 
@@ -38,15 +66,29 @@ class Address(NamedTuple):
             raise InvalidInput(f"{self.shown}: the option {name} is {text[:40]!r}; {wanted}")
         return int(text)
 
-    def flag(self, name: str) -> bool:
-        text = self.options.get(name, "false")
-        if text not in ("true", "false"):
-            raise InvalidInput(f"{self.shown}: the option {name} is {text[:40]!r}; it must be true or false")
-        return text == "true"
-
 
 def parse(url: str, known: tuple[str, ...]) -> Address:
-    """`known`: the options of the scheme besides `prefix`. Raises InvalidInput, which never has the URL's password."""
+    """`known`: the options of the scheme besides those of all. Raises InvalidInput, without the URL's password."""
+    address = _read(url)
+    for name in address.options:
+        if name not in (*COMMON, *known):
+            names = ", ".join((*COMMON, *known))
+            raise InvalidInput(f"{address.shown}: there is no option {name[:40]!r}", f"There are: {names}.")
+    if address.prefix and not _PREFIX.fullmatch(address.prefix):
+        raise InvalidInput(
+            f"{address.shown}: the prefix {address.prefix[:40]!r} is not valid",
+            "A prefix has up to 40 letters, digits, `_` and `-`.",
+        )
+    _check_verified(address)
+    return address
+
+
+def is_insecure(url: str) -> bool:
+    """Whether nobody verifies who the broker is, beyond this machine. Of another scheme that is not known: no."""
+    return url.partition("://")[0] in PLAIN and _read(url).is_insecure
+
+
+def _read(url: str) -> Address:
     scheme, _, _ = url.partition("://")
     try:
         parts = urlsplit(url)
@@ -57,20 +99,30 @@ def parse(url: str, known: tuple[str, ...]) -> Address:
     user, _, password = login.partition(":")
     if not hosts or not all(_is_host(host) for host in hosts.split(",")):
         raise InvalidInput(f"a {scheme[:40]}:// URL needs a host", _example(scheme))
-    address = Address(
+    return Address(
         scheme, tuple(hosts.split(",")), unquote(user) or None, unquote(password) or None,
         unquote(parts.path.lstrip("/")), dict(pairs),
     )  # fmt: skip
-    for name in address.options:
-        if name not in ("prefix", *known):
-            names = ", ".join(("prefix", *known))
-            raise InvalidInput(f"{address.shown}: there is no option {name[:40]!r}", f"There are: {names}.")
-    if address.prefix and not _PREFIX.fullmatch(address.prefix):
+
+
+def _check_verified(address: Address) -> None:
+    allowed = address.options.get("allow_insecure", "0")
+    if allowed not in ("0", "1"):
+        raise InvalidInput(f"{address.shown}: allow_insecure must be 1 or 0 (got {allowed[:40]!r})")
+    if address.is_encrypted:
+        return
+    secure = PLAIN[address.scheme]
+    if address.ca is not None:
         raise InvalidInput(
-            f"{address.shown}: the prefix {address.prefix[:40]!r} is not valid",
-            "A prefix has up to 40 letters, digits, `_` and `-`.",
+            f"{address.shown}: {address.scheme}:// is not encrypted, so `ca` would verify nothing",
+            f"Use {secure}://, or leave out `ca`.",
         )
-    return address
+    if address.is_insecure and allowed == "0":
+        raise InvalidInput(
+            f"{address.shown}: {address.scheme}:// beyond this machine is not encrypted, and nobody verifies who the "
+            "broker is",
+            f"Use {secure}://; ca= names your own authorities. allow_insecure=1 in the URL accepts any broker.",
+        )
 
 
 def _is_host(text: str) -> bool:

@@ -10,6 +10,7 @@ it would send what it has buffered after a gap. A connection that fails ends the
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -90,19 +91,20 @@ class NatsConnection:
 
     async def _connected(self, until: float) -> Client:
         why: Exception | None = None
-        scheme = "tls" if self.address.scheme == "tls" else "nats"
         for host in self.address.hosts:
             lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             options: dict[str, Any] = {"user": self.address.user, "password": self.address.password}
             if "credentials" in self.address.options:
                 options["user_credentials"] = self.address.options["credentials"]
             left = max(0.1, min(CONNECTING, until - time.monotonic()))
-            errors, client = Errors(), Client()
-            connecting = client.connect(
-                f"{scheme}://{host}", allow_reconnect=False, error_cb=errors.report, name="tenure",
+            errors, client = Errors(), _EncryptedClient() if self.address.is_encrypted else Client()
+            try:
+                if self.address.is_encrypted:
+                    options["tls"] = ssl.create_default_context(cafile=self.address.ca)
+                connecting = client.connect(
+                f"{self.address.scheme}://{host}", allow_reconnect=False, error_cb=errors.report, name="tenure",
                 closed_cb=_ender(lost), disconnected_cb=_ender(lost), **options,
             )  # fmt: skip
-            try:
                 await asyncio.wait_for(connecting, left)
             except FAILURES as error:
                 why = error
@@ -147,6 +149,21 @@ class NatsConnection:
         client, self.client, self._js, self.lost = self.client, None, None, None
         if client is not None:
             await _close(client)
+
+
+class _EncryptedClient(Client):
+    """Encrypts the connection before it signs in, or ends it.
+
+    The library does so only where the server asks for it, in a line that is not encrypted: an attacker in between could
+    change that line, and get the password.
+    """
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        if initial_connection:
+            if not (info.get("tls_required") or info.get("tls_available")):
+                raise NatsError("it does not offer TLS; nothing was sent")
+            info["tls_required"] = True
+        await super()._process_info(info, initial_connection)
 
 
 class NatsSink:

@@ -32,7 +32,6 @@ from tenure.sinks.broker_urls import Address, parse
 from tenure.sinks.event_loop import EventLoop
 from tenure.sinks.port import Message, SinkUnavailable, error_line
 
-OPTIONS = ("ca",)
 COMMANDS_WAITING = limits.BROKER_COMMANDS
 COMMAND_LIFETIME = limits.COMMAND_LIFETIME
 LETTERS_WAITING = limits.LETTERS_WAITING
@@ -84,7 +83,7 @@ class RabbitConnection:
         why: BaseException | None = None
         address = self.address
         login = f"{quote(address.user or 'guest', safe='')}:{quote(address.password or 'guest', safe='')}"
-        options = f"?cafile={quote(address.options['ca'])}" if "ca" in address.options else ""
+        options = f"?cafile={quote(address.ca)}" if address.ca is not None else ""
         for host in address.hosts:
             url = f"{address.scheme}://{login}@{host}/{quote(address.path, safe='') or '%2F'}{options}"
             try:
@@ -266,7 +265,7 @@ class RabbitSink:
 
 
 def parse_rabbitmq(url: str) -> Address:
-    address = parse(url, OPTIONS)
+    address = parse(url, ())
     if "," in address.path:
         raise InvalidInput(f"{address.shown}: hosts come before the first slash")
     return address

@@ -1,4 +1,5 @@
-"""Streams of Redis or Valkey: `redis+stream://user:password@host:6379/0?prefix=`, `rediss+stream://` with TLS.
+"""Streams of Redis or Valkey: `redis+stream://user:password@host:6379/0?prefix=`, `rediss+stream://` with
+certificates verified.
 
 `tenure:evt` has all events, `tenure:dlq` dead letters, `tenure:cmd:task.execute`, `tenure:cmd:agent.TYPE` and
 `tenure:cmd:agent.instance.ID` commands; with a prefix `tenure:PREFIX:evt` … Each is capped: its oldest entries go.
@@ -29,8 +30,7 @@ from tenure.sinks import names
 from tenure.sinks.broker_urls import Address, parse
 from tenure.sinks.port import Message, SinkUnavailable, error_line
 
-OPTIONS = ("ca", "length")
-SCHEMES = {"redis+stream": "redis", "rediss+stream": "rediss"}
+OPTIONS = ("length",)
 PORT = 6379
 ASKING = 5.0  # seconds
 AT_ONCE = 200  # messages that one run of the script appends; other clients wait so long
@@ -84,13 +84,12 @@ class Streams:
         """A client that waits no longer than `timeout` for one answer."""
         if self._client is None or self._timeout != timeout:
             self.close()
-            host, _, port = self.address.hosts[0].rpartition(":") if ":" in self.address.hosts[0] else ("", "", "")
+            ((host, port),) = self.address.places
             options: dict[str, Any] = {}
-            if SCHEMES[self.address.scheme] == "rediss":
-                ca = self.address.options.get("ca")
-                options = {"ssl": True, "ssl_ca_certs": ca, "ssl_check_hostname": True}
+            if self.address.is_encrypted:
+                options = {"ssl": True, "ssl_ca_certs": self.address.ca, "ssl_check_hostname": True}
             self._client = redis.Redis(
-                host=(host or self.address.hosts[0]).strip("[]"), port=int(port or PORT),
+                host=host, port=port or PORT,
                 db=int(self.address.path or 0), username=self.address.user, password=self.address.password,
                 socket_timeout=timeout, socket_connect_timeout=min(timeout, ASKING), client_name="tenure",
                 retry=Retry(NoBackoff(), 0),  # the relay tries again, and knows how often

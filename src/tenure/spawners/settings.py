@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from tenure.config import BadConfig, Settings
 from tenure.core import limits, signatures
 from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.loopback import is_loopback
 from tenure.core.named_settings import NAMED
 from tenure.spawners.children import Children
 from tenure.spawners.port import Spawner
@@ -99,7 +100,7 @@ def _gateway_of(table: _Table, _: Programs) -> Spawner:
     if not url:
         raise table.wrong("url", "is missing", "as in https://host:7430")
     target = checked_url(url, allow_http=True)
-    is_here = target.host in ("localhost", "::1") or target.host.startswith("127.")
+    is_here = is_loopback(target.host)
     if target.scheme == "http" and not is_here and not table["allow_http"]:
         raise table.wrong(
             "url",
@@ -151,8 +152,7 @@ def read_gateway(settings: Settings, folder: str) -> GatewaySettings:
     cert, key = settings["gateway.tls_cert"].value, settings["gateway.tls_key"].value
     if (cert is None) != (key is None):
         raise BadConfig("gateway.tls_cert and gateway.tls_key must be set together: one is missing")
-    is_loopback = host in ("localhost", "::1") or host.startswith("127.")
-    if not is_loopback and cert is None and not settings["gateway.allow_http"].value:
+    if not is_loopback(host) and cert is None and not settings["gateway.allow_http"].value:
         raise BadConfig(
             f"gateway.listen is {listen}: a spawn carries a key, which others could read without TLS",
             "set gateway.tls_cert and gateway.tls_key; gateway.allow_http = true is for a network that you trust",

@@ -33,8 +33,16 @@ def sinks(patient: Patient) -> Iterator[Finding]:
         except Untrusted as why:
             yield warning("sinks", f"no sink, hook or notice of the settings is used: {why.message}", "`tenure trust`")
     found = [finding for row in rows.values() for finding in _behind(row)]
+    if messaging is not None and messaging.allow_http:
+        found.append(
+            warning(
+                "sinks",
+                "webhooks.allow_http: others may read, and change, what goes to webhooks and channels at http://",
+                "use https:// for all of them, and remove the setting",
+            )
+        )
     for sink in messaging.sinks if messaging is not None else ():
-        found += [*_differences(sink), *_unknown(sink, rows)]
+        found += [*_broker(sink), *_unknown(sink, rows)]
     yield from found or [ok("sinks", f"{len(rows)} readers of the log, none of them far behind")]
 
 
@@ -69,8 +77,9 @@ def _unknown(sink: SinkSettings, rows: dict[str, Any]) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _differences(sink: SinkSettings) -> Iterator[Finding]:
-    """What the broker has set otherwise than the sink would; it is never changed."""
+def _broker(sink: SinkSettings) -> Iterator[Finding]:
+    """Whether it proves who it is, and what it has set otherwise than the sink would; that is never changed."""
+    from tenure.sinks.broker_urls import is_insecure
     from tenure.sinks.open_sink import open_sink
 
     try:
@@ -78,6 +87,12 @@ def _differences(sink: SinkSettings) -> Iterator[Finding]:
     except InvalidInput as why:
         yield error("sinks", f"sinks.{sink.name}: {why.message}", why.hint or "change its url in the settings")
         return
+    if is_insecure(sink.url):
+        yield warning(
+            "sinks",
+            f"{sink.name}: allow_insecure: nobody verifies who the broker is, and others may read the traffic",
+            "give the broker a certificate, and take allow_insecure out of the sink's URL",
+        )
     try:
         for sentence in getattr(opened, "differences", list)():
             yield warning("sinks", f"{sink.name}: {sentence}", "change it on the broker, if you did not mean it")

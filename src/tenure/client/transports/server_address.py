@@ -11,6 +11,7 @@ from tenure.client.local_token import find_token
 from tenure.client.transports.http_messages import Trouble
 from tenure.core.errors import InvalidInput, StoreUnavailable
 from tenure.core.ids import check_tenant
+from tenure.core.loopback import is_loopback
 
 
 class Address(NamedTuple):
@@ -22,7 +23,7 @@ class Address(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+        return is_loopback(self.host)
 
 
 def address_of(url: str, key: str | None) -> Address:

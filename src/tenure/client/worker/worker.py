@@ -54,12 +54,12 @@ class Worker:
     It runs `concurrency` tasks at once. It claims tasks of the types that have a function, limited by `capabilities`,
     `tracks` and `tags`. After SIGINT or SIGTERM running functions may finish; a second signal stops them.
 
-    With `source`, the URL of a broker, messages wake it up instead of the store: `nats://…`, `amqp://…`,
-    `redis+stream://…`. Workers with the same `pool` share them. `take="next"` claims the best task for each message,
-    `take="task"` the task that the message names. `agent_type` is the type that it registers: see
-    `constraints.agent_type`, and commands to `@type:…`. The lease `"auto"` is chosen for each claim: by the task's
-    estimate, else by how long completed tasks of its type took. With `sign` it signs its results, with the
-    user's key on this machine.
+    With `source`, the URL of a broker, messages wake it up instead of the store: `tls://…`, `amqps://…`,
+    `rediss+stream://…`, on this machine also `nats://…`, `amqp://…`, `redis+stream://…`. Workers with the same `pool`
+    share them. `take="next"` claims the best task for each message, `take="task"` the task that the message names.
+    `agent_type` is the type that it registers: see `constraints.agent_type`, and commands to `@type:…`. The lease
+    `"auto"` is chosen for each claim: by the task's estimate, else by how long completed tasks of its type took. With
+    `sign` it signs its results, with the user's key on this machine.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
-from tenure.stores.sql.loopback import is_loopback
+from tenure.core.loopback import is_loopback
 
 EXAMPLE = "A store's URL looks like mariadb://user@host/database"
 PORT = 3306

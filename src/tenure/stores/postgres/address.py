@@ -24,7 +24,7 @@ from psycopg import conninfo, pq
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
-from tenure.stores.sql.loopback import is_loopback
+from tenure.core.loopback import is_loopback
 
 EXAMPLE = "A store's URL looks like postgresql://user@host/database?schema=tenure"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")

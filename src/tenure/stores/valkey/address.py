@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
-from tenure.stores.sql.loopback import is_loopback
+from tenure.core.loopback import is_loopback
 from tenure.stores.valkey.errors import PASSING
 
 SCHEMES = {"valkey": False, "redis": False, "valkeys": True, "rediss": True}  # → whether with TLS
