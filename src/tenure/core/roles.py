@@ -56,7 +56,12 @@ def _is_coordination(command: Command) -> bool:
 def check_scope(principal: Principal, project: str) -> None:
     """A project outside of the principal's scope is not found."""
     if principal.projects and project not in principal.projects:
-        raise NotFound(f"no project {project[:80]!r} here", "create it with init, or name another project")
+        raise no_project(project)
+
+
+def no_project(name: str) -> NotFound:
+    """The one answer about a project that does not exist, or is outside of the principal's scope."""
+    return NotFound(f"no project {name[:80]!r} here", "`tenure project list` shows the names; `init` creates one")
 
 
 def check_tenant(principal: Principal, tenant: str) -> None:

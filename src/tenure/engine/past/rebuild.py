@@ -28,13 +28,14 @@ from tenure.core.records import (
     Validation,
     replace,
 )
+from tenure.core.roles import no_project
 from tenure.engine.archive.totals import ARCHIVED, fold
 from tenure.engine.past import past_budgets
 from tenure.engine.past.log import PastLog, past_log
 from tenure.engine.past.transaction import PastTransaction
 from tenure.engine.runtime.effects import Report, settle_due
 from tenure.engine.runtime.engine import Engine
-from tenure.engine.runtime.rows import ROWS_A_PAGE, no_project, row_pages
+from tenure.engine.runtime.rows import ROWS_A_PAGE, row_pages
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verify.replay import Fields, apply, row_of, tables_of
 from tenure.stores.port import Transaction

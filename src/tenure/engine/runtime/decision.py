@@ -26,7 +26,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Answered, Claim, Project, Request, replace
 from tenure.engine.checks.evidence import NeedsEvidence
 from tenure.engine.runtime.context import Context
-from tenure.engine.runtime.rows import no_project, task_by_ref
+from tenure.engine.runtime.rows import task_by_ref
 from tenure.engine.runtime.unit_of_work import OUR_FAULTS, Handlers, Refused, Reply, RunAgain, UnitOfWork
 
 _KNOWN = frozenset(c.ALL)
@@ -52,7 +52,7 @@ def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
         project = work.get(Project, command.project, command.project)
         roles.check_role(principal, command, agents_may_operate=project is not None and project.agents_may_operate)
         if project is None and type(command) not in _WITHOUT_PROJECT:
-            raise no_project(command.project)
+            raise roles.no_project(command.project)
         warnings: tuple[str, ...] = ()
         if (project is not None and project.sealed) or _may_bring_secrets(command):
             from tenure.engine.secrets.of_commands import guarded  # keeps startup fast

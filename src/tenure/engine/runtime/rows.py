@@ -17,6 +17,7 @@ from tenure.core.events import Event
 from tenure.core.filters import Prefix, Where, matches, sums_of
 from tenure.core.ids import Receipt
 from tenure.core.records import Brief, Claim, Dag, Project, Row, Task
+from tenure.core.roles import no_project
 from tenure.stores.port import Transaction
 
 if TYPE_CHECKING:
@@ -339,10 +340,6 @@ def check_without_project(work: Rows, project: str, what: str, hint: str | None 
     if project:
         project_of(work, project)
         raise InvalidInput(f"{what} belong to the store: leave out the project", hint)
-
-
-def no_project(name: str) -> NotFound:
-    return NotFound(f"no project {name[:80]!r} here", "`tenure project list` shows the names; `init` creates one")
 
 
 def task_named(work: Rows, project: str, name: str) -> Task:
