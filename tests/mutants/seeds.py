@@ -21,6 +21,7 @@ from tests.mutants.seeds_of_moving import MOVING
 from tests.mutants.seeds_of_place import PLACE
 from tests.mutants.seeds_of_pools import POOLS
 from tests.mutants.seeds_of_postgres import POSTGRES
+from tests.mutants.seeds_of_predicates import PREDICATES
 from tests.mutants.seeds_of_processes import PROCESSES
 from tests.mutants.seeds_of_regions import REGIONS
 from tests.mutants.seeds_of_relays import RELAYS
@@ -72,6 +73,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *SIGNING_IN,
     *TENANTS,
     *VALKEY,
+    *PREDICATES,
     *SPAWNERS,
     *THE_SERVER,
     *SOURCES,

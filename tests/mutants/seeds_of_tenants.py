@@ -9,6 +9,7 @@ APART = "tests/server/test_tenants_apart.py"
 QUERIES = "tests/server/test_queries_apart.py"
 WEBHOOKS = "tests/server/test_tenant_webhooks.py"
 HANGING = "tests/server/test_hanging_instance.py::test_a_store_that_hangs_is_its_own_tenants_trouble_alone"
+INSTANCES = "tests/server/test_tenant_instances.py"
 SCHEMAS = "tests/server/test_tenant_schemas.py"
 MEMORY = "tests/engine/test_on_memory.py::TestOnMemory"
 
@@ -396,6 +397,13 @@ TENANTS = (
         "(*tasks,)",
         "tests/stores/test_memory.py::TestMemory::test_tenants_with_something_for_a_leader_are_named_with_its_time",
     ),
+    Mutant(
+        "tenant: a read of its due times that was torn once counts as work",
+        "stores/tenants_due.py",
+        "range(TRIES)",
+        "range(1)",
+        "tests/stores/test_torn_reads.py::TestEveryReadIsTornOnce::test_a_tenant_without_work_is_not_asked",
+    ),
     # --- webhooks
     Mutant(
         "tenant: one with its own store sends no webhooks",
@@ -439,6 +447,21 @@ TENANTS = (
         "for one in others if one.store is not home.store}",
         "for one in others if False}",
         "tests/server/observability/test_metrics_page.py::test_a_tenant_whose_own_store_is_away_is_left_out",
+    ),
+    # --- the store of a new tenant
+    Mutant(
+        "tenant: one whose store cannot be opened is added",
+        ROWS,
+        "        evidence.check_store(work, cmd.store)",
+        "        pass",
+        f"{INSTANCES}::test_a_tenant_whose_store_cannot_be_opened_is_not_added",
+    ),
+    Mutant(
+        "tenant: the preview of a new one makes tables in its store",
+        "engine/runtime/engine.py",
+        "replace(work.context, open_store=None)",
+        "work.context",
+        f"{INSTANCES}::test_the_store_of_a_new_tenant_is_opened_before_it_is_added_and_by_no_preview",
     ),
     # --- tenants in schemas
     Mutant(

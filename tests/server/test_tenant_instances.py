@@ -9,7 +9,9 @@ import pytest
 
 from tenure import Client
 from tenure.core import commands as c
-from tenure.core.errors import NotFound, Overloaded, StoreUnavailable, TenureError
+from tenure.core.errors import InvalidInput, NotAllowed, NotFound, Overloaded, StoreUnavailable, TenureError
+from tenure.core.records import replace
+from tenure.engine import Engine
 from tenure.engine.runtime.tenancy import TenantEngines, url_of
 from tenure.stores.memory import Memory
 from tenure.stores.port import Store
@@ -111,6 +113,24 @@ def test_a_place_that_cannot_be_is_refused(home: Scene, how: dict[str, str]) -> 
     assert refused.value.code == "INVALID_INPUT"
 
 
+def test_the_store_of_a_new_tenant_is_opened_before_it_is_added_and_by_no_preview(home: Scene) -> None:
+    opened = Opened()
+    engine = Engine(home.store, home.engine.random, replace(SECRETS, open_store=opened))
+    add = c.AddTenant(tenant="acme", isolation="instance", store="memory://proven")
+    assert [getattr(answer, "outcome", answer) for answer in engine.preview([add])] == ["CREATED"]
+    assert opened.opened == 0
+    opened.is_away = True
+    with pytest.raises(InvalidInput, match="cannot be opened: memory://proven is away"):
+        engine.do(add)
+    assert TenantEngines(engine, lambda: 0.0).rows() == []
+    opened.is_away = False
+    with pytest.raises(NotAllowed):
+        engine.do(add, c.Principal(role="admin"))
+    assert opened.opened == 1, "who may not add a tenant opens no store"
+    assert engine.do(add).outcome == "CREATED"
+    assert (engine.do(add).outcome, opened.opened) == ("EXISTS", 2)
+
+
 def test_rows_of_an_instance_are_in_its_own_store(home: Scene) -> None:
     home.engine.do(c.AddTenant(tenant="acme", isolation="instance", store="memory://own"))
     opened = Opened()
@@ -169,4 +189,24 @@ def test_a_dead_instance_is_its_own_tenants_trouble_alone(
             assert task["title"] == "in its own store"
     with pytest.raises(NotFound):
         Client(url, "p", tenant="bog")
+    house.home.close()
+
+
+def test_a_tenant_whose_store_cannot_be_opened_is_not_added(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its URL is sealed in its row, and could not be corrected."""
+    for name, value in MASTER.items():
+        monkeypatch.setenv(name, value)
+    house = House(postgres.create("proven"))
+    house.server.settings |= MASTER
+    body = {"tenant": "lost", "isolation": "instance", "store": "postgresql://nobody:hush@127.0.0.1:1/none"}
+    with house.server:
+        refused = house.ask("local", "POST", "/api/v1/tenants", body)
+        assert (refused.status, refused.json["code"]) == (400, "INVALID_INPUT"), refused
+        assert "the tenant's store cannot be opened: " in refused.body
+        assert "hush" not in refused.body
+        assert house.ask("local", "GET", "/api/v1/tenants/lost").status == 404
+        added = house.ask("local", "POST", "/api/v1/tenants", body | {"store": postgres.create("proven_own")})
+        assert added.json["outcome"] == "CREATED", added
     house.home.close()

@@ -19,6 +19,7 @@ from tenure.testing.engine.gauges import Gauges
 from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.overview import Overview
 from tenure.testing.engine.relays import Relays
+from tenure.testing.engine.tenants_led import TenantsLed
 from tenure.testing.engine.triggers import Triggers
 from tenure.testing.engine.webhooks import Webhooks
 from tenure.testing.engine_suite import EngineSuite
@@ -40,7 +41,7 @@ class _Tears:
 
 
 class TestEveryReadIsTornOnce(
-    _Tears, Overview, Gauges, Relays, Webhooks, HooksAndNotices, Triggers, Coordinators, Archive, Artifacts
+    _Tears, Overview, Gauges, Relays, Webhooks, HooksAndNotices, Triggers, Coordinators, TenantsLed, Archive, Artifacts
 ):
     pass
 

@@ -13,7 +13,6 @@ from tenure.cli.option_kinds import pair
 from tenure.cli.projects import limit_changes, limit_text
 from tenure.cli.text_format import Columns, ago, columns, plain, table
 from tenure.core.outcomes import Outcome
-from tenure.core.tenants import check_place
 
 TENANT = arg("name", metavar="TENANT", help="the tenant")
 USER = arg("user", metavar="USER", help="the person, as in the `sub` of their tokens and the `user` of their keys")
@@ -38,15 +37,11 @@ def add_tenant(run: Run, given: Namespace) -> Answer:
     Stores on a server (PostgreSQL, MariaDB, Valkey) keep several tenants, an SQLite file only `local`.
     """
     from tenure.client.transports.local import LocalTransport
-    from tenure.stores.open_store import open_store
 
     url = sys.stdin.readline().strip() if given.store == "-" else given.store
     how = {"tier": given.tier, "isolation": given.isolation, "store": url, "region": given.region}
-    transport = run.client.transport
-    if url and isinstance(transport, LocalTransport):
-        check_place(given.isolation, url, given.region)
-        open_store(url).close()  # its URL cannot be changed later: a wrong one shows here
     outcome = run.client.add_tenant(given.name, **how)
+    transport = run.client.transport
     if outcome.ok and isinstance(transport, LocalTransport):
         transport.open_schemas(given.name)  # by whom may create it: a server's role may not
     if outcome.outcome == "EXISTS":

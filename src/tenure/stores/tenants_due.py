@@ -9,18 +9,26 @@ from tenure.core.filters import Range
 from tenure.core.records import Cursor, Schedule, Sink
 from tenure.stores.port import ForLeader, Store, Transaction
 
+TRIES = 3  # reads of one tenant that others tear
+
 
 def tenants_due(store: Store, tenants: Collection[str], until: int, since: int) -> dict[str, ForLeader]:
     found: dict[str, ForLeader] = {}
     for tenant in tenants:
-        try:
-            with store.begin(tenant, write=False) as tx:
-                one = _first(tx, until, since)
-        except Conflict:  # a store without snapshots, where another commit came in between: it has an event
-            one = ForLeader(0, True)
+        one = _of(store, tenant, until, since)
         if one.is_changed or one.at is not None:
             found[tenant] = one
     return found
+
+
+def _of(store: Store, tenant: str, until: int, since: int) -> ForLeader:
+    for _ in range(TRIES):
+        try:
+            with store.begin(tenant, write=False) as tx:
+                return _first(tx, until, since)
+        except Conflict:  # a store without snapshots, where another commit came in between
+            continue
+    return ForLeader(0, True)  # it is written all the time
 
 
 def _first(tx: Transaction, until: int, since: int) -> ForLeader:

@@ -62,6 +62,7 @@ class LocalTransport:
             pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES, sealer=sealer,
             task_defaults=task_defaults, allow_http=allow_http, networks=tuple(networks),
             signer=_signer, elects=elects and FAST_PATH not in self.store.features, tenant=tenant or HOME,
+            open_store=open_store,
         )  # fmt: skip
         self.engine = Engine(self.store, random, context) if tenant in (None, HOME) else self._of(context, random)
         self.gatherer: Batcher | TenantBatcher | None = None

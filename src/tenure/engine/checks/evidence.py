@@ -39,13 +39,13 @@ and a finding for "cannot decide" that neither accepts nor refuses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tenure.core import limits
-from tenure.core.errors import TenureError
+from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.validation import NONE, REVIEW, validator_of
 
 if TYPE_CHECKING:
@@ -55,12 +55,15 @@ MOST_PROVEN = limits.CHECKS_CACHED
 
 
 class Question(msgspec.Struct, frozen=True):
-    """`output` is data and summary; None asks whether these settings are valid at all."""
+    """`output` is data and summary; None asks whether these settings are valid at all. `ask` asks something else than a
+    validator, and raises an error where the answer is no.
+    """
 
     key: str
     validator: str
     settings: Mapping[str, Any]
     output: tuple[Any, str] | None = None
+    ask: Callable[[], object] | None = None
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -113,6 +116,25 @@ def of_signature(work: UnitOfWork, public_key: str, signature: str, message: byt
     return found.ok is True
 
 
+STORE = "store"
+
+
+def check_store(work: UnitOfWork, url: str) -> None:
+    """Raise InvalidInput where the store at the URL cannot be opened; NeedsEvidence where that is not known."""
+    open_store = work.context.open_store
+    if open_store is None:
+        return
+    import hashlib
+
+    key = hashlib.sha256(msgspec.json.encode((STORE, url))).hexdigest()
+    found = work.evidence.get(key)
+    if found is None:
+        raise NeedsEvidence((Question(key, STORE, {}, (None, ""), lambda: open_store(url).close()),))
+    if found.error is not None:
+        hint = "correct the URL, or send it again once that store is there"
+        raise InvalidInput(f"the tenant's store cannot be opened: {found.error.message}", hint) from found.error
+
+
 def check_contracts(work: UnitOfWork, contracts: Iterable[Mapping[str, Any]]) -> None:
     """Raise the error of the first invalid one; NeedsEvidence where that is not known."""
     unknown: dict[str, Question] = {}
@@ -140,7 +162,7 @@ def _question(contract: Mapping[str, Any], output: tuple[Any, str] | None) -> Qu
 
 
 def collect(questions: Iterable[Question]) -> dict[str, Finding]:
-    """The findings. Takes up to a second per question: never call it inside a transaction."""
+    """The findings. Takes up to a second per question, a store longer: never call it inside a transaction."""
     found = {}
     for question in questions:
         finding = found[question.key] = _found(question)
@@ -161,6 +183,9 @@ def _found(question: Question) -> Finding:
     from tenure.validators.port import Output, Undecided
 
     try:
+        if question.ask is not None:
+            question.ask()
+            return Finding(True)
         asked = validator(question.validator)
         if question.output is None:
             asked.check_settings(question.settings)
@@ -182,7 +207,7 @@ def too_many(questions: Iterable[Question]) -> dict[str, Finding]:
 
     busy = Undecided("too many outputs are being checked", "send it again in a moment", again=True)
     return {
-        q.key: Finding(None, (busy.message,), busy if q.output is None or q.validator == SIGNATURE else None)
+        q.key: Finding(None, (busy.message,), busy if q.output is None or q.validator in (SIGNATURE, STORE) else None)
         for q in questions
     }
 

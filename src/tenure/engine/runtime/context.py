@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tenure.engine.runtime.optimistic import Optimism
     from tenure.engine.runtime.tenancy import TenantLimits
     from tenure.sealing.signing import SigningKey
+    from tenure.stores.port import Store
 
 
 class Random(Protocol):
@@ -63,7 +64,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     the tasks by state, of a process that follows the log; None: they are counted each time. `keeps_tenants`: the store
     keeps tenants beside `local`, `keeps_schemas`: also in schemas of theirs; the engine sets both. `limits`: those of a
     tenant beside `local`; None: it has none. `elsewhere`: what each write is refused with, where this process is not at
-    the tenant's home.
+    the tenant's home. `open_store` opens a store by its URL, to prove that of a new tenant; None: it is not proven.
     """
 
     tenant: str = "local"
@@ -83,6 +84,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     keeps_schemas: bool = False
     limits: TenantLimits | None = None
     elsewhere: Callable[[], NotHome] | None = None
+    open_store: Callable[[str], Store] | None = None
 
 
 DEFAULT = Context()

@@ -294,6 +294,7 @@ class Engine:
 
         def decide(work: UnitOfWork) -> list[Reply]:
             work.evidence = known
+            work.context = replace(work.context, open_store=None)  # opening one creates its tables
             return self._decide(work, batch)
 
         for _ in range(ROUNDS):

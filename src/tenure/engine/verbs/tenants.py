@@ -11,6 +11,7 @@ from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Tenant, replace
 from tenure.core.tenant_records import HOME
+from tenure.engine.checks import evidence
 from tenure.engine.runtime import seals
 from tenure.engine.runtime.rows import check_without_project, fields_of
 from tenure.engine.runtime.tenancy import STORE_PATH, store_owner
@@ -40,6 +41,8 @@ def add_tenant(work: UnitOfWork, cmd: commands.AddTenant) -> Outcome:
     if cmd.isolation == tenants.SCHEMA and not work.context.keeps_schemas:
         raise InvalidInput("isolation schema: this store has no schemas", "PostgreSQL has; or --isolation instance")
     tier = tenant_limits.check_tier(cmd.tier)
+    if cmd.store is not None:
+        evidence.check_store(work, cmd.store)  # it cannot be changed later: a wrong one shows here
     sealed = b"" if cmd.store is None else seals.seal(work, "", store_owner(name), STORE_PATH, cmd.store.encode())
     row = Tenant(
         project="", id=name, tier=tier, created_by=work.principal.name, created_at=work.now, changed_at=work.now,
