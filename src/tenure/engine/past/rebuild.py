@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -108,16 +109,24 @@ class Past:
         for key in [key for key, values in fields.items() if _owner(key, values) in then]:
             del fields[key]
         logs = {one.row.id: one.events for one in self._log.moved}
+        rows = {id: self._rows_of(id, event) for id, (event, _) in then.items()}
+        tasks = {id: next(row for row in rows[id] if isinstance(row, Task)) for id in then}
+        parents = [*(task.parent for task in tasks.values()), *(row.parent for row in self._log.archived)]
+        children = Counter(parents)  # which no event has
         made = []
-        for id, (event, since) in then.items():
-            rows = [
-                _stated(table, self._project, row_id, values)
-                for table, row_id, values in event.patch
-                if values is not None and _owner((table, self._project, row_id), values) == id
-            ]
-            (task,) = (row for row in rows if isinstance(row, Task))
-            made.append(archive.archived(task, rows, logs.get(id, ())[: task.version], since))
+        for id, (_, since) in then.items():
+            task = replace(tasks[id], children=children[id])
+            rest = [row for row in rows[id] if not isinstance(row, Task)]
+            made.append(archive.archived(task, [task, *rest], logs.get(id, ())[: task.version], since))
         return made
+
+    def _rows_of(self, task: str, event: Event) -> list[Row]:
+        """The rows of a task, as the event states them."""
+        return [
+            _stated(table, self._project, id, values)
+            for table, id, values in event.patch
+            if values is not None and _owner((table, self._project, id), values) == task
+        ]
 
     def _drop_loose_edges(self, fields: Fields, archived: Mapping[str, Archived]) -> None:
         """An edge to a task that retention has deleted since."""

@@ -179,6 +179,24 @@ class Past(Stage):
             scene.pass_time(seconds=1)
             mover.move_all(scene.engine, PROJECT)
 
+    def test_an_archived_task_that_returned_had_its_subtasks(self, scene: Scene) -> None:
+        scene.do(c.DefineProject, limits={"archive_after": 0})
+        key = scene.add()
+        receipt = scene.take(key)
+        (part,) = scene.do(c.Spawn, receipt=receipt, tasks=(NewTask(title="part"),)).tasks or ()
+        scene.submit(scene.take(str(part["key"]), "bo"))
+        scene.submit(receipt)
+        scene.pass_time(seconds=1)
+        assert mover.move_all(scene.engine, PROJECT).tasks == 2
+        scene.pass_time(seconds=1)
+        moved = scene.now
+        before = scene.engine.read(lambda tx: {row.id: (row.dag, row.root) for row in tx.find(Archived, {})})
+        scene.pass_time(seconds=1)
+        scene.do(c.Reset, task=key)
+        rows: Any = rebuilt(scene.engine, PROJECT, spell_instant(moved)).rows
+        assert {row.id: (row.dag, row.root) for row in rows[Archived].values()} == before
+        assert asked(scene, q.Show(project=PROJECT, task=key), moved)["subtasks"] == [part["key"]]
+
     def test_budgets_are_as_they_were(self, scene: Scene) -> None:
         scene.do(c.SetBudget, scope="project", usd="10", default_estimate="2")
         scene.do(c.SetBudget, scope="agent:bo", usd="3", default_estimate="1")
