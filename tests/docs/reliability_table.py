@@ -40,6 +40,10 @@ HARNESSES = {
         "a replicated pair: synchronous, primary killed while commits wait for the standby; asynchronous, held "
         "back so that acknowledged commits are really lost"
     ),
+    "server_kills": (
+        "the server of a store killed with SIGKILL under load, and started again; of a Galera cluster the node that "
+        "all writers use, which comes back while another is used"
+    ),
     "power_cuts": (
         "the server's files are as they were at their last sync. `--weak` shows that losses are found with settings "
         "that the store refuses or warns of"
@@ -79,6 +83,9 @@ HARNESSES = {
     "past": (
         "the project as it was (`--at`), at instants of random histories with archive, sweeps and new epochs: rows and "
         "answers are those of snapshots that were taken then"
+    ),
+    "moves": (
+        "a tenant moved to and fro between two PostgreSQL servers while its agents work; the mover killed at any step"
     ),
     "many_tenants": (
         "200 tenants drained by one server, the limits of tiers over projects, and what 1,000 tenants without work cost"
