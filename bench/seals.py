@@ -216,7 +216,8 @@ def open_loop(engine: Engine, rate: float, count: int, seed: int) -> list[float]
 
 def beside(kind: str, rounds: int, rate: float, seconds: float) -> list[Figure]:
     turns: dict[bool, list[Turn]] = {True: [], False: []}
-    switch, most, allowed = Switch(), 0, 3 * EVENTS * rate  # what comes in three seconds
+    switch, most = Switch(), 0
+    allowed = 1.5 * DUTIES["seal"].every / 1e6 * EVENTS * rate  # what comes in one and a half of its intervals
     with placed(kind) as url, another(url, switch):
         engine = opened(url)
         with processor(kind, url) as spent:
