@@ -22,6 +22,7 @@ from tenure.testing.factories import Dice
 from tenure.testing.samples import event_of, row_of
 from tenure.testing.suites.store_setting import add, logged, stored, write
 from tests.servers.fixtures import running
+from tests.servers import processes
 from tests.servers.processes import fast_folder
 from tests.servers.valkey import ROOM, ValkeyServer
 
@@ -251,7 +252,8 @@ def test_settings_that_cannot_be_read_are_not_trusted(servers: Servers) -> None:
 
 
 def test_a_cluster_is_refused(servers: Servers) -> None:
-    server = servers(cluster_enabled="yes")
+    # A port of its own: else it is 10,000 above the other, which may be none.
+    server = servers(cluster_enabled="yes", cluster_port=str(processes.free_port()))
     redis.Redis(port=server.port).execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
     with pytest.raises(StoreUnavailable, match="belongs to a cluster"):
         Valkey(server.url())
