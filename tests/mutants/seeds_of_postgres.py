@@ -20,7 +20,46 @@ TEST_UPGRADED = (
 _LEASES = "stores/postgres/migrations/0015_live_leases.sql"
 _ENDED = f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[{{'lease_until': 1}}]"
 
+_STARTS = "stores/postgres/migrations/0016_old_readers.sql"
+_QUEUED = "tests/stores/test_postgres_old_readers.py::test_what_is_queued_in_front_of_a_start_is_claimed_next"
+_NAMED = "tests/stores/test_postgres_old_readers.py::test_a_claim_names_what_its_session_holds_whatever_its_number"
+
 POSTGRES = (
+    Mutant(
+        "starts: a task that is queued in front of one leaves it",
+        "stores/postgres/tables.py",
+        "if name in _STARTS:",
+        'if name == "held":',
+        f"{_QUEUED}[release]",
+    ),
+    Mutant(
+        "starts: many tasks that are queued in front of one leave it",
+        "stores/postgres/tables.py",
+        'if "queue" in places:',
+        'if "nowhere" in places:',
+        f"{_QUEUED}[many]",
+    ),
+    Mutant(
+        "starts: a claim does not begin at one",
+        _STARTS,
+        "coalesce(b.sequence, v_least)",
+        "v_least",
+        "tests/stores/test_postgres_old_readers.py::test_a_claim_begins_behind_what_an_older_reader_keeps",
+    ),
+    Mutant(
+        "starts: a session that holds an older task leaves it",
+        "stores/postgres/tables.py",
+        "if name in _STARTS:",
+        'if name == "queue":',
+        _NAMED,
+    ),
+    Mutant(
+        "starts: a session that claims an older task leaves it",
+        _STARTS,
+        "IF (SELECT bool_or(g.number < g.held_from OR ",
+        "IF (SELECT bool_or(",
+        "tests/stores/test_postgres_old_readers.py::test_a_claim_of_the_fast_path_too_names_an_older_task",
+    ),
     Mutant("fast path: a lease that ended meanwhile is renewed", _LEASES, "'renew_claims', ", "", _ENDED),
     Mutant("fast path: a result of a lease that ended meanwhile", _LEASES, ", 'submit_results'", "", _ENDED),
     Mutant(

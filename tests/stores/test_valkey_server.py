@@ -21,8 +21,8 @@ from tenure.stores.valkey.address import parse
 from tenure.testing.factories import Dice
 from tenure.testing.samples import event_of, row_of
 from tenure.testing.suites.store_setting import add, logged, stored, write
-from tests.servers.fixtures import running
 from tests.servers import processes
+from tests.servers.fixtures import running
 from tests.servers.processes import fast_folder
 from tests.servers.valkey import ROOM, ValkeyServer
 

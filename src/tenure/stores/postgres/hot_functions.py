@@ -43,13 +43,14 @@ _LEFT_TO_OTHERS = frozenset({UNIQUE, *AGAIN, *NO_SUCH, "25006"})
 _FUNCTIONS: dict[type[Any], str] = {Claims: "claim_tasks", Submits: "submit_results", Renewals: "renew_claims"}
 _SHARED_BY_ALL = 9  # arguments
 
+# From the last lane to the first: the front of a lane is where the entries of claimed tasks are.
 _LOOK = """
 SELECT p.xmin::text || p.ctid::text, ARRAY(
     WITH RECURSIVE found AS (
-        (SELECT q.lane FROM {s}queue AS q WHERE q.space = n.number ORDER BY q.lane LIMIT 1)
+        (SELECT q.lane FROM {s}queue AS q WHERE q.space = n.number ORDER BY q.lane DESC LIMIT 1)
         UNION ALL SELECT f.lane FROM found, LATERAL (SELECT q.lane FROM {s}queue AS q
-            WHERE q.space = n.number AND q.lane > found.lane ORDER BY q.lane LIMIT 1) AS f)
-    SELECT lane FROM found), {columns}
+            WHERE q.space = n.number AND q.lane < found.lane ORDER BY q.lane DESC LIMIT 1) AS f)
+    SELECT lane FROM found ORDER BY lane), {columns}
 FROM {s}project AS p LEFT JOIN {s}space AS n ON n.tenant = $1 AND n.project = $2
 WHERE p.tenant = $1 AND p.project = $2 AND p.id = $2
 """

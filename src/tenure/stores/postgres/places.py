@@ -41,6 +41,16 @@ _PLACES = {
             " UNION ALL SELECT space, session, granted, number FROM {s}done"
         ),
     ),
+    "starts": (  # nothing is queued in front of a lane's start, or held below a session's
+        (
+            "SELECT q.space, q.number FROM {s}queue AS q JOIN {s}lane_start AS s USING (space, lane)"
+            " WHERE (q.band, q.rank, q.sequence) < (s.band, s.rank, s.sequence)"
+            " UNION ALL SELECT h.space, h.number FROM {s}held AS h JOIN {s}space AS p ON p.number = h.space"
+            " JOIN {s}session AS s ON s.tenant = p.tenant AND s.project = p.project AND s.id = h.session"
+            " WHERE h.number < s.held_from"
+        ),
+        "SELECT NULL::integer, NULL::bigint WHERE false",
+    ),
 }
 
 

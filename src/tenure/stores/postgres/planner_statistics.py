@@ -71,7 +71,7 @@ def statements(only: Collection[str] | None = None) -> Iterator[str]:
 
 
 # Tables that belong to no kind alone.
-PLACES = ("space", "event_block", "queue", "held", "standing", "due_block", "granted", "done")
+PLACES = ("space", "event_block", "queue", "lane_start", "held", "standing", "due_block", "granted", "done")
 
 
 def made_up_places(rows: int, projects: int) -> Iterator[str]:
@@ -95,6 +95,7 @@ def _places(rows: int, projects: int) -> dict[str, str]:
             SELECT n, n, 'local', (n % {projects})::text, n, 'task.claimed', 'claimed', {items} {every}
         """,
         "queue": f"INSERT INTO queue {of}, (n % 20)::text, n % 2, n, n, n::text, n, true {every}",
+        "lane_start": f"INSERT INTO lane_start {of}, (n % 20)::text, 0, 0, 0 {every} ON CONFLICT DO NOTHING",
         "held": f"INSERT INTO held {of}, (n % 70)::text, n, (n % 50)::text, NULL {every}",
         "standing": f"INSERT INTO standing {of}, (n % 8)::text, n::text, n {every}",
         "due_block": f"INSERT INTO due_block {of}, n, ARRAY[n] {every}",

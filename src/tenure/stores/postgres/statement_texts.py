@@ -118,17 +118,18 @@ def _last_of(tenant: str, *, of_time: bool = False) -> str:
     )
 
 
-# A loose index scan: one step in the queue from lane to lane, however long a lane is; then the first of each. With a
-# depth of 32 or more the caller wants four times as many from all lanes together: with few lanes, more of each.
+# A loose index scan: one step in the queue from lane to lane, however long a lane is, from the end, where the tasks are
+# that nobody has claimed; then the first of each. With a depth of 32 or more the caller wants four times as many from
+# all lanes together: with few lanes, more of each.
 _LANES = """
 WITH RECURSIVE found AS (
     (SELECT lane FROM {s}queue WHERE space = {here}
-     ORDER BY lane, band, rank, sequence, id LIMIT 1)
+     ORDER BY lane DESC, band DESC, rank DESC, sequence DESC, id DESC LIMIT 1)
     UNION ALL
     SELECT following.lane FROM found, LATERAL (
         SELECT lane FROM {s}queue
-        WHERE space = {here} AND lane > found.lane
-        ORDER BY lane, band, rank, sequence, id LIMIT 1) AS following
+        WHERE space = {here} AND lane < found.lane
+        ORDER BY lane DESC, band DESC, rank DESC, sequence DESC, id DESC LIMIT 1) AS following
 )
 SELECT first.lane, following.* FROM found AS first, LATERAL (
     SELECT band, rank, sequence, id, plain FROM {s}queue

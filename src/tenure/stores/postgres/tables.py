@@ -250,6 +250,8 @@ class SplitTable(PostgresTable[Task]):
                 steps.append((f'{s}"due_block"', "at, numbers", "due_at, ARRAY[number]"))
             else:
                 steps.append((f'{s}"{name}"', f"{columns}, number", ""))
+        if "queue" in places:
+            text += f", starts AS ({_MANY_STARTS.replace('{s}', s)})"
         for n, (table, columns, chosen) in enumerate(steps):
             into = f"INSERT INTO {table} (space, tenant, {columns}) OVERRIDING SYSTEM VALUE"
             text += f", part{n} AS ({into} SELECT space, tenant, {chosen or columns} FROM given)"
@@ -310,15 +312,33 @@ class SplitTable(PostgresTable[Task]):
                 continue
             if was is not None:
                 steps.append(_Step(f"DELETE FROM {table} WHERE {this}", list(was[:keyed])))
-            if is_ is not None:
+            if is_ is not None and after is not None:
                 number, last = ("ARRAY[number]", "numbers") if name == "due_block" else ("number", "number")
                 names = ", ".join(("space", "tenant", *columns, *others, last))
                 text = f"INSERT INTO {table} ({names}) SELECT space, {marks(len(is_) + 1)}, {number} FROM hot"
                 steps.append(_Step(text, [tenant, *is_]))
+                if name in _STARTS:
+                    values = list(is_[:4]) if name == "queue" else [tenant, after.project, is_[0]]
+                    steps.append(_Step(_STARTS[name].replace("{s}", self.dialect.schema), values))
         text = "".join(f", place{n} AS ({step.text})" for n, step in enumerate(steps))
         return _Step(text, [value for step in steps for value in step.values])
 
 
+# Places of which claims look only behind a start, and what removes a start that is behind a new entry.
+_STARTS = {
+    "queue": (
+        "DELETE FROM {s}lane_start AS s WHERE s.space = (SELECT space FROM hot) AND s.lane = ?"
+        " AND (s.band, s.rank, s.sequence) > (?, ?, ?)"
+    ),
+    "held": (
+        'UPDATE {s}session SET held_from = 0 WHERE "tenant" = ? AND "project" = ? AND "id" = ?'
+        " AND held_from > (SELECT number FROM hot)"
+    ),
+}
+_MANY_STARTS = (
+    "DELETE FROM {s}lane_start AS s USING given AS g WHERE s.space = g.space AND s.lane = g.lane"
+    " AND (s.band, s.rank, s.sequence) > (g.band, g.rank, g.sequence)"
+)
 # Side table → the columns of its key besides the project's number, and its others besides the task's.
 _PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "queue": (("lane", "band", "rank", "sequence", "id"), ("plain",)),
