@@ -101,8 +101,9 @@ def everything(stage: Stage, turn: str) -> Iterator[tuple[str, Callable[[], Call
 
 
 ON_EMPTY, ON_FULL = "planned on empty tables", "planned on full ones"
+ON_IDLE = ON_EMPTY + ", of which the server knows it"  # as autovacuum leaves them, where nobody works for a while
 RESTRICTED = ", under a policy"  # with a role that sees one tenant, and another tenant that is as busy
-PLANNED = [ON_EMPTY, ON_FULL, ON_EMPTY + RESTRICTED, ON_FULL + RESTRICTED]
+PLANNED = [ON_EMPTY, ON_IDLE, ON_FULL, ON_EMPTY + RESTRICTED, ON_FULL + RESTRICTED]
 MAY_REPORT = [  # what the role must be allowed for `REPORT`
     f"ALTER ROLE {ROLE} SET session_preload_libraries = 'auto_explain'",
     *(f"GRANT SET ON PARAMETER auto_explain.{name} TO {ROLE}" for name in re.findall(r"auto_explain\.(\w+)", REPORT)),
@@ -139,13 +140,19 @@ def fill(stage: Stage, postgres: PostgresServer, when: str) -> None:
         stage.store.connections.give(other.link)
     stage.fill(FULL)
     if when.startswith(ON_FULL):
-        for (name,) in stage.link.all("SELECT tablename FROM pg_tables WHERE schemaname = ?", [SCHEMA]):
-            postgres.ask(f"ANALYZE {SCHEMA}.{name}")
+        analysed(stage, postgres)
+
+
+def analysed(stage: Stage, postgres: PostgresServer) -> None:
+    for (name,) in stage.link.all("SELECT tablename FROM pg_tables WHERE schemaname = ?", [SCHEMA]):
+        postgres.ask(f"VACUUM ANALYZE {SCHEMA}.{name}")
 
 
 @pytest.fixture(scope="module", params=PLANNED)
 def reports(restricted: PostgresServer, request: pytest.FixtureRequest) -> dict[str, list[Told]]:
     with new_stage(restricted, request.param) as stage:
+        if request.param.startswith(ON_IDLE):
+            analysed(stage, restricted)
         if request.param.startswith(ON_EMPTY):
             added(stage.engine, 3 * MANY)
             for _, call in everything(stage, "first"):
