@@ -18,6 +18,7 @@ TEST_UPGRADED = (
 )
 
 _LEASES = "stores/postgres/migrations/0015_live_leases.sql"
+_OF_EPOCH = f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[{{'claim_epoch': '00000000'}}]"
 _ENDED = f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[{{'lease_until': 1}}]"
 
 _STARTS = "stores/postgres/migrations/0016_old_readers.sql"
@@ -158,14 +159,14 @@ POSTGRES = (
         REPLACED,
         "f.nonce AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         "f.nonce\n            AND (f.only_of",
-        f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[fields0]",
+        _OF_EPOCH,
     ),
     Mutant(
         "fast path: a result of any task",
         REPLACED,
         "AND (f.only_of IS NULL OR t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals AND t.plain",
         "AND (f.only_of IS NULL OR t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals",
-        f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[fields1]",
+        f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[{{'plain': False}}]",
     ),
     Mutant(
         "fast path: a renewal without nonce",
@@ -189,7 +190,7 @@ POSTGRES = (
         REPLACED,
         "f.nonce AND t.claim_epoch = p_epoch\n            AND (f.agent",
         "f.nonce\n            AND (f.agent",
-        f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[fields0]",
+        _OF_EPOCH,
     ),
     Mutant(
         "fast path: the result of a claim that has ended",

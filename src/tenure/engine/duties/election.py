@@ -94,7 +94,7 @@ DUTIES: dict[str, Duty] = {
     "triggers": Duty(SECOND, trigger_duty.projects_with_news, trigger_duty.hear, on_events=True),
     "watch": Duty(60 * SECOND, failure_watch.projects_watched, failure_watch.investigate),
     "relays": Duty(60 * SECOND, lag.stores_behind, lag.cut_off),
-    # Before the archive, which moves sealed events. Rarely: each commit makes claimers on a SQLite file read pages again.
+    # Before the archive, which moves sealed events. Rarely: each commit makes others on a SQLite file read pages again.
     "seal": Duty(5 * SECOND, sealer.projects_to_seal, sealer.seal_project),
     "tidy": Duty(10 * SECOND, _untidy, sweep.tidy),
     "archive": Duty(60 * SECOND, _ended, sweep.archive),
