@@ -12,10 +12,10 @@ from tenure.core import models
 from tenure.core.models import (
     COMPLEXITY,
     ENOUGH,
+    GIVEN,
     KEPT,
     LIKE,
     NOTHING,
-    SAID,
     Expected,
     Goodness,
     by_complexity,
@@ -43,7 +43,7 @@ def test_the_formula_is_complexity_with_tests_buffer_and_phase_on_top() -> None:
 def test_what_a_task_says_goes_before_like_tasks_and_those_before_the_formula() -> None:
     typical = {"code|3": (5000, 70)}
     sized = {"complexity": 3}
-    assert expected("code", {**sized, "estimated_tokens": 9}, typical) == Expected(9, None, SAID)
+    assert expected("code", {**sized, "estimated_tokens": 9}, typical) == Expected(9, None, GIVEN)
     assert expected("code", sized, typical) == Expected(5000, 70, LIKE)
     assert expected("test", sized, typical) == Expected(5382, None, COMPLEXITY)
     assert expected("code", {}, typical) == Expected(None, None, NOTHING)

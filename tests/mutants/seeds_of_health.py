@@ -35,8 +35,8 @@ HEALTH = (
     Mutant(
         "health: a heartbeat clears what it leaves out",
         AGENTS,
-        "    return {name: value for name, value in said.items() if value is not None}",
-        "    return {name: value for name, value in said.items() if value is not None or name == 'memory_mb'}",
+        "    return {name: value for name, value in reported.items() if value is not None}",
+        "    return {name: value for name, value in reported.items() if value is not None or name == 'memory_mb'}",
         "test_a_heartbeat_leaves_what_it_does_not_say",
     ),
     Mutant(

@@ -179,7 +179,7 @@ REPEATS = (
     Mutant(
         "an agent's own word lifts what an operator said",
         "engine/verbs/agents.py",
-        "        **_said_by_operators(before),\n",
+        "        **_set_by_operators(before),\n",
         "",
         "test_its_own_word_lifts_neither_a_drain_nor_an_end",
     ),

@@ -191,7 +191,7 @@ SEALED_LOG = (
     Mutant(
         "leaves: a document without its columns",
         SEALS,
-        "_DOCUMENT + _encode(said)",
+        "_DOCUMENT + _encode(fields)",
         "_DOCUMENT",
         "test_an_edited_document_of_the_archive_is_found",
     ),

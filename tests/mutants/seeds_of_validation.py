@@ -109,8 +109,8 @@ VALIDATION = (
     Mutant(
         "validation: a refused output is offered again though it was paused",
         "core/moves.py",
-        "    if task.pauses:\n        return _moved(task, PAUSED, state_before=READY, **said)",
-        "    if False:\n        return _moved(task, PAUSED, state_before=READY, **said)",
+        "    if task.pauses:\n        return _moved(task, PAUSED, state_before=READY, **fields)",
+        "    if False:\n        return _moved(task, PAUSED, state_before=READY, **fields)",
         "test_a_drained_or_paused_task_is_paused_again_when_its_output_is_refused",
     ),
     Mutant(

@@ -6,8 +6,8 @@ files. What this shows: a line that was changed, removed, inserted or moved. Wha
 off the end, or a file whose hashes were all computed again. Both show with a head that was kept elsewhere: the number
 and hash of a line (`Head`).
 
-A process that dies while it writes may leave a part of a line. The next process says so in its first line (`torn`: the
-bytes and their hash), and goes on from the last whole line. Such a part is named, and is not a fault.
+A process that dies while it writes may leave a part of a line. The next process records it in its first line (`torn`:
+the bytes and their hash), and goes on from the last whole line. Such a part is named, and is not a fault.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def line_after(head: Head, fields: Mapping[str, Any]) -> bytes:
 
 
 def torn_part(part: bytes) -> dict[str, Any]:
-    """What a line says about the part of a line before it."""
+    """What a line records about the part of a line before it."""
     return {"bytes": len(part), "sha256": digest_of(part)}
 
 
@@ -106,7 +106,7 @@ class _Check:
         self._first: int | None = None
         self._lines = self._at = 0
         self._name = ""
-        self._part: bytes | None = None  # not a line: torn, if the next one says so
+        self._part: bytes | None = None  # not a line: torn, if the next one records it
         self._findings: list[str] = []
         self._torn: list[str] = []
 

@@ -38,12 +38,12 @@ def attested(
     }  # fmt: skip
 
 
-def head_in(said: Mapping[str, Any], project: str | None, is_signed: Callable[[str, str, bytes], bool]) -> Head:
+def head_in(document: Mapping[str, Any], project: str | None, is_signed: Callable[[str, str, bytes], bool]) -> Head:
     """The head of an attestation; raises InvalidInput where its signature is wrong, or it is of another project."""
     try:
-        named, head = str(said["project"]), parse_head(str(said["head"]))
-        covered = _covered(str(said["tenant"]), named, head, str(said["timestamp"]))
-        good = said["form"] == FORM and is_signed(str(said["public_key"]), str(said["signature"]), covered)
+        named, head = str(document["project"]), parse_head(str(document["head"]))
+        covered = _covered(str(document["tenant"]), named, head, str(document["timestamp"]))
+        good = document["form"] == FORM and is_signed(str(document["public_key"]), str(document["signature"]), covered)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"this is not an attestation: {error}", "as `audit attest` prints it") from None
     if not good:

@@ -213,7 +213,7 @@ def alerted(budget: Budget, now: int) -> Alerted:
 HOUR = 3600 * 1_000_000
 DAY = 24 * HOUR
 WEEK = 7 * DAY
-ENOUGH = DAY // 4  # of spending before a projection: minutes of work say nothing about a day
+ENOUGH = DAY // 4  # of spending before a projection: minutes of work do not predict a day
 CONTINUE, THROTTLE = "CONTINUE", "THROTTLE"
 LONGEST_SPACING = limits.SPACING_MAX
 

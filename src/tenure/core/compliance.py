@@ -13,7 +13,7 @@ from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotAllowed
 from tenure.core.records import Project
 
-NONE = "none"  # as a command says it
+NONE = "none"  # as a command spells it
 LIMIT = "history_retention"
 DAYS = {"soc2": limits.RETENTION_SOC2, "pci": limits.RETENTION_PCI, "hipaa": limits.RETENTION_HIPAA}
 

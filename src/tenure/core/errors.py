@@ -19,7 +19,7 @@
     ├── MoveRefused             a tenant cannot be moved now, or not there; it stays where it is
     ├── TenantMoving            the tenant is being moved to another store; nothing was done: send again in a moment
     ├── NotHome                 the tenant's home is in another region; nothing was done: send it there
-    ├── RateLimited             too many requests of one caller; nothing was done: says when to send again
+    ├── RateLimited             too many requests of one caller; nothing was done: reports when to send again
     ├── Overloaded              too many commands are waiting; nothing was done: send again in a moment
     ├── StoreError              the store failed
     │   ├── Conflict            rows changed under the batch; the engine runs it again
@@ -39,7 +39,7 @@ from __future__ import annotations
 
 
 class TenureError(Exception):
-    """Has a stable `code`, says whether it is `definite` (no effect) and may carry a `hint`: what to do."""
+    """Has a stable `code`, is `definite` (no effect) or not, and may carry a `hint`: what to do."""
 
     code = "ERROR"
     definite = True

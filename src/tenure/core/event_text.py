@@ -209,5 +209,5 @@ def _more(event: Event) -> str:
     if event.kind == "task.result_refused":
         return str(details.get("reason", ""))
     if event.kind in ("task.created", "message.sent"):
-        return ""  # the key says it already; mail is for its reader
+        return ""  # the key shows it already; mail is for its reader
     return event.message or str(details.get("error", ""))

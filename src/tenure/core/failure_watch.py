@@ -1,7 +1,7 @@
 """The failure watch: which tags, types and tracks fail so often that a task should investigate.
 
 An attempt counts when the holder's work ended it: with a result, with a failure of the task, or by expiry. Failures of
-an agent or a model say nothing about the work. Attempts that were already investigated no longer count.
+an agent or a model do not count. Attempts that were already investigated no longer count.
 """
 
 from __future__ import annotations

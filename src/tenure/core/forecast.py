@@ -68,9 +68,9 @@ class Samples:
         found = self._of_size.get(like(type, size_of(constraints)))
         if found is not None:
             return found
-        said = constraints.get("estimated_duration")
-        if said:
-            return self._guess(ESTIMATE, round(said * 1_000_000))
+        estimate = constraints.get("estimated_duration")
+        if estimate:
+            return self._guess(ESTIMATE, round(estimate * 1_000_000))
         return self._of_type.get(type) or self._of_project or self._guess(NOTHING, USUAL)
 
     def _guess(self, source: str, duration: int) -> Sample:

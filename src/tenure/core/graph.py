@@ -59,7 +59,7 @@ def heights(order: Sequence[str], needs: Mapping[str, Iterable[str]]) -> dict[st
 # --- dags ---------------------------------------------------------------------------------------------------
 
 
-OPEN = "open"  # of the row; views say whether anything runs
+OPEN = "open"  # of the row; views show whether anything runs
 PENDING, RUNNING = "pending", "running"
 STATUSES = (PENDING, RUNNING, "completed", "failed", "cancelled")  # of views
 

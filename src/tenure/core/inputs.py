@@ -333,9 +333,9 @@ def check_limits(limits: Mapping[str, int]) -> dict[str, int]:
     return dict(limits)
 
 
-def check_retry(said: RetryPolicy) -> RetryPolicy:
+def check_retry(given: RetryPolicy) -> RetryPolicy:
     """The policy with our names of its fields."""
-    policy = retry.in_our_words(said)
+    policy = retry.in_our_words(given)
     check_choice(policy.strategy, retry.STRATEGIES, "retry.strategy")
     for name in ("initial_delay", "cap"):
         if not 0 <= getattr(policy, name) <= LONGEST_LEASE:

@@ -17,20 +17,20 @@ _COMMIT = re.compile(COMMIT)
 _NOT_IN_A_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)")
 
 
-def check_landing(said: Land) -> Land:
-    check_branch(said.branch)
-    for what, id in (("old", said.old), ("new", said.new)):
+def check_landing(landing: Land) -> Land:
+    check_branch(landing.branch)
+    for what, id in (("old", landing.old), ("new", landing.new)):
         if not _COMMIT.fullmatch(id):
             raise InvalidInput(
                 f"{what} {id[:70]!r} must be 40 or 64 lower-case hexadecimal digits", "`git rev-parse` prints it"
             )
-    if len(said.old) != len(said.new):
-        raise InvalidInput(f"old has {len(said.old)} digits, new {len(said.new)}: both must have the same length")
-    if said.old == said.new:
-        raise InvalidInput(f"old and new are the same commit, {said.new[:12]}: there is nothing to land")
-    if is_nothing(said.new):
+    if len(landing.old) != len(landing.new):
+        raise InvalidInput(f"old has {len(landing.old)} digits, new {len(landing.new)}: both must have the same length")
+    if landing.old == landing.new:
+        raise InvalidInput(f"old and new are the same commit, {landing.new[:12]}: there is nothing to land")
+    if is_nothing(landing.new):
         raise InvalidInput("new must be a commit, not all zeros; a landing never deletes a branch")
-    return said
+    return landing
 
 
 def is_nothing(id: str) -> bool:

@@ -80,7 +80,7 @@ MOVES: tuple[Move, ...] = (
 ALLOWED = frozenset((source, target) for move in MOVES for source in move.sources for target in move.targets)
 
 
-# States as people say them, and as lists show them.
+# States as people spell them, and as lists show them.
 _WORDS = {"draft": CREATED, "dead letter": DEAD_LETTERED, "dead": DEAD_LETTERED, "done": COMPLETED}
 
 

@@ -37,7 +37,7 @@ _NAMES = sorted(name for name in Event.__struct_fields__ if name != "sequence")
 _picked = itemgetter(*map(Event.__struct_fields__.index, _NAMES))
 # Every default but None, by its place: `omit_defaults` compares identities, so equal events would have other leaves.
 _DEFAULTS = [(n, defaults_of(Event)[name]) for n, name in enumerate(_NAMES) if defaults_of(Event).get(name) is not None]
-_Said: Any = msgspec.defstruct("_Said", [(name, Any, None) for name in _NAMES], omit_defaults=True, gc=False)
+_Leaf: Any = msgspec.defstruct("_Leaf", [(name, Any, None) for name in _NAMES], omit_defaults=True, gc=False)
 
 
 def leaf(event: Event, form: int = FORM) -> bytes:
@@ -47,7 +47,7 @@ def leaf(event: Event, form: int = FORM) -> bytes:
     for n, default in _DEFAULTS:
         if values[n] == default:
             values[n] = None
-    return hashlib.sha256(_EVENT + _encode(_Said(*values))).digest()
+    return hashlib.sha256(_EVENT + _encode(_Leaf(*values))).digest()
 
 
 def document_leaf(row: Archived) -> bytes:
@@ -56,12 +56,12 @@ def document_leaf(row: Archived) -> bytes:
     As events do, it leaves defaults out; `size` and the compressed bytes follow from the document.
     """
     defaults = defaults_of(Archived)
-    said = {
+    fields = {
         name: value
         for name, value in asdict(row).items()
         if name not in ("size", "document") and (name not in defaults or defaults[name] != value)
     }
-    digest = hashlib.sha256(_DOCUMENT + _encode(said) + b"\0")
+    digest = hashlib.sha256(_DOCUMENT + _encode(fields) + b"\0")
     digest.update(inflated(row.document))
     return digest.digest()
 

@@ -197,15 +197,15 @@ def route(tiers: Tiers, wanted: Wanted, user: User, is_limited: Callable[[str], 
     first = choices[0]
     model = next((choice for choice in choices if not is_limited(choice)), None)
     if model is None:
-        said = f"{tier} tier: {why}; {first} is rate limited, and so are its peers"
-        return Route(first, tier, said, waits=True, by_rule=True)
+        reason = f"{tier} tier: {why}; {first} is rate limited, and so are its peers"
+        return Route(first, tier, reason, waits=True, by_rule=True)
     place = tiers.place_of(model)
-    said = f"{tier} tier: {why}"
+    reason = f"{tier} tier: {why}"
     if model != first:
-        said += f"; {first} is rate limited"
+        reason += f"; {first} is rate limited"
     elif place is not None and place.tier != tier:
-        said += f"; {model} is the closest model the agent has"
-    return Route(model, place.tier if place else None, said, by_rule=True)
+        reason += f"; {model} is the closest model the agent has"
+    return Route(model, place.tier if place else None, reason, by_rule=True)
 
 
 def tier_for(tiers: Tiers, wanted: Wanted) -> tuple[str, str]:
@@ -226,18 +226,21 @@ def tier_for(tiers: Tiers, wanted: Wanted) -> tuple[str, str]:
 def _preferred(tiers: Tiers, wanted: Wanted, user: User, is_limited: Callable[[str], bool]) -> Route | None:
     """By the task's own list; None where it has none, or none that this agent could use."""
     if wanted.failed >= FALLBACK_AFTER and wanted.fallbacks:
-        preferred, said = _usable(tiers, wanted.fallbacks, user), f"the task's fallback after {wanted.failed} failures"
+        preferred, reason = (
+            _usable(tiers, wanted.fallbacks, user),
+            f"the task's fallback after {wanted.failed} failures",
+        )
         usable = preferred
     else:
-        preferred, said = _usable(tiers, wanted.models, user), "preferred by the task"
+        preferred, reason = _usable(tiers, wanted.models, user), "preferred by the task"
         usable = preferred + (_usable(tiers, wanted.fallbacks, user) if wanted.models else [])
     if not usable:
         return None
     model = next((name for name in usable if not is_limited(name)), None)
     if model is None:
-        return Route(usable[0], _tier(tiers, usable[0]), f"{said}, but {usable[0]} is rate limited", waits=True)
+        return Route(usable[0], _tier(tiers, usable[0]), f"{reason}, but {usable[0]} is rate limited", waits=True)
     if model == usable[0] and preferred:
-        return Route(model, _tier(tiers, model), said)
+        return Route(model, _tier(tiers, model), reason)
     place = "next preference" if model in preferred else "fallback"
     why = f"{usable[0]} is rate limited; " if preferred else ""
     return Route(model, _tier(tiers, model), f"{why}it is the task's {place}")
@@ -300,7 +303,7 @@ KEPT = limits.FINISHED_KEPT
 MOST_SIZES = limits.ESTIMATE_SIZES
 NEAR = 0.2  # an estimate within 20 % of the actual usage was good
 
-SAID, LIKE, COMPLEXITY, NOTHING = "said", "like tasks", "complexity", "nothing"
+GIVEN, LIKE, COMPLEXITY, NOTHING = "said", "like tasks", "complexity", "nothing"
 Typical = Mapping[str, tuple[int, int | None]]  # as in Project
 
 
@@ -313,9 +316,9 @@ class Expected(msgspec.Struct, frozen=True):
 def expected(type: str, constraints: Mapping[str, Any], typical: Typical) -> Expected:
     """The estimate of a task, and its basis."""
     tokens, cost = typical.get(like(type, size_of(constraints)), (None, None))
-    said = constraints.get("estimated_tokens")
-    if said is not None:
-        return Expected(said, None, SAID)
+    given = constraints.get("estimated_tokens")
+    if given is not None:
+        return Expected(given, None, GIVEN)
     if tokens is not None:
         return Expected(tokens, cost, LIKE)
     complexity = constraints.get("complexity")
@@ -339,10 +342,10 @@ def size_of(constraints: Mapping[str, Any]) -> str:
     """The size class: points of complexity, rounded up; `?` for a task of unknown size."""
     points = constraints.get("complexity")
     if points is None:
-        said = constraints.get("estimated_tokens")
-        if said is None:
+        tokens = constraints.get("estimated_tokens")
+        if tokens is None:
             return "?"
-        points = said / by_complexity(1)
+        points = tokens / by_complexity(1)
     return f"{limits.ESTIMATE_SIZE}+" if points > limits.ESTIMATE_SIZE else str(max(1, -int(-points // 1)))
 
 

@@ -223,11 +223,11 @@ def validating(task: Task, at: int) -> Task:
 
 def refused(task: Task, at: int, error: LastError) -> Task:
     """A verdict against the result: the task continues as without a submit."""
-    said: dict[str, Any] = {"percent": None, "failed_at": at, "last_error": error}
+    fields: dict[str, Any] = {"percent": None, "failed_at": at, "last_error": error}
     if task.pauses:
-        return _moved(task, PAUSED, state_before=READY, **said)
+        return _moved(task, PAUSED, state_before=READY, **fields)
     state = waiting_state(task, at)
-    return _moved(task, state, ready_at=at if state == READY else task.ready_at, **said)
+    return _moved(task, state, ready_at=at if state == READY else task.ready_at, **fields)
 
 
 def withdrawn(task: Task, at: int, *, attempts: int) -> Task:

@@ -1,8 +1,8 @@
 """What tokens cost: a price table, and exact sums of money.
 
 The table ships as data (`data/prices.json`) and is passed in; a user's prices override it. A model that is not in it
-has no price, and the answer says so: money is never guessed. A cost reported by the agent takes precedence; the table
-is for agents that report only tokens.
+has no price, and the answer shows that: money is never guessed. A cost reported by the agent takes precedence; the
+table is for agents that report only tokens.
 """
 
 from __future__ import annotations

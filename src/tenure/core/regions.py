@@ -44,7 +44,7 @@ def elsewhere(tenant: str, region: str | None, homes: Mapping[str, str]) -> NotH
     return NotHome(f"the home of tenant {tenant} is {where}", hint, region=region, home=homes.get(region or ""))
 
 
-def named_home(told: str | None, homes: Mapping[str, str]) -> str | None:
+def named_home(address: str | None, homes: Mapping[str, str]) -> str | None:
     """The address in the client's own table that equals the one in an answer; None where the table has none."""
-    wanted = (told or "").strip().rstrip("/")
+    wanted = (address or "").strip().rstrip("/")
     return next((url for url in homes.values() if url == wanted), None)

@@ -14,7 +14,7 @@ MINUTE = 60 * SECOND
 
 # Failures of the task: count an attempt.
 COUNTING = ("task", "crash", "timeout", "lease_expired", "invalid_output", "permanent")
-PERMANENT = "permanent"  # no retry can help, whatever the policy says: a dead letter at once
+PERMANENT = "permanent"  # no retry can help, whatever the policy: a dead letter at once
 # Failures of the agent or its environment: the attempt is given back, the agent cools off.
 AGENT_TROUBLE = ("environment", "auth_failure", "upstream_timeout")
 RATE_LIMIT = "rate_limit"
@@ -37,19 +37,19 @@ ALIASES = {"initial_delay_sec": "initial_delay", "backoff_multiplier": "multipli
 CLASS_ALIASES = {"cancelled": PERMANENT}  # a cancelled task is not retried
 
 
-def in_our_words(said: RetryPolicy) -> RetryPolicy:
+def in_our_words(given: RetryPolicy) -> RetryPolicy:
     """The policy as stored; raises where two fields contradict each other."""
     usual = RetryPolicy()
-    values: dict[str, Any] = {name: getattr(said, name) for name in RetryPolicy.__struct_fields__}
+    values: dict[str, Any] = {name: getattr(given, name) for name in RetryPolicy.__struct_fields__}
     for alias, name in ALIASES.items():
-        value = getattr(said, alias, None)
+        value = getattr(given, alias, None)
         if value is None:
             continue
         if values[name] not in (value, getattr(usual, name)):
             raise InvalidInput(f"retry: {alias} and {name} mean the same and differ", f"give only {name}")
         values[name] = value
-    if isinstance(said.jitter, bool):
-        values["jitter"] = usual.jitter if said.jitter else 0.0
+    if isinstance(given.jitter, bool):
+        values["jitter"] = usual.jitter if given.jitter else 0.0
     for name in ("retry_on", "no_retry_on"):
         values[name] = tuple(dict.fromkeys(CLASS_ALIASES.get(kind, kind) for kind in values[name]))
     return RetryPolicy(**values)

@@ -42,7 +42,7 @@ KINDS: dict[type, str] = {
 
 
 def from_toml(kind: type, words: tuple[str, ...], given: Any) -> Any:
-    """The value of a setting, as TOML gives it; InvalidInput says what it must be.
+    """The value of a setting, as TOML gives it; InvalidInput states what it must be.
 
     Of a text, `words` are its only values; a number takes them besides.
     """
@@ -74,7 +74,7 @@ def from_toml(kind: type, words: tuple[str, ...], given: Any) -> Any:
 
 
 def from_text(kind: type, words: tuple[str, ...], text: str) -> Any:
-    """The value of a setting, written as a text; InvalidInput says what it must be."""
+    """The value of a setting, written as a text; InvalidInput states what it must be."""
     if kind is bool and text.lower() in _TRUE + _FALSE:
         return text.lower() in _TRUE
     if issubclass(kind, int | float) and kind is not bool:

@@ -6,7 +6,7 @@ the functions that the engine calls. Rows are made only where a rule needs one, 
 needs none, which is why a run of a thousand tasks takes milliseconds. The engine's suite plays the same draws on a
 store and compares every claim (`testing/engine/forecasts.py`).
 
-A dead letter is retried at once, up to three times, unless an edge says what its failure means to its dependents: a
+A dead letter is retried at once, up to three times, unless an edge defines what its failure means to its dependents: a
 forecast that ended with the first failure would call a blocked plan finished.
 
 Not played: budgets that stop claims (`forecast.py` reports whether they last), rate-limited models, offers that end,
@@ -214,7 +214,7 @@ MOST_RETRIES = limits.FORECAST_RETRIES  # of one dead letter by a person
 def play(scene: Scene, crew: Crew, draws: Draws) -> Played:
     """Play one run: every agent holds one task at a time and claims the best one as soon as it is free.
 
-    A dead letter is retried at once, as by a person, unless an edge says what its failure means to its dependents.
+    A dead letter is retried at once, as by a person, unless an edge defines what its failure means to its dependents.
     """
     return _Run(scene, crew, draws).play()
 

@@ -1,4 +1,4 @@
-"""URLs that messages are sent to, as far as their text says; addresses are judged when one is used."""
+"""URLs that messages are sent to, as far as their text shows; addresses are judged when one is used."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Target(NamedTuple):
 
 
 def checked_url(url: str, *, allow_http: bool = False, what: str = "url") -> Target:
-    """The parts of a URL that may be sent to, as far as the text says; its addresses are judged when it is used."""
+    """The parts of a URL that may be sent to, as far as the text shows; its addresses are judged when it is used."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

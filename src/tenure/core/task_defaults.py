@@ -29,5 +29,5 @@ def filled(new: NewTask, project: str, defaults: TaskDefaults = SHIPPED) -> NewT
     if defaults.project not in (None, project):
         defaults = SHIPPED
     names = ("priority", "max_attempts", "on_lost")
-    unsaid = {name: getattr(defaults, name) for name in names if getattr(new, name) is None}
-    return msgspec.structs.replace(new, **unsaid)
+    missing = {name: getattr(defaults, name) for name in names if getattr(new, name) is None}
+    return msgspec.structs.replace(new, **missing)

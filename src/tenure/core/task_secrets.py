@@ -53,9 +53,9 @@ KEPT = object()
 
 def walked(value: Any, path: str, leaf: Leaf) -> Any:
     """The value with every part that `leaf` replaces. The same object where nothing changes."""
-    said = leaf(path, value)
-    if said is not KEPT:
-        return said
+    replaced = leaf(path, value)
+    if replaced is not KEPT:
+        return replaced
     if isinstance(value, Mapping):
         after: dict[Any, Any] = {key: walked(inner, f"{path}/{_step(key)}", leaf) for key, inner in value.items()}
         return after if any(after[key] is not inner for key, inner in value.items()) else value

@@ -16,7 +16,7 @@ MESSAGE_TYPES = ("chat", "request", "response", "system")
 STATUSES = ("active", "idle", "draining", "stale", "offline")
 HEALTHY = "healthy"
 HEALTH = (HEALTHY, "degraded", "unresponsive")
-HEALTH_WORDS = (*HEALTH, "ok")  # what a heartbeat may say; `ok` is healthy
+HEALTH_WORDS = (*HEALTH, "ok")  # what a heartbeat may report; `ok` is healthy
 PERSON = "human"  # the type of a person's shell
 MINUTE = 60_000_000
 
@@ -32,9 +32,9 @@ def status(agent: Agent, holds: int, now: int) -> str:
     return "active" if holds else "idle"
 
 
-def health_word(said: str) -> str:
+def health_word(reported: str) -> str:
     """The health that a heartbeat reported, in one of the words that views have."""
-    return HEALTHY if said == "ok" else said
+    return HEALTHY if reported == "ok" else reported
 
 
 def is_person(agent: Agent) -> bool:
@@ -62,7 +62,7 @@ def next_heartbeat(agent: Agent, status: str) -> int | None:
 
 
 def minute_of(agent: Agent, now: int, before: HealthMinute | None) -> HealthMinute:
-    """The agent's row for this minute: the most of each, and the last word on its health."""
+    """The agent's row for this minute: the most of each, and its last reported health."""
     at = now - now % MINUTE
     if before is None or before.at != at:
         before = HealthMinute(project=agent.project, id=minute_id(agent.id, now), agent=agent.id, at=at)

@@ -42,7 +42,7 @@ _NOT_OURS = {  # of a task that is created many times
 }
 
 
-_UNSAID = NewTask(title="")
+_DEFAULTS = NewTask(title="")
 
 
 class Filled(NamedTuple):
@@ -74,10 +74,10 @@ def check_template(template: Template) -> Template:
 
 def stored(template: Template) -> dict[str, Any]:
     """As stored: the given fields, without defaults."""
-    said: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(template))
-    plain = msgspec.json.decode(msgspec.json.encode(_UNSAID))
-    tasks = [{name: v for name, v in task.items() if name == "title" or v != plain[name]} for task in said["tasks"]]
-    return {"tasks": tasks, **{name: said[name] for name in ("title", "deadline_in") if said[name]}}
+    fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(template))
+    plain = msgspec.json.decode(msgspec.json.encode(_DEFAULTS))
+    tasks = [{name: v for name, v in task.items() if name == "title" or v != plain[name]} for task in fields["tasks"]]
+    return {"tasks": tasks, **{name: fields[name] for name in ("title", "deadline_in") if fields[name]}}
 
 
 def check_path(path: str, what: str) -> str:

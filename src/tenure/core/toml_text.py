@@ -1,4 +1,4 @@
-"""TOML files of people: an error names the file and the line, and says how to correct it."""
+"""TOML files of people: an error names the file and the line, and how to correct it."""
 
 from __future__ import annotations
 

@@ -173,6 +173,6 @@ def _is_new_hour(trigger: Trigger, now: int) -> bool:
 
 def depth_in(metadata: Mapping[str, Any]) -> int:
     """How many triggers led to the task with this metadata."""
-    told = metadata.get("trigger")
-    depth = told.get("depth") if isinstance(told, Mapping) else None
+    trigger = metadata.get("trigger")
+    depth = trigger.get("depth") if isinstance(trigger, Mapping) else None
     return depth if isinstance(depth, int) and not isinstance(depth, bool) and depth > 0 else 0

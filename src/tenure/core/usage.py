@@ -43,22 +43,22 @@ class Spent(NamedTuple):
         return self.model, self.operation
 
 
-def check_totals(said: Totals) -> Spent:
-    inputs.check_list((said.model,), "model")
-    if said.operation:
-        inputs.check_list((said.operation,), "operation")
+def check_totals(totals: Totals) -> Spent:
+    inputs.check_list((totals.model,), "model")
+    if totals.operation:
+        inputs.check_list((totals.operation,), "operation")
     for name in TOKENS:
-        if not 0 <= getattr(said, name) <= MOST_TOKENS:
-            raise InvalidInput(f"{name} must be from 0 to {MOST_TOKENS} tokens (got {getattr(said, name)})")
+        if not 0 <= getattr(totals, name) <= MOST_TOKENS:
+            raise InvalidInput(f"{name} must be from 0 to {MOST_TOKENS} tokens (got {getattr(totals, name)})")
     return Spent(
-        said.model, said.fresh, said.cached, said.written, said.output,
-        None if said.cost_usd is None else money.parse_usd(said.cost_usd),
-        inputs.micros(said.duration, "duration", high=LONGEST), said.operation,
+        totals.model, totals.fresh, totals.cached, totals.written, totals.output,
+        None if totals.cost_usd is None else money.parse_usd(totals.cost_usd),
+        inputs.micros(totals.duration, "duration", high=LONGEST), totals.operation,
     )  # fmt: skip
 
 
-def check_all(said: Iterable[Totals]) -> tuple[Spent, ...]:
-    checked = tuple(check_totals(totals) for totals in said)
+def check_all(reported: Iterable[Totals]) -> tuple[Spent, ...]:
+    checked = tuple(check_totals(totals) for totals in reported)
     check_pairs({spent.pair for spent in checked})
     return checked
 
@@ -185,8 +185,8 @@ def _named_later(
     known += [row for row in (rows.get(usage_id(claim.id, spent.model, late=True)),) if row is not None]
 
     def part(name: str) -> int:
-        said = getattr(spent, name) or 0
-        return max(0, min(said - sum(getattr(row, name) or 0 for row in known), getattr(rest, name) or 0))
+        reported = getattr(spent, name) or 0
+        return max(0, min(reported - sum(getattr(row, name) or 0 for row in known), getattr(rest, name) or 0))
 
     moved = {name: part(name) for name in (*TOKENS, "duration")}
     if not any(moved.values()):

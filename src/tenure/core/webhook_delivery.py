@@ -59,7 +59,7 @@ def owner_of(webhook: str) -> str:
 
 
 def check_url(url: str, *, allow_http: bool = False) -> Target:
-    """The URL of a webhook, as far as its text says. `allow_http`: the deployment's owner allows it."""
+    """The URL of a webhook, as far as its text shows. `allow_http`: the deployment's owner allows it."""
     return checked_url(url, allow_http=allow_http)
 
 
@@ -219,7 +219,7 @@ class Tried(NamedTuple):
 
     @property
     def is_throttled(self) -> bool:
-        """The receiver says when to come again; that does not count against it."""
+        """The receiver asks for a later delivery; that does not count against it."""
         return self.status in (429, 503) and self.retry_after is not None
 
 

@@ -249,18 +249,18 @@ def copy_events(old: Transaction, new: Transaction, where: Where) -> int:
 
 def digest(tx: Transaction, projects: Sequence[str], where: Where) -> str:
     """Equal for two stores if and only if each row of the projects is equal, and each event that `where` fits."""
-    said = hashlib.sha256()
+    hasher = hashlib.sha256()
     encode = msgspec.json.Encoder().encode
     for project in projects:
         for kind in copied_kinds():
-            said.update(KINDS[kind].table.encode())
+            hasher.update(KINDS[kind].table.encode())
             for page in _rows(tx, kind, project):
                 for row in page:
-                    said.update(encode(astuple(row)))
+                    hasher.update(encode(astuple(row)))
     for events in event_pages(tx, where, PAGE):
         for event in events:
-            said.update(encode(astuple(replace(event, sequence=0))))
-    return said.hexdigest()
+            hasher.update(encode(astuple(replace(event, sequence=0))))
+    return hasher.hexdigest()
 
 
 # --- bytes of artifacts --------------------------------------------------------------------------------------

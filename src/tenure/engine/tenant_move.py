@@ -1,6 +1,6 @@
 """Moving a tenant to another store, while its agents work.
 
-The row of the tenant, in the home tenant, says where its rows are. A move changes it between two copies that both
+The row of the tenant, in the home tenant, records where its rows are. A move changes it between two copies that both
 refuse writes, so that there is one home at any time, and none for a moment:
 
 1. *begin*: the row names the target and the number of the move (home store).

@@ -16,13 +16,13 @@ from tenure.core.records import Agent, Claim, Project, Session, Task
 Texts = list[str] | None
 Optional = list[str | None] | None
 
-# The fields of its task (`TOLD`) and its brief (`TOLD_OF_BRIEF`) that a new holder gets, besides the grant's own. A
-# plain task has no others before its first claim.
-TOLD = (
+# The fields of the task and its brief that a new holder gets, besides the grant's own. A plain task has no others
+# before its first claim.
+TASK_FIELDS = (
     "id", "key", "ref", "track", "type", "dag", "parent", "run", "max_attempts", "priority", "tags", "not_before",
     "created_by", "created_at", "ready_at", "version",
 )  # fmt: skip
-TOLD_OF_BRIEF = ("title", "description", "spec", "metadata", "constraints", "output", "touches")
+BRIEF_FIELDS = ("title", "description", "spec", "metadata", "constraints", "output", "touches")
 MOST = 1024  # items of one call
 FOLLOWS = "follows"  # why a call is refused: results of it concern other tasks
 APART = "\x1e"  # between an agent's skills: capabilities, tracks, type, models, and its region if it has one
@@ -109,9 +109,9 @@ class Renewals(NamedTuple):
 
 Call = Claims | Submits | Renewals
 # One row an item, its place from 1 on first, then `now` and two values of the store. Behind them, for claims the epoch,
-# ids and keys of what the session holds, and the values of `TOLD` and `TOLD_OF_BRIEF`; for submits key, version, work
-# product, the task's id where something follows for others, and its state before; for renewals the end of the lease and
-# the number of unread messages.
+# ids and keys of what the session holds, and the values of `TASK_FIELDS` and `BRIEF_FIELDS`; for submits key, version,
+# work product, the task's id where something follows for others, and its state before; for renewals the end of the
+# lease and the number of unread messages.
 Rows = Callable[[], list[tuple[Any, ...]]]
 
 

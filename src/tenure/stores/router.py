@@ -56,10 +56,10 @@ class Router:
             try:
                 made = opened(self._open)
             except TenureError as error:
-                told = StoreUnavailable("the tenant's store is not available", "its operator can check it")
-                told.__cause__ = error
-                self._failed[name] = self._monotonic() + AGAIN, told
-                raise told from error
+                unavailable = StoreUnavailable("the tenant's store is not available", "its operator can check it")
+                unavailable.__cause__ = error
+                self._failed[name] = self._monotonic() + AGAIN, unavailable
+                raise unavailable from error
             self._failed.pop(name, None)
             self._stores[name] = place, made
             return made

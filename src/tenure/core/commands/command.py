@@ -108,14 +108,14 @@ def _set_fields(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         names, defaults, given, tag = _shape(type(value))
         former = FORMER_DEFAULTS.get(type(value).__name__, {})
-        said = {
+        fields = {
             name: item if type(item) in _PLAIN else _set_fields(item)
             for name, default, item in zip(names, defaults, given(value), strict=True)
             if item is not default and item != default and item != former.get(name, default)
         }
         if tag is not None:
-            said["command"] = tag
-        return said
+            fields["command"] = tag
+        return fields
     if isinstance(value, (tuple, list)):
         return [_set_fields(item) for item in value]
     if isinstance(value, dict):
@@ -155,12 +155,12 @@ def first_form(command: Command) -> str:
                 n for n, default in _fields(kind) if n not in had and (known is None or getattr(value, n) != default)
             ]
             former = FORMER_DEFAULTS.get(kind.__name__, {})
-            said = {
+            fields = {
                 name: as_then(former.get(name) if (part := getattr(value, name)) is None else part)
                 for name in (*had, *more)
             }
             tag = kind.__struct_config__.tag
-            return said if tag is None else {"command": tag, **said}
+            return fields if tag is None else {"command": tag, **fields}
         if isinstance(value, (tuple, list)):
             return [as_then(item) for item in value]
         if isinstance(value, dict):

@@ -382,7 +382,7 @@ class TaskLine(TypedDict):
 
 
 class StateLine(TypedDict):
-    """The state of a named task; without a state there is none, and `outcome` says why."""
+    """The state of a named task; without a state there is none, and `outcome` shows why."""
 
     name: str
     outcome: str

@@ -253,15 +253,15 @@ def _move(work: UnitOfWork, project: str, leaving: Mapping[str, Task], moved: Mo
     documents: dict[str, str] = {}  # task → the digest of its document, for the audit
     broken = set()
     for id, task in tasks.items():
-        told = [*(archive.events_in(earlier[id]) if id in earlier else ()), *events.get(id, ())]
-        if [event.version for event in told] != list(range(1, task.version + 1)):
-            moved.failed[id] = f"{task.key}: version {task.version}, but {len(told)} events"
+        log = [*(archive.events_in(earlier[id]) if id in earlier else ()), *events.get(id, ())]
+        if [event.version for event in log] != list(range(1, task.version + 1)):
+            moved.failed[id] = f"{task.key}: version {task.version}, but {len(log)} events"
             broken.add(task.root or id)
             continue
         try:
             bodies = work.get_many(Body, project, referred(rows[id])).values()
-            leaves = b"".join(map(leaf, told)) if is_audited else b""
-            kept = work.put(archive.archived(task, rows[id], told, work.now, bodies, leaves))
+            leaves = b"".join(map(leaf, log)) if is_audited else b""
+            kept = work.put(archive.archived(task, rows[id], log, work.now, bodies, leaves))
             if is_audited:
                 documents[id] = document_leaf(kept).hex()
         except OUR_FAULTS as error:

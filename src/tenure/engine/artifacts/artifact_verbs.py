@@ -188,8 +188,8 @@ def artifacts(work: UnitOfWork, project: str, name: str, *, generation: int | No
 
 def view(row: Artifact, task: Task) -> ArtifactView:
     fields = fields_of(row, "name type size digest generation run agent at")
-    said: ArtifactView = fields | {"ref": f"{rules.REFERENCE}{task.key}/{row.name}"}
-    return said
+    answer: ArtifactView = fields | {"ref": f"{rules.REFERENCE}{task.key}/{row.name}"}
+    return answer
 
 
 HANDLERS: Handlers = {commands.PutArtifact: put_artifact}

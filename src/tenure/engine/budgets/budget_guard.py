@@ -300,12 +300,12 @@ def lend(work: UnitOfWork, project: Project, parent: Task, claim: Claim, childre
     wanted: dict[str, int] = dict.fromkeys(funds, 0)
     rows = [row for row in rows_of(work, project, parent, claim.agent) if row.id in funds]
     for child in children:
-        said = brief_of(work, child).constraints.get("max_cost_usd")
+        cap = brief_of(work, child).constraints.get("max_cost_usd")
         estimate = estimate_of(work, child, brief_of(work, child))
         for row in rows:
             likely = estimate.tokens if row.currency == TOKENS else estimate.cost
-            if said is not None and row.currency == USD:
-                likely = budgets.parse_amount(str(said), USD, "max_cost_usd")
+            if cap is not None and row.currency == USD:
+                likely = budgets.parse_amount(str(cap), USD, "max_cost_usd")
             wanted[row.id] += likely or row.default_estimate
     lent = {id: min(funds[id], wanted[id]) for id in wanted}
     give_back(work, claim, lent)

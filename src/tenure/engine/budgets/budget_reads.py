@@ -27,7 +27,7 @@ WAITING = (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY, lifecycle.RETR
 
 
 def view(work: UnitOfWork, budget: Budget) -> v.BudgetView:
-    said: Any = {
+    answer: Any = {
         **_amounts(budget),
         **fields_of(budget, "id scope currency period zone begins_at ends_at since until throttle next_claim_at"),
         **fields_of(budget, "created_at created_by"),
@@ -36,7 +36,7 @@ def view(work: UnitOfWork, budget: Budget) -> v.BudgetView:
         "alerts": alerts_of(budget),
     }
     task = work.get(Task, budget.project, budget.task) if budget.task is not None else None
-    return said | ({"task": task.key} if task is not None else {})  # type: ignore[no-any-return]
+    return answer | ({"task": task.key} if task is not None else {})  # type: ignore[no-any-return]
 
 
 def _amounts(budget: Budget) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _named(work: UnitOfWork, project: str, text: str) -> Budget:
 def projection(work: UnitOfWork, project: str, *, scope: str = PROJECT) -> v.ProjectionView:
     budget = _named(work, project, scope)
     led = budgets.projected(budget, work.now)
-    said: Any = {
+    answer: Any = {
         "budget": budget.id,
         "currency": budget.currency,
         **_amounts(budget),
@@ -130,7 +130,7 @@ def projection(work: UnitOfWork, project: str, *, scope: str = PROJECT) -> v.Pro
         **fields_of(led, "exhausted_at decided advice"),
         "open_tasks": _open_tasks(work, project, budget),
     }
-    return said  # type: ignore[no-any-return]
+    return answer  # type: ignore[no-any-return]
 
 
 def _window(budget: Budget, window: budgets.Window) -> v.WindowView:
@@ -200,15 +200,15 @@ def headroom(work: UnitOfWork, project: str, agent: str) -> v.HeadroomView:
     short = closed(work, settings, agent)
     seen = [row for row in found if row.scope != TENANT or not work.principal.projects]
     left = {row.id: amount(row, budgets.headroom(row, work.now)) for row in seen}
-    said: v.HeadroomView = {
+    answer: v.HeadroomView = {
         "ok": short is None,
         "budgets": [{"budget": row.id, "currency": row.currency, "headroom": left[row.id]} for row in seen],
     }
     if short is not None:
-        said |= {"reason": reason(work, short), "recommendation": recommendation(work, short)}
+        answer |= {"reason": reason(work, short), "recommendation": recommendation(work, short)}
         if short.retry_at is not None:
-            said |= {"retry_at": short.retry_at, "retry_in": work.seconds_to(short.retry_at) or 0.0}
-    return said
+            answer |= {"retry_at": short.retry_at, "retry_in": work.seconds_to(short.retry_at) or 0.0}
+    return answer
 
 
 READS: Reads = {

@@ -172,9 +172,9 @@ def _requested(work: UnitOfWork, cmd: commands.SetBudget, scope: str, name: str,
             "remove it first, then set it again",
         )
     changes: dict[str, Any] = {}
-    said = cmd.usd if cmd.usd is not None else None if cmd.tokens is None else str(cmd.tokens)
-    if said is not None:
-        changes["allocated"] = budgets.parse_amount(said, currency, currency)
+    amount = cmd.usd if cmd.usd is not None else None if cmd.tokens is None else str(cmd.tokens)
+    if amount is not None:
+        changes["allocated"] = budgets.parse_amount(amount, currency, currency)
     if cmd.default_estimate is not None:
         changes["default_estimate"] = budgets.parse_amount(cmd.default_estimate, currency, "default_estimate")
         if changes["default_estimate"] < 1:

@@ -45,11 +45,11 @@ def reviewed(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes,
     pause = lifecycle.PauseCause(cause=lifecycle.REVIEW, reason=why, at=work.now, by=f"agent:{over.agent}")
     free = replace(moves.paused(free, pause), late_submit_open=False)
     details = {"result": result.id, "tokens": tokens, "lines": cmd.lines}
-    said: dict[str, Any] = {"message": why, "level": "warning", "details": details}
-    kept = work.record("task.paused", result, over, *signatures(work, hold, result), task=free, holder=over, **said)
+    fields: dict[str, Any] = {"message": why, "level": "warning", "details": details}
+    kept = work.record("task.paused", result, over, *signatures(work, hold, result), task=free, holder=over, **fields)
     spread(work)
-    said = {"version": kept.version, "hint": "a person must adopt the result or resume the task"}
-    return submitted("REVIEW", kept, over, f"kept for {why}", result=result.id, **said)
+    fields = {"version": kept.version, "hint": "a person must adopt the result or resume the task"}
+    return submitted("REVIEW", kept, over, f"kept for {why}", result=result.id, **fields)
 
 
 def _reviewed_before(work: UnitOfWork, hold: Hold, digest: str) -> Outcome | None:
@@ -68,13 +68,15 @@ def _tokens(work: UnitOfWork, hold: Hold, cmd: commands.Submit) -> int:
     """The tokens that the claim has used, including what this submit reports."""
     where = {"project": hold.claim.project, "task": hold.claim.task, "generation": hold.claim.generation}
     rows = [row for row in work.find(Usage, where) if not row.late]
-    said = {one.pair: one.fresh + one.written + one.output for one in check_all(cmd.usage)}
-    return sum(_of_model(model, rows, said) for model in {row.model for row in rows} | {model for model, _ in said})
+    reported = {one.pair: one.fresh + one.written + one.output for one in check_all(cmd.usage)}
+    return sum(
+        _of_model(model, rows, reported) for model in {row.model for row in rows} | {model for model, _ in reported}
+    )
 
 
-def _of_model(model: str, rows: Sequence[Usage], said: Mapping[tuple[str, str], int]) -> int:
+def _of_model(model: str, rows: Sequence[Usage], reported: Mapping[tuple[str, str], int]) -> int:
     """The highest of the booked total, the reported one and the sum of the operations."""
     booked = {row.operation: tokens_of(row) for row in rows if row.model == model}
-    named = ({operation for one, operation in said if one == model} | booked.keys()) - {""}
-    parts = sum(max(booked.get(name, 0), said.get((model, name), 0)) for name in named)
-    return max(sum(booked.values()), said.get((model, ""), 0), parts)
+    named = ({operation for one, operation in reported if one == model} | booked.keys()) - {""}
+    parts = sum(max(booked.get(name, 0), reported.get((model, name), 0)) for name in named)
+    return max(sum(booked.values()), reported.get((model, ""), 0), parts)

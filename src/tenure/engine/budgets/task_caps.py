@@ -13,8 +13,8 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 
 def cap_of(brief: Brief) -> int | None:
     """Nano-dollars; None where the task has no cap."""
-    said = brief.constraints.get("max_cost_usd")
-    return None if said is None else budgets.parse_amount(str(said), USD, "constraints.max_cost_usd")
+    cap = brief.constraints.get("max_cost_usd")
+    return None if cap is None else budgets.parse_amount(str(cap), USD, "constraints.max_cost_usd")
 
 
 def new_cap(work: UnitOfWork, task: Task, brief: Brief) -> list[Budget]:

@@ -122,11 +122,11 @@ def explained(work: UnitOfWork, project: str, nothing: Outcome, closed: Short | 
     times = [at for at in (nothing.retry_at, short.retry_at if short else None) if at is not None]
     times += [at for key in row.set_aside for at in _opening(work, project, _id_of(key))]
     at = min(times, default=None)
-    told = replace(nothing, counts=counts | {"unaffordable": min(COUNTED, count)}, **work.retry_at(at))
+    answer = replace(nothing, counts=counts | {"unaffordable": min(COUNTED, count)}, **work.retry_at(at))
     if short is None:
-        return told
+        return answer
     message, hint = f"{nothing.message}: {reason(work, short)}", recommendation(work, short)
-    return replace(told, message=message, hint=hint, shortage=shown(work, short))
+    return replace(answer, message=message, hint=hint, shortage=shown(work, short))
 
 
 def _missing(work: UnitOfWork, project: str, row: Project) -> Short | None:

@@ -177,8 +177,8 @@ def _found(question: Question) -> Finding:
     if question.validator == SIGNATURE:
         from tenure.sealing.signing import is_signed
 
-        said = question.settings
-        return Finding(is_signed(said["key"], said["signature"], said["message"].encode()))
+        settings = question.settings
+        return Finding(is_signed(settings["key"], settings["signature"], settings["message"].encode()))
     from tenure.validators.known import validator
     from tenure.validators.port import Output, Undecided
 

@@ -28,7 +28,7 @@ def checked_submit(
     work: UnitOfWork, hold: holder_verbs.Hold, cmd: commands.Submit, encoded: bytes, digest: str
 ) -> Outcome | None:
     """The answer; None where no validator decides: the submit is accepted, or refused for its receipt."""
-    answer = _said_before(work, hold, cmd, digest)
+    answer = _repeated(work, hold, cmd, digest)
     if answer is not None or hold.refusal is not None:
         return answer
     contract = brief_of(work, hold.task).output
@@ -92,7 +92,7 @@ def _is_waiting(work: UnitOfWork, task: Task, claim: Claim, row: Validation, **m
     return submit.submitted("VALIDATING", task, claim, f"submitted; waiting for {row.validator}", **more)
 
 
-def _said_before(work: UnitOfWork, hold: holder_verbs.Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
+def _repeated(work: UnitOfWork, hold: holder_verbs.Hold, cmd: commands.Submit, digest: str) -> Outcome | None:
     """The same result again, under the receipt that submitted it: the same answer, no effect."""
     claim, task = hold.claim, hold.task
     if not hold.verdict.genuine or (hold.refusal is None and not claim.invalid):
@@ -157,8 +157,8 @@ def _fixable(
         task = replace(hold.task, late_submit_open=not is_last)
     else:
         task = holder_verbs.keep_started(work, hold.task)
-    said = {"message": text_of(reasons), "details": {"reasons": list(reasons), "count": claim.invalid}}
-    kept = work.record("task.output_refused", *rows, claim, task=task, level="warning", holder=claim, **said)
+    fields = {"message": text_of(reasons), "details": {"reasons": list(reasons), "count": claim.invalid}}
+    kept = work.record("task.output_refused", *rows, claim, task=task, level="warning", holder=claim, **fields)
     spread(work)
     return kept
 
@@ -169,8 +169,8 @@ def _ended(work: UnitOfWork, task: Task, claim: Claim, rows: list[Row], reasons:
     free, over = claims.ended(task, claim, lifecycle.FAILED_COUNTING, work.now, retry=policy, **error)
     free = claims.tried_again(free, policy, work.now, work.random.fraction())
     details = {"attempt": over.attempt, "error_class": INVALID_OUTPUT, "reasons": list(reasons)}
-    said = {"level": "warning", "message": text, "details": details}
-    kept = work.record("task.failed", *rows, over, task=free, holder=claim, **said)
+    fields = {"level": "warning", "message": text, "details": details}
+    kept = work.record("task.failed", *rows, over, task=free, holder=claim, **fields)
     spread(work)
     return kept
 

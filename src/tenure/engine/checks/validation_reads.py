@@ -52,7 +52,7 @@ def view(work: UnitOfWork, row: Validation, task: Task) -> ValidationView:
     """No nonce is ever shown."""
     is_running = validation.is_running(row, work.epoch, work.now)
     running = fields_of(row, "holder taken_at until")
-    said: ValidationView = fields_of(row, "id run validator tries retry_at note result decided_at decided_by") | {
+    answer: ValidationView = fields_of(row, "id run validator tries retry_at note result decided_at decided_by") | {
         **(running if is_running else dict.fromkeys(running)),
         "key": task.key,
         "generation": row.claimed,
@@ -61,7 +61,7 @@ def view(work: UnitOfWork, row: Validation, task: Task) -> ValidationView:
         "reasons": list(row.reasons),
         "details": task_view.unpacked(work, row.project, row.details),
     }
-    return said
+    return answer
 
 
 def validations(work: UnitOfWork, project: str, *, limit: int = 100) -> list[WaitingView]:
@@ -92,15 +92,15 @@ def sentences(work: UnitOfWork, task: Task) -> list[str]:
 
 def _sentence(work: UnitOfWork, row: Validation) -> str:
     seconds = (work.now - row.created_at) / 1e6
-    said = f"submitted {seconds:.0f} s ago; "
+    text = f"submitted {seconds:.0f} s ago; "
     if row.validator == validation.REVIEW:
-        return said + "waiting for a review: approve or reject it"
+        return text + "waiting for a review: approve or reject it"
     if validation.is_running(row, work.epoch, work.now):
-        return f"{said}{row.holder} runs {row.validator} (try {row.tries} of {validation.MOST_TRIES})"
-    said += f"waiting for a process that runs {row.validator}"
+        return f"{text}{row.holder} runs {row.validator} (try {row.tries} of {validation.MOST_TRIES})"
+    text += f"waiting for a process that runs {row.validator}"
     if row.tries:
-        said += f", after {row.tries} of {validation.MOST_TRIES} tries"
-    return f"{said}: {row.note}" if row.note else f"{said}; `run`, `daemon` and `serve` do"
+        text += f", after {row.tries} of {validation.MOST_TRIES} tries"
+    return f"{text}: {row.note}" if row.note else f"{text}; `run`, `daemon` and `serve` do"
 
 
 READS: Reads = {q.Validations: validations}

@@ -149,8 +149,8 @@ def _give_up(work: UnitOfWork, task: Task, row: Validation) -> Task:
     """Undecided after the last try: the task waits for a person."""
     held_back = validation.paused(task, row, work.now)
     free = replace(row, holder=None, retry_at=None)
-    told = {"message": held_back.reason or "", "details": {"validator": row.validator, "tries": row.tries}}
-    kept = work.record("task.paused", free, task=held_back, level="warning", **told)
+    fields = {"message": held_back.reason or "", "details": {"validator": row.validator, "tries": row.tries}}
+    kept = work.record("task.paused", free, task=held_back, level="warning", **fields)
     spread(work)
     return kept
 
@@ -211,8 +211,8 @@ def undecide(work: UnitOfWork, cmd: commands.Undecide) -> Outcome:
     if validation.is_given_up(row):
         return _undecided(work, _give_up(work, held.task, row), row)
     details = {"validator": row.validator, "try": row.tries, "retry_at": row.retry_at}
-    told = {"level": "warning", "message": cmd.reason, "details": details}
-    kept = work.record("task.validation_undecided", row, task=held.task, **told)
+    fields = {"level": "warning", "message": cmd.reason, "details": details}
+    kept = work.record("task.validation_undecided", row, task=held.task, **fields)
     return _undecided(work, kept, row)
 
 
@@ -238,7 +238,7 @@ def judge(work: UnitOfWork, cmd: commands.Judge) -> Outcome:
     held = _judged(work, cmd.project, cmd.receipt)
     if held.code == "NO_CLAIM" and held.row.state == (PASSED if cmd.ok else REFUSED):
         claim = work.get(Claim, cmd.project, held.row.id)
-        return _said_before(held, claim)
+        return _repeated(held, claim)
     if held.code is not None:
         return _refusal(held)
     roles.check_verdict(work.principal, current_claim(work, held.task), f"judge: {held.task.key}")
@@ -257,7 +257,7 @@ def _reasons(given: Iterable[str]) -> tuple[str, ...]:
     return tuple(reason[: validation.LONGEST_REASON] for reason in given if reason.strip())[:MOST_REASONS]
 
 
-def _said_before(held: Held, claim: Claim | None) -> Outcome:
+def _repeated(held: Held, claim: Claim | None) -> Outcome:
     """This taker's verdict, repeated."""
     row, product = held.row, claim.work_product if claim else None
     return Outcome(
@@ -292,7 +292,7 @@ def _refuse(
     policy = brief_of(work, task).retry
     free, over = validation.refused(task, claim, row, text, policy, work.now, work.random.fraction())
     result = work.require(Result, row.project, row.result)
-    told = {
+    event_details = {
         "attempt": claim.attempt,
         "error_class": validation.INVALID_OUTPUT,
         "reasons": list(reasons),
@@ -301,7 +301,15 @@ def _refuse(
     }
     refused = replace(result, reason="INVALID_OUTPUT")
     kept = work.record(
-        "task.failed", over, done, refused, task=free, level="warning", message=text, holder=claim, details=told
+        "task.failed",
+        over,
+        done,
+        refused,
+        task=free,
+        level="warning",
+        message=text,
+        holder=claim,
+        details=event_details,
     )
     spread(work)
     now_is = current(work, kept)

@@ -1,6 +1,6 @@
 """The coordinator: a thread that stands for election and, while it leads, runs the duties of the whole store.
 
-`election.py` says why no two of them do the same work. This is the loop: query, renew or stand, run due duties, wait
+`election.py` shows why no two of them do the same work. This is the loop: query, renew or stand, run due duties, wait
 until the next due time or the next write. No error in a cycle ends it. The leader serves the store's other tenants in
 the same thread: see `tenant_rounds.py`.
 """

@@ -23,7 +23,7 @@ from tenure.stores.port import ForLeader
 
 LEASE = limits.TENANT_LEASE
 RENEWED = 0.4  # of the lease
-LISTED = 60.0  # seconds after which the tenants are listed again, though no event said that there are others
+LISTED = 60.0  # seconds after which the tenants are listed again, though no event reported others
 FIRST = 10.0  # seconds from a tenant's last event to the look for what only time brings about
 RARELY = 3600.0  # the longest from one such look to the next; a new leader spreads its first ones over it
 SPREAD = 0.3  # seconds for each tenant that changed since the leader before may have looked at it

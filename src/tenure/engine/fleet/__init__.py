@@ -3,7 +3,7 @@
 Three transactions and one call, each of which may be the last thing that a process does:
 
 1. *Choose, offer, record* (`offers.py`), under the leader's term: the best ready task that the place's agent may claim
-   is offered to it for 120 s, and a `Spawn` row says so. No process exists yet; no generation grows.
+   is offered to it for 120 s, and a `Spawn` row records it. No process exists yet; no generation grows.
 2. After the commit the spawner is called (`spawner_threads.py`), in a thread: it may hang, fail, answer twice or late.
 3. Its answer is saved under the term (`upkeep.py`): a handle, or the end of the spawn.
 4. The process claims with its spawn's id (`spawned_claims.py`). The row decides, with the clock of that transaction.
@@ -22,7 +22,7 @@ process is not waiting for the answer to that call; the spawner has the home tha
 another machine prove nothing; and it was asked 20 s after the spawn began, when the call of an older leader has arrived
 or never will. A call that waited even longer in a queue costs one process: its claim is denied. A spawner that does not
 know leaves the spawn out, and the lease decides. A new leader starts nothing, for up to two seconds, until its spawners
-have said what runs: else leaders that each die at their first spawn would never learn that a process is gone.
+have reported what runs: else leaders that each die at their first spawn would never learn that a process is gone.
 
 The suites `testing/engine/pools.py` and `unsaved_spawns.py` show each of these on every store. A new field of
 `Spawn` needs no event: its rows are not replayed. A new way for a spawn to end goes into `core/pools.py: end_of`.

@@ -1,4 +1,4 @@
-"""The thread that keeps pools filled while its process leads; `tenure.engine.fleet` says why that is safe."""
+"""The thread that keeps pools filled while its process leads; `tenure.engine.fleet` explains why that is safe."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class Fleet(LeaderThread):
         """`address`: where agents find the store; None while that is not known. `failed` receives errors."""
         super().__init__(engine, "fleet", leading)
         self._calls, self._address, self._report = calls, address, failed
-        self._said: str | None = None
+        self._last_error: str | None = None
         self._asked: dict[tuple[str, str], Future[Spawned]] = {}  # project and spawn → the call under way
         self._polls: dict[str, Future[Mapping[str, State]]] = {}  # spawner → the question under way
         self._polled: dict[str, int] = {}  # spawner → when it was last asked
         self._searches: dict[str, ProcessSearch] = {}  # spawner → the search under way
         self._searched: dict[str, int] = {}  # spawner → when it was last asked to find processes
         self._absent: set[str] = set()  # open spawns that have no process, and will have none
-        self._reports: dict[str, str] = {}  # handle → what its spawner last said
+        self._reports: dict[str, str] = {}  # handle → what its spawner last reported
         self._endings: dict[tuple[str, str], Ending] = {}  # spawner and handle
         self._being_ended: dict[tuple[str, str], tuple[Ending, Future[None]]] = {}
         self._finishing: set[tuple[str, str]] = set()  # asked to end after their task
@@ -84,8 +84,8 @@ class Fleet(LeaderThread):
 
     def failed(self, error: Exception) -> None:
         text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
-        if text != self._said:
-            self._said = text
+        if text != self._last_error:
+            self._last_error = text
             self._report(f"pools: {text}")
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class Fleet(LeaderThread):
         for project, has_places in due.items():
             self._do(led, project, now, searches=has_places and may_start)
         self._end_processes(now)
-        self._said = None
+        self._last_error = None
         return any(future.done() for future in self._asked.values())
 
     def _has_heard(self, led: LeaderEngine, now: int) -> bool:
@@ -243,7 +243,7 @@ class Fleet(LeaderThread):
             if spawn.handle is not None and spawn.spawner in self._calls.known:
                 handles.setdefault(spawn.spawner, []).append(spawn.handle)
         known = {handle for each in handles.values() for handle in each}
-        self._reports = {handle: said for handle, said in self._reports.items() if handle in known}
+        self._reports = {handle: report for handle, report in self._reports.items() if handle in known}
         self._finishing = {key for key in self._finishing if key[1] in known}
         for name, asked in handles.items():
             last = self._polled.get(name)

@@ -50,18 +50,18 @@ def _new(work: UnitOfWork, cmd: commands.SetPool) -> Pool:
 
 def _changed(row: Pool, cmd: commands.SetPool) -> Pool:
     """The row with every field that the command gives."""
-    said: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for field in ("program", "spawner"):
         if (value := getattr(cmd, field)) is not None:
-            said[field] = pools.check_name(value, field)
+            changes[field] = pools.check_name(value, field)
     for field, what in LISTS.items():
         if (value := getattr(cmd, field)) is not None:
-            said[field] = tuple(sorted(inputs.check_list(value, what)))
+            changes[field] = tuple(sorted(inputs.check_list(value, what)))
     if cmd.size is not None:
-        said["size"] = pools.check_size(cmd.size)
+        changes["size"] = pools.check_size(cmd.size)
     if cmd.idle is not None:
-        said["idle"] = inputs.micros(cmd.idle, "idle", low=1, high=86400)
-    return replace(row, **said)
+        changes["idle"] = inputs.micros(cmd.idle, "idle", low=1, high=86400)
+    return replace(row, **changes)
 
 
 def pause_pool(work: UnitOfWork, cmd: commands.PausePool) -> Outcome:
@@ -152,27 +152,27 @@ def read_spawns(
 
 def view(work: UnitOfWork, row: Pool, live: Sequence[Spawn]) -> PoolView:
     fields = "program spawner size capabilities types tracks models enabled disabled_for spawned failures wait_until"
-    said: PoolView = fields_of(row, fields + " error error_at created_by created_at changed_at") | {
+    answer: PoolView = fields_of(row, fields + " error error_at created_by created_at changed_at") | {
         "name": row.id,
         "idle": row.idle / SECOND,
         "state": pools.status(row, work.now),
         "starting": sum(spawn.state == pools.STARTING for spawn in live),
         "running": sum(spawn.state == pools.RUNNING for spawn in live),
     }
-    return said
+    return answer
 
 
 def spawn_view(work: UnitOfWork, spawn: Spawn) -> SpawnView:
     """As time has it: an offer that has run out is lost, whether or not a leader has noticed."""
     is_late = spawn.state == pools.STARTING and not pools.is_live(spawn, work.now)
     fields = "id pool agent spawner handle session remote_session term started_at offer_until running_at claimed_at"
-    said: SpawnView = fields_of(spawn, fields + " idle_at ended_at") | {
+    answer: SpawnView = fields_of(spawn, fields + " idle_at ended_at") | {
         "task": spawn.task_key,
         "state": pools.LOST if is_late else spawn.state,
         "why": pools.NOT_HEARD if is_late else spawn.why,
         "holds": [task.key for task in held_by(work, spawn)] if spawn.state == pools.RUNNING else [],
     }
-    return said
+    return answer
 
 
 HANDLERS: Handlers = {

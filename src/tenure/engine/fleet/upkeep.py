@@ -1,4 +1,4 @@
-"""Spawns that are over: found and ended in one transaction, which says what processes must still be ended."""
+"""Spawns that are over: found and ended in one transaction, which returns the processes that must still be ended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Ending(NamedTuple):
 def keep(work: UnitOfWork, project: str, reports: Mapping[str, str], absent: Collection[str] = ()) -> list[Ending]:
     """Bring the open spawns of a project up to date.
 
-    `reports`: handle → what its spawner last said. `absent`: spawns that have no process, and will have none.
+    `reports`: handle → what its spawner last reported. `absent`: spawns that have no process, and will have none.
     """
     endings = []
     for spawn in work.find(Spawn, {"project": project, "state": pools.OPEN}):

@@ -118,7 +118,7 @@ class Cooling:
 
 
 def limited(work: UnitOfWork, project: str, name: str, retry_after: int | None) -> None:
-    """A holder met a rate limit: the model cools off for all agents, as long as the limit said or longer each time."""
+    """Cool the model off for all agents after a rate limit: as long as the limit states, else longer each time."""
     name = known_as(name)
     model = work.get(Model, project, name) or Model(project=project, id=name)
     work.put(replace(models.model_limited(model, work.now, retry_after), tried_by=None))

@@ -36,11 +36,11 @@ def models(work: UnitOfWork, project: str) -> v.ModelsView:
         "tiers": [
             {
                 "tier": tier,
-                "use": told.get("for", ""),
-                "strengths": list(told.get("strengths", ())),
+                "use": entry.get("for", ""),
+                "strengths": list(entry.get("strengths", ())),
                 "models": [offered(o.family, o.model) for o in tiers.offered() if o.tier == tier],
             }
-            for tier, told in tiers.tiers.items()
+            for tier, entry in tiers.tiers.items()
         ],
         "limited": [_limited(work, model) for model in work.find(Model, {"project": project})],
     }

@@ -4,13 +4,13 @@ Replay gives the rows: every event up to the moment is applied in the order of t
 compares the whole log by (`verify/replay.py`). The query then runs on these rows as on any others, in a unit of work
 whose `now` is the moment. Nothing is written, and no query has code for the past.
 
-What the log alone does not say is taken from elsewhere, or left out:
+What the log alone does not record is taken from elsewhere, or left out:
 
 - **Archived tasks.** Events of an archived task are in its document. A task that was in the archive at the moment and
   has not changed since is taken as it is; the events of the others are merged into the log, by sequence. A task that
   was in the archive then and returned since is put back there, from the rows that `archive.returned` states.
 - **Due, not yet written.** Reads show rows brought up to `now`, so the rebuilt rows are settled as well. Renewals are
-  not logged: whether a lease had ended is read from the event that says so later (`task.lease_expired`), or from the
+  not logged: whether a lease had ended is read from the later event that reports it (`task.lease_expired`), or from the
   claim, if it is still the same. A lease that had not ended has no known end, and is shown without one.
 - **Usage** has no events. A usage row counts if it last grew before the moment. So the usage of a claim that went on
   reporting after it is missing: see `past_budgets.py`.

@@ -19,7 +19,7 @@ from tenure.stores.port import Transaction
 
 EVENTS_A_PAGE = 1_000
 DOCUMENTS_A_PAGE = 200
-# Of later events, those that say something about the rows before them.
+# Of later events, those that report something about the rows before them.
 _LATER = ("task.lease_expired", "archive.moved", "archive.returned", "archive.pruned", "leader.elected", "leader.lost")
 _OF_STORE = kinds_of(("leader", "budget"))  # of events without a project, those whose rows a project's queries read
 

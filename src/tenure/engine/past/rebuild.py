@@ -1,4 +1,4 @@
-"""The rows of a project at an earlier moment, and a query on them. The package says how."""
+"""The rows of a project at an earlier moment, and a query on them. The package explains how."""
 
 from __future__ import annotations
 

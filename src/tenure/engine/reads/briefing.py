@@ -55,8 +55,8 @@ def briefing(work: UnitOfWork, project: str, name: str) -> BriefingView:
 
 
 def _author(event: Event) -> str:
-    said = f"agent:{event.agent}" if event.kind == "task.released" else event.details.get("by")
-    return str(said or (f"human:{event.user}" if event.user else f"agent:{event.agent or ''}"))
+    author = f"agent:{event.agent}" if event.kind == "task.released" else event.details.get("by")
+    return str(author or (f"human:{event.user}" if event.user else f"agent:{event.agent or ''}"))
 
 
 def _note(event: Event) -> TaskNoteView:
@@ -74,11 +74,11 @@ def _editor(events: list[Event]) -> str | None:
 def _failure(work: UnitOfWork, task: Task) -> FailureView | None:
     if task.last_error is None:
         return None
-    said: FailureView = msgspec.structs.asdict(task.last_error)  # type: ignore[assignment]  # the same fields
+    answer: FailureView = msgspec.structs.asdict(task.last_error)  # type: ignore[assignment]  # the same fields
     claim = work.get(Claim, task.project, claims.claim_id(task.id, task.last_error.generation))
     if claim is not None:
-        said["agent"] = claim.agent
-    return said
+        answer["agent"] = claim.agent
+    return answer
 
 
 def _review(work: UnitOfWork, task: Task) -> ReviewView | None:
@@ -102,20 +102,22 @@ def _review(work: UnitOfWork, task: Task) -> ReviewView | None:
 
 def news(work: UnitOfWork, project: str, agent: str) -> AgentNewsView:
     """Unread mail, an operator's directive for the agent, and those for the holder of each of its tasks."""
-    said: list[DirectiveView] = []
+    directives: list[DirectiveView] = []
     known = work.get(Agent, project, agent)
     if known is not None and known.terminated_at is not None:
-        said.append({"directive": agents.TERMINATED, "text": agents.ended_text(known)})
+        directives.append({"directive": agents.TERMINATED, "text": agents.ended_text(known)})
     elif known is not None and known.draining:
-        said.append({"directive": "drain", "text": f"agent {agent} is draining: finish your tasks, claim nothing more"})
+        directives.append(
+            {"directive": "drain", "text": f"agent {agent} is draining: finish your tasks, claim nothing more"}
+        )
     for task in work.find(Task, {"project": project, "agent": agent}):
         if not claims.is_held(task):
             continue
         wanted = brief.directive(work, task)
         if wanted["directive"] not in ("continue", agents.TERMINATED):
             text = wanted["directive_text"] or ASKED.get(wanted["directive"], "")
-            said.append({"directive": wanted["directive"], "text": text, "task": task.key})
-    return {"mail": agents.unread(work, project, agent), "directives": said}
+            directives.append({"directive": wanted["directive"], "text": text, "task": task.key})
+    return {"mail": agents.unread(work, project, agent), "directives": directives}
 
 
 ASKED = {"pause": "stop, save a checkpoint and release it"}

@@ -42,7 +42,7 @@ def status(
 ) -> dict[str, Any]:
     """Who leads, since when, how its cycles go; how much waits and runs, in all projects or `only` in these.
 
-    `here` is this process's own coordinator; `home` the engine of the tenant whose row says who leads, by default
+    `here` is this process's own coordinator; `home` the engine of the tenant whose row names the leader, by default
     `engine`. Only the home tenant learns which tenants are led.
     """
 
@@ -136,13 +136,13 @@ def logs(
         tasks = tasks_of(tx, events)
         return [dict(event_view(event, tasks.get(event.task or ""), engine.tenant)) for event in events]
 
-    told = engine.read(read)
-    told += [
+    lines = engine.read(read)
+    lines += [
         {"time": note.time, "kind": NOTE, "level": note.level, "message": note.message}
         for note in list(notes)
         if note.level in levels and (since is None or note.time >= since) and note.tenant == engine.tenant
     ]
-    return sorted(told, key=lambda line: line["time"])[-limit:]
+    return sorted(lines, key=lambda line: line["time"])[-limit:]
 
 
 def recover(engine: Engine, project: str | None = None) -> dict[str, Any]:

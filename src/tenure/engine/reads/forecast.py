@@ -171,17 +171,17 @@ def _history(work: UnitOfWork, project: str, open_: Sequence[Task]) -> list[Fini
     found = []
     for id, task in tasks.items():
         constraints = briefs[id].constraints
-        said = constraints.get("estimated_duration")
+        estimate = constraints.get("estimated_duration")
         size = models.size_of(constraints)
         for claim in ended.get(id, ()):
             attempt = _attempt(task, claim, usage.get((id, claim.generation), ()))
             if attempt is not None:
-                found.append(FinishedTask(task.type, size, attempt, round(said * SECOND) if said else None))
+                found.append(FinishedTask(task.type, size, attempt, round(estimate * SECOND) if estimate else None))
     return found
 
 
 def _attempt(task: Task, claim: Claim, spent: Iterable[Usage]) -> Attempt | None:
-    """The attempt of an ended claim; None where its end says nothing about the task: a release, a pause, a person."""
+    """The attempt of an ended claim; None where its end does not depend on the task: a release, a pause, a person."""
     if claim.released_at is None:
         return None
     error_class, check = None, 0

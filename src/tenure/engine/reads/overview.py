@@ -51,22 +51,22 @@ def overview(work: UnitOfWork, project: str, *, minutes: int = 60) -> dict[str, 
         raise InvalidInput(f"minutes must be from 1 to {LONGEST} (got {minutes})")
     by_state = task_counts.by_state(work, project)
     counts = {state: sum(tracks.values()) for state, tracks in by_state.items()}
-    told = _tail(work, project, work.now - minutes * MINUTE)
-    since = told.since
+    tail = _tail(work, project, work.now - minutes * MINUTE)
+    since = tail.since
     step = max(1, (work.now - since + STEPS - 1) // STEPS)
     held = [t for t in work.find(Task, _held_tasks(project), limit=MOST_HELD) if claims.is_held(t)]
-    spans = _spans(told.events, held, since, work.now)
+    spans = _spans(tail.events, held, since, work.now)
     return {
         "project": project,
         "now": work.now,
         "since": since,
-        "is_whole": told.is_whole,
+        "is_whole": tail.is_whole,
         "step": step / inputs.SECOND,
-        "steps": _steps(told.events, counts, since, step, work.now),
-        "waits": _spread(_waits(work, project, told.events)),
+        "steps": _steps(tail.events, counts, since, step, work.now),
+        "waits": _spread(_waits(work, project, tail.events)),
         "durations": _spread([s.length for s in spans if s.completed]),
         "oldest": _oldest(work, project, counts),
-        "agents": _agents(told.events, spans, work.now - since),
+        "agents": _agents(tail.events, spans, work.now - since),
     }
 
 
@@ -148,12 +148,12 @@ def _spans(events: Iterable[Event], held: Iterable[Task], since: int, now: int) 
 
 def busy_agents(work: UnitOfWork, project: str, minutes: int) -> dict[str, float]:
     """Each agent of the last `minutes`, and how many tasks it held on average."""
-    told = _tail(work, project, work.now - minutes * MINUTE)
+    tail = _tail(work, project, work.now - minutes * MINUTE)
     held = [t for t in work.find(Task, _held_tasks(project), limit=MOST_HELD) if claims.is_held(t)]
     length = Counter[str]()
-    for span in _spans(told.events, held, told.since, work.now):
+    for span in _spans(tail.events, held, tail.since, work.now):
         length[span.agent] += span.length
-    return {agent: spent / max(1, work.now - told.since) for agent, spent in length.items()}
+    return {agent: spent / max(1, work.now - tail.since) for agent, spent in length.items()}
 
 
 def _held_tasks(project: str) -> dict[str, Any]:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 def settings(work: UnitOfWork, project: str) -> ProjectView:
     row = project_of(work, project)
-    said: ProjectView = fields_of(row, "default_track agents_may_operate limits routing router lead created_at") | {
+    answer: ProjectView = fields_of(row, "default_track agents_may_operate limits routing router lead created_at") | {
         "project": row.id,
         "boost": row.boost / 100,
         "order": row.ordering,
         "audited_at": row.audited_at or None,
         "compliance": row.compliance or None,
     }
-    return said
+    return answer
 
 
 # Without a value of the project; a limit that is not here does not apply then.

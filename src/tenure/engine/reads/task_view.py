@@ -249,5 +249,7 @@ def checkpoint_of(work: UnitOfWork, task: Task) -> v.CheckpointView | None:
     kept = work.get(Checkpoint, task.project, task.id)
     if kept is None:
         return None
-    said: v.CheckpointView = fields_of(kept, "generation agent at") | {"data": unpacked(work, task.project, kept.data)}
-    return said
+    answer: v.CheckpointView = fields_of(kept, "generation agent at") | {
+        "data": unpacked(work, task.project, kept.data)
+    }
+    return answer

@@ -215,8 +215,8 @@ def states(work: UnitOfWork, project: str, names: Iterable[str]) -> list[v.State
         except NotFound as error:
             out.append({"name": name, "outcome": error.code})
             continue
-        said: Any = fields_of(task, "id key state generation agent version")
-        out.append({"name": name, "outcome": "OK"} | said)
+        fields: Any = fields_of(task, "id key state generation agent version")
+        out.append({"name": name, "outcome": "OK"} | fields)
     return out
 
 
@@ -231,8 +231,8 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
     for row in usage_rows.of_task(work, project, task.id):
         spent.setdefault(row.generation, []).append(row)
     landed: dict[int, list[v.LandingView]] = {}
-    for said in land.of_task(work, task):
-        landed.setdefault(said.generation, []).append(land.view(said))
+    for landing in land.of_task(work, task):
+        landed.setdefault(landing.generation, []).append(land.view(landing))
     verdicts = {row.claimed: validation_reads.view(work, row, task) for row in validation_reads.of_task(work, task)}
     put: dict[int, list[v.ArtifactView]] = {}
     for one in artifact_verbs.of_task(work, task):
@@ -263,8 +263,8 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
 
 
 def _signature_view(row: Signature) -> v.SignatureView:
-    said: Any = fields_of(row, "generation session public_key request_id at")
-    return said | {"result": row.id, "fingerprint": fingerprint(row.public_key), "signature": row.value}  # type: ignore[no-any-return]
+    fields: Any = fields_of(row, "generation session public_key request_id at")
+    return fields | {"result": row.id, "fingerprint": fingerprint(row.public_key), "signature": row.value}  # type: ignore[no-any-return]
 
 
 def results(work: UnitOfWork, project: str, name: str) -> list[v.ResultView]:
@@ -296,10 +296,10 @@ def dead_letters(work: UnitOfWork, project: str, *, resolved: bool = False) -> l
             spent.get(row.generation, []).append(row)
         attempts = [{**failed, "usage": usage_rows.view(spent[failed["generation"]])} for failed in letter.history]
         total = usage_rows.view(row for rows in spent.values() for row in rows)
-        said = {**_fields(letter), "key": task.key if task else None, "history": attempts, "usage": total}
-        said |= {"ref": task.ref if task else None, "title": brief_of(work, task).title if task else None}
-        said |= {"blocks": len(behind), "waiting": sorted(one.key for one in behind)[:MOST_BEHIND]}
-        out.append(said)  # type: ignore[arg-type]  # the row's own fields among them
+        entry = {**_fields(letter), "key": task.key if task else None, "history": attempts, "usage": total}
+        entry |= {"ref": task.ref if task else None, "title": brief_of(work, task).title if task else None}
+        entry |= {"blocks": len(behind), "waiting": sorted(one.key for one in behind)[:MOST_BEHIND]}
+        out.append(entry)  # type: ignore[arg-type]  # the row's own fields among them
     return out
 
 
@@ -320,16 +320,16 @@ def inbox(
 def messages(work: UnitOfWork, project: str, *, limit: int = 100) -> list[v.MessageEntry]:
     """All mail of the project, newest first: one entry per message, with its recipients and who has read it."""
     limit = inputs.check_limit(limit, MOST_LISTED)
-    told: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for row in work.find(Message, {"project": project}, order="-sent_at", limit=MOST_LISTED):
-        if row.message not in told and len(told) == limit:
+        if row.message not in entries and len(entries) == limit:
             break
-        entry = told.setdefault(row.message, {**mail.view(row), "recipients": [], "read_by": []})
+        entry = entries.setdefault(row.message, {**mail.view(row), "recipients": [], "read_by": []})
         entry.pop("read_at", None)
         entry["recipients"].append(row.recipient)
         if row.read_at is not None:
             entry["read_by"].append(row.recipient)
-    return list(told.values())
+    return list(entries.values())
 
 
 def sessions(work: UnitOfWork, project: str, *, agent: str | None = None, limit: int = 100) -> list[v.SessionEntry]:
@@ -348,9 +348,9 @@ def reservations(work: UnitOfWork, project: str) -> list[v.ReservationView]:
     out: list[v.ReservationView] = []
     for held in sorted(live, key=lambda r: (r.pattern, r.id)):
         task = work.get(Task, project, held.task) if held.task else None
-        said: Any = fields_of(held, "id pattern mode agent session")
+        fields: Any = fields_of(held, "id pattern mode agent session")
         until = task.lease_until if task else held.until
-        out.append(said | {"task": task.key if task else None, "until": until})
+        out.append(fields | {"task": task.key if task else None, "until": until})
     return out
 
 
@@ -381,10 +381,10 @@ def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
     row = work.get(Session, project, id)
     if row is None:
         raise NotFound(f"no session {id[:80]!r} in project {project}")
-    told = work.tx.events({"project": project, "session": id}, limit=MOST_LISTED, last=True)
+    events = work.tx.events({"project": project, "session": id}, limit=MOST_LISTED, last=True)
     mine = work.find(Claim, {"project": project, "session": id}, order="acquired_at")
     held = [t for t in work.find(Task, {"project": project, "session": id}) if claims.is_held(t)]
-    log: list[Any] = [_remembered(event) for event in told if event.kind in _MEMORY]
+    log: list[Any] = [_remembered(event) for event in events if event.kind in _MEMORY]
     renewed = [(c, c.renewals) for c in mine if c.renewals]
     renewed += [
         (c, t.renewals) for t in held for c in mine if c.id == claims.claim_id(t.id, t.generation) and t.renewals
@@ -395,7 +395,7 @@ def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
     ]
     done = work.get_many(Task, project, [c.task for c in mine if c.result_accepted])
     agent = work.get(Agent, project, row.agent)
-    said: v.SessionView = _session_entry(row) | {
+    answer: v.SessionView = _session_entry(row) | {
         "tenant": work.context.tenant,
         "project": project,
         "is_over": team.is_over(row, len(held), work.now),
@@ -407,7 +407,7 @@ def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
         ),
         "track_progress": track_progress(work, project),
     }
-    return said
+    return answer
 
 
 _REFUSED = frozenset({"task.result_refused", "task.output_refused"})

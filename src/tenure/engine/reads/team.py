@@ -38,14 +38,14 @@ def health(work: UnitOfWork, project: str, name: str) -> v.HealthView:
     row = known_or_refused(work, project, name)
     shown: Any = agent_view(work, row)
     parts = ("name", "status", "health", "last_seen", "next_heartbeat_at", "task", "step", "percent", "expected_at")
-    said: v.HealthView = {
+    answer: v.HealthView = {
         **{part: shown[part] for part in (*parts, "memory_mb", "cpu_percent", "metadata")},  # type: ignore[typeddict-item]
         "silent_for": max(0, work.now - row.last_seen) / SECOND,
         "heartbeat": row.heartbeat / SECOND,
         "stale_after": row.stale_after / SECOND,
         "minutes": _last_hour(work, row),
     }
-    return said
+    return answer
 
 
 def tasks(work: UnitOfWork, project: str, name: str) -> list[v.TaskView]:
@@ -59,11 +59,11 @@ def _last_hour(work: UnitOfWork, row: Agent) -> list[v.MinuteView]:
     since = work.now - limits.HEALTH_MINUTES * team.MINUTE
     ids = [team.minute_id(row.id, minute * team.MINUTE) for minute in range(limits.HEALTH_MINUTES)]
     rows = [r for r in work.get_many(HealthMinute, row.project, ids).values() if r.at >= since]
-    said: list[v.MinuteView] = [
+    minutes: list[v.MinuteView] = [
         fields_of(r, "at memory_mb cpu_percent percent") | {"health": team.health_word(r.health)}
         for r in sorted(rows, key=lambda r: r.at)
     ]
-    return said
+    return minutes
 
 
 READS: Reads = {q.Agents: agents, q.ShowAgent: agent, q.AgentHealth: health, q.AgentTasks: tasks}

@@ -28,13 +28,13 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
     task = task_named(work, project, name)
     reasons: list[str] = []
     parts = priority.explain(task, work.now)
-    said: WhyView = {"key": task.key, "state": task.state, "priority": parts, "reasons": reasons}
+    answer: WhyView = {"key": task.key, "state": task.state, "priority": parts, "reasons": reasons}
     if claims.is_held(task):
         left = lasting(((task.lease_until or work.now) - work.now) / 1e6)
         reasons.append(f"agent {task.agent} holds generation {task.generation}; its lease ends in {left}")
     waits = task_view.waits_for(work, task)
     if waits:
-        said["waits_for"] = list(waits)
+        answer["waits_for"] = list(waits)
         reasons += _by_dependencies(work, task)
     for field, text in (("not_before", "may not start before"), ("retry_at", "is retried at")):
         at = getattr(task, field)
@@ -61,10 +61,10 @@ def why(work: UnitOfWork, project: str, name: str) -> WhyView:
     reasons += [] if taken is None else [_overlap(work, task, taken)]
     reasons += [priority.stop_text(s, r) for s, r in settings.stopped.items() if s in priority.scopes_of(task, "")]
     if task.state == lifecycle.READY:
-        said["agents"] = _who_could(work, settings, task, taken)
-        if not any(not a["why_not"] for a in said["agents"]):
-            reasons.append("no known agent can take it" if said["agents"] else "no agent is known yet")
-    return said
+        answer["agents"] = _who_could(work, settings, task, taken)
+        if not any(not a["why_not"] for a in answer["agents"]):
+            reasons.append("no known agent can take it" if answer["agents"] else "no agent is known yet")
+    return answer
 
 
 def _moment(work: UnitOfWork, at: int) -> str:
@@ -86,9 +86,9 @@ def _by_dependencies(work: UnitOfWork, task: Task) -> list[str]:
     unmet.sort(key=lambda other: other.key)
     going = [other.key for other in unmet if other.state not in _ENDED]
     more = f" and {len(going) - 5} others" if len(going) > 5 else ""
-    said = [f"waiting for {', '.join(going[:5])}{more}"] if going else []
+    waiting = [f"waiting for {', '.join(going[:5])}{more}"] if going else []
     ended = [other for other in unmet if other.state in _ENDED]
-    return [*said, *(f"waiting for {other.key}, which is {_ENDED[other.state]}" for other in ended[:5])]
+    return [*waiting, *(f"waiting for {other.key}, which is {_ENDED[other.state]}" for other in ended[:5])]
 
 
 def _by_router(work: UnitOfWork, settings: Project, task: Task) -> list[str]:

@@ -57,7 +57,7 @@ class ChannelCommands(LeaderThread):
         self._sink, self._open, self._report = sink, open_channel, failed
         self._principal = Principal(role="member", user=f"sink:{sink}", projects=projects)
         self._channel: Channel | None = None
-        self._said: str | None = None
+        self._last_error: str | None = None
 
     def work(self, led: LeaderEngine) -> bool:
         if self._channel is None:
@@ -66,7 +66,7 @@ class ChannelCommands(LeaderThread):
             if self.leading() is None:
                 return False
             self._channel.answer(self._answered(body))
-        self._said = None
+        self._last_error = None
         return True
 
     def _answered(self, body: bytes) -> dict[str, Any]:
@@ -109,8 +109,8 @@ class ChannelCommands(LeaderThread):
     def failed(self, error: Exception) -> None:
         text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
         self.close()
-        if text != self._said:
-            self._said = text
+        if text != self._last_error:
+            self._last_error = text
             self._report(f"commands of the sink {self._sink}: {text}")
 
     def idle(self) -> None:

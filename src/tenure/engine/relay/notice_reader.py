@@ -1,4 +1,4 @@
-"""Sends notices to people: reads the log for events that are one, and looks for what no event says.
+"""Sends notices to people: reads the log for events that are one, and looks for what no event reports.
 
 The place in the log moves only past notices that were sent, and `sent_at` of the row is when a message last went out.
 So a new leader neither loses a notice that waits nor begins the minute of a kind again.
@@ -126,7 +126,7 @@ class NoticeReader(Reader):
         """The place before the oldest notice that still waits."""
         return min((w.before for w in self._waiting.values() if w.at > now - HELD_BACK), default=self._read)
 
-    # --- what no event says ---
+    # --- what no event reports ---
 
     def _stale_agents(self, now: int) -> Sequence[Notice]:
         if self._monotonic() < self._stale_at:

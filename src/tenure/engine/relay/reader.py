@@ -29,17 +29,17 @@ class Reader(LeaderThread):
         super().__init__(engine, name, leading)
         self.about, self.kinds = about, kinds
         self._report = failed
-        self._said: str | None = None
+        self._last_error: str | None = None
 
     def work(self, led: LeaderEngine) -> bool:
         more = self.read(led)
-        self._said = None
+        self._last_error = None
         return more
 
     def failed(self, error: Exception) -> None:
         text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
-        if text != self._said:
-            self._said = text
+        if text != self._last_error:
+            self._last_error = text
             self._report(f"{self.name}: {text}")
 
     def read(self, led: LeaderEngine) -> bool:

@@ -65,7 +65,7 @@ def set_webhook(work: UnitOfWork, cmd: commands.SetWebhook) -> Outcome:
 
 
 def _check_target(url: str, context: Context) -> None:
-    """Refuse what the text of the URL says already; the addresses of a name are judged at each delivery."""
+    """Refuse what the text of the URL shows already; the addresses of a name are judged at each delivery."""
     from tenure.sinks.addresses import is_allowed, literal, networks_of  # few commands need them, and they cost 5 ms
 
     target = rule.check_url(url, allow_http=context.allow_http)

@@ -5,5 +5,5 @@ the events they append; `effects.py` brings due rows up to `now` before anything
 commands of many callers; `fast_path/` runs claim, renew and complete as one statement each where the store can;
 `optimistic.py` decides when that is tried first. `decision.py` finds the function of a command.
 
-To add a mechanism here, say in its docstring why no existing one does.
+To add a mechanism here, explain in its docstring why no existing one does.
 """

@@ -58,7 +58,7 @@ class Batcher:
 
     `in_flight` is the number of concurrent batches; by default the store chooses. At most `most_waiting` commands with
     `most_bytes` in total may wait: beyond that `Overloaded` is raised and nothing was done. A caller is a thread or an
-    asyncio task unless `caller` says otherwise.
+    asyncio task unless `caller` is given.
     """
 
     def __init__(

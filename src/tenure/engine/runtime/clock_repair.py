@@ -56,8 +56,8 @@ def _accepted(work: UnitOfWork, names: list[str]) -> Accepted:
     for project in ("", *names):
         moved = list(_moved(work, project, back)) if back else []
         message = f"the clock was corrected: {back // clock.SECOND} s back"
-        told = {"level": "warning", "message": message, "details": {"back": back, "moved": len(moved)}}
-        work.record("clock.accepted", *moved, project=project, **told)
+        fields = {"level": "warning", "message": message, "details": {"back": back, "moved": len(moved)}}
+        work.record("clock.accepted", *moved, project=project, **fields)
         ended += [_ended(work, task) for task in _made_ahead(work, project)] if back else []
     spread(work)
     return Accepted(back, ended)

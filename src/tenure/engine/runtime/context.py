@@ -60,7 +60,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     key of this process, for attestations. `allow_http`:
     webhooks may have URLs without TLS. `networks`: private ones that webhooks may be sent to, as in 10.0.0.0/8.
     `task_defaults`: of new tasks that name no priority, attempts or `on_lost`.
-    `elects`: the first agent of a project that joins or claims leads it, unless the project says otherwise. `counts`:
+    `elects`: the first agent of a project that joins or claims leads it, unless the project is set otherwise. `counts`:
     the tasks by state, of a process that follows the log; None: they are counted each time. `keeps_tenants`: the store
     keeps tenants beside `local`, `keeps_schemas`: also in schemas of theirs; the engine sets both. `limits`: those of a
     tenant beside `local`; None: it has none. `elsewhere`: what each write is refused with, where this process is not at

@@ -72,7 +72,7 @@ def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
             return RunAgain(so_far=outcome)
         if warnings:
             outcome = replace(outcome, warnings=warnings)
-        remember(work, item, principal, outcome, told=work.bookmark()[1] > bookmark[1])
+        remember(work, item, principal, outcome, has_event=work.bookmark()[1] > bookmark[1])
         return outcome
     except StoreError:
         raise
@@ -93,7 +93,7 @@ def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
 
 
 def _may_bring_secrets(command: c.Command) -> bool:
-    """Whether it creates or edits a task or template whose spec or metadata says anything."""
+    """Whether it creates or edits a task or template whose spec or metadata is not empty."""
     if isinstance(command, (c.Edit, c.Retry)):
         return bool(command.changes)
     if isinstance(command, (c.SetSchedule, c.SetTrigger)):
@@ -294,15 +294,15 @@ def remembered(work: UnitOfWork, item: Checked, principal: Principal) -> Outcome
     return replace(outcome, again=True)
 
 
-def remember(work: UnitOfWork, item: Checked, principal: Principal, outcome: Outcome, *, told: bool) -> None:
-    """Keep the answer of a command that had an effect. `told`: it appended an event."""
+def remember(work: UnitOfWork, item: Checked, principal: Principal, outcome: Outcome, *, has_event: bool) -> None:
+    """Keep the answer of a command that had an effect. `has_event`: it appended an event."""
     command = item.command
     if command.request_id is None or outcome.again:
         return
     has_effect = outcome.ok and outcome.outcome != "UNCHANGED"
     claim = _claim_of(work, command)
     if claim is not None:
-        if (has_effect or told) and not (isinstance(command, c.Submit) and outcome.ok):
+        if (has_effect or has_event) and not (isinstance(command, c.Submit) and outcome.ok):
             work.put(_with_answer(claim, command, outcome))
     elif has_effect and _is_remembered(item):
         id, digest = _row_id(item, principal), digest_of(command, principal.owner)

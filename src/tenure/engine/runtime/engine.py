@@ -205,7 +205,7 @@ class Engine:
                 continue
             except TenureError as error:
                 return dict.fromkeys((n for group in numbers for n in group), error)
-            return {n: r for group, said in zip(numbers, done, strict=True) for n, r in zip(group, said, strict=True)}
+            return {n: r for group, found in zip(numbers, done, strict=True) for n, r in zip(group, found, strict=True)}
         return {}
 
     # --- the ordinary path ---

@@ -39,7 +39,7 @@ class Rows:
         self._changed: dict[type[Row], dict[Key, None]] = {}  # keys in the order of their first change
         self._changed_by: dict[type[Row], dict[str, dict[Any, set[Key]]]] = {}  # kind → field → value → see _like
         self._journal: list[tuple[Key, Any]] = []
-        self._told: dict[tuple[type[Row], str, str], dict[str, list[Any]]] = {}  # kind, project, field → value → stored
+        self._learned: dict[tuple[type[Row], str, str], dict[str, list[Any]]] = {}  # of each kind, project, field
         self.by_ref: dict[tuple[str, str], str] = {}  # project and short key of tasks that were found by it → id
         self.recalled: dict[Key, str] = {}  # rows in the archive → the lineage with which they return
 
@@ -90,7 +90,7 @@ class Rows:
         limit: int | None = None,
     ) -> list[R]:
         """As the store's `find`, including what this unit of work has changed."""
-        if self._told and self._is_absent(kind, where) and not self._like(kind, where):
+        if self._learned and self._is_absent(kind, where) and not self._like(kind, where):
             return []
         changed = self._changed.get(kind, {})
         asked = None if limit is None else limit + len(changed)
@@ -124,29 +124,29 @@ class Rows:
     def learn_absent(self, kind: type[Row], project: str, field: str, values: Collection[str]) -> None:
         """Find out at once which of these values no stored row has, so that `find` need not ask for each."""
         has_rows = self.tx.count(kind, {"project": project, field: tuple(values)}, field)
-        told = self._told.setdefault((kind, project, field), {})
-        told.update({value: [] for value in values if value not in has_rows})
+        known = self._learned.setdefault((kind, project, field), {})
+        known.update({value: [] for value in values if value not in has_rows})
 
     def has_none(self, kind: type[Row], project: str, field: str, value: str) -> bool:
         """Whether it is known without a query that no row has this value. False where it is not known."""
-        told = self._told.get((kind, project, field))
-        return told is not None and told.get(value) == [] and not self._changed.get(kind)
+        known = self._learned.get((kind, project, field))
+        return known is not None and known.get(value) == [] and not self._changed.get(kind)
 
     def learn(self, kind: type[R], project: str, field: str, values: Collection[str]) -> list[R]:
         """The stored rows with these values of the field; `find` need not ask for each."""
         rows = self.tx.find(kind, {"project": project, field: tuple(values)})
-        told = self._told.setdefault((kind, project, field), {})
-        told.update({value: [] for value in values})
+        known = self._learned.setdefault((kind, project, field), {})
+        known.update({value: [] for value in values})
         for row in rows:
-            told[getattr(row, field)].append(row)
+            known[getattr(row, field)].append(row)
         return rows
 
     def learn_holders(self, project: str, receipts: Collection[Receipt]) -> None:
         """The stored tasks that receipts name, their claims, and their holders."""
         tx: Receipts = self.tx  # type: ignore[assignment]  # the store declares it
         found = tx.holders(project, [(receipt.name, receipt.generation) for receipt in receipts])
-        told = self._told.setdefault((Task, project, "ref"), {})
-        told.update({receipt.name: [] for receipt in receipts} | {task.ref: [task] for task in found.tasks})
+        known = self._learned.setdefault((Task, project, "ref"), {})
+        known.update({receipt.name: [] for receipt in receipts} | {task.ref: [task] for task in found.tasks})
         for row in (*found.claims, *found.agents, *found.sessions):
             if (type(row), row.project, row.id) not in self._rows:
                 self._keep(row)
@@ -155,22 +155,22 @@ class Rows:
         """Whether no stored row has one of these values, as far as was learnt."""
         project = where.get("project", "")
         for field, wanted in where.items():
-            told = self._told.get((kind, project, field))
-            if told is not None and type(wanted) is str and told.get(wanted) == []:
+            known = self._learned.get((kind, project, field))
+            if known is not None and type(wanted) is str and known.get(wanted) == []:
                 return True
         return False
 
     def _find_stored(
         self, kind: type[R], where: Where, order: str, after: tuple[Any, str] | None, limit: int | None
     ) -> list[R]:
-        if self._told and self._is_absent(kind, where):
+        if self._learned and self._is_absent(kind, where):
             return []
-        if self._told and len(where) == 2 and after is None:
+        if self._learned and len(where) == 2 and after is None:
             project = where.get("project", "")
             for field, wanted in where.items():
-                told = self._told.get((kind, project, field))
-                if told is not None and type(wanted) is str and wanted in told:
-                    return told[wanted][:limit]
+                known = self._learned.get((kind, project, field))
+                if known is not None and type(wanted) is str and wanted in known:
+                    return known[wanted][:limit]
         return self.tx.find(kind, where, order=order, after=after, limit=limit)
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:

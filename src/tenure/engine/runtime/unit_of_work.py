@@ -69,11 +69,11 @@ class UnitOfWork(Rows):
         return None if at is None else max(0.0, (at - self.now) / 1e6)
 
     def retry_at(self, at: int | None) -> dict[str, Any]:
-        """The fields of an outcome that say when to try again."""
+        """The fields of an outcome that show when to try again."""
         return {"retry_at": at, "retry_in": self.seconds_to(at)}
 
     def leased_until(self, at: int | None) -> dict[str, Any]:
-        """The fields of an outcome that say when its lease ends."""
+        """The fields of an outcome that show when its lease ends."""
         return {"lease_until": at, "lease": self.seconds_to(at)}
 
     def begin_command(self, principal: Principal, trace_id: str | None, command_id: str | None = None) -> None:
@@ -140,10 +140,10 @@ class UnitOfWork(Rows):
             self.lane_entries.setdefault((after.project, after.lane), {})[after.id] = after
 
     @overload
-    def record(self, kind: str, *rows: Row, task: Task, **told: Any) -> Task: ...
+    def record(self, kind: str, *rows: Row, task: Task, **fields: Any) -> Task: ...
 
     @overload
-    def record(self, kind: str, *rows: Row, project: str, **told: Any) -> None: ...
+    def record(self, kind: str, *rows: Row, project: str, **fields: Any) -> None: ...
 
     def record(
         self,
@@ -152,11 +152,11 @@ class UnitOfWork(Rows):
         task: Task | None = None,
         project: str = "",
         removed: Collection[Row] = (),
-        **told: Any,
+        **fields: Any,
     ) -> Task | None:
         """Put new versions of rows together with their one event; returns the task as put.
 
-        The event's patch holds what changed in each row, so that the log can be replayed. `told` as in `_append_event`.
+        The event's patch holds what changed in each row, so the log can be replayed. `fields` as in `_append_event`.
         """
         patch: list[tuple[str, str, dict[str, Any] | None]] = []
         before: Task | None = None
@@ -175,7 +175,7 @@ class UnitOfWork(Rows):
         for row in removed:
             self.remove(row)
             patch.append((KINDS[type(row)].table, row.id, None))
-        self._append_event(kind, project, before, task, tuple(patch), **told)
+        self._append_event(kind, project, before, task, tuple(patch), **fields)
         if task is not None and (before is None or before.state != task.state):
             self.moved.append((before, task))
         return task
@@ -188,14 +188,14 @@ class UnitOfWork(Rows):
         if row.due_at is not None and row.due_at <= self.now:
             self.overdue.append((row.project, row.id))
         self._set((Brief, brief.project, brief.id), brief)
-        said = {**(like.event.patch[0][2] or {}), **names}
+        of_task = {**(like.event.patch[0][2] or {}), **names}
         if row.idempotency_key is None:
-            del said["idempotency_key"]
+            del of_task["idempotency_key"]
         of_brief = {**(like.event.patch[1][2] or {}), "id": brief.id, "title": brief.title}
         of_brief["description"] = brief.description
         if not brief.description:
             del of_brief["description"]
-        patch = ((KINDS[Task].table, row.id, said), (KINDS[Brief].table, row.id, of_brief))
+        patch = ((KINDS[Task].table, row.id, of_task), (KINDS[Brief].table, row.id, of_brief))
         details = {**like.event.details, "title": brief.title}
         self.events.append(
             replace(

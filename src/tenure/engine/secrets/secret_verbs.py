@@ -51,7 +51,7 @@ def rotate_data_key(work: UnitOfWork, cmd: commands.RotateDataKey) -> Outcome:
 
 
 def reseal(work: UnitOfWork, cmd: commands.Reseal) -> Outcome:
-    """A page of it; `next` says where to go on."""
+    """A page of it; `next` shows where to go on."""
     again = Resealing(work, cmd.project)
     if cmd.after is None:
         again.sources()

@@ -54,7 +54,7 @@ def seal_plain(engine: Engine, project: str) -> Report:
             if is_plain(row):
                 work.put(resealed(work, row))
 
-    with suppress(SecretsOff):  # `doctor` says so
+    with suppress(SecretsOff):  # `doctor` reports it
         engine.transact((project,), decide)
     return Report()
 

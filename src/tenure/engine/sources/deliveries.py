@@ -49,8 +49,8 @@ def deliver(work: UnitOfWork, cmd: commands.Deliver) -> Outcome:
         left = rule.left_of_hour(row, work.now)
         message = f"the trigger accepts at most {row.most} deliveries per hour"
         return Outcome(outcome="DENIED_LIMIT", retry_at=work.now + left, retry_in=left / 1e6, message=message)
-    told = {"trigger": {"name": row.id, "delivery": delivery.id, "depth": 1}}
-    cause = Cause(key, f"webhook:{row.id}", work.now, values, told)
+    metadata = {"trigger": {"name": row.id, "delivery": delivery.id, "depth": 1}}
+    cause = Cause(key, f"webhook:{row.id}", work.now, values, metadata)
     if isinstance(fire(work, project, row, cause, delivery=delivery.id), str):
         return Outcome(outcome="TEMPLATE_FAILED", message="the tasks could not be created; the error is in the log")
     return Outcome(outcome="CREATED", message="taken")

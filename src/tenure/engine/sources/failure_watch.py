@@ -150,11 +150,11 @@ def watched(work: UnitOfWork, project: str) -> WatchedView:
     found = failure_watch.counted(
         _attempts(work, project, watch), {name: task.updated_at for name, task in asked.items()}
     )
-    said: WatchedView = fields_of(watch, "window threshold least by track priority") | {
+    answer: WatchedView = fields_of(watch, "window threshold least by track priority") | {
         "on": settings.watch is not None,
         "subjects": [_subject_view(subject, asked.get(subject.name)) for subject in found[:MOST_SHOWN]],
     }
-    return said
+    return answer
 
 
 def _subject_view(subject: Subject, task: Task | None) -> Any:

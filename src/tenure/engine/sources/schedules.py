@@ -221,8 +221,8 @@ def _fire(work: UnitOfWork, project: Project, row: Schedule) -> None:
 
 
 def _record(work: UnitOfWork, kind: str, row: Schedule, level: str = "info", message: str = "", **details: Any) -> None:
-    told = {"schedule": row.id, "next_at": row.next_at, **details}
-    work.record(kind, row, project=row.project, level=level, message=message, details=told)
+    details = {"schedule": row.id, "next_at": row.next_at, **details}
+    work.record(kind, row, project=row.project, level=level, message=message, details=details)
 
 
 def _moved(row: Schedule, next_at: int | None) -> Schedule:
@@ -234,8 +234,8 @@ def _moved(row: Schedule, next_at: int | None) -> Schedule:
 
 def _cause(row: Schedule, tick: int, *, key: str | None) -> Cause:
     at = rule.local_time(tick, row.zone).isoformat()
-    told = {"schedule": {"name": row.id, "tick": at}}
-    return Cause(key, f"cron:{row.id}", tick, _values(row.id, tick, row.zone), told)
+    metadata = {"schedule": {"name": row.id, "tick": at}}
+    return Cause(key, f"cron:{row.id}", tick, _values(row.id, tick, row.zone), metadata)
 
 
 def _values(name: str, tick: int, zone: str) -> dict[str, Any]:
@@ -271,13 +271,13 @@ def schedule(work: UnitOfWork, project: str, name: str, *, ticks: int = 5) -> Sc
 
 def view(work: UnitOfWork, row: Schedule) -> ScheduleView:
     fields = "cron zone misfire enabled reason next_at last_at last_made last_error fired missed failed created_by"
-    said: ScheduleView = fields_of(row, fields + " created_at changed_at") | {
+    answer: ScheduleView = fields_of(row, fields + " created_at changed_at") | {
         "name": row.id,
         "title": row.template["tasks"][0]["title"],
         "tasks": len(row.template["tasks"]),
         "next_in": work.seconds_to(row.next_at),
     }
-    return said
+    return answer
 
 
 HANDLERS: Handlers = {

@@ -99,8 +99,8 @@ def _offer(work: UnitOfWork, project: Project, name: str, event: Event) -> bool:
         hold_back(work, row, f"fired {row.most} times in this hour")
         return True
     work.begin_command(Principal(), event.trace_id)
-    told = {"trigger": {"name": name, "event": event.id, "depth": depth}}
-    cause = Cause(f"trigger:{name}:{event.id}", f"trigger:{name}", event.time, values_of(work, event), told)
+    metadata = {"trigger": {"name": name, "event": event.id, "depth": depth}}
+    cause = Cause(f"trigger:{name}:{event.id}", f"trigger:{name}", event.time, values_of(work, event), metadata)
     fire(work, project, row, cause, event=event.id, kind=event.kind, sequence=event.sequence)
     return True
 
@@ -126,8 +126,8 @@ def hold_back(work: UnitOfWork, row: Trigger, why: str) -> None:
     if row.reported_at is not None and work.now < row.reported_at + rule.HOUR:
         work.put(row)
         return
-    told = {"level": "warning", "message": why, "details": {"trigger": row.id}}
-    work.record("trigger.held_back", replace(row, reported_at=work.now), project=row.project, **told)
+    fields = {"level": "warning", "message": why, "details": {"trigger": row.id}}
+    work.record("trigger.held_back", replace(row, reported_at=work.now), project=row.project, **fields)
 
 
 def _end_of_dag(work: UnitOfWork, project: Project, event: Event) -> bool:
@@ -137,9 +137,9 @@ def _end_of_dag(work: UnitOfWork, project: Project, event: Event) -> bool:
     if dag is None or template is None:
         return False
     work.begin_command(Principal(), event.trace_id)
-    told = {"trigger": {"name": dag.id, "event": event.id, "depth": depth_of(work, event) + 1}}
+    metadata = {"trigger": {"name": dag.id, "event": event.id, "depth": depth_of(work, event) + 1}}
     key = f"dag:{dag.id}:{event.details.get('run')}:{status}"
-    cause = Cause(key, f"trigger:{dag.id}", event.time, values_of(work, event), told)
+    cause = Cause(key, f"trigger:{dag.id}", event.time, values_of(work, event), metadata)
     made = attempt(work, project, template, cause, rule.owner_of_end(dag.id, status or ""))
     details: dict[str, Any] = {"dag": dag.id, "event": event.id, "kind": event.kind, "sequence": event.sequence}
     if isinstance(made, str):

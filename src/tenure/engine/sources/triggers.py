@@ -33,7 +33,7 @@ LONGEST_GRACE = limits.WEBHOOK_GRACE
 LOOKED_BACK = 1000  # events searched for one to try a trigger with
 HINT = "save it now: it is not shown again"
 
-_TOLD = (
+_EVENT_FIELDS = (
     "id", "kind", "level", "project", "task", "key", "track", "generation", "agent", "session", "user",
     "previous_state", "new_state", "message", "details", "trace_id",
 )  # fmt: skip
@@ -236,7 +236,7 @@ def values_of(work: UnitOfWork, event: Event) -> dict[str, Any]:
 def event_values(event: Event) -> dict[str, Any]:
     """The event alone, without a query to the store."""
     time = datetime.fromtimestamp(event.time // 1_000_000, UTC)
-    return {name: getattr(event, name) for name in _TOLD} | {
+    return {name: getattr(event, name) for name in _EVENT_FIELDS} | {
         "details": shown_details(event),
         "time": f"{time:%Y-%m-%dT%H:%M:%SZ}",
     }
@@ -278,13 +278,13 @@ def trigger(work: UnitOfWork, project: str, name: str) -> TriggerInFull:
 
 def view(row: Trigger) -> TriggerView:
     fields = "filter enabled most signature previous_until fired failed held_back last_at last_made last_error"
-    said: TriggerView = fields_of(row, fields + " created_by created_at changed_at") | {
+    answer: TriggerView = fields_of(row, fields + " created_by created_at changed_at") | {
         "name": row.id,
         "on": row.kind,
         "title": row.template["tasks"][0]["title"],
         "tasks": len(row.template["tasks"]),
     }
-    return said
+    return answer
 
 
 HANDLERS: Handlers = {

@@ -31,7 +31,7 @@ def known_agent(work: UnitOfWork, project: str, name: str, type: str | None = No
     agent = work.get(Agent, project, name)
     if agent is None:
         ids.check_name(name, "agent")
-        # It never said how often it gives a sign of life: as patient as with agents on a command line.
+        # It never reported how often it gives a sign of life: as patient as with agents on a command line.
         patience = round(limits.CLI_AGENT_STALE * inputs.SECOND)
         agent = Agent(project=project, id=name, registered_at=work.now, last_seen=work.now, stale_after=patience)
         if type:
@@ -77,9 +77,9 @@ def known_session(work: UnitOfWork, project: Project, id: str, agent: str, user:
     return active(work, session)
 
 
-def user_of(work: UnitOfWork, said: str | None) -> str | None:
+def user_of(work: UnitOfWork, user: str | None) -> str | None:
     """The agent that the command acts for; a signed-in person needs none."""
-    return said if work.principal.key is None else work.principal.user
+    return user if work.principal.key is None else work.principal.user
 
 
 def active(work: UnitOfWork, session: Session, *, held: bool = False) -> Session:
@@ -144,17 +144,17 @@ def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
         raise InvalidInput(f"max_concurrent_tasks must be at least 1 (got {cmd.max_concurrent_tasks})")
     before = work.get(Agent, cmd.project, cmd.agent)
     kept = fields_of(before, "registered_at troubles cool_until") if before else {"registered_at": work.now}
-    said = "type models region tracks max_concurrent_tasks host boot pid pid_start managed"
+    fields = "type models region tracks max_concurrent_tasks host boot pid pid_start managed"
     agent = Agent(
         project=cmd.project,
         id=cmd.agent,
-        **fields_of(cmd, said),
+        **fields_of(cmd, fields),
         capabilities=tuple(sorted(set(cmd.capabilities))),
         heartbeat=inputs.micros(cmd.heartbeat, "heartbeat", low=1, high=3600),
         stale_after=inputs.micros(cmd.stale_after, "stale_after", low=1, high=86400),
         last_seen=work.now,
         **kept,
-        **_said_by_operators(before),
+        **_set_by_operators(before),
     )
     work.record("agent.updated" if before else "agent.registered", agent, project=cmd.project, agent=cmd.agent)
     if cmd.session is not None:
@@ -187,21 +187,21 @@ def _keyed(work: UnitOfWork, project: Project, session: Session, given: str) -> 
     work.record("session.keyed", *rows, project=project.id, details=details, **names)
 
 
-def _said_by_operators(agent: Agent | None) -> dict[str, Any]:
+def _set_by_operators(agent: Agent | None) -> dict[str, Any]:
     """Fields that stay when the agent registers again."""
     if agent is None:
         return {}
     left_at = None if agent.terminated_at is None else agent.left_at
-    said: dict[str, Any] = fields_of(agent, "draining terminated_at terminated_for") | {"left_at": left_at}
-    return said
+    kept: dict[str, Any] = fields_of(agent, "draining terminated_at terminated_for") | {"left_at": left_at}
+    return kept
 
 
 def heartbeat(work: UnitOfWork, cmd: commands.Heartbeat) -> Outcome:
     """Record a sign of life and return the number of unread messages; renews no lease."""
     project = project_of(work, cmd.project)
-    said = _checked_health(work, cmd)
+    reported = _checked_health(work, cmd)
     agent = known_agent(work, cmd.project, cmd.agent)
-    agent = work.put(replace(agent, last_seen=work.now, **said))
+    agent = work.put(replace(agent, last_seen=work.now, **reported))
     if cmd.memory_mb is not None or cmd.cpu_percent is not None:
         minute = work.get(HealthMinute, cmd.project, team.minute_id(agent.id, work.now))
         work.put(team.minute_of(agent, work.now, minute))
@@ -226,10 +226,10 @@ def _checked_health(work: UnitOfWork, cmd: commands.Heartbeat) -> dict[str, Any]
             raise InvalidInput(f"{name} must be from 0 to {most} (got {value})")
     if cmd.metadata is not None:
         inputs.check_size(cmd.metadata, "metadata", inputs.LARGEST_CLAIM_METADATA)
-    said = fields_of(cmd, "health step memory_mb cpu_percent percent metadata")
+    reported = fields_of(cmd, "health step memory_mb cpu_percent percent metadata")
     if cmd.task is not None:
-        said["task"] = task_named(work, cmd.project, cmd.task).id
-    return {name: value for name, value in said.items() if value is not None}
+        reported["task"] = task_named(work, cmd.project, cmd.task).id
+    return {name: value for name, value in reported.items() if value is not None}
 
 
 def unread(work: UnitOfWork, project: str, agent: str) -> int:
@@ -359,8 +359,8 @@ def gone(work: UnitOfWork, cmd: commands.Gone) -> Outcome:
         assert lost.claim is not None, claim.id
         text = f"process {process.pid} on {process.host} is gone"
         details = {**lost.details, "host": process.host, "pid": process.pid, "said_by": work.principal.name}
-        told = {"level": "warning", "message": text, "details": details}
-        work.record(lost.kind, lost.claim, task=lost.task, holder=task, **told)
+        fields = {"level": "warning", "message": text, "details": details}
+        work.record(lost.kind, lost.claim, task=lost.task, holder=task, **fields)
         freed.append(task.key)
         died.setdefault(claim.agent, (process, claim.session))
     spread(work)
@@ -380,7 +380,7 @@ def _died(work: UnitOfWork, project: str, name: str, process: commands.Process, 
     agent = work.get(Agent, project, name)
     if agent is None or agent.left_at is not None:
         return False
-    if agent.pid is not None:  # it said which process it is
+    if agent.pid is not None:  # it reported which process it is
         is_same = (agent.host, agent.boot, agent.pid, agent.pid_start) == (
             process.host,
             process.boot,
@@ -406,7 +406,7 @@ def agent_view(work: UnitOfWork, agent: Agent) -> AgentView:
     fields = "type capabilities models tracks region max_concurrent_tasks last_seen registered_at cool_until"
     more = " host pid draining terminated_at terminated_for managed memory_mb cpu_percent metadata"
     status = team.status(agent, len(held), work.now)
-    said: AgentView = fields_of(agent, fields + more) | {
+    answer: AgentView = fields_of(agent, fields + more) | {
         "name": agent.id,
         "status": status,
         "health": team.health_word(agent.health),
@@ -414,7 +414,7 @@ def agent_view(work: UnitOfWork, agent: Agent) -> AgentView:
         **_doing(agent, held),
         "next_heartbeat_at": team.next_heartbeat(agent, status),
     }
-    return said
+    return answer
 
 
 def _doing(agent: Agent, held: list[Task]) -> dict[str, Any]:

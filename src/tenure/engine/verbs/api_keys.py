@@ -176,8 +176,8 @@ def read_keys(work: UnitOfWork, project: str, *, ended: bool = False) -> list[Ke
 
 def key_view(work: UnitOfWork, key: ApiKey) -> KeyView:
     fields = "id name role user agent projects capabilities created_at created_by used_at rotated_at previous_until"
-    said: KeyView = fields_of(key, fields + " expires_at revoked_at") | {"status": keys.status(key, work.now)}
-    return said
+    answer: KeyView = fields_of(key, fields + " expires_at revoked_at") | {"status": keys.status(key, work.now)}
+    return answer
 
 
 HANDLERS: Handlers = {commands.CreateKey: create_key, commands.RotateKey: rotate_key, commands.RevokeKey: revoke_key}

@@ -36,11 +36,11 @@ def news(work: UnitOfWork, task: Task) -> dict[str, Any]:
     """What has changed since the holder last read it, or None. A pause takes precedence."""
     if task.unseen_since is None or not claims.is_held(task):
         return {}
-    said: dict[str, Any] = {"brief": task.brief_number, "diff": difference(work, task)}
+    fields: dict[str, Any] = {"brief": task.brief_number, "diff": difference(work, task)}
     if task.wanted != "pause":
         text = f"the description was changed: read the difference, then acknowledge with --seen {task.brief_number}"
-        said |= {"directive": "changed", "directive_text": text}
-    return said
+        fields |= {"directive": "changed", "directive_text": text}
+    return fields
 
 
 def difference(work: UnitOfWork, task: Task) -> str:

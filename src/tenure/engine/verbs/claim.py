@@ -224,10 +224,10 @@ def _denied_by_state(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcom
             message=f"{message}{' in this session' if yours else ''}; its lease ends {_when(work, task.lease_until)}",
             hint="use the receipt of that claim" if yours else "take another task, or wait for the lease to end",
         )
-    said = f"{task.key} is {lifecycle.spoken(task.state)}"
+    state_text = f"{task.key} is {lifecycle.spoken(task.state)}"
     if code == "DENIED_NOT_READY":
         waits = task_view.waits_for(work, task)
-        message = said + (f", waiting for {', '.join(waits[:5])}" if waits else "")
+        message = state_text + (f", waiting for {', '.join(waits[:5])}" if waits else "")
         at = max((at for at in (task.retry_at, task.not_before) if at is not None and at > work.now), default=None)
         message += f"; it may be ready {_when(work, at)}" if at is not None else ""
         return Outcome(outcome=code, state=task.state, waits_for=waits, **work.retry_at(at), message=message)
@@ -235,7 +235,7 @@ def _denied_by_state(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcom
     ends = [pause.until for pause in task.pauses] if task.state == lifecycle.PAUSED else []
     at = max((end for end in ends if end is not None), default=None) if None not in ends else None
     because += f"; it resumes {_when(work, at)}" if at is not None else ""
-    return Outcome(outcome=code, state=task.state, **work.retry_at(at), message=said + because)
+    return Outcome(outcome=code, state=task.state, **work.retry_at(at), message=state_text + because)
 
 
 def _when(work: UnitOfWork, at: int | None) -> str:

@@ -151,7 +151,7 @@ def _by_row(work: UnitOfWork, task: Task, changes: dict[str, Any]) -> tuple[dict
 def _sealed(
     work: UnitOfWork, task: Task, brief: Brief, changes: dict[str, Any], *, is_placed: bool
 ) -> tuple[Task, dict[str, Any]]:
-    """The changes with their secrets sealed for the task; and the task, which says whether it has any afterwards."""
+    """The changes with their secrets sealed for the task; and the task, which shows whether it has any afterwards."""
     from tenure.engine.secrets.sealed_rows import has_sealed, sealed_for  # few edits; keeps startup fast
 
     old = {name: current_value(work, task, brief, name) for name in ("spec", "metadata")}

@@ -65,16 +65,16 @@ def add_many(work: UnitOfWork, cmd: commands.AddMany) -> Outcome:
         there |= {task.idempotency_key: task for task in found}
     new_tasks = [new for new in cmd.tasks if new.idempotency_key not in there]
     made = iter(Builder(work, project, work.principal.name).build(new_tasks))
-    told = []
+    entries = []
     for new in cmd.tasks:
         task = there.get(new.idempotency_key)
         title = new.title if task is None else brief_of(work, task).title
         task = next(made) if task is None else task
-        told.append({"id": task.id, "key": task.key, "ref": task.ref, "state": task.state, "title": title})
+        entries.append({"id": task.id, "key": task.key, "ref": task.ref, "state": task.state, "title": title})
     code = "CREATED" if new_tasks else "EXISTS"
     return Outcome(
         outcome=code, again=not new_tasks, command_id=work.command_id if new_tasks else None,
-        tasks=tuple(told), message=f"{len(new_tasks)} tasks were created, {len(told) - len(new_tasks)} existed",
+        tasks=tuple(entries), message=f"{len(new_tasks)} tasks were created, {len(entries) - len(new_tasks)} existed",
     )  # fmt: skip
 
 

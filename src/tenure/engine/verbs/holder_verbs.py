@@ -113,8 +113,8 @@ def done_before(hold: Hold, reason: str, error_class: str | None = None) -> Outc
         and hold.claim.reason == reason
         and error_class in (None, hold.claim.error_class)
     ):
-        said = fields_of(hold.task, "state retry_at")
-        return Outcome(outcome="OK", again=True, generation=hold.claim.generation, **said)
+        fields = fields_of(hold.task, "state retry_at")
+        return Outcome(outcome="OK", again=True, generation=hold.claim.generation, **fields)
     return None
 
 

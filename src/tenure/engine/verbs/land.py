@@ -38,14 +38,14 @@ def land(work: UnitOfWork, cmd: commands.Land) -> Outcome:
         raise LimitReached(
             f"{hold.task.key} has {MOST} landings under one claim", "release the task and claim it again"
         )
-    said = Landing(
+    landing = Landing(
         project=cmd.project,
         id=landing_id(claim.id, len(recorded) + 1),
         **fields_of(claim, "task generation run agent"),
         **fields_of(cmd, "branch old new"),
         at=work.now,
     )
-    same = [row for row in recorded if (row.branch, row.old, row.new) == (said.branch, said.old, said.new)]
+    same = [row for row in recorded if (row.branch, row.old, row.new) == (landing.branch, landing.old, landing.new)]
     again = bool(same)
     before = [view(row) for row in of_task(work, hold.task, MOST_RETURNED) if row not in same]
     if again:
@@ -54,7 +54,7 @@ def land(work: UnitOfWork, cmd: commands.Land) -> Outcome:
         message = f"{cmd.branch}: {cmd.old[:12]} → {cmd.new[:12]}"
         details = fields_of(cmd, "branch old new")
         presented = claims.presented(hold.task, work.now)
-        task = work.record("task.landing", said, task=presented, message=message, details=details)
+        task = work.record("task.landing", landing, task=presented, message=message, details=details)
         spread(work)
     standing = fields_of(task, "state generation lease_until")
     return Outcome(outcome="OK", again=again, landings=tuple(before), **standing, **brief.directive(work, task))
@@ -71,8 +71,8 @@ def of_task(work: UnitOfWork, task: Task, limit: int | None = None) -> list[Land
 
 
 def view(row: Landing) -> LandingView:
-    said: LandingView = fields_of(row, "generation run agent branch old new at")
-    return said
+    answer: LandingView = fields_of(row, "generation run agent branch old new at")
+    return answer
 
 
 HANDLERS: Handlers = {commands.Land: land}

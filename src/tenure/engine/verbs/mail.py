@@ -34,9 +34,9 @@ def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
     sign_of_life(work, cmd.project, cmd.sender)
     to = _recipients(work, cmd)
     message = work.new_id("msg")
-    said = fields_of(cmd, "project sender type text reply_to action")
-    said |= {"address": cmd.to, "sent_at": work.now, "expires_at": expires_at}
-    rows = [Message(id=f"{message}:{name}", message=message, recipient=name, **said) for name in to]
+    fields = fields_of(cmd, "project sender type text reply_to action")
+    fields |= {"address": cmd.to, "sent_at": work.now, "expires_at": expires_at}
+    rows = [Message(id=f"{message}:{name}", message=message, recipient=name, **fields) for name in to]
     details: dict[str, Any] = {"message": message, "to": cmd.to, "recipients": list(to), "type": cmd.type}
     if cmd.action is not None:  # a broker carries it even where no agent of the type is registered
         details |= fields_of(cmd, "action text reply_to") | {"expires_at": expires_at}
@@ -86,8 +86,8 @@ def read(work: UnitOfWork, cmd: commands.Read) -> Outcome:
 
 def view(message: Message) -> MessageView:
     fields = fields_of(message, "type text action expires_at reply_to sent_at read_at")
-    said: MessageView = {"id": message.message, "from": message.sender, "to": message.address} | fields
-    return said
+    answer: MessageView = {"id": message.message, "from": message.sender, "to": message.address} | fields
+    return answer
 
 
 HANDLERS: Handlers = {commands.Send: send, commands.Read: read}

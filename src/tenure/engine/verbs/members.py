@@ -130,8 +130,8 @@ def read_members(work: UnitOfWork, project: str, *, left: bool = False) -> list[
 
 def _view(row: Member) -> MemberView:
     fields = "role projects invited_by invited_at joined_at left_at"
-    said: MemberView = fields_of(row, fields) | {"user": row.id, "status": tenants.status(row)}
-    return said
+    answer: MemberView = fields_of(row, fields) | {"user": row.id, "status": tenants.status(row)}
+    return answer
 
 
 HANDLERS: Handlers = {

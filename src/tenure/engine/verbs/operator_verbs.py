@@ -132,8 +132,8 @@ def answer(work: UnitOfWork, cmd: commands.Answer) -> Outcome:
         return replace(
             denied(task, "answer"), message=f"{task.key} is {lifecycle.spoken(task.state)} and has no open question"
         )
-    said = {"question": asked.reason, "answer": cmd.text, "by": work.principal.name, "at": work.now}
-    task = replace(task, answers=(*task.answers[-MOST_ANSWERS + 1 :], said))
+    entry = {"question": asked.reason, "answer": cmd.text, "by": work.principal.name, "at": work.now}
+    task = replace(task, answers=(*task.answers[-MOST_ANSWERS + 1 :], entry))
     kept = lift(work, task, lambda one: one.cause == lifecycle.QUESTION, "task.answered", cmd.text)
     return replace(updated(work, kept), **_remaining(kept))
 

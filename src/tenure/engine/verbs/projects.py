@@ -142,8 +142,8 @@ def stop_line(work: UnitOfWork, cmd: commands.StopLine) -> Outcome:
     if scope in project.stopped:
         return Outcome(outcome="UNCHANGED")
     stopped = replace(project, stopped=project.stopped | {scope: reason})
-    told = {"level": "warning", "message": reason, "details": {"scope": scope}}
-    work.record("project.stopped", stopped, project=project.id, **told)
+    fields = {"level": "warning", "message": reason, "details": {"scope": scope}}
+    work.record("project.stopped", stopped, project=project.id, **fields)
     return Outcome(outcome="UPDATED", command_id=work.command_id, message=stop_text(scope, reason))
 
 

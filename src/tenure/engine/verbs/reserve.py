@@ -97,9 +97,9 @@ def _regrouped(
 def _alone(work: UnitOfWork, cmd: commands.Reserve, lease: int, patterns: list[str]) -> Outcome:
     group = work.new_id("hold")
     nonce = work.random.token(NONCE_BYTES)
-    said = fields_of(cmd, "project mode agent session") | {"nonce": nonce, "epoch": work.epoch}
-    said |= {"created_at": work.now, "lease": lease, "until": work.now + lease}
-    rows = [Reservation(id=f"{group}-{n}", pattern=pattern, **said) for n, pattern in enumerate(patterns)]
+    fields = fields_of(cmd, "project mode agent session") | {"nonce": nonce, "epoch": work.epoch}
+    fields |= {"created_at": work.now, "lease": lease, "until": work.now + lease}
+    rows = [Reservation(id=f"{group}-{n}", pattern=pattern, **fields) for n, pattern in enumerate(patterns)]
     details = {"patterns": patterns, "mode": cmd.mode}
     work.record("reservation.taken", *rows, project=cmd.project, holder=rows[0], details=details)
     return _granted(work, Receipt(group, 1, work.epoch, nonce), patterns, work.now + lease)
@@ -112,8 +112,8 @@ def _granted(work: UnitOfWork, receipt: Receipt, patterns: list[str], until: int
 
 def reserved_for(work: UnitOfWork, task: Task, patterns: Iterable[str], **more: Any) -> list[Reservation]:
     """Reservations that last as long as the task's claim."""
-    said = fields_of(task, "project generation agent session") | {"task": task.id, "epoch": work.epoch, **more}
-    return [Reservation(id=work.new_id("hold"), pattern=p, created_at=work.now, **said) for p in patterns]
+    fields = fields_of(task, "project generation agent session") | {"task": task.id, "epoch": work.epoch, **more}
+    return [Reservation(id=work.new_id("hold"), pattern=p, created_at=work.now, **fields) for p in patterns]
 
 
 def _group(work: UnitOfWork, project: str, receipt: Receipt) -> list[Reservation]:

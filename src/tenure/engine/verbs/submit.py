@@ -111,8 +111,8 @@ def accept(work: UnitOfWork, free: Task, over: Claim, result: Result, *rows: Row
     marked = replace(over, result_accepted=True, work_product=product)
     kept = work.record("task.completed", result, marked, *rows, task=done, holder=over, details=details)
     spread(work)
-    said = {"work_product": product, "result": result.id, "version": kept.version}
-    return submitted("ACCEPTED", done, over, f"accepted as {product}", **said)
+    fields = {"work_product": product, "result": result.id, "version": kept.version}
+    return submitted("ACCEPTED", done, over, f"accepted as {product}", **fields)
 
 
 def submitted(code: str, task: Task, claim: Claim, message: str, **more: Any) -> Outcome:
@@ -148,8 +148,8 @@ def _accepted_before(work: UnitOfWork, hold: Hold, cmd: commands.Submit, digest:
         if cmd.request_id is not None and any(r.request_id == cmd.request_id for r in accepted):
             raise RequestIdReused(f"request id {cmd.request_id[:80]!r} was used for another result")
         return None
-    said = {"again": True, "work_product": result.work_product, "result": result.id}
-    return submitted("ACCEPTED", hold.task, claim, f"already accepted as {result.work_product}", **said)
+    fields = {"again": True, "work_product": result.work_product, "result": result.id}
+    return submitted("ACCEPTED", hold.task, claim, f"already accepted as {result.work_product}", **fields)
 
 
 def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:
@@ -173,8 +173,10 @@ def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, 
         "result": result.id,
         "processing_time": (result.processing or 0) // 1000,
     }
-    said = {"level": "warning", "message": refusal.message, "details": details}
-    work.record("task.result_refused", result, marked, *signatures(work, hold, result), task=task, holder=claim, **said)
+    fields = {"level": "warning", "message": refusal.message, "details": details}
+    work.record(
+        "task.result_refused", result, marked, *signatures(work, hold, result), task=task, holder=claim, **fields
+    )
     spread(work)
     hint = f"your result was kept as refused; see tenure show {task.ref}"
     if task.state == lifecycle.DEAD_LETTERED:

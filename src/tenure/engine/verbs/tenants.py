@@ -126,14 +126,14 @@ def _view(row: Tenant | None) -> TenantView:
             "region": None, "moving": None,
         }  # fmt: skip
         return home
-    said: TenantView = fields_of(row, "tier created_at created_by closed_at closed_for isolation schema region") | {
+    answer: TenantView = fields_of(row, "tier created_at created_by closed_at closed_for isolation schema region") | {
         "name": row.id,
         "moving": row.moving or None,
         "status": "open" if tenants.is_open(row) else "closed",
         "limits": tenant_limits.of_tenant(row),
         "changed_limits": tuple(row.limits),
     }
-    return said
+    return answer
 
 
 HANDLERS: Handlers = {

@@ -31,15 +31,15 @@ _UNMADE = "the command that created it was undone"
 
 def undo(work: UnitOfWork, cmd: commands.Undo) -> Outcome:
     events = work.tx.events({"project": cmd.project, "causation_id": cmd.command_id}, limit=MOST_EVENTS)
-    told = [e for e in events if e.task is not None]
-    if not told:
+    task_events = [e for e in events if e.task is not None]
+    if not task_events:
         raise NotFound(f"no command {cmd.command_id[:80]!r} changed a task in project {cmd.project}")
-    steps = [e for e in told if e.kind in _OPPOSITES]
-    if not steps or any(e.kind in _FINAL or e.details.get("was") == lifecycle.CANCELLED for e in told):
-        return _refused(f"{told[0].kind} cannot be undone", ())
-    if work.principal.role not in ("admin", "owner") and told[0].user != work.principal.user:
+    steps = [e for e in task_events if e.kind in _OPPOSITES]
+    if not steps or any(e.kind in _FINAL or e.details.get("was") == lifecycle.CANCELLED for e in task_events):
+        return _refused(f"{task_events[0].kind} cannot be undone", ())
+    if work.principal.role not in ("admin", "owner") and task_events[0].user != work.principal.user:
         raise NotAllowed("undoing another's command needs the role admin")
-    last = {e.task: e.version or 0 for e in told}
+    last = {e.task: e.version or 0 for e in task_events}
     tasks = work.get_many(Task, cmd.project, [e.task for e in steps if e.task])
     moved = sorted(t.key for t in tasks.values() if t.version != last[t.id])
     if moved:

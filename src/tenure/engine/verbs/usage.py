@@ -33,7 +33,7 @@ MOST_LISTED = limits.LISTED
 
 
 def usage(work: UnitOfWork, cmd: commands.ReportUsage) -> Outcome:
-    said = Totals(**fields_of(cmd, "model fresh cached written output cost_usd duration operation"))
+    totals = Totals(**fields_of(cmd, "model fresh cached written output cost_usd duration operation"))
     hold = judged(work, cmd.project, cmd.receipt, late=True)
     refusal = hold.refusal
     if refusal is not None and not hold.verdict.genuine:
@@ -47,7 +47,7 @@ def usage(work: UnitOfWork, cmd: commands.ReportUsage) -> Outcome:
         message=f"booked as late: {refusal.message}" if refusal else "",
         **({"directive": refusal.directive} if refusal else brief.directive(work, task)),
     )
-    answer = with_usage(work, hold, (said,), answer)
+    answer = with_usage(work, hold, (totals,), answer)
     if refusal is not None or not (hold.project.funded or task.capped):
         return answer
     from tenure.engine.budgets.budget_guard import checked  # most projects have no budget; keeps startup fast
@@ -55,9 +55,9 @@ def usage(work: UnitOfWork, cmd: commands.ReportUsage) -> Outcome:
     return checked(work, hold, answer)
 
 
-def with_usage(work: UnitOfWork, hold: Hold, said: Sequence[Totals], answer: Outcome) -> Outcome:
+def with_usage(work: UnitOfWork, hold: Hold, totals: Sequence[Totals], answer: Outcome) -> Outcome:
     """Book what a genuine receipt reports; the answer carries what the claim has cost so far."""
-    spent = check_all(said)
+    spent = check_all(totals)
     if not hold.verdict.genuine:
         return answer
     rows = _book(work, hold, spent)
@@ -126,11 +126,11 @@ def view(rows: Iterable[Usage]) -> v.UsageView | None:
     rows = list(rows)
     if not rows:
         return None
-    said = _added(rows) | {"models": sorted({r.model for r in rows}), "reported_at": max(r.at for r in rows)}
+    answer = _added(rows) | {"models": sorted({r.model for r in rows}), "reported_at": max(r.at for r in rows)}
     if operations := sorted({r.operation for r in rows if r.operation}):
-        said["operations"] = operations
+        answer["operations"] = operations
     late = [r for r in rows if r.late]
-    return said | ({"late": _added(late)} if late else {})  # type: ignore[no-any-return]
+    return answer | ({"late": _added(late)} if late else {})  # type: ignore[no-any-return]
 
 
 def _added(rows: Sequence[Usage]) -> Any:
@@ -166,8 +166,8 @@ def of_project(work: UnitOfWork, project: str) -> v.TotalsView:
     """The project's totals; all zero before anything is reported."""
     total = _totals(work, project, "project").get(project)
     late = _totals(work, project, "project", late=True).get(project)
-    said = total.shape() if total else _added(())
-    return said | ({"late": late.shape()} if late else {})  # type: ignore[no-any-return]
+    answer = total.shape() if total else _added(())
+    return answer | ({"late": late.shape()} if late else {})  # type: ignore[no-any-return]
 
 
 def spent_by(work: UnitOfWork, project: str, by: str, limit: int) -> list[v.SpentView]:

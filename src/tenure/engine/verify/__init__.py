@@ -198,9 +198,9 @@ def _dags(rows: Tables) -> Iterator[str]:
             parts.setdefault((row.project, row.dag), Counter())[row.state] += 1
     for dag in rows[Dag].values():
         mine = parts.get((dag.project, dag.id), Counter())
-        said = {p: getattr(dag, p) for p in ("live", "blocked", "completed", "cancelled", "dead")}
-        if said != {p: mine[p] for p in said} or dag.total != mine.total() or dag.status != graph.status(dag):
-            yield f"{dag.id}: counts {said} of {dag.total} ({dag.status}), tasks say {dict(mine)}"
+        counts = {p: getattr(dag, p) for p in ("live", "blocked", "completed", "cancelled", "dead")}
+        if counts != {p: mine[p] for p in counts} or dag.total != mine.total() or dag.status != graph.status(dag):
+            yield f"{dag.id}: counts {counts} of {dag.total} ({dag.status}), tasks say {dict(mine)}"
 
 
 def _letters(rows: Tables) -> Iterator[str]:

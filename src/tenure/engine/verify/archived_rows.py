@@ -41,9 +41,9 @@ def archived_rows(rows: Tables) -> Iterator[str]:
         spent[archived.project] += sum(isinstance(row, Usage) for row in inside)
         yield from _inside(archived, inside)
     for track in rows[Track].values():
-        said = track.completed + track.cancelled - track.pruned
-        if said != left[track.project, track.id]:
-            yield f"track {track.id}: {said} tasks in the archive, {left[track.project, track.id]} are there"
+        counted = track.completed + track.cancelled - track.pruned
+        if counted != left[track.project, track.id]:
+            yield f"track {track.id}: {counted} tasks in the archive, {left[track.project, track.id]} are there"
     yield from _added_up(rows, spent)
 
 

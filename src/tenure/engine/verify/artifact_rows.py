@@ -43,9 +43,9 @@ def _contents(rows: Tables, found: list[Artifact]) -> Iterator[str]:
         uses.update((row.project, row.digest) for row in _inside(archived))
     for key in uses.keys() | rows[Content].keys():
         content = rows[Content].get(key)
-        said = content.uses if content is not None else 0
-        if said != uses[key]:
-            yield f"{key[1]}: {uses[key]} artifacts refer to these bytes, {said} are counted"
+        counted = content.uses if content is not None else 0
+        if counted != uses[key]:
+            yield f"{key[1]}: {uses[key]} artifacts refer to these bytes, {counted} are counted"
         if content is not None and (content.idle_at is None) != bool(content.uses):
             yield f"{key[1]}: {content.uses} artifacts refer to these bytes, and since {content.idle_at} none does"
 

@@ -59,5 +59,5 @@ def translated(error: Failed, url: str) -> TenureError:
 
 
 def at_commit(error: Failed, url: str) -> TenureError:
-    """Our error for a COMMIT that the server refused. Of others than a conflict it does not say what happened."""
+    """Our error for a COMMIT that the server refused. Of others than a conflict it does not report what happened."""
     return translated(error, url) if error.code in AGAIN else unknown(f"COMMIT failed ({error.message})", url)

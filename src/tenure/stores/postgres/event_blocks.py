@@ -47,7 +47,7 @@ What a new field must do.
   migration, and NULL must mean the default, since older blocks do not have it. The migration also replaces the function
   `drop_events`, which names every item.
 - A field that a grant or a completion changes goes into the patch in `_claimed` or `_completed`, with a new form.
-- Defaults are left out of patches (`_said`), as the engine does.
+- Defaults are left out of patches (`_set_fields`), as the engine does.
 """
 # ruff: noqa: S608 - constants alone
 
@@ -92,7 +92,7 @@ _BESIDE = (
 )
 _FIELDS = tuple(column.name for column in columns_of(Event) if column.name not in ("details", "patch"))
 FORMS = frozenset({1, 2})  # that can be read
-_SAID = {"level": "'info'", "message": "''"}
+_CONSTANTS = {"level": "'info'", "message": "''"}
 _OF_TASK = {"task": "t.id", "key": "t.key", "track": "t.track", "generation": "CASE WHEN b.form = 2 THEN 1 END"}
 
 
@@ -100,7 +100,7 @@ def _columns(item: str, sequence: str) -> str:
     """The fields of one event and the values beside them; `item` is the text of an array's item."""
     spelt = {name: item.format(name) for name in ITEMS}
     spelt |= {name: f"coalesce({spelt[name]}, {of_task})" for name, of_task in _OF_TASK.items()}
-    spelt |= {name: f'b."{name}"' for name in (*OF_ALL, "epoch", "form", "seed")} | _SAID
+    spelt |= {name: f'b."{name}"' for name in (*OF_ALL, "epoch", "form", "seed")} | _CONSTANTS
     spelt |= {"sequence": sequence, "place": f"{sequence} - b.first + 1", "size": "b.last - b.first + 1"}
     return ", ".join(f'{spelt[name]} AS "{name}"' for name in (*_FIELDS, *_BESIDE))
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tenure.stores.postgres.store import Postgres
 
 UNUSUAL = "TN001"
-# What the ordinary path may still do, or can say better: conflicts, and functions or tables of a newer schema.
+# What the ordinary path may still do, or can report better: conflicts, and functions or tables of a newer schema.
 _LEFT_TO_OTHERS = frozenset({UNIQUE, *AGAIN, *NO_SUCH, "25006"})
 _FUNCTIONS: dict[type[Any], str] = {Claims: "claim_tasks", Submits: "submit_results", Renewals: "renew_claims"}
 _SHARED_BY_ALL = 9  # arguments
@@ -143,7 +143,7 @@ def _locks(store: Postgres, tenant: str, calls: Sequence[Call]) -> tuple[list[in
 
 
 def _quiet(store: Postgres, connection: Connection) -> Connection:
-    """One that the server has not closed meanwhile: once the call is sent, nobody could say whether it was done."""
+    """One that the server has not closed meanwhile: once the call is sent, nobody knows whether it was done."""
     try:
         connection.settle()
     except Lost:

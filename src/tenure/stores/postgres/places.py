@@ -1,4 +1,4 @@
-"""Whether tasks are where `narrow_rows.py` says: the check of the store counts those that are not.
+"""Whether tasks are where `narrow_rows.py` puts them: the check of the store counts those that are not.
 
 Places are written by the store, not kept by the server as an index is. A ready task that is not in the queue would
 never be claimed, a lease without its due block would never expire, and nothing else would show it.

@@ -259,14 +259,14 @@ def findings(connection: Connection, schema: str, role: str) -> list[str]:
 
 def _unfit(role: str, logs_in: bool, is_superuser: bool, bypasses: bool, makes_roles: bool, owns: bool) -> list[str]:
     """What no grant can repair."""
-    said = {
+    faults = {
         "cannot log in": not logs_in,
         "is a superuser": is_superuser,
         "has BYPASSRLS": bypasses,
         "has CREATEROLE, so it can make itself the owner": makes_roles,
         "owns tables of the schema, or is a member of a role that does": owns and not is_superuser,
     }
-    return [f"role {role}: {text}" for text, is_so in said.items() if is_so]
+    return [f"role {role}: {text}" for text, is_so in faults.items() if is_so]
 
 
 # --- as the owner ---

@@ -85,7 +85,7 @@ ARRAY(SELECT p.name FROM unnest($1::text[]) AS p (name) WHERE {s}has_due($2, p.n
 """
 # The number of the project that a statement is about.
 _HERE = space_of("{s}", "$1", "$2")
-# A due time counts while the row says so too.
+# A due time counts while the row has it too.
 _LIVE = """{s}due_block AS d, unnest(d.numbers) AS n (number), LATERAL (
         SELECT h.number, h.due_at FROM {s}task_hot AS h WHERE h.space = d.space AND h.number = n.number LIMIT 1) AS t"""
 _IS_DUE = f"SELECT EXISTS (SELECT FROM {_LIVE} WHERE d.space = {{here}} AND d.at <= $3 AND t.due_at <= $3)"  # noqa: S608 - constants alone

@@ -1,6 +1,6 @@
 """The tables of a PostgreSQL store: a kind may be kept in several, and a change that touches no row aborts itself.
 
-`narrow_rows.py` says which tables there are, and why.
+`narrow_rows.py` explains which tables there are, and why.
 """
 # ruff: noqa: S608 - texts consist of names that were checked against the structs, never of values
 

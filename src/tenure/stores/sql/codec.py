@@ -85,7 +85,7 @@ class Codec(Generic[S]):
     def encode_many(self, rows: Sequence[S]) -> list[tuple[Any, list[Any]]]:
         """For each column the value that all rows have, and an empty list; or None, and the list of their values.
 
-        The lists say how many rows there are, so a row that is alone has one in each column.
+        The lists show how many rows there are, so a row that is alone has one in each column.
         """
         columns: list[tuple[Any, list[Any]]] = []
         are_many = len(rows) > 1

@@ -45,16 +45,16 @@ class Torn(Exception):
 
 def translated(error: Exception, url: str) -> TenureError:
     """Our error for an answer that is an error. Nothing was written."""
-    said = str(error)
-    word = _CLASSES.get(type(error).__name__, said.partition(" ")[0])
+    text = str(error)
+    word = _CLASSES.get(type(error).__name__, text.partition(" ")[0])
     if word in _UNAVAILABLE:
-        return StoreUnavailable(f"{url}: {_UNAVAILABLE[word]} ({said})")
-    if "WRONGTYPE" in said:
+        return StoreUnavailable(f"{url}: {_UNAVAILABLE[word]} ({text})")
+    if "WRONGTYPE" in text:
         return StoreCorrupt(
-            f"{url}: a key is not tenure's: {said}",
+            f"{url}: a key is not tenure's: {text}",
             "Another program writes in this space. Give the store another one with ?space=NAME.",
         )
-    return Bug(f"{url}: {said}")
+    return Bug(f"{url}: {text}")
 
 
 def changed() -> Conflict:

@@ -1,4 +1,4 @@
-"""The log: a stream for each project, and one of the tenant that says which project has which sequence.
+"""The log: a stream for each project, and one of the tenant that maps each sequence to its project.
 
 A commit appends with the next sequences, and commits are one after the other. So sequences are in the order of commits,
 and a cursor skips nothing.
@@ -28,7 +28,7 @@ class EventLog(Finding):
     def __init__(self, store: Valkey, tenant: str, write: bool) -> None:
         super().__init__(store, tenant, write)
         self._events: list[Event] = []  # appended here; their sequences hold if nobody else appends meanwhile
-        self._has_told_own = False
+        self._has_returned_own = False
         self._appended = 0
         self._dropped: dict[str, dict[int, Event]] = {}  # project → sequence → event
         self._versions: dict[tuple[str, str, int], bool] = {}  # project, task, version → whether there is an event
@@ -60,7 +60,7 @@ class EventLog(Finding):
         if limit <= 0:
             return []
         mine = [event for event in self._events if event.sequence > after and _fits(event, where)]
-        self._has_told_own |= bool(mine)
+        self._has_returned_own |= bool(mine)
         stored: list[Event] = []
         if not last or len(mine) < limit:
             for event in self._stored_events(where, after, limit, last):

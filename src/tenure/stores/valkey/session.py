@@ -43,7 +43,7 @@ class Session:
         self._to_hold: dict[str, None] = {}
         self._turn: Turn | None = None
         self._has_begun = False
-        self._has_told = False  # something of what it read has been returned
+        self._has_returned = False  # something of what it read has been returned
         self._first_due: dict[str, list[bytes]] = {}  # project → the first entry among its due tasks
         self._started = 0.0
         self._now = self._behind = self._began = self._sequence = 0
@@ -86,18 +86,18 @@ class Session:
         tears = 0
         while True:
             try:
-                told = ask()
+                answer = ask()
             except Torn:
                 tears += 1
                 self._store.tears.note(self._seen, everywhere=self._commits is not None)
-                if self._has_told or tears == MOST_TEARS:
+                if self._has_returned or tears == MOST_TEARS:
                     self._fail(changed())
                 self._forget()
                 continue
             except BAD_VALUES as error:
                 self._fail(bad_value(error))
-            self._has_told = True
-            return told
+            self._has_returned = True
+            return answer
 
     def _forget(self) -> None:
         """Nothing of it was returned, so the reads may be of a later moment; a reader may get its turn now."""

@@ -182,16 +182,16 @@ class ValkeyTransaction(EventLog):
         except BAD_VALUES as error:
             raise bad_value(error) from error
         self._store.register(self._tenant)
-        said = self._run(keys, arguments)
-        if said == b"moved":
+        reply = self._run(keys, arguments)
+        if reply == b"moved":
             self._store.look_where_it_is()
             if not self._store.is_copy:  # it has only started again, with everything that was acknowledged
-                said = self._run(keys, [self._store.server.place, *arguments[1:]])
-        self._judge(said)
+                reply = self._run(keys, [self._store.server.place, *arguments[1:]])
+        self._check_reply(reply)
         return True
 
     def _run(self, keys: list[bytes], arguments: list[Any]) -> bytes:
-        """What the script says."""
+        """The script's reply."""
         store, connection = self._store, self._connection
         assert connection is not None
         given = (len(keys), *keys, *arguments)
@@ -206,20 +206,20 @@ class ValkeyTransaction(EventLog):
             raise translated(done, store.url) from done
         if done == b"done" and copies and (isinstance(copies[0], Exception) or copies[0] < store.replicas):
             raise unknown(f"{store.replicas} replicas must have the commit, and {copies[0]} have it", store.url)
-        said: bytes = done
-        return said
+        reply: bytes = done
+        return reply
 
-    def _judge(self, said: bytes) -> None:
+    def _check_reply(self, reply: bytes) -> None:
         """Raises an error for an answer of the script other than that it is done; then nothing was written."""
         store = self._store
-        if said == b"done":
+        if reply == b"done":
             return
-        if said == b"form":
+        if reply == b"form":
             (form,) = store.connections.ask(("HGET", self._keys.meta, "form"))
             raise newer(store.url, int(form or 0))
-        if said == b"taken":
+        if reply == b"taken":
             raise Conflict("a row that should be new exists already, or a unique value is taken")
-        if said == b"late":
+        if reply == b"late":
             raise Conflict("the transaction took so long that its time is out of date")
         raise changed()
 
@@ -252,7 +252,7 @@ class ValkeyTransaction(EventLog):
             place=self._store.server.place,
             began=self._began,
             epoch=self._stored_epoch,
-            sequence=self._sequence if self._has_told_own else None,
+            sequence=self._sequence if self._has_returned_own else None,
             versions=versions,
         )
         turn = self._turn

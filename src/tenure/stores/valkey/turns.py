@@ -107,7 +107,7 @@ class Turn:
             is_free = others is None or self._is_reader
             if is_free and len(self.held) == len(take) and (not self._is_reader or self._are_done(connection)):
                 break
-            is_refused = any(isinstance(done, Exception) for done in taken)  # a full server: the commit will say so
+            is_refused = any(isinstance(done, Exception) for done in taken)  # a full server: the commit reports it
             if is_refused or self._turns.monotonic() >= self._until:
                 break
             self._free(connection)

@@ -42,8 +42,8 @@ Which tests prove it.
 What a new field must do. A field of Task, Claim or Result that a hot verb changes goes into the constructor in
 `core/moves.py` or `core/claims.py`, into the function, and into the patch in `event_blocks.py`. A field that makes one
 of the three verbs do more than guard and stamp makes the task not plain: add it to `core/settle.py` instead. A field
-of the view that a new holder gets goes into `TOLD` or `TOLD_OF_BRIEF` of `stores/fast_path.py`. A new option of the
-command is refused in `next_claims.py` or `held_claims.py` until the function supports it.
+of the view that a new holder gets goes into `TASK_FIELDS` or `BRIEF_FIELDS` of `stores/fast_path.py`. A new option of
+the command is refused in `next_claims.py` or `held_claims.py` until the function supports it.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class FastRunner:
                 return dict(zip(numbers, in_turn(work, run, built, rows), strict=True))
             odd = {numbers[n] for n in which}
             numbers = [n for n in numbers if n not in odd] if odd else []
-        self._following.discard(project)  # until a call says so again
+        self._following.discard(project)  # until a call reports it again
         return {}
 
     def _looked_in(self, tx: FastTransaction, project: str) -> Known:

@@ -24,7 +24,7 @@ class Models:
 
     def __init__(self, own_tiers: str | None) -> None:
         self._tiers = tier_table(own_tiers)
-        self._told: dict[Any, Shown] = {}
+        self._cache: dict[Any, Shown] = {}
 
     def of(self, project: Project, type: str, models: str) -> ModelFor:
         """For an agent given by its columns."""
@@ -42,13 +42,13 @@ class Models:
     ) -> Shown:
         size = (constraints.get("complexity"), constraints.get("estimated_tokens")) if constraints else None
         like = (project.id, agent_type, models, priority, type, tuple(tags), size)
-        told = self._told.get(like)
-        if told is None:
+        cached = self._cache.get(like)
+        if cached is None:
             tokens = expected(type, constraints, project.typical).tokens
             wanted = Wanted(priority, type, tags, constraints.get("complexity"), tokens)
             user = User(agent_type, tuple(msgspec.json.decode(models)))
-            told = self._told[like] = shown(route(self._tiers, wanted, user))
-        return told
+            cached = self._cache[like] = shown(route(self._tiers, wanted, user))
+        return cached
 
 
 def _nothing(*_: Any) -> Shown:

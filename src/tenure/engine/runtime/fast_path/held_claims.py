@@ -145,11 +145,11 @@ def in_turn(work: UnitOfWork, run: Run, built: Built, rows: list[tuple[Any, ...]
             who = (principal, command.trace_id, ids.nth("cmd", len(run) + n + 1))
             turns.append(partial(_followed, work, who, (command.project, *following[n]), replies[n]))
         else:
-            turns.append(partial(_told, replies[n]))
+            turns.append(partial(_unchanged, replies[n]))
     return turns
 
 
-def _told(reply: Reply) -> Reply:
+def _unchanged(reply: Reply) -> Reply:
     return reply
 
 

@@ -23,7 +23,7 @@ from tenure.engine.runtime.fast_path.command_run import Built, Known, NotFast, R
 from tenure.engine.runtime.unit_of_work import Deferred, Reply
 from tenure.engine.verbs.claim import MOST_AT_ONCE, Sent, fits, profile_for, sent_of
 from tenure.engine.verbs.grant_answer import granted_as, several
-from tenure.stores.fast_path import APART, TOLD, TOLD_OF_BRIEF, Claims, Rows
+from tenure.stores.fast_path import APART, BRIEF_FIELDS, TASK_FIELDS, Claims, Rows
 
 _decoded = msgspec.json.decode
 
@@ -130,13 +130,13 @@ def _repeated(asked: list[_Asked]) -> list[int]:
 _BY_DEFAULT = {
     f.name: f.default
     for f in msgspec.structs.fields(Task)
-    if f.name in SHOWN and f.name not in TOLD and f.default not in (msgspec.NODEFAULT, None, ())
+    if f.name in SHOWN and f.name not in TASK_FIELDS and f.default not in (msgspec.NODEFAULT, None, ())
 }
 
 
 def _replies(known: Known, asked: list[_Asked], nonces: bytes, rows: Rows) -> list[Reply]:
-    told = _Outcomes(known, asked, nonces, rows)
-    return [Deferred(partial(told.outcome, n)) for n in range(len(asked))]
+    outcomes = _Outcomes(known, asked, nonces, rows)
+    return [Deferred(partial(outcomes.outcome, n)) for n in range(len(asked))]
 
 
 class _Outcomes:
@@ -197,7 +197,7 @@ def _granted(row: tuple[Any, ...], asked: _Asked, model: ModelFor, nonces: bytes
     if ready_at is not None:
         view["ready_at"] = ready_at
     constraints: dict[str, Any] = {}
-    for name, text in zip(TOLD_OF_BRIEF[1:], brief, strict=True):
+    for name, text in zip(BRIEF_FIELDS[1:], brief, strict=True):
         if text not in _EMPTY:
             value = _decoded(text)
             view[name] = tuple(value) if name == "touches" else value
