@@ -16,7 +16,9 @@ from tenure.agents.recipes.sections import Section, WholeFile, find
 from tenure.agents.recipes.toml_pieces import TomlEntry
 
 SECTION = Section("AGENTS.md", "## Ours\n\n- a line\n")
-markdown = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), min_size=1, max_size=60)
+characters = st.characters(exclude_categories=["Cs"], exclude_characters="\r")
+# Hypothesis draws from the constants of our modules too: a mark of a section alone is refused, see below.
+markdown = st.text(characters, min_size=1, max_size=60).filter(lambda text: "<!-- tenure:" not in text)
 
 
 @given(markdown, st.booleans())

@@ -11,9 +11,9 @@ TESTS = "tests/processes/test_supervisor.py"
 PROCESSES = (
     Mutant(
         "processes: one that does not lead ends the claims of ended processes",
-        "agents/ended_processes.py",
-        "        if self._leading() is None:\n",
-        "        if False:\n",
+        "engine/relay/leader_thread.py",
+        "            if led is None:\n",
+        "            if False:\n",
         "tests/runner/test_ended_processes.py::test_the_leader_frees_the_task_of_a_process_that_has_ended",
     ),
     Mutant(

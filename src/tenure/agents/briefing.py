@@ -108,7 +108,7 @@ def _file(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _input(key: str, one: Mapping[str, Any], block: Any) -> list[str]:
     by = f", by agent {one_line(one['agent'])}" if one.get("agent") else ""
-    said = f": {as_json(one['summary'])}" if one.get("summary") else ""
+    summary = f": {as_json(one['summary'])}" if one.get("summary") else ""
     more = {
         name: one[name]
         for name in ("data", "data_ref", "artifacts", "artifacts_left_out", "error", "work_product")
@@ -117,8 +117,8 @@ def _input(key: str, one: Mapping[str, Any], block: Any) -> list[str]:
     if "artifacts" in more:
         more["artifacts"] = [_file(entry) for entry in more["artifacts"]]
     if set(more) <= {"work_product"}:
-        return [f"- from {one_line(key)} ({one['state']}{by}){said}"]
-    return [f"- from {one_line(key)} ({one['state']}{by}){said}", block(more)]
+        return [f"- from {one_line(key)} ({one['state']}{by}){summary}"]
+    return [f"- from {one_line(key)} ({one['state']}{by}){summary}", block(more)]
 
 
 def _failure(error: Mapping[str, Any], block: Any) -> Part:
@@ -170,15 +170,15 @@ def news_of(client: Client, outcome: Outcome | None = None) -> dict[str, Any]:
 
 def news_lines(news: Mapping[str, Any], *, is_diff_shown: bool = False) -> list[str]:
     """The news for a terminal; nothing where there is none."""
-    said = []
+    lines = []
     for one in news.get("directives", ()):
         is_change = one["directive"] == "changed"
         if one["directive"] == "continue" or (is_change and is_diff_shown):
             continue
         about = f" {one['task']}" if one.get("task") else ""
         where = f"; `tenure renew {one['task']}` shows it" if is_change else ""
-        said.append(f"directive{about}: {one['directive']}: {one_line(one['text'])}{where}")
+        lines.append(f"directive{about}: {one['directive']}: {one_line(one['text'])}{where}")
     if news.get("mail"):
         count = news["mail"]
-        said.append(f"mail: {count} unread {'message' if count == 1 else 'messages'}; `tenure inbox` shows them")
-    return said
+        lines.append(f"mail: {count} unread {'message' if count == 1 else 'messages'}; `tenure inbox` shows them")
+    return lines

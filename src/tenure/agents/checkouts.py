@@ -92,14 +92,14 @@ def _forward(checkout: Checkout, old: str, new: str, *options: str, environ: dic
     lost = _would_be_lost(place, old, new, environ)
     if lost:
         raise _in_the_way(checkout, named(lost))
-    said = git.call(place, "read-tree", "-m", "-u", *options, old, new, environ=environ)
-    if said.code == 0:
+    result = git.call(place, "read-tree", "-m", "-u", *options, old, new, environ=environ)
+    if result.code == 0:
         return
-    if "index.lock" in said.err:
+    if "index.lock" in result.err:
         raise Busy(f"another git command is running in {git.shown(place)}", "land again when it has ended")
     wanted, mine = git.changed_between(place, old, new), git.changes(place)
     both = [path for path in mine if path in wanted or (path.endswith("/") and any(w.startswith(path) for w in wanted))]
-    raise _in_the_way(checkout, named(both) if both else said.line)
+    raise _in_the_way(checkout, named(both) if both else result.line)
 
 
 def _would_be_lost(place: str, old: str, new: str, environ: dict[str, str] | None) -> list[str]:

@@ -68,20 +68,20 @@ class Event(NamedTuple):
 
 def read(payload: bytes, name: str | None = None) -> Event:
     """The event of a payload; `name` is of the command line, for agents whose payload lacks it."""
-    said = msgspec.json.decode(payload or b"{}", type=_Payload)
-    event = name or said.hook_event_name
-    given = said.tool_input if bytes(said.tool_input) != b"null" else said.toolArgs
+    hook_input = msgspec.json.decode(payload or b"{}", type=_Payload)
+    event = name or hook_input.hook_event_name
+    given = hook_input.tool_input if bytes(hook_input.tool_input) != b"null" else hook_input.toolArgs
     return Event(
         EVENTS.get(event),
         event,
-        said.session_id or said.sessionId,
-        said.cwd,
-        said.tool_name or said.toolName,
-        said.tool_use_id or _instant(said.timestamp),
-        said.source or said.reason,
+        hook_input.session_id or hook_input.sessionId,
+        hook_input.cwd,
+        hook_input.tool_name or hook_input.toolName,
+        hook_input.tool_use_id or _instant(hook_input.timestamp),
+        hook_input.source or hook_input.reason,
         bytes(given),
-        said.stop_hook_active,
-        said.transcript_path or said.transcriptPath,
+        hook_input.stop_hook_active,
+        hook_input.transcript_path or hook_input.transcriptPath,
     )
 
 

@@ -6,7 +6,6 @@ look active, although a server or daemon runs beside it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -16,13 +15,12 @@ from tenure.core.errors import TenureError
 from tenure.core.records import Project
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.reads.tasks import processes
+from tenure.engine.relay.leader_thread import LeaderThread
 from tenure.engine.runtime.engine import Engine
 
-EVERY = 5.0  # seconds between looks; one costs 0.1 ms, and a look at each process that holds a claim
 
-
-class EndedProcesses:
-    """`step` is for one thread; `start` runs it in a new thread."""
+class EndedProcesses(LeaderThread):
+    every = 5.0  # seconds between looks; one costs 0.1 ms, and a look at each process that holds a claim
 
     def __init__(
         self,
@@ -31,34 +29,16 @@ class EndedProcesses:
         *,
         failed: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self._engine, self._leading, self._failed = engine, leading, failed
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        super().__init__(engine, "processes", leading)
+        self._report = failed
 
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="tenure-processes", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join(EVERY)
-
-    def _run(self) -> None:
-        while not self._ended.wait(EVERY):
-            try:
-                self.step()
-            except TenureError as error:
-                self._failed(f"ending the claims of ended processes: {error.message}")
-
-    def step(self) -> tuple[str, ...]:
-        """Look once; the keys of the tasks that are free again."""
-        freed: list[str] = []
-        if self._leading() is None:
-            return ()
-        for project in self._engine.read(lambda tx: [row.id for row in tx.find(Project, {})]):
-            gone = ended_here(self._engine.read_settled((project,), partial(processes, project=project)))
+    def work(self, led: LeaderEngine) -> bool:
+        for project in self.engine.read(lambda tx: [row.id for row in tx.find(Project, {})]):
+            gone = ended_here(self.engine.read_settled((project,), partial(processes, project=project)))
             if gone:
-                outcome = self._engine.do(Gone(project=project, processes=tuple(map(named, gone))))
-                freed += outcome.changed or ()
-        return tuple(freed)
+                self.engine.do(Gone(project=project, processes=tuple(map(named, gone))))
+        return False
+
+    def failed(self, error: Exception) -> None:
+        text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
+        self._report(f"ending the claims of ended processes: {text}")

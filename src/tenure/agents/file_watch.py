@@ -7,7 +7,6 @@ no git, all files count except hidden folders. No trigger, no look at any file.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -17,6 +16,7 @@ from tenure.core.commands import FilesChanged
 from tenure.core.errors import TenureError
 from tenure.core.records import Trigger
 from tenure.engine.duties.election import LeaderEngine
+from tenure.engine.relay.leader_thread import LeaderThread
 from tenure.engine.runtime.engine import Engine
 
 EVERY = 2.0  # seconds between looks, and for which changes are gathered
@@ -29,8 +29,8 @@ SHOWN = limits.FILES_IN_EVENT
 Files = dict[str, tuple[int, int]]  # path → time of change, size
 
 
-class FileWatch:
-    """`step` is for one thread; `start` runs it in a new thread."""
+class FileWatch(LeaderThread):
+    every = EVERY
 
     def __init__(
         self,
@@ -41,53 +41,42 @@ class FileWatch:
         *,
         failed: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self._engine, self._project, self._folder = engine, project, folder
-        self._leading, self._failed = leading, failed
+        super().__init__(engine, "files", leading)
+        self._project, self._folder, self._report = project, folder, failed
         self._files: Files | None = None  # None: nobody watches
         self._changed: dict[str, None] = {}
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="tenure-files", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join(EVERY)
-
-    def _run(self) -> None:
-        pause = EVERY
-        while not self._ended.wait(pause):
-            began = time.monotonic()
-            try:
-                self.step()
-            except (TenureError, OSError) as error:
-                self._failed(f"watching files: {getattr(error, 'message', None) or error}")
-                self._files = None
-            pause = max(EVERY, SHARE * (time.monotonic() - began))
-
-    def step(self) -> None:
+    def work(self, led: LeaderEngine) -> bool:
         """Look once. Changes of one look go out with those of the next, which finds what followed at once."""
-        if self._leading() is None or not self._is_wanted():
-            self._files, self._changed = None, {}
-            return
+        if not self._is_wanted():
+            self.idle()
+            return False
+        began = time.monotonic()
         before, self._files = self._files, self._found()
+        self.every = max(EVERY, SHARE * (time.monotonic() - began))
         if before is None:
-            return
+            return False
         changed = _differences(before, self._files)
         is_second = bool(self._changed)
         self._changed |= changed
         if self._changed and (is_second or not changed):
             paths, self._changed = list(self._changed), {}
             command = FilesChanged(project=self._project, paths=tuple(paths[:SHOWN]), more=max(0, len(paths) - SHOWN))
-            self._engine.do(command)
+            self.engine.do(command)
+        return False
+
+    def failed(self, error: Exception) -> None:
+        text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
+        self._report(f"watching files: {text}")
+        self._files = None
+
+    def idle(self) -> None:
+        self._files, self._changed = None, {}
 
     def _is_wanted(self) -> bool:
         if not any(os.path.exists(os.path.join(self._folder, name)) for name in LEFT_OUT):
             return False  # not the folder of a repository or store: a server may be started anywhere
-        found = self._engine.read(lambda tx: tx.find(Trigger, {"project": self._project}))
+        found = self.engine.read(lambda tx: tx.find(Trigger, {"project": self._project}))
         return any(row.enabled and KIND in triggers.kinds_of(row.kind) for row in found)
 
     def _found(self) -> Files:

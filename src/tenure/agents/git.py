@@ -43,7 +43,7 @@ class RefsMoved(GitFailed):
     """A ref is not where the transaction expects it, is locked, or a hook refused; nothing was changed."""
 
 
-class Said(NamedTuple):
+class GitResult(NamedTuple):
     code: int
     out: str
     err: str
@@ -78,7 +78,7 @@ def _environ(more: Mapping[str, str] | None) -> dict[str, str]:
     return {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":", **(more or {})}
 
 
-def call(folder: str, *words: str, input: str | None = None, environ: Mapping[str, str] | None = None) -> Said:
+def call(folder: str, *words: str, input: str | None = None, environ: Mapping[str, str] | None = None) -> GitResult:
     """git's output, for any exit code."""
     try:
         done = subprocess.run(
@@ -90,35 +90,35 @@ def call(folder: str, *words: str, input: str | None = None, environ: Mapping[st
         )
     except FileNotFoundError:
         raise NoRepository("git is not installed, or not on the PATH", "worktrees and landing need it") from None
-    return Said(done.returncode, _text(done.stdout), _text(done.stderr))
+    return GitResult(done.returncode, _text(done.stdout), _text(done.stderr))
 
 
-def worktree(folder: str, *words: str) -> Said:
+def worktree(folder: str, *words: str) -> GitResult:
     """The output of `git worktree …`. Retries while another process adds or removes one."""
-    said = call(folder, "worktree", *words)
+    result = call(folder, "worktree", *words)
     for _ in range(MOST_LOOKS):
-        if said.code == 0 or not _HALF_THERE.search(said.err):
+        if result.code == 0 or not _HALF_THERE.search(result.err):
             break
         time.sleep(LOOK_PAUSE)
-        said = call(folder, "worktree", *words)
-    return said
+        result = call(folder, "worktree", *words)
+    return result
 
 
 def ask(folder: str, *words: str, input: str | None = None, environ: Mapping[str, str] | None = None) -> str:
     """git's output without the final newline; GitFailed where it fails."""
-    said = call(folder, *words, input=input, environ=environ)
-    if said.code != 0:
-        raise _failed(folder, words, said)
-    return said.out.removesuffix("\n")
+    result = call(folder, *words, input=input, environ=environ)
+    if result.code != 0:
+        raise _failed(folder, words, result)
+    return result.out.removesuffix("\n")
 
 
-def _failed(folder: str, words: Sequence[str], said: Said) -> GitFailed:
+def _failed(folder: str, words: Sequence[str], result: GitResult) -> GitFailed:
     version = _version(folder)
     if version < OLDEST:
         numbers = ".".join(map(str, version))
         return GitFailed(f"git {numbers} is too old", f"git {OLDEST[0]}.{OLDEST[1]} or newer is needed")
     verb = next((word for word in words if not word.startswith("-") and "=" not in word), "")
-    return GitFailed(f"git {verb} in {shown(folder)}: {said.line}")
+    return GitFailed(f"git {verb} in {shown(folder)}: {result.line}")
 
 
 def _version(folder: str) -> tuple[int, ...]:
@@ -127,9 +127,9 @@ def _version(folder: str) -> tuple[int, ...]:
     return tuple(int(n) for n in numbers if n.isdigit())
 
 
-def _text(said: bytes) -> str:
+def _text(output: bytes) -> str:
     # surrogateescape keeps the bytes of a path
-    return said.decode("utf-8", "surrogateescape")
+    return output.decode("utf-8", "surrogateescape")
 
 
 def shown(path: str) -> str:
@@ -143,15 +143,15 @@ def shown(path: str) -> str:
 
 def find(folder: str) -> Repository:
     """The repository whose working tree contains `folder`."""
-    said = call(folder, "rev-parse", "--show-toplevel")
-    if said.code != 0:
+    result = call(folder, "rev-parse", "--show-toplevel")
+    if result.code != 0:
         if call(folder, "rev-parse", "--is-bare-repository").out.strip() == "true":
             raise NoRepository(f"{shown(folder)} is a bare repository", "start in one of its working trees")
-        if "not a git repository" in said.err:
+        if "not a git repository" in result.err:
             raise NoRepository(f"{shown(folder)} is not in a git repository", "start in one, or make it one: git init")
-        raise NoRepository(f"{shown(folder)}: {said.line}")
+        raise NoRepository(f"{shown(folder)}: {result.line}")
     common = ask(folder, "rev-parse", "--path-format=absolute", "--git-common-dir")
-    return Repository(said.out.removesuffix("\n"), common)
+    return Repository(result.out.removesuffix("\n"), common)
 
 
 def private_folder(path: str) -> str | None:
@@ -168,10 +168,10 @@ def trees(folder: str) -> list[Tree]:
     """Every working tree of the repository, the main one first."""
     listed: list[Tree] = []
     lost: dict[str, str] | None = None
-    said = worktree(folder, "list", "--porcelain", "-z")
-    if said.code != 0:
-        raise _failed(folder, ("worktree",), said)
-    for block in said.out.split("\0\0"):
+    result = worktree(folder, "list", "--porcelain", "-z")
+    if result.code != 0:
+        raise _failed(folder, ("worktree",), result)
+    for block in result.out.split("\0\0"):
         fields = dict(line.partition(" ")[::2] for line in block.split("\0") if line)
         if "worktree" not in fields:
             continue
@@ -220,14 +220,14 @@ def commit_id(folder: str, name: str) -> str | None:
 
 def ref_value(folder: str, ref: str) -> str | None:
     """The target of a ref (by its full name)."""
-    said = call(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", ref)
-    return said.out.strip() if said.code == 0 else None
+    result = call(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", ref)
+    return result.out.strip() if result.code == 0 else None
 
 
 def branch_here(folder: str) -> str | None:
     """The branch that is checked out in `folder`; None when detached."""
-    said = call(folder, "symbolic-ref", "--quiet", "--short", "HEAD")
-    return said.out.removesuffix("\n") if said.code == 0 else None
+    result = call(folder, "symbolic-ref", "--quiet", "--short", "HEAD")
+    return result.out.removesuffix("\n") if result.code == 0 else None
 
 
 def is_branch(folder: str, name: str) -> bool:
@@ -235,10 +235,10 @@ def is_branch(folder: str, name: str) -> bool:
 
 
 def is_ancestor(folder: str, commit: str, of: str) -> bool:
-    said = call(folder, "merge-base", "--is-ancestor", commit, of)
-    if said.code > 1:
-        raise _failed(folder, ("merge-base",), said)
-    return said.code == 0
+    result = call(folder, "merge-base", "--is-ancestor", commit, of)
+    if result.code > 1:
+        raise _failed(folder, ("merge-base",), result)
+    return result.code == 0
 
 
 def changes(folder: str) -> list[str]:
@@ -291,10 +291,10 @@ class Merge(NamedTuple):
 def merge(folder: str, ours: str, theirs: str) -> Merge:
     """The tree of a merge. No checkout, index or ref is touched."""
     words = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
-    said = call(folder, *words)
-    if said.code > 1:
-        raise _failed(folder, words, said)
-    tree, *paths = said.out.split("\0")
+    result = call(folder, *words)
+    if result.code > 1:
+        raise _failed(folder, words, result)
+    tree, *paths = result.out.split("\0")
     return Merge(tree, tuple(dict.fromkeys(path for path in paths if path)))
 
 
@@ -347,18 +347,18 @@ def prepared(folder: str, changes: Sequence[str], why: str) -> Iterator[None]:
         )
         answered = False
         try:
-            if answered := _said_ok(process, *changes, "prepare"):
+            if answered := _answers_ok(process, *changes, "prepare"):
                 yield
-                answered = _said_ok(process, "commit")
+                answered = _answers_ok(process, "commit")
         finally:
             with suppress(BrokenPipeError):
                 process.communicate()  # the end of its input rolls back uncommitted changes
         if not answered:
             errors.seek(0)
-            raise RefsMoved(Said(process.returncode, "", _text(errors.read())).line)
+            raise RefsMoved(GitResult(process.returncode, "", _text(errors.read())).line)
 
 
-def _said_ok(process: subprocess.Popen[bytes], *lines: str) -> bool:
+def _answers_ok(process: subprocess.Popen[bytes], *lines: str) -> bool:
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError):  # it has ended; the file has its message

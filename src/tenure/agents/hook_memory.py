@@ -24,7 +24,7 @@ _OLD = limits.HOOK_RECORD
 class HookState(msgspec.Struct, omit_defaults=True):
     renewed: float = 0.0
     mail: int = 0
-    told: dict[str, str] = {}  # "B-003@7" → the outcome that was reported last
+    reported: dict[str, str] = msgspec.field(default_factory=dict, name="told")  # "B-003@7" → its last outcome
     losses: list[str] = []  # keys of tasks that were taken from the session
     seen: dict[str, float] = {}
     is_context_lost: bool = False
@@ -47,8 +47,8 @@ class HookState(msgspec.Struct, omit_defaults=True):
         return not 0 <= now - self.renewed < quiet
 
     def is_news(self, claim: str, outcome: str) -> bool:
-        was = self.told.get(claim)
-        _put_last(self.told, claim, outcome)
+        was = self.reported.get(claim)
+        _put_last(self.reported, claim, outcome)
         return was != outcome
 
     def is_more_mail(self, count: int) -> bool:

@@ -227,8 +227,8 @@ def _after_tool(call: Call) -> dict[str, Any]:
     for receipt, outcome in outcomes:
         if outcome.outcome in _LOST and outcome.outcome != "NO_CLAIM":
             call.receipts.settle(receipt.receipt, outcome)
-    said = "\n".join([*news, text]).strip()
-    return dialects.text_for(call.agent, call.event, said) if said else {}
+    report = "\n".join([*news, text]).strip()
+    return dialects.text_for(call.agent, call.event, report) if report else {}
 
 
 def _renew(client: Client, held: list[Kept]) -> tuple[list[tuple[Kept, Any]], int]:

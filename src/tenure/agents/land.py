@@ -152,7 +152,8 @@ def _no_target() -> str:
 
 def _recorded_branch(task: Mapping[str, Any], receipt: str) -> str | None:
     generation = parse_receipt(receipt).generation
-    return next((said["branch"] for said in task.get("landings", ()) if said["generation"] == generation), None)
+    landings = task.get("landings", ())
+    return next((landing["branch"] for landing in landings if landing["generation"] == generation), None)
 
 
 def _source(folder: str, task: Mapping[str, Any], receipt: str, source: str | None) -> tuple[_Work, str | None]:
@@ -228,9 +229,9 @@ class _Attempt:
             new = self._recorded(old) or self._merged(old)
             if checkout is not None:
                 checkouts.check(checkout, old, new)
-            said = self.client.land(self.receipt, self.branch, old, new, seen=self.seen)
-            if not said.ok:
-                raise fences.NotHeld(said)
+            outcome = self.client.land(self.receipt, self.branch, old, new, seen=self.seen)
+            if not outcome.ok:
+                raise fences.NotHeld(outcome)
             try:
                 self._swap(old, new, checkout)
             except checkouts.Busy:
@@ -242,7 +243,7 @@ class _Attempt:
                 if self._tip() == old and git.ref_value(self.folder, self.fence.ref) == self.fence.value:
                     raise git.GitFailed(f"git will not move {self.branch}: {error.message}") from None
             else:
-                return self._landing(new, old, said.landings or (), checkout)
+                return self._landing(new, old, outcome.landings or (), checkout)
         raise BranchMoves(
             f"{self.branch} moved {MOST_TRIES} times while this was landing", "nothing of yours was moved; land again"
         )
@@ -274,9 +275,9 @@ class _Attempt:
             if merge is not None:
                 return self._landing(*merge, self.task.get("landings", ()), None)
         if self.work.began is None:
-            for said in self._own_records():  # its worktree was removed
-                if git.commit_id(self.folder, said["new"]) and git.is_ancestor(self.folder, said["new"], tip):
-                    return self._landing(said["new"], said["old"], self.task.get("landings", ()), None)
+            for landing in self._own_records():  # its worktree was removed
+                if git.commit_id(self.folder, landing["new"]) and git.is_ancestor(self.folder, landing["new"], tip):
+                    return self._landing(landing["new"], landing["old"], self.task.get("landings", ()), None)
         # Either the work was merged by hand or there is none: the graph does not show which.
         raise NothingToLand(
             f"{self.work.commit[:12]} is on {self.branch} already, so there is nothing to land",
@@ -297,21 +298,22 @@ class _Attempt:
 
     def _own_records(self) -> list[LandingView]:
         landings = self.client.show(self.task["id"]).get("landings", ())
-        return [said for said in landings if (said["generation"], said["branch"]) == (self.generation, self.branch)]
+        own = (self.generation, self.branch)
+        return [landing for landing in landings if (landing["generation"], landing["branch"]) == own]
 
     def _recorded(self, old: str) -> str | None:
         """The merge that this claim recorded earlier, if it is still the right one."""
-        for said in self._own_records():
-            shape = git.call(self.folder, "show", "-s", "--format=%P%n%B", said["new"])
+        for landing in self._own_records():
+            shape = git.call(self.folder, "show", "-s", "--format=%P%n%B", landing["new"])
             parents, _, message = shape.out.partition("\n")
             is_same = parents == f"{old} {self.work.commit}" and message.strip() == self._signed().strip()
             if shape.code == 0 and is_same:
-                return str(said["new"])
+                return str(landing["new"])
         return None
 
     def _signed(self) -> str:
-        said = worktrees.trailers(self.task["key"], self.generation)
-        return git.with_trailers(self.folder, self.message, said)
+        trailers = worktrees.trailers(self.task["key"], self.generation)
+        return git.with_trailers(self.folder, self.message, trailers)
 
     def _merged(self, old: str) -> str:
         merge = git.merge(self.folder, old, self.work.commit)
@@ -331,11 +333,11 @@ class _Attempt:
             path = os.path.join(place, "MESSAGE")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(message)
-            said = git.call(self.folder, "hook", "run", "commit-msg", "--", path)
-            if said.code != 0:
-                words = " / ".join(line.strip() for line in said.err.splitlines() if line.strip())
+            result = git.call(self.folder, "hook", "run", "commit-msg", "--", path)
+            if result.code != 0:
+                words = " / ".join(line.strip() for line in result.err.splitlines() if line.strip())
                 raise HookRefused(
-                    f"the commit-msg hook refused the merge's message: {words[:300] or f'exit {said.code}'}",
+                    f"the commit-msg hook refused the merge's message: {words[:300] or f'exit {result.code}'}",
                     "nothing was moved; give another message with -m",
                 )
             with open(path, encoding="utf-8") as file:
@@ -345,13 +347,13 @@ class _Attempt:
         self, new: str, old: str, landings: tuple[Mapping[str, Any], ...], checkout: checkouts.Checkout | None
     ) -> Landing:
         earlier = tuple(
-            said
-            for said in landings
-            if said["generation"] < self.generation
-            and said["run"] == self.task["run"]
-            and said["branch"] == self.branch
-            and git.commit_id(self.folder, said["new"])
-            and git.is_ancestor(self.folder, said["new"], new)
+            landing
+            for landing in landings
+            if landing["generation"] < self.generation
+            and landing["run"] == self.task["run"]
+            and landing["branch"] == self.branch
+            and git.commit_id(self.folder, landing["new"])
+            and git.is_ancestor(self.folder, landing["new"], new)
         )
         tree = checkout.path if checkout else None
         not_run = tuple(git.hooks(self.folder, *_NOT_RUN))

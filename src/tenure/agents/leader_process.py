@@ -290,7 +290,7 @@ def _named(section: str, name: str, make: Callable[[], T]) -> T:
 
 
 def _once(say: Callable[[str], object]) -> Callable[[str], None]:
-    """Says each text once in a row: a missing key is found with every step."""
+    """Reports each text once in a row: a missing key is found with every step."""
     last: list[str] = []
 
     def say_once(text: str) -> None:

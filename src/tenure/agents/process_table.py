@@ -59,20 +59,20 @@ def _programs(name: str, words: Collection[bytes]) -> tuple[str, ...]:
 def _from_ps(pid: int) -> Process | None:
     import subprocess  # not at the top: on Linux no command pays for it
 
-    said = subprocess.run(
+    fields = subprocess.run(
         ["ps", "-o", "ppid=,stat=,lstart=,tty=,command=", "-p", str(pid)],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "LC_ALL": "C"},
     ).stdout.split()
-    if len(said) < 9 or said[1].startswith("Z"):
+    if len(fields) < 9 or fields[1].startswith("Z"):
         return None
     import time
 
-    start = int(time.mktime(time.strptime(" ".join(said[2:7]), "%a %b %d %H:%M:%S %Y")))
-    programs = _programs(os.path.basename(said[8]), [word.encode() for word in said[8:]])
-    return Process(pid, int(said[0]), start, programs, has_terminal=said[7].strip("?") != "")
+    start = int(time.mktime(time.strptime(" ".join(fields[2:7]), "%a %b %d %H:%M:%S %Y")))
+    programs = _programs(os.path.basename(fields[8]), [word.encode() for word in fields[8:]])
+    return Process(pid, int(fields[0]), start, programs, has_terminal=fields[7].strip("?") != "")
 
 
 def _upward(pid: int | None) -> Iterator[Process]:

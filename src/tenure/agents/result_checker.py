@@ -264,12 +264,12 @@ class _RenewedLease:
                 wait = min(wait, PAUSE)
 
 
-def _submitted(tell: Callable[[], Outcome], lease: _RenewedLease) -> Outcome:
+def _submitted(submit: Callable[[], Outcome], lease: _RenewedLease) -> Outcome:
     """The store's answer to a verdict. Retries, so that a restart of the server does not lose an hour of tests."""
     until = time.monotonic() + SUBMITTING
     while True:
         try:
-            return tell()
+            return submit()
         except StoreError:
             if time.monotonic() > until or not lease.is_wanted():
                 raise

@@ -1,8 +1,8 @@
 """Webhooks and relays of the store's other tenants, while this process leads: a few threads for all of them.
 
-The coordinator says which tenants have events. Each of those gets the parts that the home tenant has as threads of its
-own; here they are stepped one after another, and forgotten once they have nothing to do. Hooks, notices, watched files
-and pools run programs of the deployment, on its machines: those are for the home tenant alone.
+The coordinator reports which tenants have events. Each of those gets the parts that the home tenant has as threads;
+here they are stepped one after another, and forgotten once they have nothing to do. Hooks, notices, watched files and
+pools run programs of the deployment, on its machines: those are for the home tenant alone.
 """
 
 from __future__ import annotations

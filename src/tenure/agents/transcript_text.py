@@ -1,7 +1,7 @@
-"""Transcripts for people: what an agent said and which tools it called, from the output of each CLI.
+"""Transcripts for people: an agent's messages and tool calls, from the output of each CLI.
 
 A line of a transcript has the agent's own output, which most CLIs print as one JSON event a line. The table below has
-the events that say something to a reader; all others are left out.
+the events with text for a reader; all others are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Event = Mapping[str, Any]
 
 
 def readable(line: str) -> str | None:
-    """The text for a reader of one line of a transcript file; None where it says nothing."""
+    """The text for a reader of one line of a transcript file; None where it has none."""
     try:
         entry = msgspec.json.decode(line)
         origin, text = entry["from"], str(entry["text"]).rstrip("\n")
@@ -33,16 +33,16 @@ def of_output(text: str) -> str | None:
     event = event_of(text)
     if event is None:
         return text
-    said = _SAID.get(str(event.get("type")))
+    reader = _READERS.get(str(event.get("type")))
     try:
-        found = [part for part in said(event) if part] if said else []
+        found = [part for part in reader(event) if part] if reader else []
     except (AttributeError, TypeError):  # an event of another shape than the CLI's versions that we know
         return None
     return "\n".join(found) or None
 
 
 def _call(tool: Any, given: Any) -> str:
-    """A tool call in one line, with the argument that says most."""
+    """A tool call in one line, with its main argument."""
     given = given if isinstance(given, Mapping) else {}
     first = next(
         (given[name] for name in ("command", "file_path", "path", "pattern", "prompt") if name in given), given
@@ -92,7 +92,7 @@ def _copilot(event: Event) -> Iterator[str]:
         yield _call(request.get("name"), request.get("arguments"))
 
 
-_SAID: dict[str, Callable[[Event], Iterator[str]]] = {
+_READERS: dict[str, Callable[[Event], Iterator[str]]] = {
     "assistant": _claude,
     "item.completed": _codex,
     "message": _gemini,

@@ -57,11 +57,11 @@ def _messages(path: str) -> Iterator[Spent]:
         if (spent := _of_gemini(line) or _of_copilot(line) or _of_opencode(line)) is not None:
             yield spent
             continue
-        said = line.get("message")
-        if isinstance(said, dict) and isinstance(said.get("usage"), dict):
-            id = str(said.get("id") or f"line {number}")
-            tokens = {name: _count(said["usage"].get(field)) for name, field in _CLAUDE.items()}
-            yield Spent((str(line.get("sessionId", "")), id), str(said.get("model") or ""), _at(line), tokens)
+        message = line.get("message")
+        if isinstance(message, dict) and isinstance(message.get("usage"), dict):
+            id = str(message.get("id") or f"line {number}")
+            tokens = {name: _count(message["usage"].get(field)) for name, field in _CLAUDE.items()}
+            yield Spent((str(line.get("sessionId", "")), id), str(message.get("model") or ""), _at(line), tokens)
             continue
         payload = line.get("payload")
         if not isinstance(payload, dict):

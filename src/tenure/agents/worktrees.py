@@ -198,7 +198,7 @@ def _add(
     """Path and branch of a new worktree. Where another store or project uses the name, the claim's digest is added."""
     os.makedirs(os.path.join(home_folder, FOLDER), mode=0o700, exist_ok=True)
     marked = f"-{fences.claim_mark(receipt)[:6]}"
-    said = git.Said(0, "", "")
+    result = git.GitResult(0, "", "")
     for mark in ("", marked):
         branch = branch_of(key, generation, mark)
         path = os.path.join(os.path.realpath(home_folder), FOLDER, _folder_name(key, generation, mark))
@@ -210,16 +210,16 @@ def _add(
         if os.path.exists(path) or (is_there and mark != marked):
             continue
         words = [path, branch] if is_there else ["-b", branch, path, base]
-        said = git.worktree(repository.top, "add", "-q", *words)
-        if said.code == 0:
+        result = git.worktree(repository.top, "add", "-q", *words)
+        if result.code == 0:
             return path, branch, None
-        if said.code < 128 and "fatal:" not in said.err and os.path.exists(os.path.join(path, ".git")):
+        if result.code < 128 and "fatal:" not in result.err and os.path.exists(os.path.join(path, ".git")):
             # A failed post-checkout hook does not remove the worktree, but must be reported.
-            return path, branch, f"the post-checkout hook failed: {said.line}"
+            return path, branch, f"the post-checkout hook failed: {result.line}"
         if not git.is_branch(repository.top, branch) and not os.path.exists(path):
             break
     raise git.GitFailed(
-        f"{key}: no worktree could be created for generation {generation}: {said.line}",
+        f"{key}: no worktree could be created for generation {generation}: {result.line}",
         "another command may be creating it; `tenure worktree list` shows the worktrees",
     )
 
@@ -262,11 +262,11 @@ def commit_all(worktree: Worktree | str, message: str) -> str | None:
     record = record_here(path)
     if record is not None:
         message = git.with_trailers(path, message, trailers(record.key, record.generation))
-    said = git.call(path, "commit", "-q", "-F", "-", input=message, environ=git.identity(path))
-    if said.code != 0:
-        last = [line.strip() for line in (said.err or said.out).splitlines() if line.strip()][-3:]
+    result = git.call(path, "commit", "-q", "-F", "-", input=message, environ=git.identity(path))
+    if result.code != 0:
+        last = [line.strip() for line in (result.err or result.out).splitlines() if line.strip()][-3:]
         raise CommitRefused(
-            f"git commit in {git.shown(path)} was refused: {' / '.join(last) or f'exit {said.code}'}",
+            f"git commit in {git.shown(path)} was refused: {' / '.join(last) or f'exit {result.code}'}",
             "the changes are still staged; fix what the hook reports, then commit",
         )
     return git.commit_id(path, "HEAD")
@@ -339,9 +339,9 @@ def remove(folder: str, found: Found) -> list[str]:
     if reasons:
         return reasons
     common = git.find(folder).common
-    said = git.worktree(common, "remove", tree.path)
-    if said.code != 0:
-        return [said.line.partition(", use --force")[0]]
+    result = git.worktree(common, "remove", tree.path)
+    if result.code != 0:
+        return [result.line.partition(", use --force")[0]]
     if branch is not None:
         _drop_branch(common, branch)
     return []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tenure.agents.runner.activity import Activity
 
 TITLE = 32  # columns of a title, at most
-NARROWEST_SAID = 12  # columns for the agent's words; with fewer they are left out
+NARROWEST_LINE = 12  # columns for the agent's last line; with fewer it is left out
 
 
 def is_possible() -> bool:
@@ -80,4 +80,5 @@ def line_of(agent: Activity, room: int) -> str:
     ]
     text = shorten("  ".join(fact for fact in facts if fact), room)
     left = room - width_of(text) - 2
-    return f"{text}  {style(shorten(agent.said, left), 'dim')}" if agent.said and left >= NARROWEST_SAID else text
+    is_shown = agent.last_line and left >= NARROWEST_LINE
+    return f"{text}  {style(shorten(agent.last_line, left), 'dim')}" if is_shown else text

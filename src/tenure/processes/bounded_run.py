@@ -67,7 +67,7 @@ def run(
     at once. When this returns, no process of the command is left.
     """
     began = time.monotonic()
-    kept, said = HeadAndTail(HEAD, TAIL), HeadAndTail(HEAD, TAIL)
+    kept, errors = HeadAndTail(HEAD, TAIL), HeadAndTail(HEAD, TAIL)
     with ExitStack() as stack:
         try:
             given = stack.enter_context(unnamed_file(stdin))
@@ -86,7 +86,7 @@ def run(
         supervisor.start(argv, cwd=str(cwd), env=env, stdin=given.fileno(), grace=0.0, leftover_grace=0.0)
         supervisor.end("time", GRACE, after=seconds)
         ended = supervisor.follow(
-            lambda name, chunk: (said if name == "stderr" else kept).add(chunk), tick, gives_up=True
+            lambda name, chunk: (errors if name == "stderr" else kept).add(chunk), tick, gives_up=True
         )
     if ended.is_lost:
         raise NotRun(f"{argv[0]}: its supervisor was killed", may_pass=True)
@@ -95,4 +95,4 @@ def run(
     if ended.stuck:
         raise NotRun(f"{argv[0]}: {ended.stuck} of its processes cannot be killed")
     took = round(time.monotonic() - began, 3)
-    return CommandRun(ended.code, ended.why, kept.text(), kept.left_out, ended.left_behind, took, said.text())
+    return CommandRun(ended.code, ended.why, kept.text(), kept.left_out, ended.left_behind, took, errors.text())

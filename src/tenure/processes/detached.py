@@ -69,11 +69,11 @@ def _start(pid: int) -> str | None:
         return f"{entry.start}@{_boot()}" if entry.lives else None
     if os.path.isdir("/proc/self"):  # noqa: PTH112 - this module starts with every spawner
         return None
-    said = subprocess.run(
+    fields = subprocess.run(
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False,
         env={**os.environ, "LC_ALL": "C"},
     ).stdout.split()  # fmt: skip
-    return None if not said or said[0].startswith("Z") else "-".join(said[1:]).replace(":", ".")
+    return None if not fields or fields[0].startswith("Z") else "-".join(fields[1:]).replace(":", ".")
 
 
 def _boot() -> str:
@@ -134,9 +134,9 @@ def start(
         raise StartUnknown(f"no report of the start within {seconds:g} s")
     if report == b"":
         raise NotStarted("the supervisor was killed before it started the command")
-    said = json.loads(report)
-    if "failed" in said:
-        raise NotStarted(said["failed"])
+    message = json.loads(report)
+    if "failed" in message:
+        raise NotStarted(message["failed"])
     return process
 
 

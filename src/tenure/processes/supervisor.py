@@ -116,13 +116,13 @@ class Supervisor:
             return Ended(None, is_lost=True)
         *lines, self._heard = (self._heard + (chunk or b"")).split(b"\n")
         for line in lines:
-            said = json.loads(line)
-            if "failed" in said:
-                return Ended(None, failed=said["failed"])
-            if "exit" in said:
-                return Ended(said["exit"], said["why"], left_behind=said["left_behind"])
+            message = json.loads(line)
+            if "failed" in message:
+                return Ended(None, failed=message["failed"])
+            if "exit" in message:
+                return Ended(message["exit"], message["why"], left_behind=message["left_behind"])
             if gives_up:
-                return Ended(None, stuck=said["stuck"])
+                return Ended(None, stuck=message["stuck"])
         return None
 
     def abandon(self) -> None:

@@ -86,11 +86,11 @@ def _from_proc(folder: Path) -> Process | None:
 def _from_ps() -> dict[int, Process]:
     import subprocess  # not at the top: on Linux nobody pays for it
 
-    said = subprocess.run(
+    output = subprocess.run(
         ["ps", "-axo", "pid=,ppid=,rss=,time="], capture_output=True, text=True, check=False, env={"LC_ALL": "C"}
     ).stdout
     found = {}
-    for line in said.splitlines():
+    for line in output.splitlines():
         pid, parent, memory, cpu = line.split(None, 3)
         found[int(pid)] = Process(int(parent), int(memory) * 1024, _seconds(cpu))
     return found

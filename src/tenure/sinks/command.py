@@ -104,12 +104,12 @@ class CommandChannel:
         self._argv, self._runner = argv, runner
 
     def send(self, summary: Summary) -> None:
-        said = {
+        notice = {
             "kind": summary.kind, "count": summary.count, "title": summary.title, "lines": summary.lines,
             "is_digest": summary.is_digest,
         }  # fmt: skip
         try:
-            done = self._runner.run(self._argv, msgspec.json.encode(said))
+            done = self._runner.run(self._argv, msgspec.json.encode(notice))
         except NotRun as error:
             raise SinkUnavailable(f"the notice's command did not run: {error.message}") from error
         if done.limit is not None or done.exit != 0:

@@ -366,5 +366,5 @@ def _reason(error: BaseException | None) -> str:
     """The error's kind, in words; its text may have parts of the answer."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    said = getattr(error, "strerror", None) or getattr(error, "reason", None)
-    return str(said)[:200] if isinstance(said, str) else type(error).__name__
+    reason = getattr(error, "strerror", None) or getattr(error, "reason", None)
+    return str(reason)[:200] if isinstance(reason, str) else type(error).__name__

@@ -139,7 +139,7 @@ class NatsSource:
         await client.publish(subject, msgspec.json.encode(request), f"{self._inbox}.{consumer.name}")
 
     async def _available(self, most: int) -> list[Received]:
-        """Messages that wait: the server sends up to `most`, or says that there is none."""
+        """Messages that wait: the server sends up to `most`, or reports that there are none."""
         for consumer in self._consumers:
             await self._ask(consumer, batch=most, no_wait=True)
         answered = 0

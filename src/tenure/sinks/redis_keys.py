@@ -18,7 +18,7 @@ Keys begin with `tenure:TENANT:`; with the prefix of the sink's URL `tenure:PREF
 Events of tasks and agents are also published on the channels `tenure:TENANT:tasks:events` and `…agents:events`.
 
 The relay calls `apply` with each page that the sink has acknowledged, and `replace` with a snapshot when it starts,
-when the sink has forgotten everything, after a rewind and every minute: only snapshots say who was seen and how
+when the sink has forgotten everything, after a rewind and every minute: only snapshots show who was seen and how
 much was spent.
 """
 
@@ -84,7 +84,7 @@ class RuntimeKeys:
             self._streams.asked(lambda client: self._follow(client, followed), WRITING)
 
     def replace(self, snapshot: Snapshot) -> None:
-        """Make the keys say what the snapshot does, and no more. Raises SinkUnavailable."""
+        """Make the keys show what the snapshot does, and no more. Raises SinkUnavailable."""
         self._streams.asked(lambda client: self._replace(client, snapshot), WRITING)
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ certificates verified.
 A script appends a page and keeps the last ids beside each stream, so that a repeat is not appended twice. It goes by
 the id and not by the sequence: a store that was restored counts on from an earlier one, with new events.
 
-Acknowledged messages are as durable as the server's settings make them: `differences` says where they are not.
+Acknowledged messages are as durable as the server's settings make them: `differences` reports where they are not.
 """
 
 from __future__ import annotations

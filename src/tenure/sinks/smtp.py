@@ -86,8 +86,8 @@ class MailChannel:
         except smtplib.SMTPResponseException as error:
             raise self._failed(f"it answered {error.smtp_code}") from error
         except (OSError, smtplib.SMTPException) as error:
-            said = getattr(error, "strerror", None)
-            raise self._failed(said if isinstance(said, str) else type(error).__name__) from error
+            reason = getattr(error, "strerror", None)
+            raise self._failed(reason if isinstance(reason, str) else type(error).__name__) from error
 
     def close(self) -> None:
         """Every message has its own connection."""

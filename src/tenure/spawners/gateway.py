@@ -73,12 +73,12 @@ class GatewaySpawner:
         body = msgspec.json.encode({"action": "find", "spawns": list(spawns)})
         try:
             answer = self._ask("POST", FIND, self._id("find"), body, SECONDS)
-            said = msgspec.json.decode(answer.body)["spawns"] if answer.status == 200 else {}
+            sessions = msgspec.json.decode(answer.body)["spawns"] if answer.status == 200 else {}
         except (_NotSent, _NoAnswer, msgspec.DecodeError, RecursionError, KeyError, TypeError):
             return {}
         found: dict[str, Spawned | None] = {}
-        for spawn in spawns if isinstance(said, dict) else ():
-            session = said.get(spawn, False)
+        for spawn in spawns if isinstance(sessions, dict) else ():
+            session = sessions.get(spawn, False)
             if session is None:
                 found[spawn] = None
             elif is_session(session):
@@ -92,11 +92,11 @@ class GatewaySpawner:
         body = msgspec.json.encode({"action": "status", "sessions": list(handles)})
         try:
             answer = self._ask("POST", STATUS, self._id("status"), body, SECONDS)
-            said = msgspec.json.decode(answer.body)["sessions"] if answer.status == 200 else {}
+            states = msgspec.json.decode(answer.body)["sessions"] if answer.status == 200 else {}
         except (_NotSent, _NoAnswer, msgspec.DecodeError, RecursionError, KeyError, TypeError):
             return found
         for handle in handles:
-            state = said.get(handle) if isinstance(said, dict) else None
+            state = states.get(handle) if isinstance(states, dict) else None
             if state in STATES:
                 found[handle] = "ended" if state == "lost" else state
         return found
@@ -194,8 +194,8 @@ class _Exchange:
 def _why(answer: _Answer) -> str:
     """The message in an answer, as far as it has one."""
     try:
-        said = msgspec.json.decode(answer.body)
-        text = said["error"]["message"]
+        body = msgspec.json.decode(answer.body)
+        text = body["error"]["message"]
     except (msgspec.DecodeError, RecursionError, KeyError, TypeError):
         return "no reason given"
     return str(text)[:300]

@@ -48,14 +48,14 @@ class DeleteRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def spawn_body(request: SpawnRequest, offer_until: str) -> bytes:
     """The body of a spawn. `offer_until`: the instant at which the task's offer ends."""
     context = request.context
-    said: dict[str, Any] = msgspec.to_builtins(request)
-    said["offer_until"] = offer_until
-    said |= {"workspaceId": request.tenant, "agentId": request.agent, "taskId": request.task}
-    said["context"] |= {
+    fields: dict[str, Any] = msgspec.to_builtins(request)
+    fields["offer_until"] = offer_until
+    fields |= {"workspaceId": request.tenant, "agentId": request.agent, "taskId": request.task}
+    fields["context"] |= {
         "taskTitle": context.title, "taskDescription": context.description, "inputContext": context.input,
         "checkpointData": context.checkpoint,
     }  # fmt: skip
-    body = msgspec.json.encode(said)
+    body = msgspec.json.encode(fields)
     if len(body) <= LARGEST_BODY:
         return body
     # The agent gets all of it with its claim; the gateway only learns what it is about.
@@ -74,10 +74,10 @@ def spawn_request(body: bytes) -> SpawnRequest:
 def session_of(answer: bytes) -> str | None:
     """The session in an answer to a spawn; None where there is none."""
     try:
-        said = msgspec.json.decode(answer)
+        body = msgspec.json.decode(answer)
     except (msgspec.DecodeError, RecursionError):
         return None
-    session = said.get("session") if isinstance(said, dict) else None
+    session = body.get("session") if isinstance(body, dict) else None
     if isinstance(session, dict):
         session = session.get("sessionKey")
     return session if is_session(session) else None

@@ -72,7 +72,7 @@ class Spawner(Protocol):
     def home(self) -> str:
         """Names the place where its starts are recorded; it is the same after a restart. Empty: not known now.
 
-        Only a spawner with the same home can say that a spawn has no process.
+        Only a spawner with the same home can report that a spawn has no process.
         """
 
     def spawn(self, request: SpawnRequest, timeout: float) -> Spawned:

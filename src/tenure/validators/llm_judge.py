@@ -96,8 +96,8 @@ class LlmJudge:
             except Unreadable as error:
                 if not left:
                     why = f"the judge {name} did not answer in the requested form: {error}"
-                    said = f"; on stderr: {cut(answer.stderr, 400)}" if answer.stderr else ""
-                    raise Undecided(why + said, again=True) from None
+                    stderr = f"; on stderr: {cut(answer.stderr, 400)}" if answer.stderr else ""
+                    raise Undecided(why + stderr, again=True) from None
                 continue
             return _verdict(opinion, threshold, name, answer, used)
         raise AssertionError("the last try returns or raises")

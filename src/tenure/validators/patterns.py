@@ -27,7 +27,7 @@ class Regex(InWorkers):
         pattern, _ = _read(settings)
         schema = msgspec.json.encode({"type": "string", "pattern": pattern})
         reply = self._workers().ask("check_schema", schema, b"2020-12")
-        if reply.said is None or not reply.said["ok"]:
+        if reply.answer is None or not reply.answer["ok"]:
             raise InvalidInput(
                 f"output.settings.pattern: {cut(pattern, 80)!r} is not a regular expression that can be matched here",
                 "Look-around and back references are not supported, and a repetition is at most some thousands.",
@@ -40,12 +40,12 @@ class Regex(InWorkers):
         text = output.text if of == "data" else output.summary
         # a lone surrogate is neither valid UTF-8 nor valid JSON
         reply = self._workers().ask("judge_regex", pattern.encode(), text.encode(errors="replace"))
-        if reply.limit is not None or reply.said is None:
+        if reply.limit is not None or reply.answer is None:
             limit = reply.limit or "time"
             return refused([f"the {of} could not be matched within {self._workers().seconds:g} s"], limit=limit)
-        if reply.said["ok"]:
+        if reply.answer["ok"]:
             return Verdict(True)
-        return refused([f"the {of} does not match {cut(pattern, 200)}", *reply.said.get("reasons", ())])
+        return refused([f"the {of} does not match {cut(pattern, 200)}", *reply.answer.get("reasons", ())])
 
 
 def _read(settings: Mapping[str, Any]) -> tuple[str, str]:

@@ -43,21 +43,21 @@ class JsonSchema(InWorkers):
             raise InvalidInput(
                 f"output.settings.schema: {_ended(reply.limit, self._workers().seconds)}", "Make it smaller or simpler."
             )
-        if reply.said is not None and not reply.said["ok"]:
-            raise InvalidInput(f"output.settings.schema: {reply.said['reasons'][0]}")
+        if reply.answer is not None and not reply.answer["ok"]:
+            raise InvalidInput(f"output.settings.schema: {reply.answer['reasons'][0]}")
 
     def judge(self, settings: Mapping[str, Any], output: Output) -> Verdict:
         schema, draft = _read(settings)
         if output.is_over(LARGEST_OUTPUT):
             return too_large(LARGEST_OUTPUT)
         reply = self._workers().ask("judge_schema", schema, draft, output.encoded)
-        if reply.said is None:
+        if reply.answer is None:
             return refused([_ended(str(reply.limit), self._workers().seconds)], limit=reply.limit)
-        if reply.said["ok"]:
+        if reply.answer["ok"]:
             return Verdict(True)
         if reply.limit is not None:
-            return refused([*reply.said["reasons"], "there are more errors, too many to collect"], limit=reply.limit)
-        return refused(reply.said["reasons"])
+            return refused([*reply.answer["reasons"], "there are more errors, too many to collect"], limit=reply.limit)
+        return refused(reply.answer["reasons"])
 
 
 def too_large(most: int) -> Verdict:

@@ -34,7 +34,7 @@ PART = 1 << 16
 class Reply(NamedTuple):
     """The last answer. `limit`: why it is incomplete: `time`, or `memory` for any other crash."""
 
-    said: dict[str, Any] | None
+    answer: dict[str, Any] | None
     limit: str | None = None
 
 
@@ -138,16 +138,16 @@ class _Worker:
         """None where it was killed from outside."""
         self.is_ready = False
         head = {"do": do, "sizes": [len(part) for part in given], "seconds": seconds + ITS_OWN}
-        said = self._talk((msgspec.json.encode(head) + b"\n", *given), seconds)
-        if said.get("done"):
+        answer = self._talk((msgspec.json.encode(head) + b"\n", *given), seconds)
+        if answer.get("done"):
             self.is_ready = True
-            return Reply(said)
+            return Reply(answer)
         if not self._has_ended:
-            return Reply(said or None, "time")
+            return Reply(answer or None, "time")
         ended = self.supervisor.follow(lambda *_: None)
-        if (ended.is_lost or ended.code == -signal.SIGKILL) and not said:
+        if (ended.is_lost or ended.code == -signal.SIGKILL) and not answer:
             return None
-        return Reply(said or None, "time" if ended.code == -signal.SIGALRM else "memory")
+        return Reply(answer or None, "time" if ended.code == -signal.SIGALRM else "memory")
 
     def _talk(self, parts: Sequence[bytes], seconds: float) -> dict[str, Any]:
         """Send the parts; returns the merged answers up to `done`, `ready`, the end of output or the limit."""
@@ -157,7 +157,7 @@ class _Worker:
         poll.register(self._stdout, select.POLLIN)
         if rest:
             poll.register(self._stdin, select.POLLOUT)
-        said: dict[str, Any] = {}
+        answer: dict[str, Any] = {}
         self._heard = b""
         while (left := until - time.monotonic()) > 0:
             for handle, _ in poll.poll(left * 1000):
@@ -167,12 +167,12 @@ class _Worker:
                     lines = self._lines()
                     if lines is None:
                         self._has_ended = True
-                        return said
+                        return answer
                     for line in lines:
-                        said = {**said, **{k: v for k, v in line.items() if v or k != "reasons"}}
-                    if said.get("done") or said.get("ready"):
-                        return said
-        return said
+                        answer = {**answer, **{k: v for k, v in line.items() if v or k != "reasons"}}
+                    if answer.get("done") or answer.get("ready"):
+                        return answer
+        return answer
 
     def _sent(self, rest: list[memoryview]) -> bool:
         """Send a chunk; is there more to send?"""

@@ -63,8 +63,8 @@ def gates(target: SetupTarget) -> list[Gate]:
     project = projects.get(os.path.realpath(target.root), {}) if isinstance(projects, dict) else {}
     local = settings_of(target.path(".claude", "settings.local.json"))
     is_used = any(
-        "tenure" in (said.get("enabledMcpjsonServers") or ()) or said.get("enableAllProjectMcpServers")
-        for said in (project, local)
+        "tenure" in (settings.get("enabledMcpjsonServers") or ()) or settings.get("enableAllProjectMcpServers")
+        for settings in (project, local)
     )
     return [
         Gate("start `claude` here and trust the folder", bool(project.get("hasTrustDialogAccepted"))),

@@ -22,7 +22,7 @@ class Activity(NamedTuple):
     task: str = ""  # its short key; empty while the agent has none
     title: str = ""
     seconds: float = 0.0  # since the claim
-    said: str = ""  # its last words, or its last tool call
+    last_line: str = ""  # of its output: its own text, or a tool call
     usage: tuple[Totals, ...] = ()
     waits: str = ""  # why it has no task
 

@@ -79,7 +79,7 @@ class Attempt:
         self.claim_usage = ClaimUsage()
         self.folder = self.options.folder
         self.tree: ClaimWorktree | None = None
-        self.said = ""  # the agent's last words, kept while somebody watches
+        self.last_line = ""  # of the agent's output, kept while somebody watches
         self.chosen: str | None = None  # the model of the claim, where the user named none
         self.hidden = Hidden((granted.secrets or {}).values())
         self.transcript = Transcript(self.options.home.folder, client.project, self.key, granted.generation or 0)
@@ -272,14 +272,14 @@ class Attempt:
     def activity(self) -> Activity:
         """What its agent does now."""
         ref, title, seconds = self.task.get("ref", self.key), self.task["title"], time.monotonic() - self.began
-        return Activity(self.agent, ref, title, seconds, self.said, self.usage())
+        return Activity(self.agent, ref, title, seconds, self.last_line, self.usage())
 
     def _take_line(self, stream: str, line: bytes) -> None:
         if self.hidden:  # the agent knows the secrets of its task; what it prints is kept and shown without them
             line = self.hidden.text(line.decode(errors="replace")).encode()
         self.transcript.write(stream, line)
-        if self.shared.is_watched and stream == "stdout" and (said := of_output(line.decode(errors="replace"))):
-            self.said = said.strip().rpartition("\n")[2]
+        if self.shared.is_watched and stream == "stdout" and (text := of_output(line.decode(errors="replace"))):
+            self.last_line = text.strip().rpartition("\n")[2]
         if stream == "stdout" and self.reader is not None:
             self.reader.feed(line.decode(errors="replace"))
         else:

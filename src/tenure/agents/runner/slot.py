@@ -247,11 +247,11 @@ class Slot(threading.Thread):
     def heartbeat(self) -> None:
         """A sign of life, with what its agent uses: the tree of its command, or this process while it waits."""
         attempt = self.attempt
-        said: dict[str, Any] = {"task": attempt.claim.id} if attempt is not None and attempt.claim.is_live else {}
+        fields: dict[str, Any] = {"task": attempt.claim.id} if attempt is not None and attempt.claim.is_live else {}
         used = self._meter.measure(attempt.supervisor.pid if attempt is not None else os.getpid())
         if used is not None:
-            said |= used._asdict()
-        self.client.heartbeat(**said)
+            fields |= used._asdict()
+        self.client.heartbeat(**fields)
 
     def leave(self) -> None:
         for client in (self._next, self.client):

@@ -1,4 +1,4 @@
-"""A thread that works while its process leads: a relay, webhooks, hooks, notices."""
+"""A thread that works while its process leads: a relay, webhooks, hooks, notices, file watch, ended processes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class LeaderThread:
     """`step` is for one thread; `start` runs it in a new thread until `stop`."""
 
     gathered = GATHERED  # seconds
+    every: float | None = None  # seconds between two steps of a thread that does not read the log
     is_waiting = False  # something waits for its time, as of the last step
 
     def __init__(self, engine: Engine, name: str, leading: Callable[[], LeaderEngine | None]) -> None:
@@ -53,7 +54,7 @@ class LeaderThread:
                 self.engine.wait(self._mark, pause)
             except StoreError:
                 self._ended.wait(pause)
-        if not self._troubles:
+        if not self._troubles and self.every is None:
             self.step()  # the last events of a short run
 
     def step(self) -> float:
@@ -67,7 +68,7 @@ class LeaderThread:
             self._mark = self.engine.mark()  # before the read: any later write wakes us
             more = self.work(led)
             self._troubles = 0
-            return 0.0 if more else PAUSE
+            return 0.0 if more else self.every or PAUSE
         except Refused:  # no longer leads
             return PAUSE
         except Exception as error:  # noqa: BLE001 - a bug, or a library's, must not end the thread for good
@@ -94,7 +95,7 @@ class LeaderThread:
 
     def is_busy(self) -> bool:
         """Whether it must look again without news of the log."""
-        return False
+        return self.every is not None
 
     def close(self) -> None:
         """Let go of connections and threads."""

@@ -20,7 +20,7 @@ from tenure.validators.port import Undecided, cut
 SHOWN = 400  # characters of it in a reason
 
 
-def said_on_stderr(output: bytes) -> str:
+def stderr_text(output: bytes) -> str:
     """The end of what a judge wrote to stderr, on one line, without secrets."""
     text = without_secrets(" ".join(output.decode(errors="replace").split()))
     return text if len(text) <= limits.JUDGE_STDERR else "…" + text[1 - limits.JUDGE_STDERR :]
@@ -42,7 +42,7 @@ class CommandJudge:
                 stdin=f"{system}\n\n{prompt}".encode(),
                 splits_stderr=True,
             )
-        text, stderr = ran.output.decode(errors="replace"), said_on_stderr(ran.stderr)
+        text, stderr = ran.output.decode(errors="replace"), stderr_text(ran.stderr)
         why = f": {cut(stderr, SHOWN)}" if stderr else ""
         if ran.limit is not None:
             raise Undecided(f"the judge {program} did not answer within {judge.timeout:g} s{why}", again=True)
@@ -51,12 +51,12 @@ class CommandJudge:
             raise Undecided(f"the judge {program} ended with {ran.exit}{why}", again=True)
         return Answer(self._text(text), judge.model or program, {}, stderr)
 
-    def _text(self, said: str) -> str:
+    def _text(self, output: str) -> str:
         if not self._judge.field:
-            return said
+            return output
         try:
-            envelope = msgspec.json.decode(said)
+            envelope = msgspec.json.decode(output)
         except ValueError:
-            return said
+            return output
         text = envelope.get(self._judge.field) if isinstance(envelope, dict) else None
-        return text if isinstance(text, str) else said
+        return text if isinstance(text, str) else output

@@ -174,8 +174,8 @@ def _trouble(url: str, response: httpx2.Response, content: bytes, key: str) -> U
 
 
 def _retry_after(response: httpx2.Response) -> float | None:
-    said = response.headers.get("retry-after", "")
-    return min(float(said), limits.JUDGE_RETRY_MAX) if said.isascii() and said.isdigit() else None
+    header = response.headers.get("retry-after", "")
+    return min(float(header), limits.JUDGE_RETRY_MAX) if header.isascii() and header.isdigit() else None
 
 
 def text_at(answer: Any, *path: str | int) -> str | None:

@@ -65,9 +65,9 @@ class CommandReader:
         while self._size > MOST_KEPT and len(self._lines) > 1:
             self._size -= len(self._lines.popleft())
 
-    def _book(self, said: Any) -> None:
+    def _book(self, usage: Any) -> None:
         try:
-            for totals in msgspec.convert(said if isinstance(said, list) else [said], list[Totals]):
+            for totals in msgspec.convert(usage if isinstance(usage, list) else [usage], list[Totals]):
                 name = named(totals.model)
                 self._usage[name, totals.operation] = msgspec.structs.replace(totals, model=name)
         except msgspec.ValidationError as error:
@@ -83,22 +83,22 @@ class CommandReader:
             return AgentOutput(text, failure=_failure(self._last["fail"], exit), notes=notes)
         if exit.code:
             name = "environment" if exit.code == TEMPORARY else "task"
-            said = exit.errors.strip() or text[-2000:].strip() or "it said nothing"
-            return AgentOutput(text, failure=Failure(name, f"exit code {exit.code}: {said}"), notes=notes)
+            reason = exit.errors.strip() or text[-2000:].strip() or "it said nothing"
+            return AgentOutput(text, failure=Failure(name, f"exit code {exit.code}: {reason}"), notes=notes)
         if "result" in self._last or "summary" in self._last:
             summary = str(self._last.get("summary") or "")
             return AgentOutput(summary, self._last.get("result"), summary, is_whole=True, notes=notes)
         return AgentOutput(text, notes=notes)
 
 
-def _failure(said: Any, exit: Exit) -> Failure:
-    if not isinstance(said, dict):
-        return Failure("task", str(said))
-    name = str(said.get("class", "task"))
-    after, model = said.get("retry_after"), said.get("model")
+def _failure(report: Any, exit: Exit) -> Failure:
+    if not isinstance(report, dict):
+        return Failure("task", str(report))
+    name = str(report.get("class", "task"))
+    after, model = report.get("retry_after"), report.get("model")
     return Failure(
         name if name in retry.CLASSES else "task",
-        str(said.get("message") or exit.errors.strip() or "it gave no reason"),
+        str(report.get("message") or exit.errors.strip() or "it gave no reason"),
         float(after) if isinstance(after, (int, float)) and not isinstance(after, bool) and after >= 0 else None,
         str(model) if model else None,
     )
