@@ -155,7 +155,7 @@ def _bare(answer: bytes) -> Iterator[int]:
 
 
 def in_process(url: str, seconds: float) -> float:
-    """Claims of 50 a second, by as many threads as there are callers, through the same gatherer."""
+    """Claims of 50 a second, by as many threads as there are callers, through the same batcher."""
     engine = Engine(open_store(url), SystemRandom(), Context(pause=time.sleep))
     taken: list[int] = []
 
@@ -163,12 +163,12 @@ def in_process(url: str, seconds: float) -> float:
         command = ClaimNext(project="bench", agent=f"agent-{number}", session=f"session-{number}", n=N)
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
-            outcome = gatherer.do(command)
+            outcome = batcher.do(command)
             if not outcome.ok:
                 return
             taken.append(len(outcome.claims or ()))
 
-    with Batcher(engine) as gatherer:
+    with Batcher(engine) as batcher:
         threads = [threading.Thread(target=work, args=(number,)) for number in range(BATCH_CALLERS)]
         began = time.perf_counter()
         for thread in threads:
