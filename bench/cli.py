@@ -140,9 +140,9 @@ def _run(place: Path, *words: str) -> None:
 
 
 def _timed(command: list[str], place: Path) -> tuple[tuple[float, float], Any]:
-    """What it took, by the clock and in user and system time, and what it said."""
+    """What it took, by the clock and in user and system time, and its output."""
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    said = subprocess.run(command, cwd=place, check=True, stdout=subprocess.PIPE, env=_environ()).stdout
+    output = subprocess.run(command, cwd=place, check=True, stdout=subprocess.PIPE, env=_environ()).stdout
     took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     cost = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return (took, cost), json.loads(said) if said else None
+    return (took, cost), json.loads(output) if output else None

@@ -68,13 +68,13 @@ def fill(store: str, tasks: int) -> None:
 def measured(store: str, given: argparse.Namespace) -> Iterator[Figure]:
     with TenureServer(store) as server, browsing() as browser:
         for work in (0.0, given.a_second):
-            said = "idle" if not work else f"{work:g} tasks/s"
+            load = "idle" if not work else f"{work:g} tasks/s"
             with working(store, work):
                 for name in given.page or PAGES:
                     rounds = [turn(server, browser, name, given.seconds) for _ in range(given.rounds)]
-                    yield Figure(f"server, {said}", median(alone for alone, _ in rounds), "ms/s")
+                    yield Figure(f"server, {load}", median(alone for alone, _ in rounds), "ms/s")
                     own = median(both - alone for alone, both in rounds)
-                    yield Figure(f"one tab on {name}, {said}", own, "ms/s", goal=GOAL)
+                    yield Figure(f"one tab on {name}, {load}", own, "ms/s", goal=GOAL)
 
 
 def turn(server: TenureServer, browser: Browser, name: str, seconds: float) -> tuple[float, float]:

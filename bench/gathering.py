@@ -37,8 +37,8 @@ class Board:
         add(self.engine, threads * each)
         if not gathered:
             return self._phases(threads, each, self.engine.do)
-        with self._gatherer() as gatherer:
-            return self._phases(threads, each, gatherer.do)
+        with self._batcher() as batcher:
+            return self._phases(threads, each, batcher.do)
 
     def _phases(self, threads: int, each: int, do: Do) -> tuple[float, float]:
         grants, claiming = together(threads, lambda n: [do(claim_next(n)) for _ in range(each)])
@@ -51,20 +51,20 @@ class Board:
         """The same from as many asyncio tasks, each of which claims and submits one."""
         add(self.engine, tasks)
 
-        async def play(gatherer: Batcher) -> tuple[float, float]:
+        async def play(batcher: Batcher) -> tuple[float, float]:
             began = time.perf_counter()
-            grants = await asyncio.gather(*(gatherer.ado(claim_next(n)) for n in range(tasks)))
+            grants = await asyncio.gather(*(batcher.ado(claim_next(n)) for n in range(tasks)))
             claimed = time.perf_counter()
-            accepted = await asyncio.gather(*(gatherer.ado(submit(g.receipt or "")) for g in grants))
+            accepted = await asyncio.gather(*(batcher.ado(submit(g.receipt or "")) for g in grants))
             ended = time.perf_counter()
             self._keep([list(grants)])
             check(list(accepted), "ACCEPTED")
             return (claimed - began) / tasks, (ended - claimed) / tasks
 
-        with self._gatherer() as gatherer:
-            return asyncio.run(play(gatherer))
+        with self._batcher() as batcher:
+            return asyncio.run(play(batcher))
 
-    def _gatherer(self) -> Batcher:
+    def _batcher(self) -> Batcher:
         sizes = self.sizes
 
         class Counting(Engine):

@@ -46,7 +46,7 @@ def main(argv: list[str]) -> int:
     is_worse = False
     for record in found:
         then = older(record, given.against, is_recorded=given.now is None)
-        print(f"{record.name}: {told(record)} beside {told(then)}")
+        print(f"{record.name}: {label(record)} beside {label(then)}")
         changes = compared(then.figures if then else [], record.figures)
         show(changes)
         is_worse = is_worse or any(change.verdict == "WORSE" for change in changes)
@@ -107,7 +107,7 @@ def show(changes: Sequence[Change]) -> None:
         print(f"  {line}")
 
 
-def told(record: Record | None) -> str:
+def label(record: Record | None) -> str:
     return "nothing older" if record is None else " ".join(filter(None, (record.commit, record.date)))
 
 

@@ -193,18 +193,18 @@ def open_loop(engine: Engine, rate: float, count: int, seed: int) -> list[float]
             left.release()
             return
         done = c.Submit(project=PROJECT, receipt=granted.receipt, data={"ok": True})
-        gatherer.submit(done, caller=number).add_done_callback(submitted)
+        batcher.submit(done, caller=number).add_done_callback(submitted)
 
     gc.collect()
     gc.freeze()
-    with Batcher(engine) as gatherer:
+    with Batcher(engine) as batcher:
         began = time.perf_counter() + 0.05
         for number in range(count):
             while (due := times[number] - (time.perf_counter() - began)) > 0:
                 time.sleep(max(due, PAUSE))
             name = f"c{number % CREW}"
             asked = c.ClaimNext(project=PROJECT, agent=name, session=name)
-            gatherer.submit(asked, caller=number).add_done_callback(partial(claimed, number=number))
+            batcher.submit(asked, caller=number).add_done_callback(partial(claimed, number=number))
         for _ in range(count):
             if not left.acquire(timeout=60):
                 raise SystemExit("claims: some were not answered within a minute")

@@ -1,4 +1,4 @@
-"""The measurement of the gatherer runs and says what it promises to say. Never how fast."""
+"""The measurement of the batcher runs and says what it promises to say. Never how fast."""
 
 from __future__ import annotations
 

@@ -32,14 +32,14 @@ class Line(asyncio.Protocol):
         self.loop = asyncio.get_running_loop()
         self._have = b""
         self._need = -1
-        self._told: asyncio.Future[bytes] | None = None
+        self._answer: asyncio.Future[bytes] | None = None
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self._told is not None and not self._told.done():
-            self._told.set_exception(error or ConnectionError("the server hung up"))
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error or ConnectionError("the server hung up"))
 
     def data_received(self, data: bytes) -> None:
         self._have += data
@@ -51,14 +51,14 @@ class Line(asyncio.Protocol):
             self._need = end + 4 + int(self._have[at : self._have.index(b"\r", at)])
         if len(self._have) >= self._need:
             answer, self._have, self._need = self._have, b"", -1
-            assert self._told is not None
-            if not self._told.done():
-                self._told.set_result(answer)
+            assert self._answer is not None
+            if not self._answer.done():
+                self._answer.set_result(answer)
 
     def ask(self, data: bytes) -> asyncio.Future[bytes]:
-        self._told = self.loop.create_future()
+        self._answer = self.loop.create_future()
         self.transport.write(data)
-        return self._told
+        return self._answer
 
 
 async def connected(port: int, count: int) -> list[Line]:

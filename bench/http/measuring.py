@@ -77,8 +77,8 @@ def load(**asked: Any) -> dict[str, Any]:
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
 
 
 # --- claims -------------------------------------------------------------------------------------------------
@@ -117,10 +117,10 @@ def _against(name: str, ours: list[dict[str, Any]], base: list[float], goal: str
     return Figure(name, median(rates), "1/s", median(base), ratio_of(rates, base), goal)
 
 
-def _checked(told: dict[str, Any]) -> dict[str, Any]:
-    if told["claims"] != told["tasks"]:
+def _checked(report: dict[str, Any]) -> dict[str, Any]:
+    if report["claims"] != report["tasks"]:
         raise RuntimeError("a task was handed out twice")
-    return told
+    return report
 
 
 def _one(port: int) -> bytes:
@@ -155,7 +155,7 @@ def _bare(answer: bytes) -> Iterator[int]:
 
 
 def in_process(url: str, seconds: float) -> float:
-    """Claims of 50 a second, by as many threads as there are callers, through the same gatherer."""
+    """Claims of 50 a second, by as many threads as there are callers, through the same batcher."""
     engine = Engine(open_store(url), SystemRandom(), Context(pause=time.sleep))
     taken: list[int] = []
 
@@ -163,12 +163,12 @@ def in_process(url: str, seconds: float) -> float:
         command = ClaimNext(project="bench", agent=f"agent-{number}", session=f"session-{number}", n=N)
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
-            outcome = gatherer.do(command)
+            outcome = batcher.do(command)
             if not outcome.ok:
                 return
             taken.append(len(outcome.claims or ()))
 
-    with Batcher(engine) as gatherer:
+    with Batcher(engine) as batcher:
         threads = [threading.Thread(target=work, args=(number,)) for number in range(BATCH_CALLERS)]
         began = time.perf_counter()
         for thread in threads:
@@ -188,11 +188,11 @@ def waiting(make: Any, count: int, tasks: int) -> Iterator[Figure]:
     filled(url, 0)
     with TenureServer(url) as server:
         assert server.process is not None
-        told = load(what="idle", port=server.port, callers=count, tasks=tasks, pid=server.process.pid)
-    if told["left"]:
-        raise RuntimeError(f"{told['left']} more claims than tasks")
+        report = load(what="idle", port=server.port, callers=count, tasks=tasks, pid=server.process.pid)
+    if report["left"]:
+        raise RuntimeError(f"{report['left']} more claims than tasks")
     yield Figure("http_waiting", count, "agents")
-    yield Figure("http_waiting_mb", told["rss_mb"], "MB", goal="< 1000")
-    yield Figure("http_waiting_cpu", told["cpu"], "of a core")
-    yield Figure("http_pickup_p50_ms", told["p50_ms"], "ms")
-    yield Figure("http_pickup_p99_ms", told["p99_ms"], "ms")
+    yield Figure("http_waiting_mb", report["rss_mb"], "MB", goal="< 1000")
+    yield Figure("http_waiting_cpu", report["cpu"], "of a core")
+    yield Figure("http_pickup_p50_ms", report["p50_ms"], "ms")
+    yield Figure("http_pickup_p99_ms", report["p99_ms"], "ms")

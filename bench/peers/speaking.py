@@ -185,11 +185,11 @@ def main(argv: list[str]) -> int:
     os.dup2(2, 1)
     speaker: Speaker | None = None
     for line in sys.stdin:
-        told = json.loads(line)
+        request = json.loads(line)
         try:
             if speaker is None:
                 speaker = Speaker(importlib.import_module(f"bench.peers.tools.{name}").Peer(place), place)
-            answer = getattr(speaker, told.pop("do"))(**told)
+            answer = getattr(speaker, request.pop("do"))(**request)
         except BaseException as error:  # noqa: BLE001 - the other side decides what a failure means
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {str(error).strip()[-600:]}"}

@@ -18,7 +18,7 @@
     costs.py       processor time of both sides, log and round trips: independent of other load on the machine
     goals.py       every figure's name and goal
 
-Ours is used through public entry points only: `Engine.run`, `Gatherer`, `Client`.
+Ours is used through public entry points only: `Engine.run`, `Batcher`, `Client`.
 """
 
 from __future__ import annotations

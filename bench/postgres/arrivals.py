@@ -1,6 +1,6 @@
 """The open loop: commands come at times that were fixed beforehand, whether or not the earlier ones are answered.
 
-A latency counts from the moment at which the command was meant to come. Where the gatherer refuses, as it does when too
+A latency counts from the moment at which the command was meant to come. Where the batcher refuses, as it does when too
 many wait, the command is tried again, and its clock goes on. A run that falls behind for good is cut off: those that
 were never sent count as late as the first of them was by then, which is less than they would have been.
 """
@@ -54,13 +54,13 @@ def measure(
     asked = [claim_next(names[n % len(names)], crew[n // len(names)]) for n in range(count)]
     chance = random.Random(20)
     submitted = None
-    with Batcher(board.engine, most_waiting=MOST_WAITING) as gatherer:
-        claimed = _answered(gatherer, asked, _times(chance, rate, count), "GRANTED")
+    with Batcher(board.engine, most_waiting=MOST_WAITING) as batcher:
+        claimed = _answered(batcher, asked, _times(chance, rate, count), "GRANTED")
         tasks = [o.task["id"] for o in claimed.outcomes if o.task is not None]
         board.granted += tasks
         if with_submits:
             handed = [submit(a.project, str(o.receipt)) for a, o in zip(asked, claimed.outcomes, strict=False)]
-            submitted = _answered(gatherer, handed, _times(chance, rate, len(handed)), "ACCEPTED")
+            submitted = _answered(batcher, handed, _times(chance, rate, len(handed)), "ACCEPTED")
             board.accepted += tasks[: len(submitted.outcomes)]
     board.verify()
     board.close()
@@ -82,7 +82,7 @@ def _times(chance: random.Random, rate: float, count: int) -> list[float]:
     return found
 
 
-def _answered(gatherer: Batcher, asked: Sequence[commands.Command], times: Sequence[float], wanted: str) -> Answered:
+def _answered(batcher: Batcher, asked: Sequence[commands.Command], times: Sequence[float], wanted: str) -> Answered:
     """Send each at its time, each as a separate caller."""
     count = len(asked)
     ended = [0.0] * count
@@ -109,7 +109,7 @@ def _answered(gatherer: Batcher, asked: Sequence[commands.Command], times: Seque
         due = time.perf_counter() - began
         while sent < count and times[sent] <= due:
             try:
-                future = gatherer.submit(asked[sent], caller=sent)
+                future = batcher.submit(asked[sent], caller=sent)
             except Overloaded:
                 break
             future.add_done_callback(noting(sent))

@@ -141,14 +141,14 @@ class Board:
                 results += [r.task for r in tx.find(Result, {**where, "accepted": True})]
                 if not own_only:
                     completed += tx.count(Task, where, "state").get("completed", 0)
-        told = f"{len(self.granted)} granted, {len(self.accepted)} accepted"
+        totals = f"{len(self.granted)} granted, {len(self.accepted)} accepted"
         for what, found, wanted in (("claims", claims, self.granted), ("results", results, self.accepted)):
             if len(set(wanted)) != len(wanted):
-                raise WrongAnswer(f"{told}: one of them twice")
+                raise WrongAnswer(f"{totals}: one of them twice")
             if sorted(found) != sorted(wanted):
-                raise WrongAnswer(f"{told}, but the store has {len(found)} {what} of {len(set(found))} tasks")
+                raise WrongAnswer(f"{totals}, but the store has {len(found)} {what} of {len(set(found))} tasks")
         if completed != len(self.accepted) and not own_only:
-            raise WrongAnswer(f"{told}, but the store has {completed} completed tasks")
+            raise WrongAnswer(f"{totals}, but the store has {completed} completed tasks")
 
     def _looks(self) -> list[dict[str, Any]]:
         (project,) = self.projects

@@ -226,8 +226,8 @@ def running(folder: Path | None, settings: dict[str, str] | None = None) -> Iter
         asked = ("server_version", "fsync", "synchronous_commit", "full_page_writes")
         with tempfile.TemporaryDirectory(prefix="tenure-bench-", dir=folder) as name:
             sync = sync_cost(Path(name)) * 1e6
-        told = ", ".join(f"{name} {server.ask(f'SHOW {name}')}" for name in asked)
-        say(f"PostgreSQL {told}; a sync of the disk takes {sync:.0f} µs")
+        values = ", ".join(f"{name} {server.ask(f'SHOW {name}')}" for name in asked)
+        say(f"PostgreSQL {values}; a sync of the disk takes {sync:.0f} µs")
         yield Ground(server)
 
 

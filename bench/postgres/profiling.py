@@ -135,5 +135,5 @@ def tell_functions(profiler: cProfile.Profile, count: int) -> None:
     rows = [(own, total, calls, *where) for where, (_, calls, own, total, _) in stats.stats.items()]
     print(f"  {'own µs':>7}  {'all µs':>7}  {'calls':>7}  function")
     for own, total, calls, path, line, name in sorted(rows, reverse=True)[:FUNCTIONS]:
-        told = name if path == "~" else f"{re.sub('.*/(?:site-packages|src)/', '', path)}:{line} {name}"
-        print(f"  {own / count * 1e6:7.1f}  {total / count * 1e6:7.1f}  {calls / count:7.2f}  {told}")
+        function = name if path == "~" else f"{re.sub('.*/(?:site-packages|src)/', '', path)}:{line} {name}"
+        print(f"  {own / count * 1e6:7.1f}  {total / count * 1e6:7.1f}  {calls / count:7.2f}  {function}")

@@ -35,7 +35,7 @@ class Found(NamedTuple):
     """What one order of one case showed."""
 
     takes_over: bool
-    completion: str  # accepted, refused (the tool said so), no effect (it did not); "" where nobody took over
+    completion: str  # accepted, refused (the tool reported it), no effect (it did not); "" where nobody took over
     said: str  # the line in which it refused
     holder: str  # the same of the other's completion, where the zombie came before it
     result: str | None  # that stands at the end
@@ -114,7 +114,7 @@ class Play:
     def log(self, me: str) -> Path:
         return self.folder / f"{me}.log"
 
-    def said(self, me: str) -> str:
+    def refusal_of(self, me: str) -> str:
         """The line with which the tool or its server refused that worker since `mark`, if one did."""
         if not self.case.refusal:
             return ""
@@ -175,8 +175,8 @@ def play(case: Case, order: str, python: Path, place: dict[str, str], server: Se
         own.wake("A")
         own.must("A returns", lambda: own.has("A.returns"))
         own.end("A")
-        after, said = own.do("records"), own.said("A")
-        completion, holder = judged(before, after, said), ""
+        after, refusal = own.do("records"), own.refusal_of("A")
+        completion, holder = judged(before, after, refusal), ""
         if order == DURING:
             own.mark()
             own.cue("B")
@@ -184,17 +184,17 @@ def play(case: Case, order: str, python: Path, place: dict[str, str], server: Se
         own.end("B")
         last = own.do("records")
         if order == DURING:
-            holder = judged(after, last, own.said("B"))
-        return Found(True, completion, said, holder, *_result(last), last["trace"], [before, after, last])
+            holder = judged(after, last, own.refusal_of("B"))
+        return Found(True, completion, refusal, holder, *_result(last), last["trace"], [before, after, last])
     finally:
         own.close()
 
 
-def judged(before: dict[str, Any], after: dict[str, Any], said: str) -> str:
+def judged(before: dict[str, Any], after: dict[str, Any], refusal: str) -> str:
     """Accepted is what changed the tool's own account of the job; what handlers wrote elsewhere is not its business."""
     if any(before.get(part) != after.get(part) for part in ("is_finished", "result", "rows")):
         return "accepted"
-    return "refused" if said else "no effect"
+    return "refused" if refusal else "no effect"
 
 
 def _result(records: dict[str, Any]) -> tuple[str | None, bool]:

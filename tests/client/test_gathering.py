@@ -26,7 +26,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def speaking(client: Client, agent: str) -> Client:
-    """The same store and gatherer, spoken to by another agent."""
+    """The same store and batcher, spoken to by another agent."""
     other = copy.copy(client)
     other.agent, other.session = agent, f"s-{agent}"
     other.principal = Principal(role="agent", agent=agent, session=other.session)
@@ -37,9 +37,9 @@ def test_threads_that_share_a_client_each_get_their_own_work(url: str, monkeypat
     sizes: list[int] = []
     real = Batcher._commit
 
-    def counted(gatherer: Batcher, batch: Any) -> Any:
+    def counted(batcher: Batcher, batch: Any) -> Any:
         sizes.append(len(batch))
-        return real(gatherer, batch)
+        return real(batcher, batch)
 
     monkeypatch.setattr(Batcher, "_commit", counted)
     with Client(url, "shop", gather=True, create=True) as client:
@@ -67,7 +67,7 @@ def test_threads_that_share_a_client_each_get_their_own_work(url: str, monkeypat
             for key in keys:
                 assert client.show(key)["result"]["data"] == {"by": f"agent-{number}"}
         assert client.verify() == []
-        assert sum(sizes) >= 1 + 3 * THREADS * EACH + THREADS, "every command went through the gatherer"
+        assert sum(sizes) >= 1 + 3 * THREADS * EACH + THREADS, "every command went through the batcher"
         assert max(sizes) > 1
     with pytest.raises(StoreUnavailable):
         client.add("late")
@@ -79,7 +79,7 @@ import sys, tenure
 with tenure.Client({url!r}, "shop", create=True) as client:
     client.init()
     client.add("x")
-    assert client.claim().ok and client.gatherer is None
+    assert client.claim().ok and client.batcher is None
 print([m for m in ("tenure.engine.runtime.batcher", "concurrent.futures", "asyncio") if m in sys.modules])
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

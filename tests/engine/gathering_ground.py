@@ -1,4 +1,4 @@
-"""What tests of the gatherer stand on: an engine that can be held, and waiting without sleeping."""
+"""What tests of the batcher stand on: an engine that can be held, and waiting without sleeping."""
 
 from __future__ import annotations
 
@@ -120,17 +120,17 @@ class Crowd:
 
 
 class Room:
-    """A held engine and its gatherer; `blocked` keeps a first batch in flight, so that what follows waits."""
+    """A held engine and its batcher; `blocked` keeps a first batch in flight, so that what follows waits."""
 
     def __init__(self, store: Any = None, **options: Any) -> None:
         self.store = store or memory()
         self.engine = Held(self.store)
-        self.gatherer = Batcher(self.engine, **options)
+        self.batcher = Batcher(self.engine, **options)
 
     def blocked(self) -> None:
-        self.gatherer.submit(add("first"), caller="first")
+        self.batcher.submit(add("first"), caller="first")
         assert titles(self.engine.next_batch()) == ["first"]
 
     def end(self) -> None:
         self.engine.let_all()
-        self.gatherer.close()
+        self.batcher.close()

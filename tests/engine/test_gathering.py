@@ -24,7 +24,7 @@ from tenure.core.errors import (
 )
 from tenure.core.records import Task
 from tenure.engine import Context, Engine
-from tenure.engine.runtime import batcher, engine
+from tenure.engine.runtime import engine
 from tenure.engine.runtime.batcher import Batcher
 from tenure.engine.runtime.engine import CheckedCommand
 from tenure.engine.runtime.unit_of_work import Reply
@@ -47,16 +47,16 @@ def room() -> Iterator[Room]:
 
 def test_a_lone_command_is_answered_without_waiting_for_others(room: Room) -> None:
     room.engine.let_all()
-    assert room.gatherer.do(add("one")).outcome == "CREATED"
+    assert room.batcher.do(add("one")).outcome == "CREATED"
     with pytest.raises(NotFound):
-        room.gatherer.do(c.Cancel(project=PROJECT, task="A-999"))
+        room.batcher.do(c.Cancel(project=PROJECT, task="A-999"))
     assert [len(batch) for batch in room.engine.batches] == [1, 1]
 
 
 def test_what_comes_while_a_batch_is_in_flight_is_the_next_batch(room: Room) -> None:
     room.blocked()
-    crowd = Crowd(5, lambda n: room.gatherer.do(add(f"t{n}")))
-    until(lambda: room.gatherer.waiting == 5)
+    crowd = Crowd(5, lambda n: room.batcher.do(add(f"t{n}")))
+    until(lambda: room.batcher.waiting == 5)
     room.engine.let_all()
     assert {n: o.task["title"] for n, o in crowd.ended().items()} == {n: f"t{n}" for n in range(5)}
     assert [len(batch) for batch in room.engine.batches] == [1, 5]
@@ -64,7 +64,7 @@ def test_what_comes_while_a_batch_is_in_flight_is_the_next_batch(room: Room) -> 
 
 def test_a_batch_has_at_most_500_commands(room: Room) -> None:
     room.blocked()
-    promises = [room.gatherer.submit(add(f"t{n}"), caller=n) for n in range(1001)]
+    promises = [room.batcher.submit(add(f"t{n}"), caller=n) for n in range(1001)]
     room.engine.let_all()
     assert {p.result(30).outcome for p in promises} == {"CREATED"}
     assert [len(batch) for batch in room.engine.batches] == [1, 500, 500, 1]
@@ -74,7 +74,7 @@ def test_a_batch_claims_and_makes_at_most_500_tasks(room: Room) -> None:
     room.blocked()
     many = c.Plan(project=PROJECT, tasks=tuple(c.NewTask(title=f"t{n}") for n in range(600)))
     claims = [c.ClaimNext(project=PROJECT, agent=f"a{n}", session=f"s{n}", n=100) for n in range(6)]
-    promises = [room.gatherer.submit(command, caller=n) for n, command in enumerate([many, *claims])]
+    promises = [room.batcher.submit(command, caller=n) for n, command in enumerate([many, *claims])]
     room.engine.let_all()
     assert [p.result(30).ok for p in promises] == [True] * 7
     assert [len(batch) for batch in room.engine.batches] == [1, 1, 5, 1]
@@ -83,7 +83,7 @@ def test_a_batch_claims_and_makes_at_most_500_tasks(room: Room) -> None:
 def test_a_batch_has_at_most_8_mib(room: Room) -> None:
     room.blocked()
     large = c.Note(project=PROJECT, task="A-001", text="x" * (3 << 20))  # too large for a note, not for a batch
-    promises = [room.gatherer.submit(large, caller=n) for n in range(5)]
+    promises = [room.batcher.submit(large, caller=n) for n in range(5)]
     room.engine.let_all()
     assert [code_of(p.exception(30)) for p in promises] == ["TOO_LARGE"] * 5
     assert [len(batch) for batch in room.engine.batches] == [1, 2, 2, 1]
@@ -114,7 +114,7 @@ def test_every_command_runs_on_behalf_of_its_own_principal(room: Room) -> None:
         (add("of nobody"), Principal(role="viewer")),
         (add("of mia", request_id="r"), mia),
     ]
-    promises = [room.gatherer.submit(command, by, caller=n) for n, (command, by) in enumerate(asked)]
+    promises = [room.batcher.submit(command, by, caller=n) for n, (command, by) in enumerate(asked)]
     room.engine.let_all()
     answers = [p.exception(30) or p.result() for p in promises]
     assert len(room.engine.batches[1]) == 6
@@ -129,10 +129,10 @@ def test_every_command_runs_on_behalf_of_its_own_principal(room: Room) -> None:
 def test_a_bad_command_fails_alone(room: Room) -> None:
     room.blocked()
     with pytest.raises(InvalidInput):
-        room.gatherer.do(add("x", trace_id=7))
-    assert room.gatherer.waiting == 0, "what cannot be asked is never queued"
+        room.batcher.do(add("x", trace_id=7))
+    assert room.batcher.waiting == 0, "what cannot be asked is never queued"
     bad = c.Cancel(project=PROJECT, task="A-999")
-    promises = [room.gatherer.submit(bad if n % 3 == 1 else add(f"t{n}"), caller=n) for n in range(9)]
+    promises = [room.batcher.submit(bad if n % 3 == 1 else add(f"t{n}"), caller=n) for n in range(9)]
     room.engine.let_all()
     answers = [p.exception(30) or p.result() for p in promises]
     assert [code_of(a) for a in answers] == ["CREATED", "NOT_FOUND", "CREATED"] * 3
@@ -154,7 +154,7 @@ class Picky(Failing):
 def test_what_the_store_cannot_keep_costs_only_the_command_it_is_about(error: TenureError) -> None:
     room = Room(Picky(memory(), "save", error))
     room.blocked()
-    promises = [room.gatherer.submit(add("bad" if n == 3 else f"t{n}"), caller=n) for n in range(7)]
+    promises = [room.batcher.submit(add("bad" if n == 3 else f"t{n}"), caller=n) for n in range(7)]
     room.engine.let_all()
     answers = [p.exception(30) or p.result() for p in promises]
     assert [code_of(a) for a in answers] == ["CREATED"] * 3 + [error.code] + ["CREATED"] * 3
@@ -174,7 +174,7 @@ def test_a_store_that_is_away_is_asked_once_for_a_batch() -> None:
 
     store = Away(memory(), "", StoreUnavailable(""))
     room = Room(store)
-    promises = [room.gatherer.submit(add(f"t{n}"), caller="one") for n in range(100)]
+    promises = [room.batcher.submit(add(f"t{n}"), caller="one") for n in range(100)]
     room.engine.let_all()
     errors = [p.exception(30) for p in promises]
     assert {code_of(e) for e in errors if isinstance(e, TenureError)} == {"STORE_UNAVAILABLE"}
@@ -190,10 +190,10 @@ def test_an_unknown_outcome_reaches_all_of_its_transaction_and_nobody_else() -> 
 
     room = Room(Lost(memory(), "append", StoreError("")))
     room.blocked()
-    among = [room.gatherer.submit(add(f"t{n}"), caller=n) for n in range(3)]
+    among = [room.batcher.submit(add(f"t{n}"), caller=n) for n in range(3)]
     room.engine.let()
     assert titles(room.engine.next_batch()) == ["t0", "t1", "t2"]
-    after = [room.gatherer.submit(add(f"u{n}"), caller=n) for n in range(3)]
+    after = [room.batcher.submit(add(f"u{n}"), caller=n) for n in range(3)]
     room.engine.let_all()
     errors = [p.exception(30) for p in among]
     assert [code_of(e) for e in errors if isinstance(e, TenureError)] == ["OUTCOME_UNKNOWN"] * 3
@@ -227,14 +227,14 @@ class Watching(Held):
 @pytest.mark.parametrize("in_flight", [1, 2, 4])
 def test_commands_of_one_caller_keep_their_order_and_are_in_one_batch_at_a_time(in_flight: int) -> None:
     engine = Watching(memory())
-    gatherer = Batcher(engine, in_flight=in_flight)
+    batcher = Batcher(engine, in_flight=in_flight)
     callers = [f"c{n}" for n in range(5)]
     for n in range(30):
         for caller in callers:
-            gatherer.submit(add(f"{caller} {n:02d}"), caller=caller)
+            batcher.submit(add(f"{caller} {n:02d}"), caller=caller)
         engine.let()  # now and then, while more is coming
     engine.let_all()
-    gatherer.close()
+    batcher.close()
     assert engine.twice == []
     order = [title for batch in engine.batches for title in titles(batch)]
     for caller in callers:
@@ -244,8 +244,8 @@ def test_commands_of_one_caller_keep_their_order_and_are_in_one_batch_at_a_time(
 def test_a_second_batch_flies_beside_the_first_but_never_with_the_same_caller() -> None:
     room = Room(in_flight=2)
     room.blocked()
-    behind = room.gatherer.submit(add("behind the first", OTHER), caller="first")
-    room.gatherer.submit(add("beside", OTHER), caller="other")
+    behind = room.batcher.submit(add("behind the first", OTHER), caller="first")
+    room.batcher.submit(add("beside", OTHER), caller="other")
     assert titles(room.engine.next_batch()) == ["beside"]
     assert not behind.running()
     room.engine.let_all()
@@ -256,9 +256,9 @@ def test_a_second_batch_flies_beside_the_first_but_never_with_the_same_caller() 
 def test_no_two_batches_are_in_one_project() -> None:
     room = Room(in_flight=2)
     room.blocked()
-    aside = [room.gatherer.submit(add(f"aside {n}"), caller=f"aside {n}") for n in range(3)]
-    room.gatherer.submit(add("beside", OTHER), caller="other")
-    room.gatherer.submit(add("behind that"), caller="other")
+    aside = [room.batcher.submit(add(f"aside {n}"), caller=f"aside {n}") for n in range(3)]
+    room.batcher.submit(add("beside", OTHER), caller="other")
+    room.batcher.submit(add("behind that"), caller="other")
     assert titles(room.engine.next_batch()) == ["beside"]
     assert not any(promise.running() for promise in aside)
     assert aside[1].cancel()
@@ -266,20 +266,20 @@ def test_no_two_batches_are_in_one_project() -> None:
     assert all(promise.result(30).outcome == "CREATED" for promise in (aside[0], aside[2]))
     room.end()
     assert stored(room.store) == ["first", "aside-0", "aside-2", "behind-that"]
-    assert room.gatherer.waiting == 0
+    assert room.batcher.waiting == 0
 
 
 def test_the_next_batch_need_not_wait_until_the_answers_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     room = Room(in_flight=2)
     room.blocked()
-    room.gatherer.submit(add("next"), caller="other")
+    room.batcher.submit(add("next"), caller="other")
     may_tell = threading.Event()
 
     def told(answers: Sequence[Any]) -> Sequence[Any]:
         assert may_tell.wait(30)
         return engine.final_answers(answers)
 
-    monkeypatch.setattr(batcher, "final_answers", told)
+    monkeypatch.setattr("tenure.engine.runtime.batcher.final_answers", told)
     room.engine.let()
     assert titles(room.engine.next_batch()) == ["next"]
     may_tell.set()
@@ -289,13 +289,13 @@ def test_the_next_batch_need_not_wait_until_the_answers_are_made(monkeypatch: py
 def test_callers_take_turns(room: Room) -> None:
     room.blocked()
     for n in range(2000):
-        room.gatherer.submit(add(f"greedy {n}"), caller="greedy")
+        room.batcher.submit(add(f"greedy {n}"), caller="greedy")
     for n in range(3):
-        room.gatherer.submit(add(f"modest {n}"), caller=f"modest {n}")
+        room.batcher.submit(add(f"modest {n}"), caller=f"modest {n}")
     room.engine.let()
     batch = titles(room.engine.next_batch())
     assert batch[:4] == ["greedy 0", "modest 0", "modest 1", "modest 2"]
-    room.gatherer.submit(add("late"), caller="late")
+    room.batcher.submit(add("late"), caller="late")
     room.engine.let()
     assert titles(room.engine.next_batch())[:2] == ["late", "greedy 497"]
 
@@ -306,10 +306,10 @@ def test_a_batch_is_of_one_tenant_and_tenants_take_turns(room: Room) -> None:
     for name in ("acme", "zeta"):
         made = Engine(room.store, Dice(), Context(tenant=name))
         made.do(c.DefineProject(project=PROJECT))
-        tenants[name] = room.gatherer.of(made)
+        tenants[name] = room.batcher.of(made)
     promises = [tenants["acme"].submit(add(f"acme {n}"), caller=n) for n in range(3)]
     promises += [tenants["zeta"].submit(add(f"zeta {n}"), caller=n) for n in range(3)]
-    promises += [room.gatherer.submit(add(f"home {n}"), caller=n) for n in range(3)]
+    promises += [room.batcher.submit(add(f"home {n}"), caller=n) for n in range(3)]
     room.engine.let_all()
     assert all(promise.result(30).outcome == "CREATED" for promise in promises)
     for name in ("acme", "zeta"):
@@ -321,9 +321,9 @@ def test_a_batch_is_of_one_tenant_and_tenants_take_turns(room: Room) -> None:
 
 def test_a_thread_is_one_caller_unless_it_says_otherwise(room: Room) -> None:
     room.blocked()
-    promises = [room.gatherer.submit(add(f"t{n}")) for n in range(3)]
+    promises = [room.batcher.submit(add(f"t{n}")) for n in range(3)]
     room.engine.let_all()
-    assert room.gatherer.do(add("t3")).outcome == "CREATED"
+    assert room.batcher.do(add("t3")).outcome == "CREATED"
     assert all(p.done() for p in promises), "it came after what the thread sent before"
     assert stored(room.store) == ["first", "t0", "t1", "t2", "t3"]
 
@@ -334,16 +334,16 @@ def test_a_thread_is_one_caller_unless_it_says_otherwise(room: Room) -> None:
 def test_over_its_bound_it_refuses_at_once_and_keeps_nothing() -> None:
     room = Room(most_waiting=3)
     room.blocked()
-    waiting = [room.gatherer.submit(add(f"t{n}"), caller=n) for n in range(3)]
-    for ask in (room.gatherer.submit, room.gatherer.do):
+    waiting = [room.batcher.submit(add(f"t{n}"), caller=n) for n in range(3)]
+    for ask in (room.batcher.submit, room.batcher.do):
         with pytest.raises(Overloaded, match="3 commands") as caught:
             ask(add("one too many"), caller="other")  # type: ignore[operator]  # two ways to ask
         assert (caught.value.code, caught.value.definite) == ("OVERLOADED", True)
         assert "again" in (caught.value.hint or "")
-    assert room.gatherer.waiting == 3
+    assert room.batcher.waiting == 3
     room.engine.let_all()
     assert [p.result(30).outcome for p in waiting] == ["CREATED"] * 3
-    assert room.gatherer.do(add("later")).outcome == "CREATED"
+    assert room.batcher.do(add("later")).outcome == "CREATED"
     room.end()
     assert stored(room.store) == ["first", "t0", "t1", "t2", "later"]
 
@@ -352,11 +352,11 @@ def test_bytes_that_wait_are_bounded_too() -> None:
     room = Room(most_bytes=8 << 20)
     room.blocked()
     large = c.Note(project=PROJECT, task="A-001", text="x" * (5 << 20))
-    waiting = room.gatherer.submit(large, caller="one")
+    waiting = room.batcher.submit(large, caller="one")
     with pytest.raises(Overloaded, match="bytes"):
-        room.gatherer.submit(large, caller="two")
+        room.batcher.submit(large, caller="two")
     assert waiting.cancel()
-    room.gatherer.submit(large, caller="two")  # what left has made room
+    room.batcher.submit(large, caller="two")  # what left has made room
     room.end()
 
 

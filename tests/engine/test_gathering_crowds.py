@@ -67,7 +67,7 @@ def gathered(seed: int, in_flight: int) -> tuple[list[list[tuple[int, int]]], li
     player = Player(scene)
     orders: list[list[tuple[int, int]]] = []
     answers: list[Any] = []
-    with Batcher(engine, in_flight=in_flight) as gatherer:
+    with Batcher(engine, in_flight=in_flight) as batcher:
         for steps, seconds in Rounds(seed, 60).rounds:
             batch = made(steps, player)
             before = len(engine.batches)
@@ -76,7 +76,7 @@ def gathered(seed: int, in_flight: int) -> tuple[list[list[tuple[int, int]]], li
             for command in batch:
                 caller = callers.randrange(len(SPEAKERS))
                 sender.append(caller)
-                promises.append(gatherer.submit(command, SPEAKERS[caller], caller=caller))
+                promises.append(batcher.submit(command, SPEAKERS[caller], caller=caller))
                 if callers.random() < 0.3:
                     engine.let()
             engine.let(len(batch))  # enough for all of them, were each to go alone
@@ -149,17 +149,17 @@ def test_sixty_four_threads_claim_every_task_once_and_each_gets_its_own_answer(t
         me, held = f"agent-{number}", []
         by = Principal(role="agent", agent=me)
         for n in range(EACH):
-            grant = gatherer.do(claim_next(me), by)
+            grant = batcher.do(claim_next(me), by)
             assert (grant.outcome, grant.task and grant.task["agent"]) == ("GRANTED", me), grant
             if n % 3 == 0:
                 with pytest.raises(NotFound, match=f"nothing-{number}-{n}"):
-                    gatherer.do(c.ClaimTask(project=PROJECT, task=f"nothing-{number}-{n}", agent=me, session=me), by)
-            done = gatherer.do(c.Submit(project=PROJECT, receipt=grant.receipt or "", data=[number, n]), by)
+                    batcher.do(c.ClaimTask(project=PROJECT, task=f"nothing-{number}-{n}", agent=me, session=me), by)
+            done = batcher.do(c.Submit(project=PROJECT, receipt=grant.receipt or "", data=[number, n]), by)
             assert done.outcome == "ACCEPTED"
             held.append((str((grant.task or {})["id"]), str(grant.receipt)))
         return held
 
-    with Batcher(engine) as gatherer:
+    with Batcher(engine) as batcher:
         got = Crowd(THREADS, work).ended()
     assert [error for error in got.values() if isinstance(error, BaseException)] == []
     tasks = Counter(task for held in got.values() for task, _ in held)
@@ -188,14 +188,14 @@ def test_a_thousand_tasks_of_a_loop_claim_a_thousand_tasks(tmp_path: Path) -> No
             super()._finish(batch)
 
     async def claim(number: int) -> tuple[int, str, str]:
-        grant = await gatherer.ado(claim_next(f"agent-{number}"))
+        grant = await batcher.ado(claim_next(f"agent-{number}"))
         assert grant.task is not None
         return number, grant.task["id"], grant.task["agent"]
 
     async def main() -> list[tuple[int, str, str]]:
         return await asyncio.gather(*(claim(n) for n in range(1000)))
 
-    with Counting(engine) as gatherer:
+    with Counting(engine) as batcher:
         got = asyncio.run(main())
     assert [agent for _, _, agent in got] == [f"agent-{n}" for n in range(1000)]
     with engine.store.begin("local", write=False) as tx:
@@ -212,7 +212,7 @@ def test_an_awaited_error_is_raised_to_its_own_caller() -> None:
 
     async def main() -> list[Any]:
         asked = [add("one"), c.Cancel(project=PROJECT, task="A-999"), add("two")]
-        return await asyncio.gather(*(room.gatherer.ado(a) for a in asked), return_exceptions=True)
+        return await asyncio.gather(*(room.batcher.ado(a) for a in asked), return_exceptions=True)
 
     assert [code_of(answer) for answer in asyncio.run(main())] == ["CREATED", "NOT_FOUND", "CREATED"]
     room.end()
@@ -222,16 +222,16 @@ def test_a_cancelled_task_takes_its_command_back_unless_a_batch_has_it() -> None
     room = Room()
 
     async def main() -> list[Any]:
-        flying = asyncio.create_task(room.gatherer.ado(add("flying")))
+        flying = asyncio.create_task(room.batcher.ado(add("flying")))
         await asyncio.to_thread(room.engine.next_batch)
-        waiting = [asyncio.create_task(room.gatherer.ado(add(f"t{n}"))) for n in range(3)]
-        await asyncio.to_thread(until, lambda: room.gatherer.waiting == 3)
+        waiting = [asyncio.create_task(room.batcher.ado(add(f"t{n}"))) for n in range(3)]
+        await asyncio.to_thread(until, lambda: room.batcher.waiting == 3)
         for task in (flying, waiting[1]):
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
             assert task.cancelled()
-        assert room.gatherer.waiting == 2
+        assert room.batcher.waiting == 2
         room.engine.let_all()
         return list(await asyncio.gather(waiting[0], waiting[2]))
 
@@ -246,7 +246,7 @@ def test_what_one_batch_cannot_take_of_a_turn_flies_beside_it() -> None:
 
     async def main() -> list[list[Command]]:
         asked = [c.ClaimNext(project=p, agent="ann", session="s", n=SLOTS) for p in (PROJECT, OTHER)]
-        tasks = [asyncio.create_task(room.gatherer.ado(a)) for a in asked]
+        tasks = [asyncio.create_task(room.batcher.ado(a)) for a in asked]
         began = [await asyncio.to_thread(room.engine.next_batch) for _ in asked]
         room.engine.let_all()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -261,7 +261,7 @@ def test_tasks_that_are_too_many_are_refused_and_the_others_served() -> None:
     room.blocked()
 
     async def main() -> list[Any]:
-        tasks = [asyncio.create_task(room.gatherer.ado(add(f"t{n}"))) for n in range(20)]
+        tasks = [asyncio.create_task(room.batcher.ado(add(f"t{n}"))) for n in range(20)]
         await asyncio.to_thread(until, lambda: sum(task.done() for task in tasks) == 15)
         room.engine.let_all()
         return await asyncio.gather(*tasks, return_exceptions=True)
@@ -277,7 +277,7 @@ def test_a_loop_that_was_closed_does_not_keep_others_from_their_answers() -> Non
 
     async def leave_behind() -> None:
         loop = asyncio.get_running_loop()
-        task = asyncio.create_task(room.gatherer.ado(add("left behind"), caller="gone"))
+        task = asyncio.create_task(room.batcher.ado(add("left behind"), caller="gone"))
         left.append(task)
         await asyncio.to_thread(room.engine.next_batch)
         loop.stop()
@@ -287,8 +287,8 @@ def test_a_loop_that_was_closed_does_not_keep_others_from_their_answers() -> Non
     starter = loop.create_task(leave_behind())
     loop.run_forever()
     assert starter.done()
-    crowd = Crowd(4, lambda n: room.gatherer.do(add(f"t{n}")))
-    until(lambda: room.gatherer.waiting == 4)
+    crowd = Crowd(4, lambda n: room.batcher.do(add(f"t{n}")))
+    until(lambda: room.batcher.waiting == 4)
     loop.close()
     room.engine.let_all()
     assert {o.outcome for o in crowd.ended().values()} == {"CREATED"}

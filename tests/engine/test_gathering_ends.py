@@ -1,4 +1,4 @@
-"""The gatherer when callers go away, when it closes, and when something breaks: nobody waits for ever."""
+"""The batcher when callers go away, when it closes, and when something breaks: nobody waits for ever."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def room() -> Iterator[Room]:
 
 def test_a_promise_can_be_cancelled_until_a_batch_has_it(room: Room) -> None:
     room.blocked()
-    waiting = [room.gatherer.submit(add(f"t{n}"), caller="one") for n in range(3)]
+    waiting = [room.batcher.submit(add(f"t{n}"), caller="one") for n in range(3)]
     assert waiting[1].cancel()
     assert waiting[1].cancel(), "as often as one likes"
-    assert room.gatherer.waiting == 2
+    assert room.batcher.waiting == 2
     room.engine.let()
     assert titles(room.engine.next_batch()) == ["t0", "t2"]
     assert not waiting[0].cancel()
@@ -49,31 +49,31 @@ def test_an_interrupted_wait_takes_its_command_back(room: Room) -> None:
     room.blocked()
 
     def interrupt(_: int) -> None:
-        until(lambda: room.gatherer.waiting == 1)
+        until(lambda: room.batcher.waiting == 1)
         os.kill(os.getpid(), signal.SIGINT)
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever was here before may take it otherwise
     try:
         crowd = Crowd(1, interrupt)
         with pytest.raises(KeyboardInterrupt):
-            room.gatherer.do(add("never"))
+            room.batcher.do(add("never"))
         crowd.ended()
     finally:
         signal.signal(signal.SIGINT, before)
-    assert room.gatherer.waiting == 0
+    assert room.batcher.waiting == 0
     room.end()
     assert stored(room.store) == ["first"]
 
 
 def test_closing_runs_what_waits_and_takes_nothing_more(room: Room) -> None:
     room.blocked()
-    crowd = Crowd(8, lambda n: room.gatherer.do(add(f"t{n}")))
-    until(lambda: room.gatherer.waiting == 8)
-    closing = Crowd(4, lambda _: room.gatherer.close())
+    crowd = Crowd(8, lambda n: room.batcher.do(add(f"t{n}")))
+    until(lambda: room.batcher.waiting == 8)
+    closing = Crowd(4, lambda _: room.batcher.close())
 
     def is_refused() -> bool:
         try:
-            room.gatherer.submit(add("late"), caller="late").cancel()
+            room.batcher.submit(add("late"), caller="late").cancel()
         except StoreUnavailable:
             return True
         return False
@@ -83,22 +83,22 @@ def test_closing_runs_what_waits_and_takes_nothing_more(room: Room) -> None:
     assert {o.outcome for o in crowd.ended().values()} == {"CREATED"}
     assert set(closing.ended().values()) == {None}
     with pytest.raises(StoreUnavailable, match="closed") as caught:
-        room.gatherer.do(add("late"))
+        room.batcher.do(add("late"))
     assert caught.value.definite
 
 
 def test_closing_without_draining_refuses_what_waits(room: Room) -> None:
     room.blocked()
-    crowd = Crowd(8, lambda n: room.gatherer.do(add(f"t{n}")))
-    until(lambda: room.gatherer.waiting == 8)
-    room.gatherer.submit(add("behind the first"), caller="first")
-    closing = Crowd(1, lambda _: room.gatherer.close(drain=False))
+    crowd = Crowd(8, lambda n: room.batcher.do(add(f"t{n}")))
+    until(lambda: room.batcher.waiting == 8)
+    room.batcher.submit(add("behind the first"), caller="first")
+    closing = Crowd(1, lambda _: room.batcher.close(drain=False))
     refused = crowd.ended().values()  # while the first is still in flight
     assert {code_of(e) for e in refused} == {"STORE_UNAVAILABLE"}
     room.engine.let_all()
     closing.ended()
     assert stored(room.store) == ["first"]
-    assert room.gatherer.waiting == 0
+    assert room.batcher.waiting == 0
 
 
 @pytest.mark.parametrize("drain", [True, False])
@@ -111,7 +111,7 @@ def test_nobody_hangs_when_it_closes_under_load(drain: bool) -> None:
         for n in range(10_000):
             title = f"t{number}x{n}"
             try:
-                room.gatherer.do(add(title))
+                room.batcher.do(add(title))
             except StoreUnavailable:
                 return title
             made.append(title)
@@ -119,7 +119,7 @@ def test_nobody_hangs_when_it_closes_under_load(drain: bool) -> None:
 
     crowd = Crowd(16, work)
     until(lambda: len(made) > 100)
-    room.gatherer.close(drain=drain)
+    room.batcher.close(drain=drain)
     refused = set(crowd.ended().values())
     assert "" not in refused
     assert len(refused) == 16
@@ -135,8 +135,8 @@ def test_an_unexpected_fault_reaches_its_callers_and_the_worker_goes_on(room: Ro
     room.engine.let()
     until(lambda: room.engine.batches)
     room.engine.fault = fault
-    crowd = Crowd(3, lambda n: room.gatherer.do(add(f"t{n}"), caller="one"))
-    until(lambda: room.engine.began.qsize() + room.gatherer.waiting >= 1)
+    crowd = Crowd(3, lambda n: room.batcher.do(add(f"t{n}"), caller="one"))
+    until(lambda: room.engine.began.qsize() + room.batcher.waiting >= 1)
     room.engine.let_all()
     answers = list(crowd.ended().values())
     bugs = [a for a in answers if isinstance(a, Bug)]
@@ -146,7 +146,7 @@ def test_an_unexpected_fault_reaches_its_callers_and_the_worker_goes_on(room: Ro
         assert not bug.definite, "nobody knows how far it came"
         assert bug.__cause__ is fault
     assert {code_of(a) for a in answers} <= {"BUG", "CREATED"}
-    assert room.gatherer.do(add("after")).outcome == "CREATED"
+    assert room.batcher.do(add("after")).outcome == "CREATED"
 
 
 def test_a_callback_may_ask_and_may_fail(room: Room) -> None:
@@ -154,34 +154,34 @@ def test_a_callback_may_ask_and_may_fail(room: Room) -> None:
     got: list[Any] = []
 
     def ask_more(_: object) -> None:
-        got.append(room.gatherer.do(add("from the callback")).outcome)
+        got.append(room.batcher.do(add("from the callback")).outcome)
         raise SystemExit
 
-    room.gatherer.submit(add("one"), caller="one").add_done_callback(ask_more)
+    room.batcher.submit(add("one"), caller="one").add_done_callback(ask_more)
     room.engine.let_all()
     until(lambda: got)
     assert got == ["CREATED"]
-    assert room.gatherer.do(add("after")).outcome == "CREATED"
+    assert room.batcher.do(add("after")).outcome == "CREATED"
 
 
-def test_a_callback_may_close_the_gatherer(room: Room) -> None:
+def test_a_callback_may_close_the_batcher(room: Room) -> None:
     room.blocked()
-    promise = room.gatherer.submit(add("one"), caller="one")
-    promise.add_done_callback(lambda _: room.gatherer.close())
-    crowd = Crowd(4, lambda n: room.gatherer.do(add(f"t{n}")))
-    until(lambda: room.gatherer.waiting == 5)
+    promise = room.batcher.submit(add("one"), caller="one")
+    promise.add_done_callback(lambda _: room.batcher.close())
+    crowd = Crowd(4, lambda n: room.batcher.do(add(f"t{n}")))
+    until(lambda: room.batcher.waiting == 5)
     room.engine.let_all()
     assert {o.outcome for o in crowd.ended().values()} == {"CREATED"}
     with pytest.raises(StoreUnavailable):
-        room.gatherer.do(add("late"))
+        room.batcher.do(add("late"))
 
 
 def test_a_result_that_somebody_else_has_set_does_not_end_the_worker(room: Room) -> None:
     room.blocked()
-    promise = room.gatherer.submit(add("one"), caller="one")
-    promise.set_result(room.gatherer)  # type: ignore[arg-type]  # as wrong as can be
+    promise = room.batcher.submit(add("one"), caller="one")
+    promise.set_result(room.batcher)  # type: ignore[arg-type]  # as wrong as can be
     room.engine.let_all()
-    assert room.gatherer.do(add("after")).outcome == "CREATED"
+    assert room.batcher.do(add("after")).outcome == "CREATED"
 
 
 def test_a_forked_child_is_refused_instead_of_waiting_for_workers_it_has_not_got() -> None:
@@ -191,13 +191,13 @@ warnings.simplefilter("ignore")  # newer Pythons warn of the very fork that is t
 from tenure.core.errors import StoreUnavailable
 from tenure.engine.runtime.batcher import Batcher
 from tests.engine.gathering_ground import Held, add, memory
-gatherer = Batcher(Held(memory()))
+batcher = Batcher(Held(memory()))
 child = os.fork()
 if child == 0:
     try:
-        gatherer.do(add("x"))
+        batcher.do(add("x"))
     except StoreUnavailable as error:
-        gatherer.close()
+        batcher.close()
         os._exit(0 if "forked" in error.message else 2)
     os._exit(1)
 os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

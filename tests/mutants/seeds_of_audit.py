@@ -145,7 +145,7 @@ AUDIT = (
     Mutant(
         "access log: a torn line is not named",
         ACCESS,
-        "            said[TORN] = torn_part(part)",
+        "            entry[TORN] = torn_part(part)",
         "            pass",
         f"{TEST_ACCESS}::test_a_torn_line_is_named_by_the_next_process",
     ),

@@ -125,7 +125,7 @@ VALIDATION = (
         "engine/runtime/engine.py",
         "return self._run_part(batch, TRIES, check)",
         "return self._run_part(batch, TRIES)",
-        "tests/validators/test_claims_during_checks.py::test_nobody_waits_for_the_check_of_anothers_output[gatherer]",
+        "tests/validators/test_claims_during_checks.py::test_nobody_waits_for_the_check_of_anothers_output[batcher]",
     ),
     Mutant(
         "validation: commands run without trust",

@@ -1,6 +1,6 @@
 """A worker that outlives its connections: what is unknown it asks again, with the same request id, until it is told.
 
-Every other one speaks to its engine through a gatherer, as the clients of a server do.
+Every other one speaks to its engine through a batcher, as the clients of a server do.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ GIVES_UP = 0.1  # of the single commands that are told for certain to have had n
 class Steadfast(Worker):
     """Ends only when it is killed, or whoever started it is gone."""
 
-    gatherer: Batcher | None = None
+    batcher: Batcher | None = None
 
     def opened(self) -> Engine:
         connection._SILENCE = SILENCE
         self.parent = os.getppid()
         engine = self.patiently(super().opened)
         if self.slot % 2:
-            self.gatherer = Batcher(engine)
+            self.batcher = Batcher(engine)
         return engine
 
     def close(self) -> None:
-        if self.gatherer is not None:
-            self.gatherer.close()
+        if self.batcher is not None:
+            self.batcher.close()
         super().close()
 
     def send(self, batch: list[commands.Command]) -> list[Outcome | TenureError]:
-        if self.gatherer is None:
+        if self.batcher is None:
             return self.engine.run(batch)
-        promised = [self.gatherer.submit(command) for command in batch]
+        promised = [self.batcher.submit(command) for command in batch]
         return [told if isinstance(told := one.exception(), TenureError) else one.result() for one in promised]
 
     def patiently(self, action: Callable[[], T]) -> T:

@@ -54,7 +54,7 @@ async def cancelled_inside(engine, command):
     gate.open.set()
     for _ in range(2):  # behind the claim, and behind what follows from it
         await service.do(c.Note(project="p", task="A-001", text="n"), OWNER)
-    await asyncio.to_thread(service.gatherer.close)
+    await asyncio.to_thread(service.batcher.close)
     return read_query(engine, History(project="p", task="A-001"))
 
 
@@ -77,13 +77,13 @@ async def test_a_claim_that_no_batch_has_is_taken_back_unseen(engine):
     await asyncio.to_thread(gate.inside.wait)
     waiting = asyncio.ensure_future(service.claim_or_wait(claim(), OWNER, 30))
     await asyncio.sleep(0)  # its task begins, and stands in line at once
-    assert service.gatherer.waiting == 1
+    assert service.batcher.waiting == 1
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     gate.open.set()
     await ahead
-    await asyncio.to_thread(service.gatherer.close)
+    await asyncio.to_thread(service.batcher.close)
     assert read_query(engine, History(project="p", task="A-001")) == []
 
 

@@ -55,8 +55,8 @@ def test_no_tool_tells_of_another_tenant(apart: Apart, tmp_path: Path) -> None:
 def callers_of(world: World, settings: Any) -> RemoteCallers:
     assembly = world.assembly
     return RemoteCallers(
-        assembly.service.engine, assembly.service.threads.gatherer, settings, PROJECT,
-        engine_of=assembly.engines.find, gatherer_of=assembly.tenants.gatherer_of,
+        assembly.service.engine, assembly.service.threads.batcher, settings, PROJECT,
+        engine_of=assembly.engines.find, batcher_of=assembly.tenants.batcher_of,
     )  # fmt: skip
 
 

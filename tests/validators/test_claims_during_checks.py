@@ -33,12 +33,12 @@ CONTRACT = {"validation": "json-schema", "settings": {"schema": slow_for_numbers
 pytestmark = pytest.mark.sampled
 
 
-@pytest.fixture(params=["gatherer", "server"])
+@pytest.fixture(params=["batcher", "server"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
-    """Clients of one store: threads that share a gatherer, or connections to one server."""
+    """Clients of one store: threads that share a batcher, or connections to one server."""
     store = str(tmp_path / ".tenure" / "tenure.db")
     Client(store, "shop", create=True).init()
-    if request.param == "gatherer":
+    if request.param == "batcher":
         shared = Client(store, "shop", gather=True)
         yield lambda _: shared
         shared.close()

@@ -129,12 +129,12 @@ def _verify_file(run: Run, given: Namespace) -> Answer:
     def head_of(project: str) -> Head | None:
         return None if given.head is None else _head_given(run, given.head, project)
 
-    project, said, report = check_file(path, head_of=head_of, is_signed=is_signed)
+    project, named_head, report = check_file(path, head_of=head_of, is_signed=is_signed)
     if given.project not in (None, project):
         raise Usage(f"{path} is of the project {project}, not of {given.project}", "leave --project out")
     findings = list(report.findings)
-    if said != report.head:
-        findings.append(f"the file names the head {said}, and its last seal is {report.head}")
+    if named_head != report.head:
+        findings.append(f"the file names the head {named_head}, and its last seal is {report.head}")
     found = {**report._asdict(), "project": project, "ok": not findings, "head": str(report.head)}
     return _answer([{**found, "findings": findings}])
 
@@ -151,10 +151,10 @@ def _head_given(run: Run, text: str, project: str) -> Head:
 
     try:
         with open(path, "rb") as file:
-            said = msgspec.json.decode(file.read(100_000))
+            attestation = msgspec.json.decode(file.read(100_000))
     except (OSError, msgspec.DecodeError) as error:
         raise Usage(f"{text}: {error}") from None
-    return head_in(said, project, is_signed)
+    return head_in(attestation, project, is_signed)
 
 
 def _spelt(text: str, also: str = "") -> Head:

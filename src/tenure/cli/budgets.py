@@ -163,19 +163,19 @@ def burn_down(budget: Mapping[str, Any], now: int) -> list[str]:
     return [f"  7 days  {drawn}  now"]
 
 
-def _ahead(said: Mapping[str, Any]) -> list[str]:
-    currency = said["currency"]
+def _ahead(view: Mapping[str, Any]) -> list[str]:
+    currency = view["currency"]
     spent = [
-        f"{spelled(currency, said[of]['spent'])} in the last {_span(said[of]['seconds'])}" for of in ("day", "week")
+        f"{spelled(currency, view[of]['spent'])} in the last {_span(view[of]['seconds'])}" for of in ("day", "week")
     ]
     lines = [f"  spent   {', '.join(dict.fromkeys(spent))}"]
-    if not said["decided"]:
+    if not view["decided"]:
         lines.append(f"  lasts   too early to say: a projection needs {lasting(ENOUGH / 1e6)} of spending")
-    elif said["days_left"] is not None:
-        lasts = f"{lasting(said['days_left'] * 86_400)}, until {moment(said['exhausted_at'], 0)[:16]}"
-        colour = "yellow" if said["advice"] == "THROTTLE" else "green"
-        lines.append(f"  lasts   {lasts}: {style(said['advice'], colour)}")
-    waiting = said["open_tasks"]
+    elif view["days_left"] is not None:
+        lasts = f"{lasting(view['days_left'] * 86_400)}, until {moment(view['exhausted_at'], 0)[:16]}"
+        colour = "yellow" if view["advice"] == "THROTTLE" else "green"
+        lines.append(f"  lasts   {lasts}: {style(view['advice'], colour)}")
+    waiting = view["open_tasks"]
     if waiting and waiting["tasks"]:
         needed, missing = (spelled(currency, waiting[name]) for name in ("estimate", "shortfall"))
         lack = style(f"{missing} short", "red") if float(waiting["shortfall"]) else "enough"

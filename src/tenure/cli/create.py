@@ -103,14 +103,14 @@ def add(run: Run, given: Namespace) -> Answer:
     for name in ("track", "parent", "type", "key"):
         if getattr(given, name) is not None:
             fields[name] = getattr(given, name)
-    said = {
+    constraints = {
         "complexity": given.complexity, "estimated_tokens": given.tokens, "model_preferences": given.model,
         "fallback_models": given.fallback_model, "max_cost_usd": given.max_cost, "max_duration": given.max_duration,
         "estimated_duration": given.estimate, "needs": given.needs,
     }  # fmt: skip
-    said = {name: value for name, value in said.items() if value is not None}
-    if said:
-        fields["constraints"] = {**fields.get("constraints", {}), **said}
+    constraints = {name: value for name, value in constraints.items() if value is not None}
+    if constraints:
+        fields["constraints"] = {**fields.get("constraints", {}), **constraints}
     after = [Dependency(task=name, on_failure=given.on_failure) for name in given.after]
     fields["idempotency_key"] = given.idempotency_key
     outcome = run.client.add(given.title, after=after, draft=given.draft, **fields)

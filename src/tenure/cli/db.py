@@ -28,8 +28,8 @@ def upgrade(run: Run, given: Namespace) -> Answer:
     schema = getattr(run.client.store, "schema", None)
     transport = run.client.transport
     tenants = transport.open_schemas() if isinstance(transport, LocalTransport) else []
-    said = f"{run.home.shown} has schema {schema}" + "".join(f"\ntenant {name}: the same" for name in tenants)
-    return Answer({"store": run.home.shown, "schema": schema, "tenants": tenants}, said)
+    text = f"{run.home.shown} has schema {schema}" + "".join(f"\ntenant {name}: the same" for name in tenants)
+    return Answer({"store": run.home.shown, "schema": schema, "tenants": tenants}, text)
 
 
 @options(arg("--every", type=seconds, default=2.0, metavar="SECONDS", help="longest time between sweeps (2)"))
@@ -71,11 +71,11 @@ def backup(run: Run, given: Namespace) -> Answer:
     target = os.path.normpath(os.path.join(run.folder, given.target))
     run.client.backup(target)
     value: dict[str, object] = {"backup": target, "bytes": os.path.getsize(target)}
-    said = f"the store is copied to {target}"
+    text = f"the store is copied to {target}"
     if run.client.engine.read(lambda tx: tx.find(DataKey, {}, limit=1)):
         value["without"] = "master key"
-        said += "\nthe master key is not in it: without a copy of that key its secrets cannot be opened"
-    return Answer(value, said)
+        text += "\nthe master key is not in it: without a copy of that key its secrets cannot be opened"
+    return Answer(value, text)
 
 
 @options()
@@ -96,27 +96,27 @@ def clock(run: Run, given: Namespace) -> Answer:
     if given.accept:
         run.must_own(" --accept")
         back, ended = run.client.accept_clock()
-        said = "the clock is accepted" + (f"; the store's time went back by {lasting(back / 1e6)}" if back else "")
-        lines = [said, *(f"  {key}: its claim ended, no attempt is lost" for key in ended)]
+        text = "the clock is accepted" + (f"; the store's time went back by {lasting(back / 1e6)}" if back else "")
+        lines = [text, *(f"  {key}: its claim ended, no attempt is lost" for key in ended)]
         return Answer({"back": back / 1e6, "ended": ended}, "\n".join(lines))
     state = run.client.clock()
     value = {"now": state.now, "behind": state.behind / 1e6, "jump": state.jump / 1e6, "host": state.is_host}
     whose = "this host's clock" if state.is_host else "the server's clock"
     if state.jump:
-        said = (
+        text = (
             f"{whose} jumped {lasting(state.jump / 1e6)} ahead: nothing is written. Set it right; "
             "if it is right now, `tenure db clock --accept`"
         )
     elif state.behind and state.is_host:
-        said = (
+        text = (
             f"{whose} is {lasting(state.behind / 1e6)} behind the store's time, which goes on from the last event. "
             "If the clock is right, `tenure db clock --accept`"
         )
     elif state.behind:
-        said = f"{whose} is {lasting(state.behind / 1e6)} behind the last event: the store's time waits for it"
+        text = f"{whose} is {lasting(state.behind / 1e6)} behind the last event: the store's time waits for it"
     else:
-        said = f"{whose} is the store's time"
-    return Answer(value, said)
+        text = f"{whose} is the store's time"
+    return Answer(value, text)
 
 
 @options(arg("-m", "--reason", required=True, metavar="TEXT", help="the reason, for the log"))
@@ -140,10 +140,10 @@ def archive(run: Run, given: Namespace) -> Answer:
     run.must_own()
     if given.dry_run:
         ahead = run.client.could_archive(older=given.older_than)
-        said = f"{counted(ahead.tasks, 'task')} would be moved"
+        text = f"{counted(ahead.tasks, 'task')} would be moved"
         if ahead.held_back:
-            said += f", {ahead.held_back} more once every reader of the log has passed their events"
-        return Answer({"would_move": ahead.tasks, "held_back": ahead.held_back, "dry_run": True}, said)
+            text += f", {ahead.held_back} more once every reader of the log has passed their events"
+        return Answer({"would_move": ahead.tasks, "held_back": ahead.held_back, "dry_run": True}, text)
     moved = run.client.archive_finished(older=given.older_than)
     value = {
         "moved": moved.tasks,

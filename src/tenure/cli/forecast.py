@@ -92,12 +92,12 @@ def _sentences(found: Mapping[str, Any]) -> list[str]:
         lines.append(f"one agent more ({more['agents']}) {gain}")
     for budget in found["budgets"]:
         left = f"${budget['left']}" if budget["currency"] == USD else f"{budget['left']:,} tokens"
-        said = f"budget {plain(budget['id'])}: {left} left"
+        text = f"budget {plain(budget['id'])}: {left} left"
         if budget["lasts"] == 1:
-            lines.append(f"{said}; it lasts")
+            lines.append(f"{text}; it lasts")
         else:
             spent = f"; else it is spent at {moment(budget['ends_at'], found['now'])}"
-            lines.append(style(f"{said}; it lasts in {budget['lasts']:.0%} of the runs{spent}", "yellow"))
+            lines.append(style(f"{text}; it lasts in {budget['lasts']:.0%} of the runs{spent}", "yellow"))
     if cost is None:
         lines.append("no cost is known: no finished task has reported usage, and no task has an estimate")
     elif cost["unknown"]:

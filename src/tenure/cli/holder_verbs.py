@@ -225,11 +225,11 @@ def show_checkpoint(run: Run, given: Namespace) -> Answer:
     found = task.get("checkpoint")
     if found is None:
         return Answer({"task": task["key"], "checkpoint": None}, f"{task['key']}: no checkpoint yet")
-    said = fitted(found["data"], given.budget)
-    text = "\n".join(said.lines)
+    rendered = fitted(found["data"], given.budget)
+    text = "\n".join(rendered.lines)
     value = {
         "task": task["key"], "agent": found["agent"], "generation": found["generation"],
         "at": format_instant(found["at"]),
     }  # fmt: skip
-    whole = {"checkpoint": found["data"]} if given.budget is None else {"text": text, "left_out": said.left_out}
+    whole = {"checkpoint": found["data"]} if given.budget is None else {"text": text, "left_out": rendered.left_out}
     return Answer({**value, **whole}, text)

@@ -1,4 +1,4 @@
-"""A line for each agent of `tenure run` at the end of a terminal, below the lines that are said."""
+"""A line for each agent of `tenure run` at the end of a terminal, below the lines that stay."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LiveLines:
                 self._draw("")
 
     def close(self) -> None:
-        """Remove the lines of the agents; lines that were said stay."""
+        """Remove the lines of the agents; the others stay."""
         with self._mutex:
             self._lines = []
             self._draw("")

@@ -36,11 +36,11 @@ def _listed(found: Mapping[str, Any], now: int) -> str:
 
 
 def _limited(model: Mapping[str, Any], now: int) -> str:
-    said = f"{plain(model['model'])} was rate limited {counted(model['troubles'], 'time')} in a row"
+    text = f"{plain(model['model'])} was rate limited {counted(model['troubles'], 'time')} in a row"
     left = ((model["cool_until"] or now) - now) / 1e6
     if left > 0:
-        return f"{said}; it cools down for {lasting(left)}"
-    return f"{said}; {plain(model['tried_by'])} tries it" if model["tried_by"] else f"{said}; the next claim tries it"
+        return f"{text}; it cools down for {lasting(left)}"
+    return f"{text}; {plain(model['tried_by'])} tries it" if model["tried_by"] else f"{text}; the next claim tries it"
 
 
 @options()

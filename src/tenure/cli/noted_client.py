@@ -21,11 +21,11 @@ class Patience:
     """Pauses between the tries to reach a server, and says early that it does not answer."""
 
     def __init__(self, server: str) -> None:
-        self._server, self._waited, self._has_said = server, 0.0, False
+        self._server, self._waited, self._has_reported = server, 0.0, False
 
     def __call__(self, seconds: float) -> None:
-        if not self._has_said and self._waited + seconds >= SILENCE:
-            self._has_said = True
+        if not self._has_reported and self._waited + seconds >= SILENCE:
+            self._has_reported = True
             say(f"tenure: {self._server} does not answer; still trying", sys.stderr)
         self._waited += seconds
         time.sleep(seconds)

@@ -64,9 +64,9 @@ def set_(run: Run, given: Namespace) -> Answer:
     changes = {name: value for name in names if (value := getattr(given, name)) is not None}
     if not changes:
         raise Usage("project set: name a setting", "`tenure project show` lists them with their values")
-    said = [f"{name} {plain(str(value))}" for name, value in changes.items()]
+    settings = [f"{name} {plain(str(value))}" for name, value in changes.items()]
     changes |= {name: changes[name] == "on" for name in _SWITCHES if name in changes}
-    return _told(run.client.init(**changes), said)
+    return _settings_answer(run.client.init(**changes), settings)
 
 
 @options()
@@ -148,15 +148,15 @@ def set_limits(run: Run, given: Namespace) -> Answer:
         raise Usage("limits set: name a limit, or --compliance", "`tenure limits` lists them with their values")
     changes = limit_changes(run.verb, given.limits) if given.limits else None
     outcome = run.client.init(change_limits=changes, compliance=given.compliance)
-    said = [
+    settings = [
         f"{name} {'default' if value is None else limit_text(name, value)}" for name, value in (changes or {}).items()
     ]
-    return _told(outcome, said + ([f"compliance {given.compliance}"] if given.compliance else []))
+    return _settings_answer(outcome, settings + ([f"compliance {given.compliance}"] if given.compliance else []))
 
 
-def _told(outcome: Outcome, said: Sequence[str]) -> Answer:
+def _settings_answer(outcome: Outcome, settings: Sequence[str]) -> Answer:
     """The answer to a change of settings, which names them."""
-    return answered(outcome, lambda: outcome_text(replace(outcome, message=outcome.message or ", ".join(said))))
+    return answered(outcome, lambda: outcome_text(replace(outcome, message=outcome.message or ", ".join(settings))))
 
 
 def limit_changes(verb: str, pairs: Sequence[tuple[str, str]]) -> dict[str, int | None]:

@@ -62,5 +62,5 @@ def _checked(found: Mapping[str, Sequence[str]], store: str) -> Answer:
     else:
         lines = [line for findings in found.values() for line in findings]
     value = {"store": store, "ok": not lines, "roles": list(found), "findings": lines}
-    said = "\n".join(lines) or f"no errors found: {', '.join(found)} sees one tenant at a time"
-    return Answer(value, said, 10 if lines else 0)
+    text = "\n".join(lines) or f"no errors found: {', '.join(found)} sees one tenant at a time"
+    return Answer(value, text, 10 if lines else 0)

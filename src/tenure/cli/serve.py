@@ -138,12 +138,12 @@ def _mcp(assembly: Assembly, settings: Mapping[str, Value]) -> McpApp:
     observers = (assembly.tool_ran, assembly.tool_read)
     callers = RemoteCallers(
         service.engine,
-        service.threads.gatherer,
+        service.threads.batcher,
         settings,
         project,
         *observers,
         engine_of=assembly.engines.find,
-        gatherer_of=assembly.tenants.gatherer_of,
+        batcher_of=assembly.tenants.batcher_of,
         is_apart=assembly.tenants.is_apart,
     )
     worker = assembly.worker

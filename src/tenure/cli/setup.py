@@ -371,7 +371,7 @@ def hook(run: Run, given: Namespace) -> int:
 
     It never fails: errors are written to `.tenure/hook.log`.
     """
-    said: dict[str, Any] = {}
+    output: dict[str, Any] = {}
     try:
         source = getattr(sys.stdin, "buffer", sys.stdin)
         given_in = "" if sys.stdin.isatty() else source.read()
@@ -380,13 +380,13 @@ def hook(run: Run, given: Namespace) -> int:
 
         folder = run.folder if given.dir else None
         chosen = HookOptions(given.event, given.caller, folder, given.project, given.agent, given.session, given.tenant)
-        said = answer(payload, chosen, run.environ, run.folder, time.time)
+        output = answer(payload, chosen, run.environ, run.folder, time.time)
     except Exception as error:  # noqa: BLE001 an agent must not fail because of its hook
         _note(run, given.event, error)
-    if said or run.is_json:
+    if output or run.is_json:
         from tenure.cli.answers import say_json
 
-        say_json(said)
+        say_json(output)
     return 0
 
 

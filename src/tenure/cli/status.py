@@ -129,11 +129,11 @@ def verdicts(status: Mapping[str, Any]) -> list[str]:
     """Results that wait for a verdict, by validator, and how many are being checked."""
     lines = []
     for name, count in status["validations"].items():
-        said = [f"{count['running']} being checked"] if count["running"] else []
+        parts = [f"{count['running']} being checked"] if count["running"] else []
         if count["waiting"]:
             who = "approve or reject them" if name == "review" else "`run`, `daemon` or `serve` does, where it can"
-            said.append(f"{count['waiting']} waiting ({who})")
-        lines.append(f"{plain(name)}: {', '.join(said)}")
+            parts.append(f"{count['waiting']} waiting ({who})")
+        lines.append(f"{plain(name)}: {', '.join(parts)}")
     return lines
 
 
@@ -142,13 +142,13 @@ def headline(status: Mapping[str, Any]) -> str:
 
 
 def led(status: Mapping[str, Any]) -> str:
-    said = []
+    leaders = []
     for name in ("leader", "coordinator"):
         one = status.get(name)
         if one is not None:
             since = f"{moment(one['since'], status['now'])}, {lasting((status['now'] - one['since']) / 1e6)}"
-            said.append(f"{name} {plain(one['holder'])} (term {one['term']}, since {since})")
-    return "; ".join(said) or "no leader"
+            leaders.append(f"{name} {plain(one['holder'])} (term {one['term']}, since {since})")
+    return "; ".join(leaders) or "no leader"
 
 
 def stops(status: Mapping[str, Any]) -> list[str]:
@@ -225,28 +225,28 @@ def _tracks(look: Glance, *, is_wide: bool) -> str:
 
 def tally(counts: Mapping[str, int]) -> str:
     """Tasks by state, active ones first."""
-    said = [
+    parts = [
         style(f"{MARKS[state].sign} {counts[state]} {in_words(state)}", MARKS[state].colour)
         for state in BY_INTEREST
         if counts.get(state)
     ]
-    return "  ".join(said) or "none yet; `tenure add` creates one"
+    return "  ".join(parts) or "none yet; `tenure add` creates one"
 
 
 def paid(usage: Mapping[str, Any] | None) -> str:
     """The cost so far, in one line; empty if no usage was reported."""
     if not usage:
         return ""
-    said: list[str] = []
+    parts: list[str] = []
     if usage.get("cost_usd") is not None:
-        said.append(money(usage["cost_usd"]) + (f" ({usage['unpriced']} unpriced)" if usage.get("unpriced") else ""))
+        parts.append(money(usage["cost_usd"]) + (f" ({usage['unpriced']} unpriced)" if usage.get("unpriced") else ""))
     read = sum(usage.get(name, 0) for name in ("fresh", "cached", "written"))
     if read or usage.get("output"):
         from_cache = f" ({thousands(usage['cached'])} from cache)" if usage.get("cached") else ""
-        said.append(f"{thousands(read)} tokens in{from_cache}, {thousands(usage.get('output', 0))} out")
+        parts.append(f"{thousands(read)} tokens in{from_cache}, {thousands(usage.get('output', 0))} out")
     if usage.get("duration"):
-        said.append(f"{lasting(usage['duration'])} of compute")
-    return ", ".join(said)
+        parts.append(f"{lasting(usage['duration'])} of compute")
+    return ", ".join(parts)
 
 
 def thousands(count: int) -> str:

@@ -220,11 +220,11 @@ def _order(parts: Mapping[str, Any]) -> str:
     return f"{parts['base']} ({tier}){less}" + (f" = {parts['effective']:g}" if less else "")
 
 
-def explained(said: Mapping[str, Any]) -> str:
-    lines = [f"{said['key']} is {spoken(said['state'])}"]
-    lines += [f"  {plain(reason)}" for reason in said["reasons"]]
-    lines += [f"  order: {_order(said['priority'])}"]
-    for agent in said.get("agents", ()):
+def explained(view: Mapping[str, Any]) -> str:
+    lines = [f"{view['key']} is {spoken(view['state'])}"]
+    lines += [f"  {plain(reason)}" for reason in view["reasons"]]
+    lines += [f"  order: {_order(view['priority'])}"]
+    for agent in view.get("agents", ()):
         lines += [f"  {agent['agent']}: {'; '.join(agent['why_not']) or 'can take it'}"]
     return "\n".join(lines)
 
@@ -367,15 +367,15 @@ def _fate(claim: Mapping[str, Any]) -> str:
 
 def verdict_line(verdict: Mapping[str, Any]) -> str:
     """A validator's verdict, or that there is none yet."""
-    said = f"{verdict['validator']}: {verdict['state']}"
+    text = f"{verdict['validator']}: {verdict['state']}"
     if verdict["decided_by"]:
-        said += f" by {plain(verdict['decided_by'])}"
+        text += f" by {plain(verdict['decided_by'])}"
     if verdict["holder"]:
-        said += f", {plain(verdict['holder'])} checks it"
+        text += f", {plain(verdict['holder'])} checks it"
     if verdict["state"] in ("waiting", "running") and verdict["tries"]:
-        said += f", try {verdict['tries']}"
+        text += f", try {verdict['tries']}"
     why = "; ".join(verdict["reasons"]) or (verdict["note"] if verdict["state"] == "waiting" else "")
-    return f"{said}: {shorten(why, 90)}" if why else said
+    return f"{text}: {shorten(why, 90)}" if why else text
 
 
 def _landings(claim: Mapping[str, Any]) -> list[str]:
@@ -390,22 +390,22 @@ def _landings(claim: Mapping[str, Any]) -> list[str]:
 
 
 def _under(claim: Mapping[str, Any], now: int, *, is_narrow: bool) -> list[str]:
-    said = []
+    lines = []
     if claim.get("error"):
         kind = f"{claim['error_class']}: " if claim.get("error_class") else ""
-        said.append(f"└ {kind}{shorten(claim['error'], 90)}")
+        lines.append(f"└ {kind}{shorten(claim['error'], 90)}")
     verdict = claim.get("validation")
     if verdict:
-        said.append(f"└ {verdict_line(verdict)}")
-    said += [f"└ signed by the key {key}" for key in {one["fingerprint"]: 1 for one in claim.get("signatures") or ()}]
-    said += _landings(claim)
+        lines.append(f"└ {verdict_line(verdict)}")
+    lines += [f"└ signed by the key {key}" for key in {one["fingerprint"]: 1 for one in claim.get("signatures") or ()}]
+    lines += _landings(claim)
     for result in claim["refused"]:
         why = style(f"refused: {result['reason']}", "red")
         who = f"from {plain(result['agent'])} with generation {result['generation']}"
-        said.append(f"└ {moment(result['submitted_at'], now)} {why}, {who}")
+        lines.append(f"└ {moment(result['submitted_at'], now)} {why}, {who}")
         if result["summary"]:
-            said.append(f"    {shorten(result['summary'], 90)}")
+            lines.append(f"    {shorten(result['summary'], 90)}")
     usage = claim.get("usage")
     if usage and not is_narrow:
-        said.append(style(f"└ {paid(usage)}", "dim"))
-    return said
+        lines.append(style(f"└ {paid(usage)}", "dim"))
+    return lines

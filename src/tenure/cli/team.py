@@ -79,8 +79,8 @@ def leave(run: Run, given: Namespace) -> Answer:
             raise
         outcome = run.done[-1]  # this terminal has no session
     freed = [key for one in run.done for key in one.changed or ()]
-    said = f"released {', '.join(freed)}" if freed else "nothing was held"
-    return answered(outcome, f"{outcome.outcome}: {said}", sessions=len(others) + 1, released=freed)
+    message = f"released {', '.join(freed)}" if freed else "nothing was held"
+    return answered(outcome, f"{outcome.outcome}: {message}", sessions=len(others) + 1, released=freed)
 
 
 def _left(run: Run, outcome: Outcome, session_: str) -> Outcome:
@@ -209,8 +209,8 @@ def _memory(memory: dict[str, Any]) -> str:
         lines += [f"tracks     {', '.join(memory['track_assignments'])}"]
     for entry in memory["task_log"]:
         if "time" in entry:
-            said = f": {entry['outcome'].lower()}" if entry.get("outcome") else ""
-            what = f"{entry['event']}  {entry['task']} generation {entry['generation']}{said}"
+            outcome = f": {entry['outcome'].lower()}" if entry.get("outcome") else ""
+            what = f"{entry['event']}  {entry['task']} generation {entry['generation']}{outcome}"
             lines += [f"  {moment(entry['time'])}  {what}"]
     return "\n".join(lines)
 

@@ -86,8 +86,8 @@ def trust(run: Run, given: Namespace) -> Answer:
     _check_owner(run)
     if given.revoke:
         was = [path for path in files if trusted.forget(path)]
-        said = [f"{path}: nothing of it {'is allowed any more' if path in was else 'was allowed'}" for path in files]
-        return Answer({"files": list(files), "trusted": False, "changed": bool(was)}, "\n".join(said))
+        lines = [f"{path}: nothing of it {'is allowed any more' if path in was else 'was allowed'}" for path in files]
+        return Answer({"files": list(files), "trusted": False, "changed": bool(was)}, "\n".join(lines))
     return _allowed(run, trusted, files, asks=not given.yes)
 
 

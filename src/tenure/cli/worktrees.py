@@ -7,8 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tenure.cli.answers import OF_KIND
-from tenure.cli.answers import outcome_text as said_of
+from tenure.cli.answers import OF_KIND, outcome_text
 from tenure.cli.holder_verbs import RECEIPT, SEEN, TASK
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options
 from tenure.cli.option_kinds import contents, json_value
@@ -241,12 +240,12 @@ def _landed(landed: Landing) -> str:
     if landed.checkout is not None:
         lines.append(f"  {shown(landed.checkout)} was updated with it")
     lines += [
-        f"  generation {said['generation']} ({said['agent']}) had landed {said['new'][:12]} there before you"
-        for said in landed.earlier
+        f"  generation {earlier['generation']} ({earlier['agent']}) had landed {earlier['new'][:12]} there before you"
+        for earlier in landed.earlier
     ]
     if landed.not_run:
         lines.append(f"  not run, since they need a checkout of the merge: {', '.join(landed.not_run)}")
-    lines.append(said_of(outcome))
+    lines.append(outcome_text(outcome))
     if outcome.ok:
         lines.append("  `tenure worktree remove --ended` removes landed worktrees")
     return "\n".join(lines)

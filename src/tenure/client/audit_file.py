@@ -49,7 +49,7 @@ def new_export(path: str | os.PathLike[str]) -> Iterator[Callable[[Iterable[str]
 
 class FileReport(NamedTuple):
     project: str
-    said: Head  # the head in the file
+    head: Head  # as the file names it
     report: SealReport
 
 

@@ -240,8 +240,8 @@ class Client(Verbs):
         return self._local("this").engine
 
     @property
-    def gatherer(self) -> Batcher | TenantBatcher | None:
-        return self._local("gatherer").gatherer
+    def batcher(self) -> Batcher | TenantBatcher | None:
+        return self._local("batcher").batcher
 
     def sweep(self) -> int:
         """Settle due rows now, so that their events come promptly; return the number of rows."""

@@ -40,8 +40,8 @@ class Result(Outcome, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         name = (self.task or {}).get("key") or (self.receipt or "").partition("@")[0]
-        said = " ".join(str(part) for part in (self.outcome, name, self.state) if part)
-        return f"<{type(self).__name__} {said}{': ' + self.message if self.message else ''}>"
+        text = " ".join(str(part) for part in (self.outcome, name, self.state) if part)
+        return f"<{type(self).__name__} {text}{': ' + self.message if self.message else ''}>"
 
 
 # --- tasks --------------------------------------------------------------------------------------------------

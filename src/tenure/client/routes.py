@@ -39,7 +39,7 @@ QUERIES = tuple(Route(d.method, d.path, kind) for kind in q.ALL if (d := kind.de
 #   POST  /projects/{project}/triggers/{trigger}/deliveries   a webhook's body unchanged; its signature is the sign-in
 #   GET   /projects/{project}/news      ?mark=N&wait=SECONDS: {"mark": M}, as soon as M > N, or after the wait
 #   PUT   /projects/{project}/tasks/{task}/artifacts/{name}   the bytes, with Tenure-Receipt; GET gives them, or a Range
-#   GET   /projects/{project}/tasks/{task}/transcript   ?generation=N&after=BYTES: what an agent of `tenure run` said
+#   GET   /projects/{project}/tasks/{task}/transcript   ?generation=N&after=BYTES: the lines of an agent of `tenure run`
 #   POST  /projects/{project}/plan-files    {"text": …, "path": …} → {"plans": […], "findings": […]}; creates nothing
 #   GET   /coordinator/status, POST /coordinator/recover, GET /coordinator/logs
 #   GET   /health, /health/coordinator, /ready, /metrics, /openapi.json

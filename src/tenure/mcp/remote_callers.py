@@ -51,8 +51,8 @@ class SharedTransport(LocalTransport):
     `observe` is called for each command, `looked` for each query.
     """
 
-    def __init__(self, engine: Engine, gatherer: Batcher | TenantBatcher, observe: Observe, looked: Looked) -> None:
-        self.store, self.engine, self.gatherer = engine.store, engine, gatherer
+    def __init__(self, engine: Engine, batcher: Batcher | TenantBatcher, observe: Observe, looked: Looked) -> None:
+        self.store, self.engine, self.batcher = engine.store, engine, batcher
         self.url = engine.store.url
         self._monotonic = time.monotonic
         self._observe, self._looked = observe, looked
@@ -131,23 +131,23 @@ class RemoteCallers:
     def __init__(
         self,
         engine: Engine,
-        gatherer: Batcher,
+        batcher: Batcher,
         settings: Mapping[str, Value],
         project: str,
         observe: Observe = lambda *_: None,
         looked: Looked = lambda *_: None,
         *,
         engine_of: Callable[[str], Engine] | None = None,
-        gatherer_of: Callable[[Engine], Batcher | TenantBatcher] | None = None,
+        batcher_of: Callable[[Engine], Batcher | TenantBatcher] | None = None,
         is_apart: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`project` is the default; `observe` is called for each command with its outcome and its seconds, `looked` for
-        each query with its view. `engine_of`: of another tenant than the engine's; `gatherer_of`: its batcher.
+        each query with its view. `engine_of`: of another tenant than the engine's; `batcher_of`: its batcher.
         `is_apart`: whether the tenant has its own store.
         """
         self.is_apart = is_apart
-        self._engine, self._gatherer, self._observers = engine, gatherer, (observe, looked)
-        self._engine_of, self._gatherer_of = engine_of, gatherer_of or gatherer.of
+        self._engine, self._batcher, self._observers = engine, batcher, (observe, looked)
+        self._engine_of, self._batcher_of = engine_of, batcher_of or batcher.of
         self._settings, self._project = settings, project
         self._lock = threading.Lock()
         self._callers: OrderedDict[tuple[str | None, str, Principal], Caller] = OrderedDict()
@@ -165,8 +165,8 @@ class RemoteCallers:
         with self._lock:
             if key not in self._callers:
                 receipts = MemoryReceipts(project) if asked.connection else NoReceipts(project)
-                gatherer = self._gatherer if engine is self._engine else self._gatherer_of(engine)
-                transport = SharedTransport(engine, gatherer, *self._observers)
+                batcher = self._batcher if engine is self._engine else self._batcher_of(engine)
+                transport = SharedTransport(engine, batcher, *self._observers)
                 client = CallerClient(transport, project, principal)
                 self._callers[key] = Caller(who, client, receipts, self._settings, None, self._introduced)
             self._callers.move_to_end(key)

@@ -247,8 +247,8 @@ class Outbox(_Stream):
         self.greeted = greeted
 
     async def send(self, item: SessionMessage, /) -> None:
-        said = item.message
-        is_reply = isinstance(said, (JSONRPCResponse, JSONRPCError)) and said.id == self.greeted
+        message = item.message
+        is_reply = isinstance(message, (JSONRPCResponse, JSONRPCError)) and message.id == self.greeted
         if is_reply and self.greeted is not None:
             self.greeted = None
         else:

@@ -126,17 +126,17 @@ def _names(group: Group, keys: bool) -> dict[str, str]:
 
 def _task(task: dict[str, Any], names: dict[str, str], keys: bool, open_only: bool) -> dict[str, Any]:
     new = msgspec.convert(task["fields"], NewTask)
-    said: dict[str, Any] = {"name": names[task["id"]], "title": new.title}
+    fields: dict[str, Any] = {"name": names[task["id"]], "title": new.title}
     if task["parent"] is None:
-        said |= {"key": task["key"]} if keys else {"track": task["track"]}
+        fields |= {"key": task["key"]} if keys else {"track": task["track"]}
     elif task["parent"] not in names:
-        said["parent"] = task["parent_key"]
-    if said.get("key") == said["name"]:
-        del said["name"]
+        fields["parent"] = task["parent_key"]
+    if fields.get("key") == fields["name"]:
+        del fields["name"]
     waits_for = _waits_for(task, names, open_only)
     if waits_for:
-        said["depends_on"] = waits_for
-    return said | _set_fields(new)
+        fields["depends_on"] = waits_for
+    return fields | _set_fields(new)
 
 
 def _set_fields(new: NewTask) -> dict[str, Any]:
@@ -147,8 +147,8 @@ def _set_fields(new: NewTask) -> dict[str, Any]:
 def _end(task: dict[str, Any]) -> dict[str, Any]:
     """A task of `on_end`."""
     new = msgspec.convert(task, NewTask)
-    said = {name: value for name in ("name", "title", "track") if (value := getattr(new, name)) is not None}
-    return said | _set_fields(new) | ({"depends_on": task["depends_on"]} if new.depends_on else {})
+    fields = {name: value for name in ("name", "title", "track") if (value := getattr(new, name)) is not None}
+    return fields | _set_fields(new) | ({"depends_on": task["depends_on"]} if new.depends_on else {})
 
 
 def _waits_for(task: dict[str, Any], names: dict[str, str], open_only: bool) -> list[Any]:

@@ -225,8 +225,8 @@ def as_dot(view: View) -> str:
             marks.append(f"style=dashed, label={_dot(edge['on_failure'])}")
         if (edge["needs"], edge["task"]) in on_path:
             marks.append('color="#c62828", penwidth=2')
-        said = f" [{', '.join(marks)}]" if marks else ""
-        lines.append(f"    n{number[edge['needs']]} -> n{number[edge['task']]}{said};")
+        attributes = f" [{', '.join(marks)}]" if marks else ""
+        lines.append(f"    n{number[edge['needs']]} -> n{number[edge['task']]}{attributes};")
     return "\n".join(lines) + "\n}\n"
 
 

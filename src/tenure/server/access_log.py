@@ -104,11 +104,11 @@ class AccessLog:
 
     def write(self, fields: Mapping[str, Any]) -> None:
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        said = {name: value for name, value in fields.items() if value not in (None, [], ())}
+        entry = {name: value for name, value in fields.items() if value not in (None, [], ())}
         with self._lock:
             if self._lost:
-                said["lost"] = self._lost
-            line = line_after(self._head, {"time": now, "tenant": self._tenant, **said})  # a caller's own is in `said`
+                entry["lost"] = self._lost
+            line = line_after(self._head, {"time": now, "tenant": self._tenant, **entry})  # its own tenant wins
             try:
                 self._rotate(len(line))
                 written = self._file.write(line + b"\n")
@@ -137,11 +137,11 @@ class AccessLog:
             self._file.write(b"\n")
             self._head = Head(self._head.number + 1, digest_of(part))
             part = b""
-        said: dict[str, Any] = {"event": "started", "worker": self._worker, "pid": os.getpid()}
+        entry: dict[str, Any] = {"event": "started", "worker": self._worker, "pid": os.getpid()}
         if part:
             self._file.write(b"\n")
-            said[TORN] = torn_part(part)
-        self.write(said)
+            entry[TORN] = torn_part(part)
+        self.write(entry)
 
     def _rotate(self, more: int) -> None:
         """Put the file aside once it is full; go on in a new one where somebody else has moved it."""
@@ -262,8 +262,8 @@ def _named(given: Command | Query) -> list[str]:
 
 def _keys(keys: Sequence[str]) -> dict[str, Any]:
     more = len(keys) - MOST_KEYS
-    said = {"keys": [without_secrets(key)[:LONGEST_KEY] for key in keys[:MOST_KEYS]]}  # a caller may name a receipt
-    return {**said, **({"keys_left_out": more} if more > 0 else {})}
+    fields = {"keys": [without_secrets(key)[:LONGEST_KEY] for key in keys[:MOST_KEYS]]}  # a caller may name a receipt
+    return {**fields, **({"keys_left_out": more} if more > 0 else {})}
 
 
 def _of_principal(principal: Principal | None) -> dict[str, Any]:

@@ -182,10 +182,10 @@ class Assembly:
         """A listener of the home tenant's feed: the coordinator lists the tenants again, and who follows one that was
         closed, or has another store by now, follows it no more.
         """
-        told = [event for event in events if event.kind.startswith("tenant.")]
-        if self.coordinator.tenants is not None and told:
+        tenant_events = [event for event in events if event.kind.startswith("tenant.")]
+        if self.coordinator.tenants is not None and tenant_events:
             self.coordinator.tenants.relist()
-        for event in told:
+        for event in tenant_events:
             if event.kind in ("tenant.closed", "tenant.moved"):
                 self.tenants.end(event.details["tenant"])
 

@@ -133,8 +133,8 @@ class GatewayApp:
                 return _json(*await handle(request, await self._signed_body(request)))
             except TenureError as error:
                 self._log("refused", code=error.code, message=error.message, path=request.url.path)
-                said = {"code": error.code, "message": error.message, "hint": error.hint}
-                return _json(STATUSES.get(error.code, 500), {"error": said})
+                details = {"code": error.code, "message": error.message, "hint": error.hint}
+                return _json(STATUSES.get(error.code, 500), {"error": details})
 
         return answer
 
@@ -202,6 +202,6 @@ def _not_signed() -> TenureError:
     )
 
 
-def _json(status: int, said: Mapping[str, Any]) -> Response:
+def _json(status: int, body: Mapping[str, Any]) -> Response:
     headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
-    return Response(msgspec.json.encode(said), status, headers, "application/json")
+    return Response(msgspec.json.encode(body), status, headers, "application/json")

@@ -150,12 +150,12 @@ def _of_each(engines: Callable[[], Iterable[Engine]], query: Query) -> list[tupl
     """The first engine is the home tenant's. A tenant whose own store fails or hangs is left out."""
     home, *others = engines()
     apart = {one.tenant: _in_thread(partial(read_query, one, query)) for one in others if one.store is not home.store}
-    told = [
+    entries = [
         (one.tenant, entry) for one in (home, *others) if one.tenant not in apart for entry in read_query(one, query)
     ]
     done, _ = wait(apart.values(), APART)
     answered = [(name, one) for name, one in apart.items() if one in done and one.exception() is None]
-    return told + [(name, entry) for name, one in answered for entry in one.result()]
+    return entries + [(name, entry) for name, one in answered for entry in one.result()]
 
 
 def _of_home(read: Callable[[], Iterable[T]]) -> Callable[[], list[tuple[str, T]]]:

@@ -69,5 +69,7 @@ def _without_defaults(value: NewTask | NewTrack | Template) -> dict[str, Any]:
     if isinstance(value, Template):
         fields["tasks"] = [_without_defaults(task) for task in value.tasks]
     return {
-        name: said for name, said in fields.items() if getattr(value, name) != defaults[name] and said not in ({}, [])
+        name: encoded
+        for name, encoded in fields.items()
+        if getattr(value, name) != defaults[name] and encoded not in ({}, [])
     }

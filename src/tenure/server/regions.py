@@ -77,5 +77,5 @@ async def with_age(service: Service, answer: Response) -> Response:
     """The response with the age of its data."""
     store = service.engine.store
     age = await service.read_in_thread(store.age) if isinstance(store, Replicated) else 0.0
-    told = b"unknown" if age is None else b"%.3f" % age
-    return answer._replace(headers=(*answer.headers, (AGE, told)))
+    value = b"unknown" if age is None else b"%.3f" % age
+    return answer._replace(headers=(*answer.headers, (AGE, value)))

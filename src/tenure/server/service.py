@@ -28,7 +28,7 @@ from tenure.server.waiting_claims import StillValid, WaitingClaims
 
 T = TypeVar("T")
 READERS = 4  # reader threads; reads take no lock, but only one thread runs Python code at a time
-BATCHERS = 2  # threads for batches that a client sent as such
+BATCH_THREADS = 2  # threads for batches that a client sent as such
 
 
 Observe = Callable[[Command, Principal, Outcome | TenureError, float], None]  # a command, its answer, its seconds
@@ -49,16 +49,16 @@ class StoreThreads:
 
     def __init__(self, engine: Engine) -> None:
         self.store = engine.store
-        self.gatherer = Batcher(engine)
+        self.batcher = Batcher(engine)
         self.reader = FeedReader()
         self.readers = ThreadPool(READERS, "look")
-        self.batchers = ThreadPool(BATCHERS, "batch")
+        self.batch_threads = ThreadPool(BATCH_THREADS, "batch")
 
     def close(self) -> None:
         """Finish accepted commands and queries, then close the store."""
-        self.gatherer.close()
+        self.batcher.close()
         self.readers.close()
-        self.batchers.close()
+        self.batch_threads.close()
         self.reader.close()
         self.reader.join()
         self.store.close()
@@ -76,12 +76,12 @@ class Service:
         self.metrics = metrics or Metrics()
         self.observers: list[Observe] = [self.metrics.observe]  # called for each answered command
         self.threads = threads or StoreThreads(engine)
-        self.gatherer: Batcher | TenantBatcher = (
-            self.threads.gatherer if threads is None else self.threads.gatherer.of(engine)
+        self.batcher: Batcher | TenantBatcher = (
+            self.threads.batcher if threads is None else self.threads.batcher.of(engine)
         )
         self.feed = Feed(engine, self.threads.reader)
         self.waiting_claims = WaitingClaims(self._claim, self._may_go_on, self.feed.listeners)
-        self._readers, self._batchers = self.threads.readers, self.threads.batchers
+        self._readers, self._batch_threads = self.threads.readers, self.threads.batch_threads
         self.parts: list[Part] = []  # start and stop with the service
         self.is_closing = False
         self.has_news = False  # events came since somebody last looked
@@ -125,7 +125,7 @@ class Service:
     # --- commands ---
 
     async def do(self, command: Command, principal: Principal) -> Outcome:
-        return await self._observed(command, principal, self.gatherer.ado(command, principal))
+        return await self._observed(command, principal, self.batcher.ado(command, principal))
 
     async def _observed(self, command: Command, principal: Principal, answer: Awaitable[Outcome]) -> Outcome:
         began = time.perf_counter()
@@ -149,7 +149,7 @@ class Service:
 
     async def _claim(self, command: ClaimNext, principal: Principal) -> Outcome:
         """One try of a waiting claim, whose client may disconnect before the outcome."""
-        claiming = self.gatherer.submit(command, principal, caller=object())
+        claiming = self.batcher.submit(command, principal, caller=object())
         try:
             return await self._observed(command, principal, asyncio.wrap_future(claiming))
         except asyncio.CancelledError:
@@ -168,11 +168,11 @@ class Service:
                     project=project, receipt=granted.receipt, reason="the client disconnected while it waited"
                 )
                 with suppress(TenureError):  # closing, or overloaded: the lease ends it
-                    self.gatherer.submit(release, principal, caller=object())
+                    self.batcher.submit(release, principal, caller=object())
 
     async def batch(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
         began = time.perf_counter()
-        answers = await self._batchers.run(self.engine.run, batch, principal)
+        answers = await self._batch_threads.run(self.engine.run, batch, principal)
         each = (time.perf_counter() - began) / max(1, len(batch))
         for command, answer in zip(batch, answers, strict=True):
             self.observe(command, principal, answer, each)
@@ -209,7 +209,7 @@ class Service:
 
     async def write_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a function that writes, in a thread."""
-        return await self._batchers.run(function, *arguments)
+        return await self._batch_threads.run(function, *arguments)
 
 
 class ThreadPool:

@@ -81,14 +81,14 @@ class TenantServices:
         found = self._services.get(tenant)
         return found is not None and found.threads is not self.home.threads
 
-    def gatherer_of(self, engine: Engine) -> Batcher | TenantBatcher:
+    def batcher_of(self, engine: Engine) -> Batcher | TenantBatcher:
         """The batcher of a tenant's commands, for threads; its own store has its own."""
         if engine.store is self.home.engine.store:
-            return self.home.threads.gatherer.of(engine)
+            return self.home.threads.batcher.of(engine)
         found = self._services.get(engine.tenant)
         if found is None:
             raise StoreUnavailable("the tenant's store was closed; send it again")
-        return found.gatherer
+        return found.batcher
 
     def _made(self, row: Tenant, after: int | None) -> Service:
         home, engine = self.home, self.engines.of(row)

@@ -104,9 +104,9 @@ def _whole_lines(piece: bytes) -> tuple[list[bytes], int]:
 
 def _line(text: bytes) -> dict[str, Any] | None:
     """For people: the texts and tool calls of the agent, errors, and the runner's notes."""
-    said = readable(text.decode(errors="replace"))
-    if not said:
+    line = readable(text.decode(errors="replace"))
+    if not line:
         return None
     entry = msgspec.json.decode(text)
     origin = entry["from"]
-    return {"at": entry.get("at"), "from": origin, "text": said.removeprefix(f"[{origin}] ")}
+    return {"at": entry.get("at"), "from": origin, "text": line.removeprefix(f"[{origin}] ")}

@@ -74,7 +74,7 @@ class Scene:
     def __init__(self, store: Store, clock: FakeClock, seed: int = 0, context: Context = SECRETS) -> None:
         self.store, self.clock, self.dice = store, clock, Dice(seed)
         self.sealer = None if context.sealer is None else WatchedSealer(context.sealer)
-        self.answers: list[Answer] = []  # everything that was said to a caller: see `testing/secret_watch.py`
+        self.answers: list[Answer] = []  # everything that was returned to a caller: see `testing/secret_watch.py`
         self.engine = Engine(store, self.dice, msgspec.structs.replace(context, sealer=self.sealer))
         self.broken = False  # a test that damages rows says so, and is not verified at its end
         self.engine.run((c.DefineProject(project=PROJECT),), OWNER)

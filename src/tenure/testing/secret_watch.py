@@ -118,11 +118,11 @@ def queries_on(scene: Scene) -> Iterator[q.Query]:
 def answer_text(answer: Outcome | TenureError) -> str:
     if isinstance(answer, TenureError):
         return str(answer)
-    said: dict[str, Any] = msgspec.to_builtins(answer)
-    for part in (said, *said.get("claims", ())):
+    fields: dict[str, Any] = msgspec.to_builtins(answer)
+    for part in (fields, *fields.get("claims", ())):
         part.pop("secrets", None)
         part.pop("secret", None)
-    return text_of(said)
+    return text_of(fields)
 
 
 def text_of(value: Any) -> str:

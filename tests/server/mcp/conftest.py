@@ -50,7 +50,7 @@ class Served:
         self.url = f"http://127.0.0.1:{self.port}/mcp"
         engine = Engine(Sqlite(str(store)), SystemRandom())
         self.service = Service(engine)
-        callers = RemoteCallers(engine, self.service.gatherer, read_settings(str(store.parent), {}, {}), "default")
+        callers = RemoteCallers(engine, self.service.batcher, read_settings(str(store.parent), {}, {}), "default")
         self.mcp = McpApp(callers, lambda scope: scope["state"]["principal"], kept_crash, self.service.claim_or_wait)
         app = App(self.service, _sign_in)
         app.mount("/mcp", self.mcp)

@@ -334,7 +334,7 @@ def test_a_session_that_signs_is_refused(place: Served, owner: Client) -> None:
     """The server holds no private key: what it submitted here could never count."""
     with Client(str(place.store), "default", agent="ann", session="signs") as ann:
         ann.register(public_key=SigningKey(b"\x01" * 32).public)
-    callers = RemoteCallers(place.service.engine, place.service.gatherer, {}, "default")
+    callers = RemoteCallers(place.service.engine, place.service.batcher, {}, "default")
     with pytest.raises(NotAllowed, match="signs its results"):
         callers.find(RemoteRequest(Principal(role="agent", agent="ann", session="signs")))
     assert callers.find(RemoteRequest(Principal(role="agent", agent="ann", session="other"))).client.session == "other"

@@ -207,7 +207,7 @@ async def test_a_server_counts_by_the_answers_that_it_gives(scene: Scene) -> Non
     for _ in range(2):
         await assembly.service.do(c.ClaimNext(project="p", agent="ann", session="s"), OWNER)
     assert [outcome.outcome for _, _, outcome in assembly.event_counter._answered] == ["GRANTED"]
-    assembly.service.gatherer.close()
+    assembly.service.batcher.close()
 
 
 def test_a_wait_that_is_not_known_is_not_guessed(scene: Scene) -> None:

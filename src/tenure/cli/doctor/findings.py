@@ -56,5 +56,5 @@ def drawn(findings: Iterable[Finding]) -> str:
         if finding.fix:
             lines.append(f"{'':<{width + 11}}{style('→', 'cyan')} {_folded(plain(finding.fix), width + 13)}")
     count = {level: sum(finding.level == level for finding in found) for level in LEVELS}
-    said = [counted(count[level], level) for level in ("error", "warning", "note") if count[level]]
-    return "\n".join([*lines, "", ", ".join(said) if said else style("no problems found", "green")])
+    totals = [counted(count[level], level) for level in ("error", "warning", "note") if count[level]]
+    return "\n".join([*lines, "", ", ".join(totals) if totals else style("no problems found", "green")])

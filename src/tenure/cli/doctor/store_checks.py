@@ -281,10 +281,10 @@ def disk(patient: Patient) -> Iterator[Finding]:
     space = os.statvfs(there)
     free = space.f_bavail * space.f_frsize
     size = os.path.getsize(path) if os.path.exists(path) else 0
-    said = f"{free // MEGABYTE} MB free; the store has {max(size // MEGABYTE, 1)} MB"
+    message = f"{free // MEGABYTE} MB free; the store has {max(size // MEGABYTE, 1)} MB"
     if free < SCARCE or (space.f_files and not space.f_favail):
-        yield error("disk", said, "make room on that disk: a full one refuses every write (none is lost)")
+        yield error("disk", message, "make room on that disk: a full one refuses every write (none is lost)")
     elif free < LITTLE or free < 2 * size:
-        yield warning("disk", said, "make room on that disk: an upgrade needs room for a copy of the store")
+        yield warning("disk", message, "make room on that disk: an upgrade needs room for a copy of the store")
     else:
-        yield ok("disk", said)
+        yield ok("disk", message)

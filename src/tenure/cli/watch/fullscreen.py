@@ -164,7 +164,7 @@ class Fullscreen:
             left = left[os.write(self._out, left) :]
 
 
-def end_as_told(number: int) -> int:
+def end_by_signal(number: int) -> int:
     """End by the signal that was received, now that the terminal is restored; the exit code where that fails."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

@@ -62,7 +62,7 @@ def watch(run: Run, given: Namespace) -> Answer | int:
         return 130
     if screen.ended_by is not None:
         run.close()
-        return fullscreen.end_as_told(screen.ended_by)
+        return fullscreen.end_by_signal(screen.ended_by)
     return 0
 
 

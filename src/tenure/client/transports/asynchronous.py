@@ -60,8 +60,8 @@ class AsyncLocalTransport:
         self._shortest = SHORTEST
 
     async def do(self, command: Command, principal: Principal) -> Outcome:
-        assert self._local.gatherer is not None
-        return await self._local.gatherer.ado(command, principal)
+        assert self._local.batcher is not None
+        return await self._local.batcher.ado(command, principal)
 
     async def run(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
         return await asyncio.to_thread(self._local.run, batch, principal)

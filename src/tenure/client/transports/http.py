@@ -222,14 +222,14 @@ class Calls:
 
         The key goes to no address that only a reply names.
         """
-        told = reply.headers.get("Tenure-Home")
-        home = named_home(told, self._homes)
+        header = reply.headers.get("Tenure-Home")
+        home = named_home(header, self._homes)
         if home is not None and home != self.url and hops <= MOST_HOPS:
             return home
         error = messages.problem_in(reply, self.url)
-        if home is None and told:
-            hint = f"it names {told[:200]!r}; if that is your server, add it to `homes` (TENURE_HOMES=REGION=URL)"
-            raise NotHome(error.message, hint, home=told)
+        if home is None and header:
+            hint = f"it names {header[:200]!r}; if that is your server, add it to `homes` (TENURE_HOMES=REGION=URL)"
+            raise NotHome(error.message, hint, home=header)
         raise error
 
 

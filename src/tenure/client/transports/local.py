@@ -65,11 +65,11 @@ class LocalTransport:
             open_store=open_store,
         )  # fmt: skip
         self.engine = Engine(self.store, random, context) if tenant in (None, HOME) else self._of(context, random)
-        self.gatherer: Batcher | TenantBatcher | None = None
+        self.batcher: Batcher | TenantBatcher | None = None
         if gather:
             from tenure.engine.runtime.batcher import Batcher
 
-            self.gatherer = Batcher(self.engine)
+            self.batcher = Batcher(self.engine)
 
     def _of(self, context: Context, random: Random) -> Engine:
         """The engine of a tenant beside the home tenant; NotFound where there is none of that name."""
@@ -99,7 +99,7 @@ class LocalTransport:
         return [row.id for row in found]
 
     def do(self, command: Command, principal: Principal) -> Outcome:
-        return (self.gatherer or self.engine).do(command, principal)
+        return (self.batcher or self.engine).do(command, principal)
 
     def run(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
         return self.engine.run(batch, principal)
@@ -170,8 +170,8 @@ class LocalTransport:
 
     def close(self) -> None:
         """Close the store, after the commands that other threads have sent."""
-        if self.gatherer is not None:
-            self.gatherer.close()
+        if self.batcher is not None:
+            self.batcher.close()
         self._artifacts.close()
         self.store.close()
         if self._home_store is not None:

@@ -265,9 +265,9 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
         """
 
         def answer() -> str:
-            for said in reversed(self.task.get("answers") or ()):
-                if str(said["question"]).removeprefix("question: ") == question:
-                    return str(said["answer"])
+            for entry in reversed(self.task.get("answers") or ()):
+                if str(entry["question"]).removeprefix("question: ") == question:
+                    return str(entry["answer"])
             raise self._suspended(c.Ask, question=question)
 
         answered: Text = self._run(answer)

@@ -255,9 +255,9 @@ class Renewer:
         """What the worker does and uses: its oldest claim, memory and CPU of its processes."""
         with self._changed:
             task = next((claim.task["id"] for claim in self._due if not claim.is_over), None)
-        said: dict[str, Any] = {} if task is None else {"task": task}
+        report: dict[str, Any] = {} if task is None else {"task": task}
         used = self._meter.measure(os.getpid())
-        return said if used is None else said | used._asdict()
+        return report if used is None else report | used._asdict()
 
     def _soonest(self) -> float:
         return min((*self._due.values(), self._heartbeat))

@@ -253,8 +253,8 @@ class Worker:
             self.client.signing_key = own_key(os.environ)
         self.client.register(type=self._agent_type, capabilities=self._capabilities, region=region, managed=True)
         for sent in outbox.Outbox(self.client.transport.url, os.environ).flush(self.client):
-            said = sent.outcome.outcome if sent.outcome else sent.error
-            log.info("%s: from the outbox, sent again: %s", sent.finished.key, said)
+            outcome = sent.outcome.outcome if sent.outcome else sent.error
+            log.info("%s: from the outbox, sent again: %s", sent.finished.key, outcome)
         claimer = threading.Thread(target=self._claim_all, args=(end, loop), name="tenure-claimer", daemon=True)
         claimer.start()
         return claimer

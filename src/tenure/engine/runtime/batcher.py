@@ -93,7 +93,7 @@ class Batcher:
         self._process = os.getpid()
         self._workers = [
             # daemon: a program that forgets to close must still end
-            threading.Thread(target=self._work, name=f"tenure-gatherer-{n}", daemon=True)
+            threading.Thread(target=self._work, name=f"tenure-batcher-{n}", daemon=True)
             for n in range(in_flight)
         ]
         for worker in self._workers:

@@ -56,8 +56,8 @@ def find(path: Path) -> Path:
     """The folder of the backlog: the path itself, or under its usual or configured name in a repository."""
     if (path / "tasks").is_dir():
         return path
-    said = _custom(path / ROOT_CONFIG) if (path / ROOT_CONFIG).is_file() else None
-    for name in (*([said] if said else []), "backlog", ".backlog"):
+    configured = _custom(path / ROOT_CONFIG) if (path / ROOT_CONFIG).is_file() else None
+    for name in (*([configured] if configured else []), "backlog", ".backlog"):
         if (path / name / "tasks").is_dir():
             return path / name
     raise InvalidInput(f"{path}: no backlog/tasks here", "name the repository, or the folder of the backlog")
@@ -207,8 +207,8 @@ class _Reader:
     def _deadline(self, item: Item, due: str) -> int | None:
         """A day ends at midnight UTC; times in these files have no zone."""
         try:
-            said = f"{due}T23:59:59Z" if _DAY.fullmatch(due) else f"{due.replace(' ', 'T')}Z"
-            return parse_instant(said, "due_date", 0).instant
+            text = f"{due}T23:59:59Z" if _DAY.fullmatch(due) else f"{due.replace(' ', 'T')}Z"
+            return parse_instant(text, "due_date", 0).instant
         except InvalidInput:
             self.report.note(item, "kept", f"due_date {due[:40]!r} is only in the metadata")
             item.metadata["due_date"] = due

@@ -104,8 +104,8 @@ def _description(issue: dict[str, Any]) -> str:
     parts += [f"## {head}\n\n{_text(issue, name)}" for name, head in _SECTIONS if _text(issue, name)]
     comments = [c for c in _list(issue, "comments", dict) if c.get("text")]
     if comments:
-        said = "\n".join(f"- {c.get('author') or 'somebody'}: {c['text']}" for c in comments)
-        parts.append(f"## Comments\n\n{said}")
+        text = "\n".join(f"- {c.get('author') or 'somebody'}: {c['text']}" for c in comments)
+        parts.append(f"## Comments\n\n{text}")
     return "\n\n".join(part for part in parts if part)
 
 

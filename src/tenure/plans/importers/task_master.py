@@ -164,11 +164,11 @@ def _description(node: Mapping) -> str:
     parts = [_text(node, "description")]
     for name, head in _SECTIONS:
         value = node.get(name)
-        said = (
+        text = (
             "\n".join(f"- {line}" for line in _names(node, name)) if isinstance(value, Sequence) else _text(node, name)
         )
-        if said.strip():
-            parts.append(f"## {head}\n\n{said.strip()}")
+        if text.strip():
+            parts.append(f"## {head}\n\n{text.strip()}")
     return "\n\n".join(part for part in parts if part)
 
 

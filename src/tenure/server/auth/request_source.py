@@ -260,8 +260,8 @@ def name_for(scheme: str) -> str:
 
 def cookie_of(sessions: Iterable[Session], scheme: str) -> str:
     """The value of Set-Cookie after a sign-in, the newest session first. One of the home tenant is its token alone."""
-    told = (one.token if one.tenant == HOME else f"{one.tenant}:{one.token}" for one in sessions)
-    return _set(".".join(told), COOKIE_SECONDS, scheme)
+    values = (one.token if one.tenant == HOME else f"{one.tenant}:{one.token}" for one in sessions)
+    return _set(".".join(values), COOKIE_SECONDS, scheme)
 
 
 def cleared(scheme: str) -> str:

@@ -58,23 +58,23 @@ class WorkerMetrics:
             asyncio.to_thread(self._counts),
             *(self._peers.ask_once(number, NAME, LIMIT) for number in self._peers.others),
         )
-        return await asyncio.to_thread(self._added, own, [told for told in others if told is not None])
+        return await asyncio.to_thread(self._added, own, [encoded for encoded in others if encoded is not None])
 
     async def _answer(self, _: object, send: Sender, __: asyncio.Event) -> None:
         await send(await asyncio.to_thread(self._counts))
 
     def _counts(self) -> bytes:
         """What this worker has counted, after it was kept."""
-        told = msgspec.msgpack.encode((self._id, families_of(self._registry)))
+        encoded = msgspec.msgpack.encode((self._id, families_of(self._registry)))
         draft = self._folder / f"draft-{self._id}"
-        draft.write_bytes(told)
+        draft.write_bytes(encoded)
         draft.replace(self._folder / f"counts-{self._id}")
-        return told
+        return encoded
 
     def _added(self, own: bytes, others: Sequence[bytes]) -> bytes:
-        here = [_decode(told) for told in (own, *others)]
+        here = [_decode(encoded) for encoded in (own, *others)]
         answered = {id for id, _ in here}
-        silent = dict(_decode(told) for told in self._kept() if told)
+        silent = dict(_decode(encoded) for encoded in self._kept() if encoded)
         ended = ended_in(self._folder)  # after the single files: one that was added meanwhile is named there
         silent = {id: found for id, found in silent.items() if id not in answered and id not in ended.workers}
         live = [found for _, found in here]
@@ -160,8 +160,8 @@ def _across(family: Family) -> str | None:
     return known.across if known is not None else None
 
 
-def _decode(told: bytes) -> tuple[str, list[Family]]:
-    return msgspec.msgpack.decode(told, type=tuple[str, list[Family]])
+def _decode(encoded: bytes) -> tuple[str, list[Family]]:
+    return msgspec.msgpack.decode(encoded, type=tuple[str, list[Family]])
 
 
 class _Page(Collector):

@@ -45,7 +45,7 @@ class _Worker:
         self.pause = 0.0
         self.is_ready = False
         self.name: str | None = None  # of the last one that has served
-        self.told: int | None = None  # a pipe: ready, or the error of the start
+        self.start_pipe: int | None = None  # read: that it is ready, or the error of its start
 
 
 class Supervisor:
@@ -115,7 +115,7 @@ class Supervisor:
         if pid == 0:
             self._be(worker, reads, writes)
         os.close(writes)
-        worker.pid, worker.told = pid, reads
+        worker.pid, worker.start_pipe = pid, reads
 
     def _be(self, worker: _Worker, reads: int, writes: int) -> None:
         """The child: never returns."""
@@ -126,7 +126,7 @@ class Supervisor:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # from the terminal: the parent sends SIGTERM
             signal.signal(signal.SIGTERM, _leave)  # before it serves; then uvicorn handles it
             os.close(self._life[1])
-            for end in (reads, *self._wake, *(w.told for w in self._workers if w.told is not None)):
+            for end in (reads, *self._wake, *(w.start_pipe for w in self._workers if w.start_pipe is not None)):
                 os.close(end)
             code = self._run(
                 Handles(
@@ -155,20 +155,20 @@ class Supervisor:
 
     def _wait(self, seconds: float | None) -> None:
         """Until a signal, a word of a worker, or so many seconds."""
-        told = [worker.told for worker in self._workers if worker.told is not None]
-        readable, _, _ = select.select([self._wake[0], *told], [], [], seconds)
+        pipes = [worker.start_pipe for worker in self._workers if worker.start_pipe is not None]
+        readable, _, _ = select.select([self._wake[0], *pipes], [], [], seconds)
         if self._wake[0] in readable:
             with suppress(BlockingIOError):
                 os.read(self._wake[0], 4096)
         for worker in self._workers:
-            if worker.told in readable:
+            if worker.start_pipe in readable:
                 self._hear(worker)
 
     def _hear(self, worker: _Worker) -> None:
-        assert worker.told is not None
-        text = b"".join(iter(lambda: os.read(worker.told or -1, 65536), b"")) if not worker.is_ready else b""
-        os.close(worker.told)
-        worker.told = None
+        assert worker.start_pipe is not None
+        text = b"".join(iter(lambda: os.read(worker.start_pipe or -1, 65536), b"")) if not worker.is_ready else b""
+        os.close(worker.start_pipe)
+        worker.start_pipe = None
         if text.startswith(_READY):
             worker.is_ready, worker.name = True, text.removeprefix(_READY).decode()
         elif text and not any(one.is_ready for one in self._workers):
@@ -184,7 +184,7 @@ class Supervisor:
 
     def _has_ended(self, worker: _Worker, pid: int, status: int) -> None:
         worker.pid = None
-        if worker.told is not None:
+        if worker.start_pipe is not None:
             self._hear(worker)
         self._ended(worker.number, pid)
         if self._signals:

@@ -26,7 +26,7 @@ def leader(scene: Scene) -> tuple[str, int] | None:
     return None if found is None else (found["holder"], found["term"])
 
 
-def told(scene: Scene, kind: str) -> list[tuple[str | None, int]]:
+def terms(scene: Scene, kind: str) -> list[tuple[str | None, int]]:
     return [(event.agent, event.details["term"]) for event in scene.events(kind=kind)]
 
 
@@ -53,7 +53,7 @@ class AgentLeaders(Stage):
             here.next("ann")
         here.do(c.Register, agent="ben", by=BEN)
         assert leader(here) == ("ann", 1)
-        assert told(here, "leader.elected") == [("ann", 1)]
+        assert terms(here, "leader.elected") == [("ann", 1)]
 
     def test_nobody_leads_by_being_first_where_the_project_says_off(self, scene: Scene) -> None:
         scene.engine = Engine(scene.store, scene.dice, msgspec.structs.replace(scene.engine.context, elects=True))
@@ -97,14 +97,14 @@ class AgentLeaders(Stage):
         here.pass_time(seconds=10)
         here.do(c.Heartbeat, agent="ben", by=BEN)
         assert leader(here) is None  # a heartbeat elects nobody
-        assert told(here, "leader.lost") == [("ann", 1)]
+        assert terms(here, "leader.lost") == [("ann", 1)]
 
     def test_after_the_lease_the_next_that_claims_leads_with_the_next_term(self, here: Scene) -> None:
         here.do(c.Register, agent="ann", by=ANN)
         here.pass_time(seconds=30)
         here.next("ben")
         assert leader(here) == ("ben", 2)
-        assert told(here, "leader.lost") == [("ann", 1)]
+        assert terms(here, "leader.lost") == [("ann", 1)]
         here.pass_time(seconds=29)
         here.do(c.Register, agent="ann", by=ANN)
         assert leader(here) == ("ben", 2)
@@ -115,9 +115,9 @@ class AgentLeaders(Stage):
         here.pass_time(seconds=40)
         if swept:
             here.engine.sweep()
-            assert told(here, "leader.lost") == [("ann", 1)]
+            assert terms(here, "leader.lost") == [("ann", 1)]
         here.do(c.Register, agent="ann", by=ANN)
-        assert (leader(here), told(here, "leader.lost")) == (("ann", 2), [("ann", 1)])
+        assert (leader(here), terms(here, "leader.lost")) == (("ann", 2), [("ann", 1)])
 
     def test_the_end_of_its_process_ends_its_term(self, here: Scene) -> None:
         here.next("ann", process=PROCESS)
@@ -125,7 +125,7 @@ class AgentLeaders(Stage):
         assert (found["pid"], found["tasks"]) == (7, [])
         assert here.do(c.Gone, processes=(PROCESS,)).outcome == "OK"
         assert leader(here) is None
-        assert told(here, "leader.lost") == [("ann", 1)]
+        assert terms(here, "leader.lost") == [("ann", 1)]
         here.next("ben")
         assert leader(here) == ("ben", 2)
 
@@ -160,7 +160,7 @@ class AgentLeaders(Stage):
         here.next("ann")
         here.do(c.StepDown, holder="ann", term=1, agent=True, by=ANN)
         here.next("ben")
-        assert (leader(here), told(here, "leader.lost")) == (("ben", 2), [("ann", 1)])
+        assert (leader(here), terms(here, "leader.lost")) == (("ben", 2), [("ann", 1)])
 
     # --- its verbs ------------------------------------------------------------------------------------------------
 

@@ -213,15 +213,15 @@ class AnsweredRequests(Stage):
     # --- what is kept of a claim and a result ---------------------------------------------------------------------
 
     def test_what_a_claimer_says_of_itself_is_in_the_history(self, scene: Scene) -> None:
-        said = {"ticket": "T-7", "host": {"name": "ci"}}
+        metadata = {"ticket": "T-7", "host": {"name": "ci"}}
         scene.add()
-        first = scene.next("ann", metadata=said, request_id="r1")
-        assert scene.next("ann", metadata=said, request_id="r1").receipt == first.receipt
+        first = scene.next("ann", metadata=metadata, request_id="r1")
+        assert scene.next("ann", metadata=metadata, request_id="r1").receipt == first.receipt
         with pytest.raises(RequestIdReused):
             scene.next("ann", metadata={"ticket": "T-8"}, request_id="r1")
         key = str((first.task or {})["key"])
         past = scene.engine.read_settled((PROJECT,), lambda work: history(work, PROJECT, key))
-        assert [entry["metadata"] for entry in past] == [said]
+        assert [entry["metadata"] for entry in past] == [metadata]
         with pytest.raises(TooLarge, match="metadata"):
             scene.claim(scene.add(), metadata={"text": "x" * LARGEST_CLAIM_METADATA})
 

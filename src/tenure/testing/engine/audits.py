@@ -384,8 +384,8 @@ class Audits(Stage):
         scene.do(c.DefineProject, compliance="hipaa", by=ADMIN)
         assert scene.rows(Project)[0].limits == {"history_retention": 2190}
         scene.do(c.DefineProject, change_limits={"history_retention": 100})
-        said = in_order(scene)[-1].details["lowered"]
-        assert said == {"history_retention": {"from": 2190, "to": 100, "preset": 2190}}
+        lowered = in_order(scene)[-1].details["lowered"]
+        assert lowered == {"history_retention": {"from": 2190, "to": 100, "preset": 2190}}
         scene.do(c.DefineProject, compliance="none")
         assert in_order(scene)[-1].details["lowered"] == {"compliance": {"from": "hipaa", "to": "none"}}
         with pytest.raises(InvalidInput):

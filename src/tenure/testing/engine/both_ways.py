@@ -64,8 +64,8 @@ class Twice:
     def check(self) -> None:
         """Everything that is stored is the same, but for what chance gave."""
         for kind in (Task, Claim, Result, Agent, Session, Dag, Track, Leader):
-            assert _told(self.short.rows(kind)) == _told(self.long.rows(kind)), kind.__name__
-        short, long = _told(self.short.events()), _told(self.long.events())
+            assert _comparable_rows(self.short.rows(kind)) == _comparable_rows(self.long.rows(kind)), kind.__name__
+        short, long = _comparable_rows(self.short.events()), _comparable_rows(self.long.events())
         for mine, theirs in zip(short, long, strict=False):
             assert mine == theirs
         assert len(short) == len(long)
@@ -78,17 +78,17 @@ class Twice:
         self.long.store.close()
 
 
-def _told(rows: list[Any]) -> list[Any]:
+def _comparable_rows(rows: list[Any]) -> list[Any]:
     """Rows without ids and nonces, in an order that does not depend on them."""
-    told = []
+    stripped = []
     for row in rows:
         values = msgspec.to_builtins(row, builtin_types=(bytes,))
         if isinstance(row, Event):
             del values["sequence"]
             for _, _, fields in values.get("patch", ()):
                 (fields or {}).pop("updated_at", None)  # left out by the rules where it was the same instant
-        told.append(_without_chance(values))
-    return sorted(told, key=msgspec.json.encode)
+        stripped.append(_without_chance(values))
+    return sorted(stripped, key=msgspec.json.encode)
 
 
 def _without_chance(value: Any) -> Any:
@@ -152,7 +152,7 @@ class BothWays(Stage):
         twice.check()
 
     def test_an_answer_is_of_its_own_turn_in_the_batch(self, twice: Twice) -> None:
-        """A repeat tells where its task stands now: the result behind it in the batch, which moves it, comes after."""
+        """A repeat reports its task as it is now: the result behind it in the batch, which moves it, comes after."""
 
         def waits_for_the_next(scene: Scene) -> list[Any]:
             first, second = scene.add("first"), scene.add("second")
@@ -183,11 +183,11 @@ class BothWays(Stage):
                 scene.run(*[c.Add(project=PROJECT, task=NewTask(title="work", **task, **more))] * len(kinds))
             batch = [c.ClaimNext(project=PROJECT, agent=a, session=a, n=len(sizes)) for a in kinds]
             answers = scene.run(*batch)
-            told = [claim for answer in answers if isinstance(answer, Outcome) for claim in answer.claims or ()]
-            assert len(told) == len(kinds) * len(sizes)
-            scene.run(*(c.Submit(project=PROJECT, receipt=claim.receipt or "") for claim in told[1:]))
-            scene.fail(told[0].receipt or "", "rate_limit", model="haiku", retry_after=30)
-            scene.do(c.Cancel, task=(told[0].task or {})["key"])  # one that was claimed before is not plain
+            claims = [claim for answer in answers if isinstance(answer, Outcome) for claim in answer.claims or ()]
+            assert len(claims) == len(kinds) * len(sizes)
+            scene.run(*(c.Submit(project=PROJECT, receipt=claim.receipt or "") for claim in claims[1:]))
+            scene.fail(claims[0].receipt or "", "rate_limit", model="haiku", retry_after=30)
+            scene.do(c.Cancel, task=(claims[0].task or {})["key"])  # one that was claimed before is not plain
             return [comparable(answer) for answer in answers]
 
         def knows(scene: Scene) -> list[Any]:
@@ -195,7 +195,7 @@ class BothWays(Stage):
                 scene.do(c.Register, agent=agent, session=agent, type=type, models=models)
             seen = [*asks(scene), *asks(scene)]
             scene.pass_time(minutes=40)
-            seen += asks(scene, spec={"prompt": "x" * 5000})  # a large value: told from rows, not from columns
+            seen += asks(scene, spec={"prompt": "x" * 5000})  # a large value: read from rows, not from columns
             for _ in range(6):
                 usage = (Totals(model="haiku", fresh=9000),)
                 scene.submit(scene.take(scene.add("learnt"), "ann"), usage=usage)
@@ -203,8 +203,8 @@ class BothWays(Stage):
 
         twice.both(knows)
         twice.check()
-        told = _told(twice.short.rows(Claim))
-        assert {claim.get("model") for claim in told} > {None, "sonnet"}
+        rows = _comparable_rows(twice.short.rows(Claim))
+        assert {claim.get("model") for claim in rows} > {None, "sonnet"}
 
     def test_each_claim_is_checked_though_the_asker_is_known(self, twice: Twice) -> None:
         def asks_for_the_impossible(scene: Scene) -> list[Any]:
@@ -334,14 +334,14 @@ class BothWays(Stage):
     def test_a_lone_task_with_subtasks_is_counted_in_its_own_dag(self, twice: Twice) -> None:
         def play(scene: Scene) -> list[Any]:
             scene.do(c.Register, agent="ann", session="s")
-            said = []
+            codes = []
             for _ in range(2):
                 scene.add("Parent")
                 claim = scene.do(c.ClaimNext, agent="ann", session="s")
                 scene.do(c.Spawn, receipt=str(claim.receipt), tasks=(NewTask(title="Child", name="child"),))
-                said.append(code_of(scene.do(c.Submit, receipt=str(claim.receipt), data="done")))
+                codes.append(code_of(scene.do(c.Submit, receipt=str(claim.receipt), data="done")))
                 scene.run(*[c.Cancel(project=PROJECT, task=t.id) for t in scene.rows(Task, state="ready")])
-            return said
+            return codes
 
         twice.both(play)
         twice.check()
@@ -409,7 +409,7 @@ class BothWays(Stage):
         """Of a dag, with dependents, and of claims by name or repeated, among them a receipt that is not valid."""
 
         def play(scene: Scene) -> list[Any]:
-            said = []
+            observed = []
             for turn in range(3):
                 keys = scene.plan(
                     NewTask(title="a", name="a"), NewTask(title="b", name="b"),
@@ -420,15 +420,15 @@ class BothWays(Stage):
                 scene.do(c.Release, receipt=scene.take(lone))
                 receipts = [scene.take(key, agent) for key, agent in ((keys[0], "ann"), (keys[1], "bo"), (lone, "cy"))]
                 # from the first on it is known that something follows
-                said.append(comparable(scene.submit(receipts[0], turn)))
+                observed.append(comparable(scene.submit(receipts[0], turn)))
                 given = [*receipts[1:], "no", *receipts]
                 batch = [c.Submit(project=PROJECT, receipt=receipt, data=turn) for receipt in given]
-                said += [comparable(answer) for answer in scene.run(*batch)]
-                said += [scene.states(*keys, lone)]
-                assert said[-1] == ["completed", "completed", "ready", "pending", "completed"]
+                observed += [comparable(answer) for answer in scene.run(*batch)]
+                observed += [scene.states(*keys, lone)]
+                assert observed[-1] == ["completed", "completed", "ready", "pending", "completed"]
                 scene.finish(keys[2], keys[3])
             assert scene.events(kind="dag.completed")
-            return said
+            return observed
 
         twice.both(play)
         twice.check()
@@ -463,16 +463,16 @@ class BothWays(Stage):
 
     def test_results_after_something_fell_due_are_the_same(self, twice: Twice) -> None:
         def play(scene: Scene) -> list[Any]:
-            said = []
+            observed = []
             for _ in range(2):
                 first, second, other = scene.add("First"), scene.add("Second"), scene.add("Other")
                 scene.do(c.Link, task=second, needs=first)
                 scene.take(other, "bo", lease=30.0)
                 receipt = scene.take(first, "ann", lease=600.0)
                 scene.clock.advance(seconds=60)
-                said += [comparable(answer) for answer in scene.run(c.Submit(project=PROJECT, receipt=receipt))]
-                said += [scene.states(first, second, other)]
-            return said
+                observed += [comparable(answer) for answer in scene.run(c.Submit(project=PROJECT, receipt=receipt))]
+                observed += [scene.states(first, second, other)]
+            return observed
 
         twice.both(play)
         twice.check()
@@ -483,17 +483,17 @@ class BothWays(Stage):
     ) -> None:
         def play(scene: Scene) -> list[Any]:
             scene.do(c.Register, agent="ann", session="s")
-            said = []
+            outcomes = []
             for pause in pauses:
                 keys = [scene.add() for _ in range(3)]
                 receipts = [str(scene.claim(key, "ann", session="s").receipt) for key in keys]
                 scene.pass_time(seconds=pause)
-                said += [scene.do(c.Renew, receipt=receipts[0]).outcome]
+                outcomes += [scene.do(c.Renew, receipt=receipts[0]).outcome]
                 scene.pass_time(seconds=pause)
                 if not pause:
                     scene.fail(receipts.pop(), "environment")
-                said += [scene.submit(receipt, "done").outcome for receipt in receipts]
-            return said
+                outcomes += [scene.submit(receipt, "done").outcome for receipt in receipts]
+            return outcomes
 
         twice.both(play)
         twice.check()

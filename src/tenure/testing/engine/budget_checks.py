@@ -28,7 +28,7 @@ def alerts(scene: Scene) -> list[tuple[str, int]]:
     return [(alert["budget"], alert["level"]) for alert in seen(scene, q.Alerts)]
 
 
-def told(scene: Scene, kind: str) -> list[int]:
+def thresholds(scene: Scene, kind: str) -> list[int]:
     return [event.details["threshold"] for event in scene.events(kind=kind)]
 
 
@@ -132,10 +132,10 @@ class BudgetChecks(Stage):
         receipt = scene.take(scene.add())
         for cost in ("4.99", "5.00", "6", "9.50", "10"):
             spend(scene, receipt, cost)
-        assert told(scene, "budget.alert") == [50, 90, 100]
+        assert thresholds(scene, "budget.alert") == [50, 90, 100]
         assert alerts(scene) == [("project", 100), ("project", 90), ("project", 50)]
         set_budget(scene, usd="15")
-        assert told(scene, "budget.alert_ended") == [90, 100]
+        assert thresholds(scene, "budget.alert_ended") == [90, 100]
         assert alerts(scene) == [("project", 50)]
 
     # --- periods --------------------------------------------------------------------------------------------------
@@ -203,13 +203,13 @@ class BudgetChecks(Stage):
         for _ in range(14):
             scene.add()
         scene.add(constraints={"max_cost_usd": "7"})
-        said = seen(scene, q.ShowProjection)
-        assert (said["last_day"], said["last_week"]) == ("10.00", "10.00")
-        assert said["day"] == {"spent": "10.00", "seconds": 24 * 3600.0}
-        assert said["week"] == {"spent": "40.00", "seconds": 4 * 24 * 3600.0}
-        assert (said["days_left"], said["advice"]) == (6.0, "THROTTLE")
-        assert said["exhausted_at"] == scene.now + 6 * 24 * HOUR
-        assert said["open_tasks"] == {
+        projection = seen(scene, q.ShowProjection)
+        assert (projection["last_day"], projection["last_week"]) == ("10.00", "10.00")
+        assert projection["day"] == {"spent": "10.00", "seconds": 24 * 3600.0}
+        assert projection["week"] == {"spent": "40.00", "seconds": 4 * 24 * 3600.0}
+        assert (projection["days_left"], projection["advice"]) == (6.0, "THROTTLE")
+        assert projection["exhausted_at"] == scene.now + 6 * 24 * HOUR
+        assert projection["open_tasks"] == {
             "tasks": 15,
             "estimate": "77.00",
             "remaining": "60.00",
@@ -224,23 +224,23 @@ class BudgetChecks(Stage):
         receipt = scene.take(scene.add(), lease=500_000.0)
         scene.pass_time(minutes=12)
         spend(scene, receipt, "4.20")
-        said = seen(scene, q.ShowProjection)
-        assert (said["day"], said["last_day"]) == ({"spent": "4.20", "seconds": 720.0}, "4.20")
-        assert (said["decided"], said["days_left"], said["exhausted_at"]) == (False, None, None)
-        assert said["advice"] == "CONTINUE"
+        projection = seen(scene, q.ShowProjection)
+        assert (projection["day"], projection["last_day"]) == ({"spent": "4.20", "seconds": 720.0}, "4.20")
+        assert (projection["decided"], projection["days_left"], projection["exhausted_at"]) == (False, None, None)
+        assert projection["advice"] == "CONTINUE"
         scene.pass_time(minutes=347)
         assert not seen(scene, q.ShowProjection)["decided"]
         scene.pass_time(minutes=1)
-        said = seen(scene, q.ShowProjection)
-        assert (said["decided"], said["advice"]) == (True, "THROTTLE")
-        assert said["days_left"] == pytest.approx(15.8 / (4 * 4.2), abs=0.001)
+        projection = seen(scene, q.ShowProjection)
+        assert (projection["decided"], projection["advice"]) == (True, "THROTTLE")
+        assert projection["days_left"] == pytest.approx(15.8 / (4 * 4.2), abs=0.001)
 
     def test_a_budget_that_is_to_be_throttled_is_judged_from_the_start(self, scene: Scene) -> None:
         set_budget(scene, usd="20", default_estimate="1", throttle=True)
         receipt = scene.take(scene.add(), lease=500_000.0)
         spend(scene, receipt, "4.20")
-        said = seen(scene, q.ShowProjection)
-        assert (said["decided"], said["advice"]) == (True, "THROTTLE")
+        projection = seen(scene, q.ShowProjection)
+        assert (projection["decided"], projection["advice"]) == (True, "THROTTLE")
 
     def test_throttling_spaces_claims_out_and_stops_nothing_dead(self, scene: Scene) -> None:
         set_budget(scene, usd="20", default_estimate="1", throttle=True)
@@ -449,12 +449,12 @@ class BudgetChecks(Stage):
         assert seen(scene, q.Headroom, agent="ann") == {"ok": True, "budgets": []}
         set_budget(scene, usd="1", default_estimate="1")
         scene.take(scene.add())
-        said = seen(scene, q.Headroom, agent="ann")
-        assert (said["ok"], said["budgets"]) == (
+        headroom = seen(scene, q.Headroom, agent="ann")
+        assert (headroom["ok"], headroom["budgets"]) == (
             False,
             [{"budget": "project", "currency": "usd", "headroom": "0.00"}],
         )
-        assert said["recommendation"]
+        assert headroom["recommendation"]
 
     def test_budgets_are_listed_and_those_of_tasks_when_asked_for(self, scene: Scene) -> None:
         key = scene.add(constraints={"max_cost_usd": "1"})

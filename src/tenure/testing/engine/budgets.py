@@ -246,12 +246,12 @@ class Budgets(Stage):
         set_budget(scene, usd="10", default_estimate="2")
         key = scene.add()
         receipt = scene.take(key)
-        said = scene.do(c.ReportUsage, receipt=receipt, model="claude-opus-4-6", fresh=100_000, output=10_000)
+        outcome = scene.do(c.ReportUsage, receipt=receipt, model="claude-opus-4-6", fresh=100_000, output=10_000)
         (row,) = scene.rows(Usage)
         assert row.computed
         assert row.cost is not None
         assert scene.row(Budget, "project").consumed == row.cost
-        assert (said.usage or {})["computed_usd"] == (said.usage or {})["cost_usd"]
+        assert (outcome.usage or {})["computed_usd"] == (outcome.usage or {})["cost_usd"]
         scene.do(c.ReportUsage, receipt=receipt, model="claude-opus-4-6", fresh=100_000, output=10_000, cost_usd="0.01")
         (row,) = scene.rows(Usage)
         assert (row.cost, row.computed) == (CENT, False)

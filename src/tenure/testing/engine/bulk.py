@@ -59,8 +59,8 @@ class Bulk(Stage):
         scene.do(c.DefineProject, project="other")
         titled = [c.NewTask(title=f"T{k} {n}", **fields) for k, fields in enumerate(_SHAPES) for n in range(3)]
         keyed = [c.NewTask(title="keyed", idempotency_key=f"k{n}") for n in range(3)]
-        told = [c.NewTask(title="told", description="x" * size) for size in (0, 1, 40_000, 40_000, 0, 2)]
-        tasks = (*titled, *keyed, c.NewTask(title="without a key"), *told)
+        described = [c.NewTask(title="described", description="x" * size) for size in (0, 1, 40_000, 40_000, 0, 2)]
+        tasks = (*titled, *keyed, c.NewTask(title="without a key"), *described)
         adds = [c.Add(project="other", task=task) for task in tasks]
         together, *apart = scene.run(c.AddMany(project=PROJECT, tasks=tasks), *adds)
         assert isinstance(together, Outcome)

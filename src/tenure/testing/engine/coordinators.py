@@ -384,8 +384,8 @@ class Coordinators(Stage):
         def away(tenant: str, *, write: bool) -> AbstractContextManager[Transaction]:
             raise StoreUnavailable("gone")
 
-        told: list[Note] = []
-        one = office.another("one", tell=told.append)
+        reported: list[Note] = []
+        one = office.another("one", tell=reported.append)
         one.step()
         with monkeypatch.context() as patch:
             patch.setattr(office.scene.store, "begin", away)
@@ -396,7 +396,7 @@ class Coordinators(Stage):
             assert one.term is None  # it cannot know any more
         assert pauses == sorted(pauses)
         assert (pauses[0], pauses[-1]) == (1.0, 10.0)
-        assert [note.message for note in told[1:]] == ["gone"] * 8
+        assert [note.message for note in reported[1:]] == ["gone"] * 8
         one.step()
         office.pass_time(LEASE)
         one.step()
@@ -412,7 +412,7 @@ class Coordinators(Stage):
         assert one.term is None
         assert scene.events()[-1].kind == "leader.lost"
 
-    # --- what is told ---------------------------------------------------------------------------------------------
+    # --- what is reported -----------------------------------------------------------------------------------------
 
     def test_who_does_not_lead_answers_the_same(self, office: Office) -> None:
         scene = office.scene

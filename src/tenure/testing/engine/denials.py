@@ -56,9 +56,9 @@ class Denials(Stage):
     def test_why_says_of_nobody_that_it_can_take_what_a_claim_has_reserved(self, scene: Scene) -> None:
         scene.take(scene.add(touches=("src/**",)), "bo")
         other = scene.add(touches=("src/a.py",))
-        said = why(scene, other)
-        assert {one["agent"]: one["why_not"] for one in said["agents"]} == {"bo": ["would overlap src/**"]}
-        assert "no known agent can take it" in said["reasons"]
+        view = why(scene, other)
+        assert {one["agent"]: one["why_not"] for one in view["agents"]} == {"bo": ["would overlap src/**"]}
+        assert "no known agent can take it" in view["reasons"]
 
     def test_why_says_that_the_holder_of_a_reservation_can_take_the_task(self, scene: Scene) -> None:
         for agent in ("ann", "bo"):
@@ -80,11 +80,11 @@ class Denials(Stage):
         last = scene.add("d", depends_on=needs)
         scene.bury(dead)
         scene.do(c.Cancel, task=cancelled)
-        said = reasons(scene, last)
+        text = reasons(scene, last)
         names = {name: scene.task(name).key for name in (going, dead, cancelled)}
-        assert f"waiting for {names[going]};" in said
-        assert f"waiting for {names[dead]}, which is a dead letter: retry it" in said
-        assert f"waiting for {names[cancelled]}, which is cancelled" in said
+        assert f"waiting for {names[going]};" in text
+        assert f"waiting for {names[dead]}, which is a dead letter: retry it" in text
+        assert f"waiting for {names[cancelled]}, which is cancelled" in text
 
     def test_denials_name_a_time(self, scene: Scene) -> None:
         held = scene.add()
@@ -105,6 +105,6 @@ class Denials(Stage):
 
     def test_why_has_no_raw_instants(self, scene: Scene) -> None:
         later = scene.add(not_before=scene.now + 3_600_000_000)
-        said = reasons(scene, later)
-        assert "UTC, in 1 h" in said
-        assert str(scene.now + 3_600_000_000) not in said
+        text = reasons(scene, later)
+        assert "UTC, in 1 h" in text
+        assert str(scene.now + 3_600_000_000) not in text

@@ -375,14 +375,14 @@ class Endings(Stage):
         assert scene.states(never, only, hopeless) == ["dead_lettered"] * 3
 
     def test_a_policy_in_the_words_of_other_queues_is_kept_in_ours(self, scene: Scene) -> None:
-        said = {
+        policy = {
             "initial_delay_sec": 5, "backoff_multiplier": 3, "max_delay_sec": 60, "jitter": False,
             "no_retry_on": ["cancelled", "permanent"],
         }  # fmt: skip
         ours = RetryPolicy(initial_delay=5, multiplier=3, cap=60, jitter=0.0, no_retry_on=("permanent",))
-        key = scene.add(retry=msgspec.convert(said, RetryWords))
+        key = scene.add(retry=msgspec.convert(policy, RetryWords))
         edited = scene.add()
-        scene.do(c.Edit, task=edited, changes={"retry": {**said, "jitter": True}})
+        scene.do(c.Edit, task=edited, changes={"retry": {**policy, "jitter": True}})
         assert scene.row(Brief, scene.task(key).id).retry == ours
         assert scene.row(Brief, scene.task(edited).id).retry == replace(ours, jitter=0.5)
         assert scene.fail(scene.take(key)).retry_at == scene.now + 5_000_000

@@ -126,9 +126,9 @@ class Gauges(Stage):
                 scene.do(c.Add, project=f"q{n}", task=NewTask(title="x"))
         scene.do(c.ClaimNext, project="q4", agent="ann", session="s")
         scene.pass_time(seconds=3)
-        told = read(scene, most=2)
-        assert [entry["project"] for entry in told] == [PROJECT, "q0", "other"]
-        assert told[1]["depth"] == {"ready": {"normal": 1}}
-        assert told[2]["depth"] == {"ready": {"normal": 2 + 3 + 4 + 4}, "claimed": {"normal": 1}}
-        assert told[2]["agents"]["active"] == 1
-        assert told[2]["oldest_ready"] == 6
+        entries = read(scene, most=2)
+        assert [entry["project"] for entry in entries] == [PROJECT, "q0", "other"]
+        assert entries[1]["depth"] == {"ready": {"normal": 1}}
+        assert entries[2]["depth"] == {"ready": {"normal": 2 + 3 + 4 + 4}, "claimed": {"normal": 1}}
+        assert entries[2]["agents"]["active"] == 1
+        assert entries[2]["oldest_ready"] == 6

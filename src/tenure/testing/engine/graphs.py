@@ -104,13 +104,13 @@ class Graphs(Stage):
 
     def test_an_unknown_or_double_name_stores_nothing(self, scene: Scene) -> None:
         before = scene.tables()
-        for tasks, said in (
+        for tasks, pattern in (
             ((new("a"), new("b", "aa")), "'aa'"),
             ((new("a"), new("a")), "'a'"),
             ((new("a", key="B-001-x"), new("b", key="B-001-y")), "B-001"),
             ((new("a"), new("b", track="Q")), "'Q'"),
         ):
-            with pytest.raises(InvalidInput, match=said):
+            with pytest.raises(InvalidInput, match=pattern):
                 scene.plan(*tasks)
         assert scene.tables() == before
 

@@ -169,11 +169,11 @@ class History:
         return self._receipted(lambda r: c.SaveCheckpoint(project=PROJECT, receipt=r, data=data))
 
     def usage(self) -> Step:
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "model": self.dice.choice(("opus", "haiku")), "fresh": self.dice.randrange(100),
             "cost_usd": self.dice.choice((None, "0.01", "0.5", "1.25")),
         }  # fmt: skip
-        return self._receipted(lambda r: c.ReportUsage(project=PROJECT, receipt=r, **said))
+        return self._receipted(lambda r: c.ReportUsage(project=PROJECT, receipt=r, **fields))
 
     def land(self) -> Step:
         old, new = self.dice.sample(("a" * 40, "b" * 40, "c" * 40), 2)

@@ -52,10 +52,10 @@ class Channel:
 
 
 class RemindedSink(MemorySink):
-    told = 0
+    rewinds = 0
 
     def rewound(self) -> None:
-        self.told += 1
+        self.rewinds += 1
 
 
 def run(reader: Reader) -> None:
@@ -68,13 +68,13 @@ class LeadingProcess:
     """A process that leads, with hooks and notices."""
 
     def __init__(self, office: Office, name: str, started: Runner, people: Channel, **target: Any) -> None:
-        self.office, self.said = office, list[str]()
+        self.office, self.failures = office, list[str]()
         self.coordinator = office.another(name)
         self.coordinator.step()
         engine, led = self.coordinator.engine, self.coordinator.led
-        self.hooks = HookReader(engine, HOOKS, started, led, failed=self.said.append)  # type: ignore[arg-type]
+        self.hooks = HookReader(engine, HOOKS, started, led, failed=self.failures.append)  # type: ignore[arg-type]
         targets = {"team": Target(people, **target)}
-        self.notices = NoticeReader(engine, targets, led, office.watches[name], failed=self.said.append)
+        self.notices = NoticeReader(engine, targets, led, office.watches[name], failed=self.failures.append)
 
     def row(self, name: str) -> Sink:
         rows: list[Sink] = self.office.scene.stored_rows(Sink)
@@ -200,7 +200,7 @@ class HooksAndNotices(Stage):
         scene.bury(scene.add(max_attempts=1))
         leader.run()
         assert "nobody listens" in (leader.row("notices").error or "")
-        assert leader.said == ["notices: nobody listens"]
+        assert leader.failures == ["notices: nobody listens"]
         people.fails = False
         leader.office.pass_time(61)
         leader.run()
@@ -233,12 +233,12 @@ class HooksAndNotices(Stage):
         sink = RemindedSink()
         post = Post(scene, sink=sink)
         post.run()
-        before = sink.told
+        before = sink.rewinds
         scene.engine.do(c.RewindRelay(project="", sink="broker", to=0))
         post.run()
         post.run()
-        assert sink.told == before + 1
+        assert sink.rewinds == before + 1
         scene.engine.do(c.RewindRelay(project="", sink="broker", to=0))
         scene.pass_time(seconds=LEASE * 1.1)  # its process dies
         Post(scene, "two", sink).run()
-        assert sink.told == before + 2
+        assert sink.rewinds == before + 2

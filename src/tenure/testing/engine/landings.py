@@ -34,7 +34,7 @@ def land(scene: Scene, receipt: str, old: int, new: int, branch: str = "main") -
     return scene.do(c.Land, by=AGENT, receipt=receipt, branch=branch, old=commit(old), new=commit(new))
 
 
-def told(answer: Outcome) -> list[tuple[int, str, str, str]]:
+def earlier(answer: Outcome) -> list[tuple[int, str, str, str]]:
     return [(x["generation"], x["branch"], x["old"], x["new"]) for x in answer.landings or ()]
 
 
@@ -70,14 +70,14 @@ class Landings(Stage):
         receipt = scene.take(scene.add())
         land(scene, receipt, 1, 2)
         again = land(scene, receipt, 1, 2)
-        assert (again.outcome, again.again, told(again)) == ("OK", True, [])
+        assert (again.outcome, again.again, earlier(again)) == ("OK", True, [])
         assert len(scene.events(kind="task.landing")) == 1
 
     def test_every_landing_under_one_claim_keeps_its_own_record(self, scene: Scene) -> None:
         key = scene.add()
         receipt = scene.take(key)
         land(scene, receipt, 1, 2)
-        assert told(land(scene, receipt, 3, 4, "release")) == [(1, "main", commit(1), commit(2))]
+        assert earlier(land(scene, receipt, 3, 4, "release")) == [(1, "main", commit(1), commit(2))]
         for n in range(5, 14):
             land(scene, receipt, n - 1, n)
         pairs = [(x["branch"], x["new"]) for x in shown(scene, key)["landings"]]
@@ -101,7 +101,7 @@ class Landings(Stage):
         for n, agent in enumerate(("ann", "bo", "cy")):
             answers.append(land(scene, scene.take(key, agent, lease=60), 1, 10 + n))
             scene.pass_time(seconds=60)
-        assert told(answers[-1]) == [(2, "main", commit(1), commit(11)), (1, "main", commit(1), commit(10))]
+        assert earlier(answers[-1]) == [(2, "main", commit(1), commit(11)), (1, "main", commit(1), commit(10))]
 
     def test_at_most_twenty_earlier_landings_are_told(self, scene: Scene) -> None:
         key = scene.add(max_attempts=100, retry={"poison": 0})
@@ -151,7 +151,7 @@ class Landings(Stage):
         land(scene, old, 1, 2)  # it stops here, between record and swap
         scene.pass_time(seconds=60)
         new = scene.take(key, "bo")
-        assert told(land(scene, new, 1, 3)) == [(1, "main", commit(1), commit(2))]
+        assert earlier(land(scene, new, 1, 3)) == [(1, "main", commit(1), commit(2))]
         assert main.swap(commit(1), commit(3))
         assert not main.swap(commit(1), commit(2))  # the zombie wakes up: its `old` is past
         before = scene.tables()

@@ -56,9 +56,9 @@ class Members(Stage):
             assert seen(**caller) == []
 
     def test_a_person_is_invited_joins_and_leaves(self, scene: Scene) -> None:
-        said = invited(scene, "mia", projects=(PROJECT,)).member
-        assert said is not None
-        assert (said["role"], tuple(said["projects"]), said["status"]) == ("member", (PROJECT,), "invited")
+        member = invited(scene, "mia", projects=(PROJECT,)).member
+        assert member is not None
+        assert (member["role"], tuple(member["projects"]), member["status"]) == ("member", (PROJECT,), "invited")
         scene.pass_time(seconds=5)
         scene.engine.transact(("",), lambda work: joined(work, "mia"))
         scene.engine.transact(("",), lambda work: joined(work, "mia"))

@@ -1,4 +1,4 @@
-"""Models: which a claim is told and why, those that cool down, what tasks are expected to take, what routing saved."""
+"""Models: which one a claim gets and why, those that cool down, what tasks are expected to take, what routing saved."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def register(scene: Scene, agent: str, type: str = "claude", models: tuple[str, 
     scene.do(c.Register, agent=agent, type=type, models=models)
 
 
-def told(outcome: Outcome) -> tuple[str | None, str | None]:
+def model_and_tier(outcome: Outcome) -> tuple[str | None, str | None]:
     return outcome.model, outcome.tier
 
 
@@ -37,7 +37,7 @@ def used(model: str = "haiku", fresh: int = 0, output: int = 0, **more: Any) -> 
 
 
 def spend(scene: Scene, tokens: int, *, before: bool = False, cost: str | None = None, **task: Any) -> str:
-    """A task that is done for so many tokens, told with its result or before it."""
+    """A task that is done for so many tokens, reported with its result or before it."""
     key = scene.add(**task)
     receipt = scene.take(key)
     totals = used("m", fresh=tokens, cost_usd=cost)
@@ -83,20 +83,20 @@ class Models(Stage):
         key = scene.add(**task)
         granted = scene.next()
         assert (granted.task or {})["key"] == key
-        assert told(granted) == (model, tier)
+        assert model_and_tier(granted) == (model, tier)
         assert granted.why
 
     def test_the_same_is_told_of_a_task_that_is_claimed_by_name(self, scene: Scene) -> None:
         register(scene, "ann")
-        assert told(scene.claim(scene.add(type="boilerplate"))) == ("haiku", "small")
+        assert model_and_tier(scene.claim(scene.add(type="boilerplate"))) == ("haiku", "small")
 
     def test_an_agent_that_is_first_heard_of_with_its_claim_says_its_type_there(self, scene: Scene) -> None:
         scene.add()
-        assert told(scene.next("new", agent_type="codex")) == ("gpt-6.1-terra", "middle")
+        assert model_and_tier(scene.next("new", agent_type="codex")) == ("gpt-6.1-terra", "middle")
 
     def test_of_an_agent_without_a_family_only_the_tier_is_told(self, scene: Scene) -> None:
         scene.add()
-        assert told(scene.next()) == (None, "middle")
+        assert model_and_tier(scene.next()) == (None, "middle")
 
     def test_registered_models_go_before_the_type(self, scene: Scene) -> None:
         register(scene, "ann", models=("gpt-5-mini", "gpt-5"))
@@ -112,7 +112,7 @@ class Models(Stage):
         scene.add(constraints={"model_preferences": ["gpt-5"]})
         plain, named, anothers = (scene.next() for _ in range(3))
         assert (plain.model, plain.tier, plain.why) == (None, None, None)
-        assert told(named) == ("opus", "top")
+        assert model_and_tier(named) == ("opus", "top")
         assert (anothers.model, anothers.models) == (None, ("gpt-5",))
 
     def test_fallback_models_take_over_with_the_second_failure(self, scene: Scene) -> None:
@@ -169,7 +169,7 @@ class Models(Stage):
         nothing = scene.next()
         assert (nothing.outcome, (nothing.counts or {})["model_cooling"]) == ("NO_TASK", 1)
         assert nothing.retry_at == scene.now + 3600 * SECOND
-        assert told(scene.claim(key, "bo")) == ("gpt-6.1-terra", "middle")
+        assert model_and_tier(scene.claim(key, "bo")) == ("gpt-6.1-terra", "middle")
 
     def test_a_cool_off_on_one_task_tells_when_it_ends(self, scene: Scene) -> None:
         scene.fail(scene.take(scene.add()), "environment")
@@ -195,7 +195,7 @@ class Models(Stage):
         scene.add()
         scene.pass_time(seconds=60)
         tries = scene.next("ann")
-        assert told(tries) == ("opus", "top")
+        assert model_and_tier(tries) == ("opus", "top")
         assert scene.next("bo").outcome == "NO_TASK"
         scene.do(c.Release, receipt=tries.receipt or "")
         assert scene.next("bo").model == "opus"
@@ -229,9 +229,11 @@ class Models(Stage):
         register(scene, "bo")
         scene.fail(scene.take(scene.add()), "rate_limit", retry_after=60)
         key = scene.add()
-        said = {a["agent"]: a["why_not"] for a in read_query(scene.engine, q.Why(project=PROJECT, task=key))["agents"]}
-        assert said["bo"] == []
-        assert "rate limited" in said["ann"][0]
+        reasons = {
+            a["agent"]: a["why_not"] for a in read_query(scene.engine, q.Why(project=PROJECT, task=key))["agents"]
+        }
+        assert reasons["bo"] == []
+        assert "rate limited" in reasons["ann"][0]
 
     def test_models_are_seen_with_their_trouble(self, scene: Scene) -> None:
         register(scene, "ann", models=("opus",))
@@ -254,15 +256,15 @@ class Models(Stage):
         register(scene, "ann")
         assert estimate(scene, scene.add()) == (7_000, None, None, "like tasks")
         assert estimate(scene, scene.add(type="test")).source == "nothing"
-        assert told(scene.claim(scene.add())) == ("haiku", "small")
+        assert model_and_tier(scene.claim(scene.add())) == ("haiku", "small")
 
     def test_a_size_is_estimated_by_its_own_kind(self, scene: Scene) -> None:
         for _ in range(5):
             spend(scene, 50_000, constraints={"complexity": 3}, cost="0.5")
         assert estimate(scene, scene.add(constraints={"complexity": 3})) == (50_000, 500_000_000, None, "like tasks")
         assert estimate(scene, scene.add(constraints={"complexity": 4})) == (7_176, None, None, "complexity")
-        said = {"complexity": 3, "estimated_tokens": 100}
-        assert estimate(scene, scene.add(constraints=said)) == (100, None, None, "said")
+        constraints = {"complexity": 3, "estimated_tokens": 100}
+        assert estimate(scene, scene.add(constraints=constraints)) == (100, None, None, "said")
 
     def test_the_cost_is_by_the_price_of_the_agents_model(self, scene: Scene) -> None:
         """10,764 tokens, of which 8,611 are read at 2 dollars a million and 2,153 written at 10."""

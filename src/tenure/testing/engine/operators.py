@@ -476,8 +476,8 @@ class Operators(Stage):
     def test_what_left_the_plan_is_told_or_pruned(self, scene: Scene) -> None:
         _, b, started = scene.plan(new("a"), new("b"), new("started"), name="release")
         scene.take(started)
-        told = scene.do(c.Plan, name="release", tasks=(new("a"),))
-        assert told.missing == (b, started)
+        outcome = scene.do(c.Plan, name="release", tasks=(new("a"),))
+        assert outcome.missing == (b, started)
         assert scene.states(b, started) == ["ready", "claimed"]
         pruned = scene.do(c.Plan, name="release", tasks=(new("a"),), prune=True)
         assert pruned.changed == (b,)

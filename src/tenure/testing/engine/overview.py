@@ -1,4 +1,4 @@
-"""The overview: what the end of the log tells of how the work flows."""
+"""The overview: what the end of the log shows of how the work flows."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ class Overview(Stage):
         held = scene.add()
         scene.pass_time(minutes=1)
         scene.take(held)
-        told = {entry["state"]: entry for entry in seen(scene)["oldest"]}
-        assert told["ready"]["key"] == first
-        assert told["claimed"] == {
+        oldest = {entry["state"]: entry for entry in seen(scene)["oldest"]}
+        assert oldest["ready"]["key"] == first
+        assert oldest["claimed"] == {
             "state": "claimed",
             "key": held,
             "created_at": scene.now - 60_000_000,

@@ -107,8 +107,8 @@ def faults(scene: Scene, then: Snapshot) -> list[str]:
             mine, theirs = (replace(row, document=b"", size=0) for row in (rows[Archived][key], archived[key]))
             found += [f"{at}: {mine} was {theirs}"] if mine != theirs else []
     for query, answer in then.answers:
-        now_said = asked(scene, query, then.instant)
-        found += [f"{then.instant}: {query}: {now_said} was {answer}"] if known(now_said) != known(answer) else []
+        answer_now = asked(scene, query, then.instant)
+        found += [f"{then.instant}: {query}: {answer_now} was {answer}"] if known(answer_now) != known(answer) else []
     return found
 
 
@@ -202,12 +202,12 @@ class Past(Stage):
         scene.do(c.SetBudget, scope="agent:bo", usd="3", default_estimate="1")
         dag = scene.do(c.Plan, tasks=(NewTask(title="a"), NewTask(title="b"))).tasks or ()
         capped = scene.add("capped", constraints={"max_cost_usd": "3"})
-        said = []
+        recorded = []
 
         def note() -> None:
             scene.pass_time(seconds=1)
             found = [asked(scene, q.Budgets(project=PROJECT, scope=scope)) for scope in (None, "task")]
-            said.append((scene.now, found))
+            recorded.append((scene.now, found))
             scene.pass_time(seconds=1)
 
         note()
@@ -223,12 +223,12 @@ class Past(Stage):
         note()
         mover.move_all(scene.engine, PROJECT, older=0)
         scene.do(c.RemoveBudget, scope="agent:bo")
-        for at, found in said:
+        for at, found in recorded:
             then = [asked(scene, q.Budgets(project=PROJECT, scope=scope), at) for scope in (None, "task")]
             assert [(b["id"], _amounts(b)) for part in then for b in part] == [
                 (b["id"], _amounts(b)) for part in found for b in part
             ]
-        assert asked(scene, q.ShowBudget(project=PROJECT, scope="project"), said[0][0])["consumed"] == "0.00"
+        assert asked(scene, q.ShowBudget(project=PROJECT, scope="project"), recorded[0][0])["consumed"] == "0.00"
         with pytest.raises(NotFound):
             asked(scene, q.ShowBudget(project=PROJECT, scope="agent:bo"))
 

@@ -172,7 +172,7 @@ class Processes(Stage):
         assert scene.tables() == before
         assert gone(scene, MINE, by=Principal(role=role, agent="ann")).changed == (key,)
 
-    # --- what is told ---------------------------------------------------------------------------------------------
+    # --- what is reported -----------------------------------------------------------------------------------------
 
     def test_the_event_says_why_and_who_said_so(self, scene: Scene) -> None:
         key = scene.add()

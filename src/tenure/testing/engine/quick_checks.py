@@ -171,24 +171,24 @@ class QuickChecks(Stage):
 
         meddled.transact = transact  # type: ignore[method-assign]
         scene.broken = True  # the brief was changed behind the log's back
-        with Batcher(meddled) as gatherer:
-            answer = gatherer.do(c.Submit(project=PROJECT, receipt=receipt, data="ok"))
+        with Batcher(meddled) as batcher:
+            answer = batcher.do(c.Submit(project=PROJECT, receipt=receipt, data="ok"))
         assert (answer.outcome, answer.reasons) == ("INVALID_OUTPUT", ("the data does not match ^other",))
 
-    def test_a_gatherer_gives_the_same_answers(self, scene: Scene) -> None:
+    def test_a_batcher_gives_the_same_answers(self, scene: Scene) -> None:
         keys = [scene.add(output=PATTERN) for _ in range(6)]
         receipts = [scene.take(key) for key in keys]
-        with Batcher(scene.engine) as gatherer:
+        with Batcher(scene.engine) as batcher:
             asked = [
-                gatherer.submit(c.Submit(project=PROJECT, receipt=receipt, data="ok" if n % 2 else "bad"), caller=n)
+                batcher.submit(c.Submit(project=PROJECT, receipt=receipt, data="ok" if n % 2 else "bad"), caller=n)
                 for n, receipt in enumerate(receipts)
             ]
             assert [future.result(30).outcome for future in asked] == ["INVALID_OUTPUT", "ACCEPTED"] * 3
             bad = {"validation": "regex", "settings": {"pattern": "("}}
             with pytest.raises(InvalidInput, match="pattern"):
-                gatherer.do(c.Add(project=PROJECT, task=NewTask(title="x", output=bad)))
+                batcher.do(c.Add(project=PROJECT, task=NewTask(title="x", output=bad)))
 
-    def test_a_caller_s_commands_keep_their_order_in_a_gatherer(self, scene: Scene) -> None:
+    def test_a_caller_s_commands_keep_their_order_in_a_batcher(self, scene: Scene) -> None:
         first, second = scene.add(output=PATTERN), scene.add()
         third = scene.add(depends_on=(first, second))
         receipts = scene.take(first), scene.take(second)
@@ -197,8 +197,8 @@ class QuickChecks(Stage):
             c.Submit(project=PROJECT, receipt=receipts[1], data="x"),
             c.ClaimTask(project=PROJECT, task=third, agent="ann", session="s-ann"),
         ]
-        with Batcher(scene.engine) as gatherer:
-            asked = [gatherer.submit(command, caller="one") for command in batch]
+        with Batcher(scene.engine) as batcher:
+            asked = [batcher.submit(command, caller="one") for command in batch]
             assert [future.result(30).outcome for future in asked] == ["ACCEPTED", "ACCEPTED", "GRANTED"]
         done = {event.key for event in scene.events(kind="task.completed")}
         assert done == {scene.task(first).key, scene.task(second).key}

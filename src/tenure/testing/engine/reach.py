@@ -163,8 +163,8 @@ class Reach(Stage):
 
     def test_sub_agents_of_one_host_share_a_session_by_their_word(self, scene: Scene) -> None:
         scene.next("bo", session="shared")
-        said = Principal(role="agent", agent="sub", session="shared")
-        assert scene.do(c.ClaimTask, task=scene.add(), agent="sub", session="shared", by=said).outcome == "GRANTED"
+        principal = Principal(role="agent", agent="sub", session="shared")
+        assert scene.do(c.ClaimTask, task=scene.add(), agent="sub", session="shared", by=principal).outcome == "GRANTED"
 
     def test_an_agents_key_does_nothing_with_anothers_receipt(self, scene: Scene) -> None:
         receipt = scene.take(scene.add(), "bo")

@@ -236,8 +236,8 @@ class Recalling(Stage):
         assert scene.rows(Archived) == scene.rows(Dag) == []
         assert scene.engine.verify() == []
         after = look(scene, tasks.status)
-        for said in ("tasks", "tracks", "usage"):
-            assert after[said] == before[said]
+        for part in ("tasks", "tracks", "usage"):
+            assert after[part] == before[part]
         assert scene.submit(receipt).outcome == "NOT_FOUND"
         with pytest.raises(InvalidInput, match="taken"):
             scene.add(key="A-002-again")
@@ -319,8 +319,8 @@ class Recalling(Stage):
         other = Scene(Memory(clock=clock), clock)
         churning(scene)
         other.do(c.DefineProject, limits={"archive_after": 10**9})
-        told = _played(scene, seed, archiving_too=True)
-        for mine, theirs in zip(told, _played(other, seed, archiving_too=False), strict=True):
+        answers = _played(scene, seed, archiving_too=True)
+        for mine, theirs in zip(answers, _played(other, seed, archiving_too=False), strict=True):
             assert mine == theirs
         assert scene.rows(Archived)
 

@@ -224,7 +224,7 @@ class Receipts(Stage):
         key = scene.add()
         receipt = scene.take(key)
         scene.engine.new_epoch("restored")
-        scene.take(key, "bo")  # another claim since: the epoch is told first all the same
+        scene.take(key, "bo")  # another claim since: the epoch is reported first all the same
         answer = VERBS[verb](scene, receipt)
         assert (answer.outcome, answer.directive) == ("STALE_EPOCH", "abort")
         assert [r.data for r in scene.results(key)] == (["late"] if verb == "submit" else [])

@@ -339,7 +339,7 @@ class Repeats(Stage):
                 c.DefineProject,
                 c.Deliver,
                 *of_store,
-            ):  # a stranger is told of webhooks only what a signature proves
+            ):  # of webhooks a stranger sees only what a signature proves
                 (answer,) = scene.run(replace(some_command(kind, "A-001"), project="nowhere"))
                 assert isinstance(answer, NotFound), kind
                 assert "nowhere" in answer.message

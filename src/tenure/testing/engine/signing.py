@@ -186,8 +186,8 @@ class Signing(Stage):
         plain = {task.session: task.plain for task in scene.rows(Task)}
         assert plain["s-ann"] is False
         unsigned = scene.run(*(Submit(project=PROJECT, receipt=receipt, data="x") for receipt in receipts))
-        said = [answer.outcome for answer in unsigned]  # type: ignore[union-attr]
-        assert said == ["BAD_SIGNATURE", "ACCEPTED"] * 2
+        outcomes = [answer.outcome for answer in unsigned]  # type: ignore[union-attr]
+        assert outcomes == ["BAD_SIGNATURE", "ACCEPTED"] * 2
         signed_ = scene.run(*(submit_of(receipt) for receipt in receipts[::2]))
         assert [answer.outcome for answer in signed_] == ["ACCEPTED", "ACCEPTED"]  # type: ignore[union-attr]
 

@@ -1,4 +1,4 @@
-"""Usage: booked once however often it is told, whoever holds the task by then, and by genuine receipts alone."""
+"""Usage: booked once however often it is reported, whoever holds the task by then, and by genuine receipts alone."""
 
 from __future__ import annotations
 
@@ -376,14 +376,14 @@ class Spending(Stage):
         report(scene, old, "haiku", fresh=50, cost_usd="0.5")
         report(scene, scene.take(cheap, "bo"), "opus", fresh=100, cost_usd="0.1")
 
-        def told(by: str) -> list[tuple[str, str, str | None]]:
+        def spent_by(by: str) -> list[tuple[str, str, str | None]]:
             found = look(scene, tasks.usage, by=by)
             return [(f[by], f["cost_usd"], f["late"]["cost_usd"] if "late" in f else None) for f in found]
 
-        assert told("task") == [(dear, "2.50", "0.50"), (cheap, "0.10", None)]
-        assert told("agent") == [("bo", "2.10", None), ("ann", "0.50", "0.50")]
-        assert told("model") == [("opus", "2.10", None), ("haiku", "0.50", "0.50")]
-        assert told("session") == [("s-bo", "2.10", None), ("s-ann", "0.50", "0.50")]
+        assert spent_by("task") == [(dear, "2.50", "0.50"), (cheap, "0.10", None)]
+        assert spent_by("agent") == [("bo", "2.10", None), ("ann", "0.50", "0.50")]
+        assert spent_by("model") == [("opus", "2.10", None), ("haiku", "0.50", "0.50")]
+        assert spent_by("session") == [("s-bo", "2.10", None), ("s-ann", "0.50", "0.50")]
         assert [f["task"] for f in look(scene, tasks.usage, limit=1)] == [dear]
         with pytest.raises(Exception, match="by 'moon' must be one of task, agent, model, operation, session"):
             look(scene, tasks.usage, by="moon")

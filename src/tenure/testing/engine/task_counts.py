@@ -22,7 +22,7 @@ from tenure.testing.factories import PROJECT, Scene
 
 
 class Follower:
-    """A process that follows the log as a server does, only when it is told to."""
+    """A process that follows the log as a server does, but only when `follow` is called."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene, self.counts, self._position = scene, TaskCounts(), self._end(scene)
@@ -91,9 +91,9 @@ class KeptCounts(Stage):
         asked = read_query(follower.engine, q.Status(project=PROJECT))
         assert (asked["tasks"], counted) == ({"completed": 1, "ready": 1}, [])
         session = scene.last_claim("A-001").session
-        told = read_query(follower.engine, q.ShowSession(project=PROJECT, session=session))
+        view = read_query(follower.engine, q.ShowSession(project=PROJECT, session=session))
         progress = {"completed": 1, "in_progress": 0, "pending": 1}
-        assert (told["track_progress"], counted) == ({"A": progress}, [])
+        assert (view["track_progress"], counted) == ({"A": progress}, [])
 
     def test_an_event_heard_while_tasks_are_counted_is_added_once(self, scene: Scene) -> None:
         """The count is of a transaction that began before the event; it is kept after the event was heard."""

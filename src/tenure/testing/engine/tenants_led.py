@@ -159,8 +159,8 @@ class TenantsLed(Stage):
         assert one.tenants.led() == ["acme"]
         seen = status(one.engine, one)
         assert seen["tenants"] == ["local", "acme"]
-        told = status(block.engines["zeta"], one, home=one.engine)
-        assert (told["active"], told["tenants"], told["last_error"]) == (True, [], None)
+        view = status(block.engines["zeta"], one, home=one.engine)
+        assert (view["active"], view["tenants"], view["last_error"]) == (True, [], None)
 
     def test_the_next_leader_takes_a_tenant_at_once_and_the_one_before_writes_nothing_more(self, block: Block) -> None:
         one, two = block.another("one"), block.another("two")
@@ -232,8 +232,8 @@ class TenantsLed(Stage):
         one._tenant = "acme"
         one._fail("acme's trouble")
         one._tenant = "local"
-        told = logs(block.engines["acme"], one.notes)
-        assert [line["message"] for line in told if line["kind"] == "coordinator.note"] == ["acme's trouble"]
+        lines = logs(block.engines["acme"], one.notes)
+        assert [line["message"] for line in lines if line["kind"] == "coordinator.note"] == ["acme's trouble"]
         for other in (block.engines["zeta"], block.scene.engine):
             assert "acme's trouble" not in str(logs(other, one.notes))
 

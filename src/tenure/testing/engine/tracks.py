@@ -1,4 +1,4 @@
-"""The track router: who may work on a track, until when, and what others are told."""
+"""The track router: who may work on a track, until when, and what others read about it."""
 
 from __future__ import annotations
 

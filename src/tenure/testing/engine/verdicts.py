@@ -200,14 +200,14 @@ class Verdicts(Stage):
 
     def test_an_agents_session_on_this_machine_gives_no_verdicts(self, scene: Scene) -> None:
         review, tested = (handed_in(scene, output)[0] for output in (REVIEW, TESTS))
-        said = Principal(role="agent", agent="somebody", session="else")
+        principal = Principal(role="agent", agent="somebody", session="else")
         for command in (
             c.Approve(project=PROJECT, task=review),
             c.Reject(project=PROJECT, task=review, reason="no"),
             c.TakeValidation(project=PROJECT, checker="x", task=tested),
             c.Judge(project=PROJECT, receipt=taken(scene), ok=True),
         ):
-            (answer,) = scene.run(command, by=said)
+            (answer,) = scene.run(command, by=principal)
             assert isinstance(answer, NotAllowed), command
         assert scene.do(c.Approve, task=review).outcome == "ACCEPTED"
 

@@ -25,7 +25,7 @@ export function Bell({ project }) {
   const [seen, look] = useState(() => readSeen(project));
   const isOpen = useSignal(looking);
   const fresh = notices.filter((one) => isNew(one, seen));
-  const said = fresh.length ? `Notices: ${fresh.length} new` : "Notices";
+  const label = fresh.length ? `Notices: ${fresh.length} new` : "Notices";
   useEffect(() => bind({ n: { run: () => looking.set(true), says: "show notices" } }), []);
   function close() {
     looking.set(false);
@@ -34,7 +34,7 @@ export function Bell({ project }) {
     look(next);
   }
   return html`
-    <button class="button ghost bell" aria-label=${said} title=${`${said} (n)`} onClick=${() => looking.set(true)}>
+    <button class="button ghost bell" aria-label=${label} title=${`${label} (n)`} onClick=${() => looking.set(true)}>
       <${Icon} name="bell" />${fresh.length > 0 && html`<span class="badge bad">${brief(fresh.length)}</span>`}
     </button>
     ${isOpen && html`<${List} project=${project} notices=${notices} seen=${seen} close=${close} />`}`;

@@ -91,14 +91,14 @@ function InProject({ project }) {
   // Beside tasks it has only the numbers of the menu.
   const status = useQuery(path(project), {}, { pause: page === "tasks" ? 5000 : 2000 });
   useEffect(() => {
-    const said = PAGES.find(([name]) => name === page)?.[1] ?? "";
-    document.title = `${id ?? said} · ${project} · tenure`;
+    const title = PAGES.find(([name]) => name === page)?.[1] ?? "";
+    document.title = `${id ?? title} · ${project} · tenure`;
   }, [project, page, id]);
   useLayoutEffect(() => bind({
     "/": { run: () => document.getElementById("search").focus(), says: "find a task" },
     "?": { run: () => helping.set(true), says: "show these shortcuts" },
     T: { run: chooseNext, says: "switch the theme: auto, light, dark" },
-    ...Object.fromEntries(PAGES.map(([name, said, letter]) => [`g ${letter}`, { run: () => open(name), says: said }])),
+    ...Object.fromEntries(PAGES.map(([name, label, letter]) => [`g ${letter}`, { run: () => open(name), says: label }])),
   }), []);
   return html`<${Shell} project=${project} page=${page} status=${status}>
     ${status.error?.status === 404 && status.data === null

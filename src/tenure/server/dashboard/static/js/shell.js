@@ -65,9 +65,9 @@ export function Shell({ project, page, status, children }) {
     <nav id="nav" class=${isOpen ? "side-nav open" : "side-nav"} aria-label="Pages">
       <${TenantSwitcher} />
       <ul>
-        ${project && PAGES.map(([name, said, letter]) => html`<li key=${name}>
+        ${project && PAGES.map(([name, label, letter]) => html`<li key=${name}>
           <a href=${address(project, name)} aria-current=${name === page ? "page" : undefined} title=${`g ${letter}`}>
-            <${Icon} name=${name || "overview"} /><span>${said}</span><${Badge} page=${name} status=${status.data} />
+            <${Icon} name=${name || "overview"} /><span>${label}</span><${Badge} page=${name} status=${status.data} />
           </a>
         </li>`)}
         <${TenantPages} current=${project ? null : page} />
@@ -94,9 +94,9 @@ function TenantPages({ current }) {
   const known = useSignal(me);
   // Beside a project, its switcher lists the others.
   const shown = OF_TENANT.filter(([name, , isFor]) => isFor(known) && (name || current !== null));
-  return shown.map(([name, said], index) => html`<li key=${`tenant ${name}`} class=${index || current !== null ? "" : "first"}>
+  return shown.map(([name, label], index) => html`<li key=${`tenant ${name}`} class=${index || current !== null ? "" : "first"}>
     <a href=${address(null, name)} aria-current=${name === current ? "page" : undefined}>
-      <${Icon} name=${name || "projects"} /><span>${said}</span>
+      <${Icon} name=${name || "projects"} /><span>${label}</span>
     </a>
   </li>`);
 }
@@ -158,8 +158,8 @@ function Offline() {
 
 function ThemeButton() {
   const name = useSignal(theme);
-  const said = `Theme: ${name}`;
-  return html`<button class="button ghost" aria-label=${said} title=${said} onClick=${chooseNext}>
+  const label = `Theme: ${name}`;
+  return html`<button class="button ghost" aria-label=${label} title=${label} onClick=${chooseNext}>
     <${Icon} name=${name} />
   </button>`;
 }

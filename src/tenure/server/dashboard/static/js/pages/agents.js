@@ -121,7 +121,7 @@ function Holding({ project, agent, tasks }) {
 
 function Verbs({ project, agent, ask }) {
   const mine = (...parts) => path(project, "agents", agent.name, ...parts);
-  const send = (verb, said) => () => done(project, said, () => command(mine(verb)));
+  const send = (verb, message) => () => done(project, message, () => command(mine(verb)));
   const end = () => ask(ending(project, agent, mine("terminate")));
   const isStopped = agent.draining || agent.terminated_at;
   const isThere = agent.status !== "offline";

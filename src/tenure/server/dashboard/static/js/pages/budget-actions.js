@@ -26,7 +26,7 @@ const throttling = (value) => (
 const hereZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 
 // Commands on budgets cannot be undone.
-const doing = (project, said, run) => done(project, said, run, { canUndo: false });
+const doing = (project, message, run) => done(project, message, run, { canUndo: false });
 
 function set(project, scope, currency, { amount: text, default_estimate: estimate, ...fields }) {
   const sent = { ...fields };
@@ -60,7 +60,7 @@ export function making(project) {
 
 // Suggestions load later: any text is valid, suggested or not.
 async function offer(project, known) {
-  const ask = (what, said) => get(path(project, what)).then(({ items }) => items.map(said), () => []);
+  const ask = (what, optionOf) => get(path(project, what)).then(({ items }) => items.map(optionOf), () => []);
   known.agent = await ask("agents", (agent) => agent.name);
   known.dag = await ask("dags", (dag) => [dag.id, dag.title || dag.plan || dag.id]);
 }

@@ -97,10 +97,10 @@ function Budget({ project, budget, others, ask, isFirst }) {
 }
 
 function Name({ project, budget }) {
-  const said = nameOf(budget);
+  const name = nameOf(budget);
   if (budget.task) return html`<${TaskLink} project=${project} task=${budget.task} class="mono" />`;
-  if (budget.scope === "dag") return html`<a href=${address(project, "dags", idOf(budget))}>${said}</a>`;
-  return said;
+  if (budget.scope === "dag") return html`<a href=${address(project, "dags", idOf(budget))}>${name}</a>`;
+  return name;
 }
 
 function Period({ budget }) {
@@ -145,11 +145,11 @@ const ADVICE = {
 const UNDECIDED = ["", "Too early to say", "its spending has not been seen for long enough"];
 
 function Projection({ led }) {
-  const [tone, said, title] = led.decided ? ADVICE[led.advice] : UNDECIDED;
+  const [tone, label, title] = led.decided ? ADVICE[led.advice] : UNDECIDED;
   const of = (value) => amount(led.currency, value);
   const lasts = led.exhausted_at && `${lasting(led.days_left * 86_400)}, until ${moment(led.exhausted_at)}`;
   return html`<div class="stack">
-    <p class="dot-label" title=${title}><i class=${`dot ${tone}`}></i><b>${said}</b>
+    <p class="dot-label" title=${title}><i class=${`dot ${tone}`}></i><b>${label}</b>
       ${led.decided && html`<span class="mono faint">${led.advice}</span>`}</p>
     <${Facts} wide of=${[
       ["Lasts", lasts || (led.decided ? "nothing is being spent" : "not known yet")],

@@ -133,7 +133,7 @@ function Node({ project, dag, node, members, isCritical, open }) {
   const href = one ? address(project, "tasks", one.key) : address(project, "tasks", null, { dag, state });
   const name = one ? shortKey(one.key) : `${members.length} ${inWords(state)}`;
   const title = one ? one.title : "tasks of this level";
-  const said = one
+  const label = one
     ? [`${one.key}: ${one.title}`, inWords(state), one.agent && `held by ${one.agent}`].filter(Boolean).join(", ")
     : `${members.length} tasks, ${inWords(state)}`;
   const look = ["node", `s-${state}`, isCritical && "critical", !one && "group"].filter(Boolean).join(" ");
@@ -143,9 +143,9 @@ function Node({ project, dag, node, members, isCritical, open }) {
     if (one) go(href);
     else open();
   }
-  return html`<a href=${href} class=${look} aria-label=${said} data-key=${one?.key} data-state=${state} onClick=${pressed}
+  return html`<a href=${href} class=${look} aria-label=${label} data-key=${one?.key} data-state=${state} onClick=${pressed}
     transform=${`translate(${node.x - WIDTH / 2},${node.y - HEIGHT / 2})`}>
-    <title>${said}</title>
+    <title>${label}</title>
     ${!one && html`<rect class="behind" x="4" y="4" width=${WIDTH} height=${HEIGHT} rx="7" />`}
     <rect class="box" width=${WIDTH} height=${HEIGHT} rx="7" />
     <text class="node-far" x=${WIDTH / 2} y=${HEIGHT / 2} text-anchor="middle" dominant-baseline="central">${cut(name, 10)}</text>

@@ -51,8 +51,8 @@ function Row({ limit }) {
 function Use({ limit: { used, value } }) {
   if (used === null || !value) return null;
   const share = Math.min(1, used / value);
-  const said = `${number(used)} of ${number(value)} used`;
-  return html`<span class="meter" role="img" aria-label=${said} title=${said}>
+  const label = `${number(used)} of ${number(value)} used`;
+  return html`<span class="meter" role="img" aria-label=${label} title=${label}>
     <span class=${`fill ${share >= NEAR ? "bad" : ""}`} style=${{ width: `${share * 100}%` }}></span>
   </span>`;
 }

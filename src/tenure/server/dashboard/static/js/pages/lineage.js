@@ -31,8 +31,8 @@ function Strip({ claims }) {
   const from = Date.parse(claims[0].acquired_at);
   const to = Math.max(...claims.map(ends), from + 1);
   const share = (at) => (100 * (at - from)) / (to - from);
-  const said = `${claims.length} generations from ${moment(claims[0].acquired_at)}`;
-  return html`<div class="strip" role="img" aria-label=${said}>${claims.map((claim) => {
+  const label = `${claims.length} generations from ${moment(claims[0].acquired_at)}`;
+  return html`<div class="strip" role="img" aria-label=${label}>${claims.map((claim) => {
     const start = share(Date.parse(claim.acquired_at));
     const width = Math.max(0.6, share(ends(claim)) - start);
     return html`<span key=${claim.generation} class=${`span ${toneOf(claim)}`}

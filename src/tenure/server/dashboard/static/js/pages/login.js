@@ -45,14 +45,14 @@ export function Login({ cancel = null }) {
           value=${key} aria-describedby=${problem ? "login-problem" : undefined} aria-invalid=${Boolean(problem)}
           onInput=${(event) => setKey(event.target.value)} />
       </div>
-      ${problem && html`<p id="login-problem" class="problem" role="alert">${said(problem)}</p>`}
+      ${problem && html`<p id="login-problem" class="problem" role="alert">${messageOf(problem)}</p>`}
       <button class="button primary wide" disabled=${isBusy || !key.trim()}>Sign in</button>
       ${cancel && html`<button type="button" class="button wide" onClick=${cancel}>Back</button>`}
     </form>
   </main>`;
 }
 
-function said(problem) {
+function messageOf(problem) {
   if (problem.status === 401 || problem.status === 403) return "The key is unknown, revoked or expired.";
   if (problem.status === 404 && problem.code) return "The key does not open this tenant.";
   if (problem.status === 404 || problem.status === 405) return "This server does not support sign-in with a key.";

@@ -50,9 +50,9 @@ export function Overview({ project, status }) {
 function Stopped({ stopped }) {
   const lines = Object.entries(stopped ?? {});
   if (!lines.length) return null;
-  const said = lines.map(([scope, why]) => `${scope.replace(/:$/, "").replace(":", " ")}${why ? `: ${why}` : ""}`);
+  const scopes = lines.map(([scope, why]) => `${scope.replace(/:$/, "").replace(":", " ")}${why ? `: ${why}` : ""}`);
   return html`<div class="banner odd" role="status">
-    <strong>Stopped.</strong> ${`No tasks are claimed in ${said.join("; ")}.`}
+    <strong>Stopped.</strong> ${`No tasks are claimed in ${scopes.join("; ")}.`}
   </div>`;
 }
 

@@ -97,7 +97,7 @@ function Over({ project, spawns }) {
   </section>`;
 }
 
-const doing = (said, run, throws = false) => done(null, said, run, { canUndo: false, throws });
+const doing = (message, run, throws = false) => done(null, message, run, { canUndo: false, throws });
 const words = (text) => text.split(/[\s,]+/).filter(Boolean);
 
 function Verbs({ project, pool, ask }) {

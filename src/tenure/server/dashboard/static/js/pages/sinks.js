@@ -57,11 +57,11 @@ function Sink({ sink, ask }) {
 }
 
 const send = (sink, verb, fields) => command(`/relays/${encodeURIComponent(sink.name)}/${verb}`, fields);
-const doing = (sink, verb, said) => done(null, `${said}: ${titleOf(sink)}`, () => send(sink, verb), { canUndo: false });
+const doing = (sink, verb, message) => done(null, `${message}: ${titleOf(sink)}`, () => send(sink, verb), { canUndo: false });
 
 function Verbs({ sink, ask }) {
-  const confirming = (verb, action, said, text, more = {}) => ({
-    title: `${action}: ${titleOf(sink)}`, action, text, run: () => doing(sink, verb, said), ...more,
+  const confirming = (verb, action, message, text, more = {}) => ({
+    title: `${action}: ${titleOf(sink)}`, action, text, run: () => doing(sink, verb, message), ...more,
   });
   const pausing = confirming("pause", "Pause", "Paused", sink.name === WEBHOOKS
     ? `No webhook of any project gets events until you resume. They are kept for ${lasting(sink.max_lag)}.`

@@ -21,8 +21,8 @@ export function Last({ project, source }) {
 
 // `noun` is the route's: schedules or triggers. `form`: makes the form that changes it.
 export function Verbs({ project, noun, source, ask, form, canRun = false }) {
-  const send = (verb, said, canUndo = false) =>
-    done(project, said, () => command(path(project, noun, source.name, verb)), { canUndo });
+  const send = (verb, message, canUndo = false) =>
+    done(project, message, () => command(path(project, noun, source.name, verb)), { canUndo });
   const removal = {
     title: `Remove: ${source.name}`, action: "Remove", danger: true, text: "Tasks that it created stay.",
     run: () => send("remove", `Removed: ${source.name}`),

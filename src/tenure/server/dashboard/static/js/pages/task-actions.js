@@ -25,88 +25,88 @@ const has = (task, ...causes) => !task.pauses || task.pauses.some((pause) => cau
 // `fields` the inputs, `values` the fields that are always sent, `form` a larger form, made from the whole task.
 export const ACTIONS = [
   {
-    verb: "approve", label: "Approve", said: "Approved", isFirst: true,
+    verb: "approve", label: "Approve", message: "Approved", isFirst: true,
     states: ["validating", "paused"], fits: isDecidable,
   },
   {
-    verb: "reject", label: "Reject", said: "Rejected", danger: true,
+    verb: "reject", label: "Reject", message: "Rejected", danger: true,
     states: ["validating", "paused"], fits: isDecidable,
     text: "The attempt counts as failed. The next attempt gets your text.",
     fields: [{ name: "reason", label: "Reasons", kind: "text", required: true }],
   },
   {
-    verb: "answer", label: "Answer", said: "Answered", isFirst: true,
+    verb: "answer", label: "Answer", message: "Answered", isFirst: true,
     states: ["paused"], fits: (task) => has(task, "question"),
     fields: [{ name: "text", label: "Answer", kind: "text", required: true }],
   },
   {
-    verb: "retry", label: "Retry", said: "Retried", isFirst: true, inBatch: true,
+    verb: "retry", label: "Retry", message: "Retried", isFirst: true, inBatch: true,
     states: ["dead_lettered", "cancelled"],
     text: "Starts a new run with all attempts.",
     fields: [{ name: "note", label: "Note for the next attempt", kind: "text", hint: "Optional." }],
   },
   { verb: "retry", id: "modify", label: "Change and retry", states: ["dead_lettered", "cancelled"], form: modifying },
-  { verb: "retry", id: "retry-now", label: "Retry now", said: "Retried", states: ["retrying"] },
+  { verb: "retry", id: "retry-now", label: "Retry now", message: "Retried", states: ["retrying"] },
   {
-    verb: "resume", label: "Resume", said: "Resumed", inBatch: true,
+    verb: "resume", label: "Resume", message: "Resumed", inBatch: true,
     states: ["paused"], fits: (task) => has(task, "person", "drain", "lost"),
   },
   {
-    verb: "resume", id: "undrain", label: "Cancel the drain", said: "Drain cancelled",
+    verb: "resume", id: "undrain", label: "Cancel the drain", message: "Drain cancelled",
     states: HELD, fits: (task) => task.pauses?.some((pause) => pause.cause === "drain"),
   },
   {
-    verb: "resume", id: "override", label: "Resume despite the budget", said: "Resumed despite the budget",
+    verb: "resume", id: "override", label: "Resume despite the budget", message: "Resumed despite the budget",
     states: ["paused"], fits: (task) => task.pauses?.some((pause) => pause.cause === "budget"), values: { budget: true },
     text: "The task continues although its budget is used up; the log shows who decided that. A person's pause of the \
 task ends too.",
     fields: [],
   },
   {
-    verb: "pause", label: "Pause", said: "Paused", inBatch: true,
+    verb: "pause", label: "Pause", message: "Paused", inBatch: true,
     states: [...WAITING, ...HELD],
     text: "Ends the claim, if there is one; a late submit of its holder may still be accepted.",
     fields: [REASON],
   },
-  { verb: "publish", label: "Publish", said: "Published", states: ["created"] },
+  { verb: "publish", label: "Publish", message: "Published", states: ["created"] },
   { verb: "edit", label: "Edit", states: STATES.filter((state) => state !== "cancelled"), form: editing },
   {
-    verb: "assign", label: "Assign", said: "Offered",
+    verb: "assign", label: "Assign", message: "Offered",
     states: ["ready"],
     text: "Offers the task to one agent for a while; then any agent may claim it again.",
     fields: TO_WHOM,
   },
   {
-    verb: "reassign", label: "Reassign", said: "Claim ended and task offered",
+    verb: "reassign", label: "Reassign", message: "Claim ended and task offered",
     states: HELD,
     text: "Ends the claim now and offers the task to another agent. A submit of the old holder is refused.",
     fields: TO_WHOM,
   },
   {
-    verb: "recover", label: "Recover", said: "Recovered",
+    verb: "recover", label: "Recover", message: "Recovered",
     states: HELD,
     text: "Ends a claim whose holder is gone or has lost its receipt. A later submit of it is refused, and kept.",
     fields: [REASON],
   },
   {
-    verb: "reset", label: "Reset", said: "Reset", danger: true,
+    verb: "reset", label: "Reset", message: "Reset", danger: true,
     states: ["completed"],
     text: "Starts the task again: its result no longer counts, and its dependents wait again.",
     fields: [{ name: "cascade", label: "Also reset its dependents", kind: "check", value: false }],
   },
   {
-    verb: "adopt", label: "Adopt a result", said: "Adopted",
+    verb: "adopt", label: "Adopt a result", message: "Adopted",
     states: ["pending", "ready", "retrying", "paused", "dead_lettered"], fits: (task) => task.hasKept,
     text: "Accepts the newest refused result as the result of the task.",
     fields: [{ name: "note", label: "Note", kind: "text" }],
   },
   {
-    verb: "note", label: "Note", said: "Noted",
+    verb: "note", label: "Note", message: "Noted",
     states: null,
     fields: [{ name: "text", label: "Note", kind: "text", required: true }],
   },
   {
-    verb: "cancel", label: "Cancel", said: "Cancelled", danger: true, inBatch: true,
+    verb: "cancel", label: "Cancel", message: "Cancelled", danger: true, inBatch: true,
     states: UNFINISHED,
     text: "The task will not be done. Its dependents see a failed dependency.",
     fields: [REASON],
@@ -155,7 +155,7 @@ export function Actions({ project, task, agents = [], names = {}, only = null, w
 
 // Runs an action on a task, or shows its form by `ask`.
 export async function start(project, action, task, agents, ask) {
-  const said = `${action.said}: ${task.key}`;
+  const message = `${action.message}: ${task.key}`;
   if (action.form) {
     try {
       ask(action.form(project, await get(path(project, "tasks", task.key)))); // with all fields, as they are now
@@ -165,13 +165,13 @@ export async function start(project, action, task, agents, ask) {
     return;
   }
   if (!action.fields) {
-    await done(project, said, () => send(project, action, task, {}));
+    await done(project, message, () => send(project, action, task, {}));
     return;
   }
   ask({
     title: `${action.label}: ${task.key}`, text: action.text, action: action.label, danger: action.danger,
     fields: action.fields.map((field) => withAgents(field, agents)),
-    run: (values) => done(project, said, () => send(project, action, task, values), { throws: true }),
+    run: (values) => done(project, message, () => send(project, action, task, values), { throws: true }),
   });
 }
 

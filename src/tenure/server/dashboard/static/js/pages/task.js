@@ -120,11 +120,11 @@ const isWaiting = (result) => result.reason === "VALIDATING";
 
 function Result({ result }) {
   const more = [result.late && "late", result.work_lost && "work lost"].filter(Boolean);
-  const said = isWaiting(result) ? "◇ waiting for validation" : `✗ refused: ${result.reason}`;
+  const label = isWaiting(result) ? "◇ waiting for validation" : `✗ refused: ${result.reason}`;
   const isOpen = result.accepted || isWaiting(result);
   return html`<details class=${`result ${result.accepted ? "good" : "odd"}`} open=${isOpen}>
     <summary>
-      <b>${result.accepted ? "✓ accepted" : said} </b>
+      <b>${result.accepted ? "✓ accepted" : label} </b>
       <span class="faint text">
         ${[`generation ${result.generation}`, result.agent, ...more].join(", ")}${", "}
         <${Time} at=${result.submitted_at} />
@@ -155,8 +155,8 @@ function Log({ log, project }) {
 }
 
 function About({ project, task }) {
-  const list = (filter, said, look = "text") =>
-    html`<a class=${look} href=${address(project, "tasks", null, filter)}>${said}</a> `;
+  const list = (filter, label, look = "text") =>
+    html`<a class=${look} href=${address(project, "tasks", null, filter)}>${label}</a> `;
   const when = (instant) => instant && html`<${Time} at=${instant} />`;
   return html`<${Facts} of=${[
     ["Track", list({ track: task.track }, task.track)],

@@ -41,8 +41,8 @@ function Totals({ all }) {
   const priced = all.unpriced ? `${counted(all.unpriced, "report")} without a price` : "all priced";
   return html`<div class="tiles">
     <${Tile} label="Cost" value=${dollars(all.cost_usd)}>${priced}<//>
-    ${TOKENS.map(([name, said]) => html`
-      <${Tile} key=${name} label=${said} value=${briefNumber(all[name] ?? 0)}>tokens<//>`)}
+    ${TOKENS.map(([name, label]) => html`
+      <${Tile} key=${name} label=${label} value=${briefNumber(all[name] ?? 0)}>tokens<//>`)}
     <${Tile} label="Late" value=${dollars(all.late?.cost_usd ?? "0")}>reported after a claim was lost<//>
   </div>`;
 }
@@ -55,7 +55,7 @@ function Rows({ project, by, items }) {
   return html`<div class="scroll panel flush" tabindex="0"><table class="table">
     <thead><tr>
       <th>${BY.find(([name]) => name === by)[1]}</th><th>Share</th><th class="right">Cost</th>
-      ${TOKENS.map(([name, said]) => html`<th key=${name} class="right">${said}</th>`)}
+      ${TOKENS.map(([name, label]) => html`<th key=${name} class="right">${label}</th>`)}
       <th class="right">Compute</th>
     </tr></thead>
     <tbody>${items.map((row) => html`<tr key=${row[by]}>

@@ -5,20 +5,20 @@ import { Value } from "../parts/values.js";
 import { Time } from "../time.js";
 import { bytes, counted } from "../format.js";
 
-const SAID = {
+const LABELS = {
   passed: ["good", "✓ Passed"], refused: ["bad", "✗ Refused"], withdrawn: ["rest", "– Withdrawn"],
   running: ["work", "◇ Validating"], review: ["odd", "◇ Waiting for review"], waiting: ["work", "◇ Waiting for"],
 };
 
 // One validation: validator, decider, reasons, tries, time.
 export function Verdict({ check }) {
-  const [tone, said] = SAID[check.state];
+  const [tone, label] = LABELS[check.state];
   const who = check.decided_by ?? check.holder;
   const more = [who && `by ${who}`, check.tries > 0 && counted(check.tries, "try", "tries")].filter(Boolean);
   const hasDetails = Object.keys(check.details ?? {}).length > 0;
   return html`<div class=${`verdict ${tone}`}>
     <p>
-      <b>${said}</b> ${check.validator !== "review" && html`<span class="mono text">${check.validator}</span>${" "}`}
+      <b>${label}</b> ${check.validator !== "review" && html`<span class="mono text">${check.validator}</span>${" "}`}
       <span class="faint text">
         ${more.map((part) => `${part}, `)}<${Time} at=${check.decided_at ?? check.taken_at ?? check.since} />
         ${check.retry_at && html`, retried <${Time} at=${check.retry_at} />`}

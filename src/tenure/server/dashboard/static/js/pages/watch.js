@@ -45,8 +45,8 @@ ${counted(watch.least, "attempt")} or more fail within ${lasting(watch.window)}.
 function Turn({ project, watch, reload }) {
   const { threshold, least, by, track, priority } = watch;
   const rules = { window: watch.window, threshold, least, by, track, priority };
-  async function send(sent, said) {
-    await done(project, said, () => command(path(project, "watch"), { watch: sent }, "PUT"), { canUndo: false });
+  async function send(sent, message) {
+    await done(project, message, () => command(path(project, "watch"), { watch: sent }, "PUT"), { canUndo: false });
     reload(); // it refreshes rarely
   }
   return watch.on

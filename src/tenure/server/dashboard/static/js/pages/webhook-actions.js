@@ -23,7 +23,7 @@ export function useAfterEvents(reload) {
 }
 
 // Nothing on webhooks can be undone. `throws`: the dialog shows the error and stays open.
-const doing = (said, run, throws = false) => done(null, said, run, { canUndo: false, throws });
+const doing = (message, run, throws = false) => done(null, message, run, { canUndo: false, throws });
 const send = (project, name, verb, fields) => command(path(project, "webhooks", name, verb), fields);
 
 export const replay = (project, name, message) =>

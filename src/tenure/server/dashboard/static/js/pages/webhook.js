@@ -68,7 +68,7 @@ function Deliveries({ project, webhook, ask }) {
 
 function Line({ project, name, delivery, canReplay }) {
   const { state, status, error } = delivery;
-  const said = state === "parked" ? "Send now" : "Replay";
+  const label = state === "parked" ? "Send now" : "Replay";
   return html`<li class="delivery" data-message=${delivery.message} data-state=${state}>
     <span class="dot-label"><i class=${`dot ${TONES[state] ?? ""}`}></i>${state}</span>
     <span class="delivery-what">
@@ -84,7 +84,7 @@ function Line({ project, name, delivery, canReplay }) {
         ${state === "parked" && delivery.next_at && html`, next <${Time} at=${delivery.next_at} />`}
       </span>
     </span>
-    ${canReplay && html`<button class="button small" aria-label=${`${said}: ${delivery.kind}, event ${delivery.sequence}`}
-      onClick=${() => replay(project, name, delivery.message)}>${said}</button>`}
+    ${canReplay && html`<button class="button small" aria-label=${`${label}: ${delivery.kind}, event ${delivery.sequence}`}
+      onClick=${() => replay(project, name, delivery.message)}>${label}</button>`}
   </li>`;
 }

@@ -26,12 +26,12 @@ export function useTitled(project, budgets) {
 }
 
 export function BudgetBar({ budget }) {
-  const said = (value) => amount(budget.currency, value);
+  const formatted = (value) => amount(budget.currency, value);
   const parts = [
     ["spent", budget.consumed, toneOf(budget)], ["reserved", budget.reserved, "work"],
     ["left", budget.remaining, "none"],
   ];
-  const label = parts.map(([name, value]) => `${said(value)} ${name}`).join(", ");
+  const label = parts.map(([name, value]) => `${formatted(value)} ${name}`).join(", ");
   return html`<div class="bar" role="img" aria-label=${label} title=${label}>
     ${parts.filter(([, value]) => Number(value) > 0).map(([name, value, tone]) => html`
       <span key=${name} class=${`fill ${tone}`} style=${{ flexGrow: Number(value) }}></span>`)}

@@ -83,7 +83,7 @@ export function Field({ field, options, value, set, isFirst, problem = null }) {
   };
   const type = TYPES[field.kind] ?? field.kind ?? "text";
   const input = { type, autocomplete: "off", list, pattern: field.pattern, min: field.min, step: field.step };
-  const option = ([one, said]) => html`<option key=${one} value=${one} selected=${one === value}>${said}</option>`;
+  const option = ([one, text]) => html`<option key=${one} value=${one} selected=${one === value}>${text}</option>`;
   const rows = LONG[field.kind];
   return html`<div class="field">
     <label for=${id}>${field.label}</label>

@@ -5,7 +5,7 @@ import { Icon } from "./icons.js";
 // `options`: [[value, label], …].
 export function Choice({ label, value, options, onChange }) {
   const id = useId();
-  const option = ([one, said]) => html`<option key=${one} value=${one} selected=${one === value}>${said}</option>`;
+  const option = ([one, text]) => html`<option key=${one} value=${one} selected=${one === value}>${text}</option>`;
   return html`<div class="control">
     <label for=${id}>${label}</label>
     <select id=${id} value=${value} onChange=${(event) => onChange(event.target.value)}>${options.map(option)}</select>
@@ -36,22 +36,22 @@ export function TextFilter({ label, value, onChange, placeholder = "", options =
 
 // Texts, or [text, label].
 export function Suggestions({ id, texts }) {
-  const option = ([text, said]) => html`<option key=${text} value=${text}>${said}</option>`;
+  const option = ([text, label]) => html`<option key=${text} value=${text}>${label}</option>`;
   return html`<datalist id=${id}>${texts.map((text) => option([text].flat()))}</datalist>`;
 }
 
 // Several values, as chips.
 export function Chips({ label, values, options, onChange }) {
   const toggle = (one) => onChange(values.includes(one) ? values.filter((v) => v !== one) : [...values, one]);
-  const chip = ([one, said]) => html`<button key=${one} type="button" class="chip"
-    aria-pressed=${values.includes(one)} onClick=${() => toggle(one)}>${said}</button>`;
+  const chip = ([one, text]) => html`<button key=${one} type="button" class="chip"
+    aria-pressed=${values.includes(one)} onClick=${() => toggle(one)}>${text}</button>`;
   return html`<div class="chips" role="group" aria-label=${label}>${options.map(chip)}</div>`;
 }
 
 // One value.
 export function Tabs({ label, value, options, onChange }) {
-  const tab = ([one, said]) => html`<button key=${one} type="button" aria-pressed=${one === value}
-    onClick=${() => onChange(one)}>${said}</button>`;
+  const tab = ([one, text]) => html`<button key=${one} type="button" aria-pressed=${one === value}
+    onClick=${() => onChange(one)}>${text}</button>`;
   return html`<div class="tabs" role="group" aria-label=${label}>${options.map(tab)}</div>`;
 }
 

@@ -138,4 +138,4 @@ function isWeb(target) {
   }
 }
 
-const link = (target, said) => html`<a class="text" href=${target} target="_blank" rel="noopener noreferrer nofollow">${said}</a>`;
+const link = (target, text) => html`<a class="text" href=${target} target="_blank" rel="noopener noreferrer nofollow">${text}</a>`;

@@ -4,16 +4,16 @@ import { Dialog } from "./dialogs.js";
 
 export function Secret({ name, secret, hint, close }) {
   const field = useRef(null);
-  const [said, say] = useState("");
+  const [status, setStatus] = useState("");
   async function copy() {
     field.current.select();
     try {
       // Without TLS a browser has no clipboard: the older command still copies the selected text.
       if (navigator.clipboard) await navigator.clipboard.writeText(secret);
       else if (!document.execCommand("copy")) throw new Error();
-      say("Copied.");
+      setStatus("Copied.");
     } catch {
-      say("Press Ctrl+C to copy the selected text.");
+      setStatus("Press Ctrl+C to copy the selected text.");
     }
   }
   return html`<${Dialog} title=${`Secret of ${name}`} close=${close} isKept>
@@ -22,7 +22,7 @@ export function Secret({ name, secret, hint, close }) {
       <input id="secret" class="mono" ref=${field} readonly value=${secret} autocomplete="off" spellcheck="false" />
       ${hint && html`<p class="hint text">${hint}</p>`}
     </div>
-    <p role="status" class="quiet">${said}</p>
+    <p role="status" class="quiet">${status}</p>
     <div class="dialog-buttons">
       <button class="button" onClick=${close}>Close</button>
       <button class="button primary" autofocus onClick=${copy}>Copy</button>

@@ -11,9 +11,9 @@ export function Sparkline({ label, minutes, field }) {
   }));
   const most = Math.max(...points.map((point) => point.value), 1);
   const y = (value) => (HEIGHT - 2 - ((HEIGHT - 4) * value) / most).toFixed(1);
-  const said = points.length ? `${label}: at most ${most}, now ${points.at(-1).value}` : `${label}: nothing yet`;
+  const description = points.length ? `${label}: at most ${most}, now ${points.at(-1).value}` : `${label}: nothing yet`;
   return html`<svg class="sparkline" viewBox=${`0 0 ${MINUTES} ${HEIGHT}`} preserveAspectRatio="none" role="img"
-    aria-label=${said}><title>${said}</title>
+    aria-label=${description}><title>${description}</title>
     ${runs(points).map((run, n) => html`<polyline key=${n} vector-effect="non-scaling-stroke"
       points=${run.map((point) => `${point.x.toFixed(1)},${y(point.value)}`).join(" ")} />`)}
   </svg>`;

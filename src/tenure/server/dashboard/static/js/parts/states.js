@@ -12,8 +12,8 @@ export function State({ state, short = false }) {
 // A bar of parts: [{ name, value, tone }]. Small parts stay visible.
 export function Bar({ parts, label }) {
   const there = parts.filter((part) => part.value > 0);
-  const said = there.map((part) => `${number(part.value)} ${part.name}`).join(", ") || "nothing";
-  return html`<div class="bar" role="img" aria-label=${label ? `${label}: ${said}` : said} title=${said}>
+  const description = there.map((part) => `${number(part.value)} ${part.name}`).join(", ") || "nothing";
+  return html`<div class="bar" role="img" aria-label=${label ? `${label}: ${description}` : description} title=${description}>
     ${there.map(({ name, value, tone }) => html`
       <span key=${name} class=${`fill ${tone}`} style=${{ flexGrow: value }}></span>`)}
   </div>`;

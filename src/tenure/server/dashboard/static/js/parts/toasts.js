@@ -12,8 +12,8 @@ const shown = new Signal([]);
 let count = 0;
 
 // { text, hint, tone: good | odd | bad, undo: { project, id } }
-export function toast(said) {
-  const one = { tone: "good", id: ++count, ...said };
+export function toast(fields) {
+  const one = { tone: "good", id: ++count, ...fields };
   shown.set([...shown.value, one].slice(-MOST));
   setTimeout(() => dismiss(one.id), STAYS[one.tone]);
 }
@@ -24,12 +24,12 @@ function dismiss(id) {
 
 // Run a command and show its outcome; returns the outcome, or null after an error. Only changes of tasks can be undone.
 // `throws`: an error or a refusal is thrown instead, for the dialog that asked.
-export async function done(project, said, run, { canUndo = true, throws = false } = {}) {
+export async function done(project, message, run, { canUndo = true, throws = false } = {}) {
   try {
     const outcome = await run();
     if (throws && !outcome.ok) throw new Problem({ ...outcome, detail: outcome.message || outcome.outcome });
     const undo = canUndo && outcome.command_id ? { project, id: outcome.command_id } : null;
-    if (outcome.ok) toast({ text: said, undo });
+    if (outcome.ok) toast({ text: message, undo });
     else toast({ tone: "odd", text: outcome.message || outcome.outcome, hint: outcome.hint });
     acted();
     return outcome;
