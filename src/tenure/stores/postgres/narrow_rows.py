@@ -29,12 +29,12 @@ looked at once more than it is written. The ordinary path writes blocks of one, 
 Entries of `queue` and `held` are removed by every claim and every result, but the server cannot forget them while an
 older transaction is open. So a claim begins at a start: `lane_start`, in front of which nothing is queued in the lane,
 and `session.held_from`, below which the session holds no number. Claims raise them, now and then, under the claim lock.
-Whatever enters in front of one removes it in the same statement (`tables._STARTS`); the ordinary path has the project to
+What enters in front of one removes it in the same statement (`tables._STARTS`); the ordinary path has the project to
 itself, so no claim can miss it.
 
 Which tests prove it. `testing/engine/both_ways.py` compares every claim and result with the ordinary path's;
-`tests/stores/test_postgres_guards.py` has due blocks, `test_postgres_old_readers.py` starts, `test_postgres_plans.py` the
-plan of every statement here; `tests/upgrades` brings stores of older releases into this layout.
+`tests/stores/test_postgres_guards.py` has due blocks, `test_postgres_old_readers.py` starts, `test_postgres_plans.py`
+the plan of every statement here; `tests/upgrades` brings stores of older releases into this layout.
 
 What a new field must do. A field of Task is a column of `task_base`, or of `task_hot` where a hot verb changes it; the
 views of tasks are made again by that migration. A field of Claim or Result is a column of `claim_row` or `result_row`,
