@@ -180,6 +180,23 @@ async def test_who_waits_with_a_key_that_has_ended_is_granted_nothing():
     assert other.result().receipt == "a"  # the turn was passed on
 
 
+@pytest.mark.parametrize("task", [[], ["ann"]], ids=["nothing", "a task"])
+async def test_who_looks_while_it_closes_learns_too_that_the_key_has_ended(task):
+    """As where the tenant was closed. What was granted before is still answered."""
+    store = Store()
+    store.tasks += task
+    waiting = store.wait("ann")
+    while not store.asked:
+        await asyncio.sleep(0)
+    store.ended.add(OWNER.key)
+    store.waiting_claims.close()
+    if task:
+        assert (await waiting).outcome == "GRANTED"
+    else:
+        with pytest.raises(NotSignedIn):
+            await waiting
+
+
 @pytest.mark.parametrize(
     ("ended", "kind", "details"),
     [

@@ -43,6 +43,7 @@ FILL = {
 
 # Columns that no struct has: see the migration, `log_cursor` and `event_blocks`.
 OWN = {
+    "session": {"held_from": "bigint NOT NULL DEFAULT 0"},
     "event": {"of_claim": "boolean NOT NULL DEFAULT false", "xid": "xid8 NOT NULL DEFAULT pg_current_xact_id()"},
     "claim_row": {"grant_event": "bigint", "result_event": "bigint"},
     "task_base": {"space": "integer NOT NULL", "number": "bigint GENERATED ALWAYS AS IDENTITY"},

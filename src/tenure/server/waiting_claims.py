@@ -70,12 +70,13 @@ class WaitingClaims:
                     queue.tried(outcome)
                     has_turn = False
                 if is_over:
+                    if self._is_closing and outcome.outcome == "NO_TASK":
+                        await self._check(principal)
                     return outcome
                 if outcome.retry_in is not None:
                     queue.try_in(max(SOONEST, outcome.retry_in))
                 has_turn = await queue.turn(until - loop.time(), Waiter(principal.key, command.agent))
-                if not await self._is_still_valid(principal):
-                    raise NotSignedIn("the key or token expired during the wait; nothing was claimed")
+                await self._check(principal)
                 if not has_turn:
                     return outcome
         except BaseException:
@@ -89,6 +90,10 @@ class WaitingClaims:
                 self._queues.pop(command.project, None)
                 if not self._queues:
                     self._listeners.remove(self.hear)
+
+    async def _check(self, principal: Principal) -> None:
+        if not await self._is_still_valid(principal):
+            raise NotSignedIn("the key or token expired during the wait; nothing was claimed")
 
     def hear(self, events: Sequence[Event]) -> None:
         """Events of the feed."""

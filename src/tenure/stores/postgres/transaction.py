@@ -50,7 +50,7 @@ class PostgresTransaction(Pipeline):
         found: dict[str, list[Head]] = {}
         for lane, *head in self._read(self._queries.lanes, [self._tenant, project, depth]):
             found.setdefault(shown(lane), []).append(shown_head(head))
-        return found
+        return dict(sorted(found.items()))
 
     def ready(self, project: str, lane: str, *, after: Head | None = None, limit: int = 1) -> list[Head]:
         self._enter((project,))
