@@ -15,7 +15,7 @@ from tenure.core import queries as q
 from tenure.core.events import Event
 from tenure.core.records import Agent, Claim, Task
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.rows import brief_of, task_named
+from tenure.engine.runtime.rows import archived_events, brief_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs import agents, brief
 
@@ -34,8 +34,7 @@ def briefing(work: UnitOfWork, project: str, name: str) -> BriefingView:
     row = brief_of(work, task)
     handed = task_view.inputs_of(work, task, row)
     checkpoint = task_view.checkpoint_of(work, task) if roles.sees_checkpoints(work.principal) else None
-    events = work.tx.events({"project": project, "task": task.id, "kind": _KINDS}, limit=MOST_NOTES, last=True)
-    turns = work.tx.events({"project": project, "task": task.id, "kind": _TURNS}, limit=MOST_NOTES, last=True)
+    events, turns = (_last_events(work, task, kinds) for kinds in (_KINDS, _TURNS))
     retries = [event for event in (*events, *turns) if event.kind in ("task.retried", "task.retry_due")]
     parts: dict[str, Any] = {
         "task": task_view.task_view(work, task, row),
@@ -52,6 +51,12 @@ def briefing(work: UnitOfWork, project: str, name: str) -> BriefingView:
         "releases": [_note(event) for event in turns if event.kind == "task.released" and event.message],
     }
     return {name: part for name, part in parts.items() if part}  # type: ignore[return-value]  # unset ones left out
+
+
+def _last_events(work: UnitOfWork, task: Task, kinds: tuple[str, ...]) -> list[Event]:
+    where = {"project": task.project, "task": task.id, "kind": kinds}
+    events = work.tx.events(where, limit=MOST_NOTES, last=True)
+    return [*archived_events(work, task.project, where), *events][-MOST_NOTES:]
 
 
 def _author(event: Event) -> str:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tenure.core import archive, inputs, limits, notices, roles
+from tenure.core import inputs, limits, notices, roles
 from tenure.core import queries as q
 from tenure.core.event_text import event_text
 from tenure.core.events import Event, kinds_of, levels_from
-from tenure.core.filters import Range, matches
-from tenure.core.records import Archived, Claim, Task
+from tenure.core.filters import Range
+from tenure.core.records import Claim, Task
 from tenure.core.redaction import TRACE
 from tenure.core.task_secrets import shown_details
 from tenure.core.trace_ids import trace_of
-from tenure.engine.runtime.rows import task_named
+from tenure.engine.runtime.rows import archived_events, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def log(
     older: list[Event] = []
     if "task" in where:
         where["task"] = task_named(work, project, where["task"]).id
-        older = _archived_events(work, project, where) if after == 0 else []
+        older = archived_events(work, project, where) if after == 0 else []
     events = work.tx.events({"project": project, **where}, after=after, limit=limit, last=last)
     if store and "task" not in where:
         seen = roles.store_kinds(work.principal)
@@ -119,12 +119,6 @@ def _stack_trace(event: Event) -> str | None:
             found = (fields.get("metadata") or {}).get(TRACE)
             return None if found is None else str(found)
     return None
-
-
-def _archived_events(work: UnitOfWork, project: str, where: dict[str, Any]) -> list[Event]:
-    """The archived part of a task's log."""
-    row = work.get(Archived, project, where["task"])
-    return [event for event in archive.events_in(row) if matches(event, where)] if row is not None else []
 
 
 READS: Reads = {q.Log: log, q.TaskLog: task_log}

@@ -16,7 +16,7 @@ from tenure.core.errors import Ambiguous, InvalidInput, NotFound
 from tenure.core.events import Event
 from tenure.core.filters import Prefix, Where, matches, sums_of
 from tenure.core.ids import Receipt
-from tenure.core.records import Brief, Claim, Dag, Project, Row, Task
+from tenure.core.records import Archived, Brief, Claim, Dag, Project, Row, Task
 from tenure.stores.port import Transaction
 
 if TYPE_CHECKING:
@@ -295,6 +295,16 @@ def event_pages(tx: Transaction, where: Where, size: int, after: int = 0) -> Ite
         if len(page) < size:
             return
         after = page[-1].sequence
+
+
+def archived_events(work: Rows, project: str, where: Where) -> list[Event]:
+    """Those of `where["task"]` that are in the archive, of a task that has returned too."""
+    row = work.get(Archived, project, where["task"])
+    if row is None:
+        return []
+    from tenure.core.archive import events_in  # few tasks have been archived
+
+    return [event for event in events_in(row) if matches(event, where)]
 
 
 def fields_of(row: Any, names: str) -> Any:

@@ -13,6 +13,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.records import Archived, Brief, Claim, Dag, Result, Task, Track, Usage, replace
 from tenure.core.task_records import Signature
 from tenure.engine.archive import mover
+from tenure.engine.reads import briefing as briefings
 from tenure.engine.reads import dags, event_log, plan_export, tasks
 from tenure.engine.runtime.rows import fields_of
 from tenure.testing.engine.stage import Stage
@@ -84,6 +85,27 @@ class Archive(Stage):
         assert [row.key for row in scene.rows(Task)] == [open_]
         assert [len(scene.rows(kind)) for kind in (Brief, Claim, Result)] == [1, 0, 0]
         assert {event.key for event in scene.events() if event.task is not None} == {open_}
+
+    def test_a_briefing_has_the_same_words_of_a_task_that_has_gone(self, scene: Scene) -> None:
+        churning(scene)
+        key = scene.add("told", max_attempts=1)
+        scene.do(c.Release, receipt=scene.take(key), reason="not mine")
+        scene.do(c.Note, task=key, text="mind the cache")
+        scene.do(c.Edit, task=key, changes={"title": "Another"})
+        scene.bury(key)
+        scene.do(c.Retry, task=key, note="once more")
+        scene.finish(key)
+
+        def words() -> dict[str, Any]:
+            briefing: dict[str, Any] = look(scene, briefings.briefing, key)
+            return {name: briefing[name] for name in ("edited_by", "notes", "retries", "releases")}
+
+        before = words()
+        assert moved(scene) == 1
+        assert words() == before
+        scene.do(c.Reset, task=key)  # which brings it back
+        scene.do(c.Note, task=key, text="and the disk")
+        assert [note["text"] for note in words()["notes"]] == ["mind the cache", "and the disk"]
 
     def test_the_time_is_a_limit_of_the_project_and_may_be_nought(self, scene: Scene) -> None:
         key = scene.add()
