@@ -370,12 +370,10 @@ def listening_on(host: str, port: int, hint: str, processes: int = 1) -> list[so
 
 def _listening(host: str, port: int, processes: int) -> list[socket.socket]:
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-    first = socket.create_server((host, port), family=family, backlog=BACKLOG)
-    listening = [first] * processes
-    if processes > 1 and sys.platform == "linux":
-        # The first was not to be shared, so no other server listens there, not even one of the same user.
-        port = first.getsockname()[1]
-        first.close()
+    if processes == 1 or sys.platform != "linux":
+        listening = [socket.create_server((host, port), family=family, backlog=BACKLOG)] * processes
+    else:
+        port = _free(family, host, port)
         listening = [
             socket.create_server((host, port), family=family, backlog=BACKLOG, reuse_port=True)
             for _ in range(processes)
@@ -383,6 +381,20 @@ def _listening(host: str, port: int, processes: int) -> list[socket.socket]:
     for one in listening:
         one.setblocking(False)
     return listening
+
+
+def _free(family: int, host: str, port: int) -> int:
+    """The port, which nobody else listens on: not even another server of the same user, with which it could be shared.
+
+    The socket is bound and never listens, so that no client connects to it: it is closed at once.
+    """
+    with socket.socket(family, socket.SOCK_STREAM) as alone:
+        alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            alone.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        alone.bind((host, port))
+        bound: int = alone.getsockname()[1]
+        return bound
 
 
 def in_url(host: str) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +21,9 @@ import pytest
 
 from tenure.client import Client
 from tenure.client.local_token import find_token
+from tenure.config import BadConfig
 from tenure.core.commands import Add, CreateKey, NewTask
+from tenure.server.serve import listening_on
 from tests.server.workers.conftest import WORKERS, Server
 from tests.servers import processes
 from tests.servers.postgres import PostgresServer
@@ -213,6 +216,26 @@ def test_workers_end_with_a_parent_that_is_killed_and_the_next_server_takes_the_
     assert server.process is not None
     processes.wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), server.process, server.log)
     assert add(server)
+
+
+def test_no_client_connects_to_a_socket_that_is_closed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be reset: the port of a server that was killed is asked for again and again."""
+    opened: list[socket.socket] = []
+    listen = socket.socket.listen
+
+    def noted(self: socket.socket, *given: int) -> None:
+        opened.append(self)
+        listen(self, *given)
+
+    monkeypatch.setattr(socket.socket, "listen", noted)
+    listening = listening_on("127.0.0.1", 0, "", 3)
+    try:
+        assert opened == listening
+        with pytest.raises(BadConfig, match="Address already in use"):
+            listening_on("127.0.0.1", listening[0].getsockname()[1], "", 1)
+    finally:
+        for one in listening:
+            one.close()
 
 
 def test_on_postgresql_workers_share_a_store_too(make: Callable[..., Server], postgres: PostgresServer) -> None:

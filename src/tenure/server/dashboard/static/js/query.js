@@ -91,9 +91,10 @@ export function useQuery(where, params = {}, { pause = PAUSE, isLive = true, isS
     };
   }, [asked]);
 
+  const row = follows && JSON.stringify(follows); // each reading of the list makes new objects, mostly of equal rows
   useEffect(() => {
-    if (follows && state.data !== null) refresh.current();
-  }, [follows]);
+    if (row && state.data !== null) refresh.current();
+  }, [row]);
 
   return { ...state, reload: () => reload.current() };
 }
