@@ -12,6 +12,7 @@ TEST_POSTGRES_SHARING = "tests/stores/test_postgres_sharing.py"
 JOURNEYS = "stores/postgres/pipeline.py"
 HOT = "stores/postgres/hot_functions.py"
 FUNCTIONS = "stores/postgres/migrations/0008_layout.sql"
+HEADS = "stores/postgres/migrations/0017_few_heads.sql"
 REPLACED = "stores/postgres/migrations/0011_row_security.sql"  # those of them that were replaced since
 
 
@@ -127,10 +128,17 @@ SHARING = (
     ),
     Mutant(
         "fast path: a choice beyond the heads that were read",
-        REPLACED,
-        "FILTER (WHERE x.n = v_page AND v_page < v_total)",
-        "FILTER (WHERE false)",
-        on("postgres", "test_agents_who_can_do_different_things_get_the_same_tasks[eager]"),
+        HEADS,
+        "coalesce(min(x.at) FILTER (WHERE x.is_last), count(*)), count(*)",
+        "count(*), count(*)",
+        on("postgres", "test_agents_who_can_do_different_things_get_the_same_tasks[eager-True]"),
+    ),
+    Mutant(
+        "fast path: a choice behind the last head of a lane",
+        HEADS,
+        "v_lacks := v_last[v_at];",
+        "v_lacks := false;",
+        on("postgres", "test_agents_who_can_do_different_things_get_the_same_tasks[eager-False]"),
     ),
     Mutant(
         "fast path: lanes read further than anybody may take",

@@ -271,9 +271,12 @@ class BothWays(Stage):
         twice.both(play)
         twice.check()
 
-    def test_agents_who_can_do_different_things_get_the_same_tasks(self, twice: Twice) -> None:
+    @pytest.mark.parametrize("alike", [False, True])
+    def test_agents_who_can_do_different_things_get_the_same_tasks(self, twice: Twice, alike: bool) -> None:
         """Of many lanes few heads are read at first: here most want more of one, and some can take nothing of it."""
         skills = [(), ("sql",), *[("web",)] * 12, ("sql", "web"), ("sql",)]
+        if alike:
+            skills = [("sql", "web")] * 16
         wanted: list[tuple[tuple[str, ...], str, int]] = [(("web",), "A", 20)] * 14
         wanted += [
             (own, track, 50) for own in ((), ("sql",), ("web",), ("sql", "web")) for track in "ABC" for _ in "123"
@@ -287,7 +290,7 @@ class BothWays(Stage):
             asked = [c.ClaimNext(project=PROJECT, agent=f"a{n}", session=f"a{n}") for n in range(len(skills))]
             answers = scene.run(*asked)
             got = [answer.task or {} for answer in answers if isinstance(answer, Outcome)]
-            assert [task["priority"] for task in got] == [50, 50, *[20] * 13, 50]
+            assert [task["priority"] for task in got] == ([*[20] * 14, 50, 50] if alike else [50, 50, *[20] * 13, 50])
             return [comparable(answer) for answer in answers]
 
         twice.both(play)
