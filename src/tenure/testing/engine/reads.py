@@ -10,10 +10,10 @@ from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import NewTask, Totals
 from tenure.core.errors import InvalidInput, NotFound
-from tenure.core.records import RetryPolicy
+from tenure.core.records import RetryPolicy, Task
 from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.graphs import new
-from tenure.testing.engine.stage import Stage
+from tenure.testing.engine.stage import Stage, last_changed
 from tenure.testing.factories import AGENT, PROJECT, Scene
 
 TRACE = "a" * 32
@@ -139,6 +139,24 @@ class Reads(Stage):
         assert set(task) == {"id", "key", "priority", "title"}
         with pytest.raises(InvalidInput, match="field"):
             look(scene, q.Tasks, fields=("nonsense",))
+
+    def test_what_changed_last_is_found_by_the_end_of_the_log(self, scene: Scene) -> None:
+        """In pages, of some states or all, while tasks change that other pages have shown."""
+        keys = [scene.add(str(n)) for n in range(12)]
+        for key in (keys[3], keys[7], keys[1]):
+            scene.pass_time(seconds=1)
+            scene.finish(key)
+        scene.pass_time(seconds=1)
+        scene.take(keys[5])
+        shown = {task.id: task.key for task in scene.rows(Task)}
+        assert [shown[i] for i in last_changed(scene)] == [keys[5], keys[1]]
+        assert [shown[i] for i in last_changed(scene, state=("completed",))] == [keys[1], keys[7]]
+        (row,) = [task for task in scene.rows(Task) if task.key == keys[1]]
+        after = (row.updated_at, row.id)
+        assert [shown[i] for i in last_changed(scene, after=after)] == [keys[7], keys[3]]
+        assert [shown[i] for i in last_changed(scene, state=("paused",))] == []
+        scene.pass_time(seconds=1_000_000)  # the lease has ended: a read settles it first
+        assert next(shown[i] for i in last_changed(scene)) == keys[5]
 
     # --- dags -----------------------------------------------------------------------------------------------------
 
