@@ -25,7 +25,7 @@ from tenure.core.errors import (
 from tenure.core.records import Task
 from tenure.engine import Context, Engine
 from tenure.engine.runtime import engine
-from tenure.engine.runtime.batcher import Batcher
+from tenure.engine.runtime.batcher import MOST_PROJECTS, Batcher
 from tenure.engine.runtime.engine import CheckedCommand
 from tenure.engine.runtime.unit_of_work import Reply
 from tenure.stores.memory import Memory
@@ -267,6 +267,25 @@ def test_no_two_batches_are_in_one_project() -> None:
     room.end()
     assert stored(room.store) == ["first", "aside-0", "aside-2", "behind-that"]
     assert room.batcher.waiting == 0
+
+
+def test_a_batch_leaves_some_of_many_projects_to_the_one_beside_it() -> None:
+    room = Room(in_flight=2)
+    room.blocked()
+    room.batcher.submit(add("beside", OTHER), caller="other")
+    room.engine.next_batch()
+    names = [f"project-{n}" for n in range(MOST_PROJECTS + 2)]
+    for name in names:
+        Engine(room.store, Dice()).do(c.DefineProject(project=name))
+    promises = [room.batcher.submit(add(f"{n} {name}", name), caller=(n, name)) for n in (1, 2) for name in names]
+    room.engine.let()
+    most, rest = names[:MOST_PROJECTS], names[MOST_PROJECTS:]
+    assert titles(room.engine.next_batch()) == [f"{n} {name}" for n in (1, 2) for name in most]
+    room.engine.let()
+    assert titles(room.engine.next_batch()) == [f"{n} {name}" for n in (1, 2) for name in rest]
+    room.engine.let_all()
+    assert all(promise.result(30).outcome == "CREATED" for promise in promises)
+    room.end()
 
 
 def test_the_next_batch_need_not_wait_until_the_answers_are_made(monkeypatch: pytest.MonkeyPatch) -> None:

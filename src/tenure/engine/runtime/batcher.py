@@ -9,6 +9,7 @@ Invariants:
 - Callers take turns: each gives one command before any gives a second.
 - Tenants take turns: a batch is of one tenant, and no tenant gives a second batch while another waits for its first.
 - No two batches share a project: the store lets one write there at a time, and each batch would only be smaller.
+- Where several batches run at once, none takes all projects that wait: the other would have nothing to do.
 - Every accepted command is answered once. A caller that leaves withdraws its command unless a batch already has it.
 - Over its limits the batcher refuses at once and keeps nothing.
 - No batch waits for evidence: a command that needs it is left out, and its caller gets a later turn.
@@ -48,6 +49,7 @@ MOST_BYTES = 8 * inputs.LARGEST_BATCH
 # Callers have no order among each other, and stores run commands of one kind faster together. Commands that free tasks
 # come before commands that take them.
 _ORDER: dict[type[Command], int] = {commands.Submit: 0, commands.Renew: 1, commands.ClaimNext: 3}
+MOST_PROJECTS = limits.BATCHER_PROJECTS
 SLOTS = inputs.MOST_COMMANDS  # tasks that a batch may claim or create: bounds the transaction
 
 
@@ -78,6 +80,7 @@ class Batcher:
             raise InvalidInput(f"most_bytes must be at least {inputs.LARGEST_BATCH} (got {most_bytes})")
         self.engine = engine
         self._most_waiting, self._most_bytes = most_waiting, most_bytes
+        self._most_projects = MOST_PROJECTS if in_flight > 1 else inputs.MOST_COMMANDS
         self._waiting = self._bytes = 0
         # Waiting commands, by caller. Each caller here is in a batch, or queued in `_turns`, or set aside while a batch
         # is in the project of its next command. A queue may be empty: its caller has withdrawn its commands.
@@ -262,12 +265,16 @@ class Batcher:
         batch: list[_Entry] = []
         projects: set[_Place] = set()
         behind: deque[Hashable] = deque()  # callers that gave one and have more
+        others: deque[Hashable] = deque()  # left to the next batch
         slots = size = first = 0
         while callers := turns or behind:
             caller = callers[0]
             line = self._lines[caller]
             place = line[0] if line else None
-            if place is not None and (place.where in projects or place.where not in self._aside):
+            is_free = place is not None and place.where not in self._aside
+            if is_free and len(projects) == self._most_projects:
+                others.append(caller)
+            elif place is not None and (is_free or place.where in projects):
                 slots, size = slots + place.slots, size + place.size
                 if batch and (len(batch) == inputs.MOST_COMMANDS or slots > SLOTS or size > inputs.LARGEST_BATCH):
                     break
@@ -284,6 +291,7 @@ class Batcher:
             elif callers is turns and place is not None:
                 self._aside[place.where].append(caller)
             callers.popleft()
+        turns.extendleft(reversed(others))
         return [*sorted(batch[:first], key=_turn), *batch[first:]]
 
     def _finish(self, batch: Sequence[_Entry]) -> None:
