@@ -134,6 +134,20 @@ SHARING = (
         on("postgres", "test_agents_who_can_do_different_things_get_the_same_tasks[eager-True]"),
     ),
     Mutant(
+        "fast path: what the first session holds is named to all",
+        HEADS,
+        "THEN v_held[s.at] END",
+        "THEN v_held[1] END",
+        on("postgres", "test_each_claim_of_several_names_what_its_own_session_holds[eager]"),
+    ),
+    Mutant(
+        "fast path: a claim of several gets more than there is",
+        HEADS,
+        "IF v_count = 0 OR p_n[1] < v_total THEN  --",
+        "IF v_count = 0 THEN  --",
+        on("postgres", "test_a_claim_of_several_gets_what_there_is[eager-3]"),
+    ),
+    Mutant(
         "fast path: a choice behind the last head of a lane",
         HEADS,
         "v_lacks := v_last[v_at];",

@@ -296,6 +296,42 @@ class BothWays(Stage):
         twice.both(play)
         twice.check()
 
+    @pytest.mark.parametrize("there", [0, 1, 3])
+    def test_a_claim_of_several_gets_what_there_is(self, twice: Twice, there: int) -> None:
+        """Alone, and behind one that takes the first."""
+
+        def play(scene: Scene) -> list[Any]:
+            for agent in ("ann", "bob"):
+                scene.do(c.Register, agent=agent, session=f"s-{agent}")
+            scene.run(*[c.Add(project=PROJECT, task=NewTask(title="plain"))] * there)
+            asked = c.ClaimNext(
+                project=PROJECT, agent="ann", session="s-ann", n=5, request_id="r1", user="u", lease=60.0
+            )
+            answers = scene.run(asked)
+            assert len(answers[0].claims or ()) == there
+            answers += [*scene.run(asked), scene.next("ann", session="s-ann", n=2)]
+            scene.run(*[c.Add(project=PROJECT, task=NewTask(title="plain"))] * (there + 1))
+            one = c.ClaimNext(project=PROJECT, agent="ann", session="s-ann")
+            answers += scene.run(one, c.ClaimNext(project=PROJECT, agent="bob", session="s-bob", n=5))
+            return [comparable(answer) for answer in answers]
+
+        twice.both(play)
+        twice.check()
+
+    def test_each_claim_of_several_names_what_its_own_session_holds(self, twice: Twice) -> None:
+        def play(scene: Scene) -> list[Any]:
+            scene.run(*[c.Add(project=PROJECT, task=NewTask(title="plain"))] * 7)
+            for agent, n in (("ann", 1), ("bob", 2)):
+                scene.do(c.Register, agent=agent, session=f"s-{agent}")
+                scene.next(agent, n=n)
+            asked = [c.ClaimNext(project=PROJECT, agent=a, session=f"s-{a}", n=2) for a in ("ann", "bob")]
+            answers = [answer for answer in scene.run(*asked) if isinstance(answer, Outcome)]
+            assert [len(answer.unfinished or ()) for answer in answers] == [1, 2]
+            return [comparable(answer) for answer in answers]
+
+        twice.both(play)
+        twice.check()
+
     def test_a_claim_of_a_task_that_touches_files_reserves_them(self, twice: Twice) -> None:
         def play(scene: Scene) -> list[Any]:
             scene.do(c.Register, agent="ann", session="s")

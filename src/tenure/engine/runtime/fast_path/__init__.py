@@ -60,7 +60,7 @@ from tenure.engine.runtime.fast_path.held_claims import Turn, in_turn, renewals,
 from tenure.engine.runtime.fast_path.next_claims import claims
 from tenure.engine.runtime.optimistic import Optimism
 from tenure.engine.runtime.unit_of_work import Reply, UnitOfWork
-from tenure.stores.fast_path import FOLLOWS, MOST, FastPath, FastTransaction, Unusual
+from tenure.stores.fast_path import FOLLOWS, MOST, FastPath, FastTransaction, Look, Unusual
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import CheckedCommand
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 _VERBS: dict[type[Any], Any] = {commands.ClaimNext: claims, commands.Submit: submits, commands.Renew: renewals}
 _STALE = ("project", "lanes")  # the kept values are out of date: look again
 MOST_KNOWN = 50_000  # agents of a project whose skills are kept
+MOST_LANES = 64  # of a project, with those that are empty now
 ROUNDS_OF_STAMPS = 4  # attempts, each without those that were odd in the one before
 
 
@@ -84,6 +85,7 @@ class FastRunner:
         self._random, self._context = random, context
         self._optimism = context.optimism or Optimism()
         self._known: dict[str, Known] = {}
+        self._lanes: dict[str, list[str]] = {}  # those that had tasks: a worker that waits is woken by one of them
         self._following: set[str] = set()  # projects with results that concern other tasks
 
     def tries(self, kind: Any) -> bool:
@@ -161,12 +163,20 @@ class FastRunner:
             found = tx.look(project)
             if found is None:
                 raise NotFast
-            known = self._known[project] = Known(found, self._context)
+            known = self._known[project] = Known(self._with_lanes(project, found), self._context)
         return known
 
+    def _with_lanes(self, project: str, look: Look) -> Look:
+        """With the lanes that are empty now: an empty one costs a call little, one that it does not know all."""
+        lanes = sorted({*look.lanes, *self._lanes.get(project, ())})
+        self._lanes[project] = lanes = lanes if len(lanes) <= MOST_LANES else look.lanes
+        return look._replace(lanes=lanes)
+
     def _note(self, groups: Sequence[Sequence[CheckedCommand]], kinds: Sequence[Any], unusual: Unusual) -> None:
-        """A few odd ones among many do not make it back off."""
+        """A few odd ones among many do not make it back off, nor does a queue with too few tasks: workers wait there."""
         of = unusual.call
+        if unusual.why == "few":
+            return
         if unusual.why == FOLLOWS:
             self._following.add(groups[of][0].item.command.project)
         went = 0 < 4 * len(unusual.which) < len(groups[of])
@@ -201,11 +211,12 @@ class FastRunner:
     def _looked(self, project: str, agents: Sequence[str]) -> Known | None:
         known = self._known.get(project)
         missing = agents if known is None else [agent for agent in agents if agent not in known.skills]
-        if known is not None and not missing:
+        if known is not None and not missing and known.lanes:
             return known
         found = self._store.look(self._context.tenant, project, dict.fromkeys(missing))
         if found is None:
             return None
+        found = self._with_lanes(project, found)
         if known is None or known.look.seen != found.seen or known.look.lanes != found.lanes:
             fresh = Known(found, self._context)
             if known is not None and len(known.skills) < MOST_KNOWN:

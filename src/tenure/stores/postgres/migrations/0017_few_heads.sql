@@ -12,11 +12,41 @@ BEGIN
     FOREACH v_change SLICE 1 IN ARRAY ARRAY [
         -- It names three of the tasks that its session holds, and a batch that claims for many sessions reads no more of each.
         ['ORDER BY h.number LIMIT 100)', 'ORDER BY h.number LIMIT 3)'],
+        -- Who asks for several is looked at once.
+        ['            ORDER BY s.n) AS c;
+    IF v_which IS NOT NULL THEN
+        PERFORM unusual(''claimants'', v_which);
+    END IF;
+', '            WHERE s.takes IS NOT NULL ORDER BY s.n) AS c;
+    IF v_which IS NOT NULL THEN
+        PERFORM unusual(''claimants'', v_which);
+    END IF;
+    IF cardinality(v_held) < v_total THEN
+        SELECT array_agg(CASE WHEN s.takes IS NOT NULL THEN v_held[s.at] END ORDER BY s.n), array_agg(v_held_from[s.at] ORDER BY s.n)
+            INTO v_held, v_held_from FROM (SELECT o.takes, o.n, count(o.takes) OVER (ORDER BY o.n) AS at
+                FROM unnest(p_n) WITH ORDINALITY AS o (takes, n)) AS s;
+    END IF;
+'],
         -- Of each lane twice its share of the batch at first.
         ['greatest(8, 8 * v_total / greatest(v_lanes, 1))', '8 + 2 * v_total / greatest(v_lanes, 1)'],
         ['    v_full integer;
 ', '    v_last boolean[];
     v_lacks boolean;
+'],
+        -- A command that is alone gets what there is, if that is not nothing.
+        ['    IF v_count < v_total THEN  -- the first command that would not get all that it asks for
+        PERFORM unusual(''few'', ARRAY[p_of[v_count + 1]]);
+', '    IF v_count < v_total THEN
+        IF v_count = 0 OR p_n[1] < v_total THEN  -- the first command that would not get all that it asks for
+            PERFORM unusual(''few'', ARRAY[p_of[v_count + 1]]);
+        END IF;
+        v_total := v_count;
+        p_n[1] := v_count;
+        p_of := p_of[:v_count]; p_agent := p_agent[:v_count]; p_session := p_session[:v_count]; p_user := p_user[:v_count];
+        p_lease := p_lease[:v_count]; p_process := p_process[:v_count]; p_request := p_request[:v_count];
+        p_hash := p_hash[:v_count]; p_key := p_key[:v_count]; p_by := p_by[:v_count]; p_address := p_address[:v_count];
+        p_trace := p_trace[:v_count]; p_n := p_n[:v_count];
+        v_held := v_held[:v_count]; v_held_from := v_held_from[:v_count];
 ']
     ] LOOP
         IF strpos(v_text, v_change[1]) = 0 THEN
