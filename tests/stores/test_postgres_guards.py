@@ -15,7 +15,7 @@ from tenure.core.ids import Receipt, parse_receipt
 from tenure.core.records import Claim, Row, Task, replace
 from tenure.engine import Engine
 from tenure.stores.fast_path import Unusual
-from tenure.stores.port import Change, Transaction
+from tenure.stores.port import Asked, Change, Transaction
 from tenure.stores.postgres import Postgres
 from tenure.testing.samples import event_of
 from tests.servers.postgres import PostgresServer, url_of
@@ -178,7 +178,7 @@ def test_a_lane_that_the_caller_does_not_know_might_have_had_the_best_task(store
 def test_what_was_read_ahead_is_not_used_after_a_write(store: Postgres, task: Task) -> None:
     with store.begin("local", write=True) as tx:
         tx.lock("write", [P])
-        tx.expect(lambda ahead: ahead.load(Task, [(P, task.id)]))
+        tx.expect([Asked("load", (Task, [(P, task.id)]))])
         assert tx.load(Task, [(P, task.id)]) == [task]
         tx.save([Change(task, replace(task, height=7))])
         assert [found.height for found in tx.load(Task, [(P, task.id)])] == [7]

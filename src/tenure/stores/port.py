@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -32,7 +32,7 @@ KEEPS_SEALS = "keeps_seals"  # a process that has opened it can add seals, and c
 SCHEMAS = "schemas"  # a tenant may have its own tables there: see `Schemas`
 SNAPSHOTS = "snapshots"  # a read transaction sees one moment; elsewhere a torn read raises Conflict: see `begin`
 HOST_CLOCK = "host_clock"  # its time is the host's, or that of a given clock; `accept_clock` corrects it
-HOLDERS = "holders"  # its transactions find the rows of a receipt in one round trip: see `fast_path.Receipts`
+HOLDERS = "holders"  # of a receipt, found in one round trip (`fast_path.Receipts`); `expect` sends queries together
 FAST_PATH = "fast_path"  # its transactions claim, renew and complete plain tasks in one statement: see `fast_path`
 
 
@@ -51,6 +51,13 @@ class Head(NamedTuple):
     sequence: int
     id: str
     plain: bool
+
+
+class Asked(NamedTuple):
+    """A query as data: a method of `Transaction` (or of `fast_path.Receipts`), and its arguments."""
+
+    query: str
+    arguments: tuple[Any, ...]
 
 
 class ForLeader(msgspec.Struct, frozen=True, gc=False):
@@ -171,8 +178,8 @@ class Transaction(Protocol):
         Raises InvalidInput where the store cannot.
         """
 
-    def expect(self, ask: Callable[[Self], object]) -> None:
-        """A hint: the queries that `ask` makes on this transaction will be made next. Their answers here are void.
+    def expect(self, queries: Sequence[Asked]) -> None:
+        """A hint: these queries will be made next.
 
         For stores where one more query costs little beside one more round trip; others may do nothing.
         """

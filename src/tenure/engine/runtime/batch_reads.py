@@ -15,10 +15,10 @@ from tenure.core.commands import Command
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import Receipt, parse_key, parse_receipt
 from tenure.core.priority import Lane, LanePosition, parse_lane, place
-from tenure.core.records import Agent, Archived, Brief, Claim, Project, Session, Task, replace
-from tenure.engine.runtime.context import NO_RANDOM
+from tenure.core.records import Agent, Archived, Brief, Claim, Project, Row, Session, Task, replace
+from tenure.engine.runtime.rows import ABSENT, ALIKE, BY_ID, Wanted, holders_query, query_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-from tenure.stores.port import Head, Transaction
+from tenure.stores.port import Asked, Head
 
 LARGEST_PAGE = limits.LANE_PAGE
 
@@ -26,86 +26,58 @@ LARGEST_PAGE = limits.LANE_PAGE
 # --- rows ---------------------------------------------------------------------------------------------------
 
 
-def read_ahead(
-    work: UnitOfWork, batch: Sequence[Command], *, by_receipt: bool = False, is_announced: bool = False
-) -> None:
-    """Everything below, for a batch of several. `by_receipt`: the store finds holders by their receipts at once.
-
-    `is_announced`: the store has the answers that `expected` announced, also for one command.
-    """
-    if by_receipt or is_announced or len(batch) > 1:
-        read_claimers(work, batch)
-        read_makers(work, batch)
-    if by_receipt or len(batch) > 1:
-        read_holders(work, batch, by_receipt=by_receipt)
-
-
-def expected(tx: Transaction, batch: Sequence[Command], *, by_receipt: bool) -> None:
-    """Announce the reads that the batch is sure to make: a rehearsal on a transaction that only records them."""
-    work = UnitOfWork(tx, NO_RANDOM)
+def queries_of(batch: Sequence[Command], rows: Sequence[Wanted], *, by_receipt: bool) -> list[Asked]:
+    """The queries that a transaction of this batch begins with, for `Transaction.expect`; `rows` by `rows_of`."""
     claims: dict[str, int] = {}
     for command in batch:
         claims.setdefault(command.project, 0)
         if isinstance(command, commands.ClaimNext):
             claims[command.project] += command.n
-    for project, n in claims.items():
-        work.get(Project, project, project)
-        if n:
-            queues(work, project, n, ahead=False)
-    read_claimers(work, batch)
-    read_makers(work, batch)
+    asked = [query_of(Wanted(BY_ID, Project, project, "id", (project,))) for project in claims]
+    asked += [Asked("lanes", (project, _depth(n))) for project, n in claims.items() if n]
+    asked += [query_of(wanted) for wanted in rows]
     if by_receipt:
-        read_holders(work, batch, by_receipt=True)
+        asked += [holders_query(project, receipts) for project, receipts in _receipts(batch).items()]
+    return asked
 
 
-def read_makers(work: UnitOfWork, batch: Iterable[Command]) -> None:
-    """Which of the tasks to create exist already."""
-    keys: dict[str, list[str]] = {}
+def rows_of(batch: Iterable[Command]) -> list[Wanted]:
+    """What these commands are sure to read: who claims and holds or is offered what, and which tasks exist already."""
+    wanted: dict[tuple[str, type[Row], str, str], dict[str, None]] = {}
+
+    def want(how: str, kind: type[Row], project: str, field: str, value: str | None) -> None:
+        if value is not None:
+            wanted.setdefault((how, kind, project, field), {})[value] = None
+
     for command in batch:
-        if isinstance(command, commands.Add) and command.task.idempotency_key is not None:
-            keys.setdefault(command.project, []).append(command.task.idempotency_key)
-    for project, wanted in keys.items():
-        work.learn(Task, project, "idempotency_key", wanted)
-        work.learn_absent(Archived, project, "idempotency_key", wanted)
-
-
-def read_claimers(work: UnitOfWork, batch: Iterable[Command]) -> None:
-    """The agents and sessions that want to claim, which of them hold nothing and have no offers, and named tasks."""
-    agents: dict[str, dict[str, None]] = {}
-    sessions: dict[str, dict[str, None]] = {}
-    requests: dict[str, list[str]] = {}
-    named: dict[str, dict[str, None]] = {}
-    for command in batch:
-        if isinstance(command, commands.ClaimTask) and (key := parse_key(command.task)) is not None:
-            named.setdefault(command.project, {})[key.ref] = None
+        project = command.project
         if isinstance(command, (commands.ClaimTask, commands.ClaimNext)):
-            agents.setdefault(command.project, {})[command.agent] = None
-            sessions.setdefault(command.project, {})[command.session] = None
-            if command.request_id is not None:
-                requests.setdefault(command.project, []).append(command.request_id)
-    for project, ids in requests.items():
-        work.learn_absent(Claim, project, "request_id", ids)
-    for project, names in agents.items():
-        work.get_many(Agent, project, names)
-        work.learn_absent(Task, project, "offer_to", names.keys())
-    for project, names in sessions.items():
-        work.get_many(Session, project, names)
-        work.learn_absent(Task, project, "session", names.keys())
-    for project, refs in named.items():
-        tasks = work.learn(Task, project, "ref", refs)
-        work.get_many(Brief, project, [task.id for task in tasks])
+            want(ABSENT, Claim, project, "request_id", command.request_id)
+            want(BY_ID, Agent, project, "id", command.agent)
+            want(ABSENT, Task, project, "offer_to", command.agent)
+            want(BY_ID, Session, project, "id", command.session)
+            want(ABSENT, Task, project, "session", command.session)
+        if isinstance(command, commands.ClaimTask) and (key := parse_key(command.task)) is not None:
+            want(ALIKE, Task, project, "ref", key.ref)
+        if isinstance(command, commands.Add):
+            want(ALIKE, Task, project, "idempotency_key", command.task.idempotency_key)
+            want(ABSENT, Archived, project, "idempotency_key", command.task.idempotency_key)
+    return [Wanted(*what, tuple(values)) for what, values in wanted.items()]
+
+
+def read_ahead(work: UnitOfWork, batch: Sequence[Command], rows: Iterable[Wanted], *, by_receipt: bool) -> None:
+    """Read all of it before the first command. `by_receipt`: the store finds holders by their receipts at once."""
+    for wanted in rows:
+        found = work.take(wanted)
+        if wanted.kind is Task and wanted.field == "ref":
+            work.get_many(Brief, wanted.project, [row.id for row in found])
+    if by_receipt or len(batch) > 1:
+        read_holders(work, batch, by_receipt=by_receipt)
 
 
 def read_holders(work: UnitOfWork, batch: Iterable[Command], *, by_receipt: bool) -> None:
-    """The tasks, claims and holders of the presented receipts. Malformed receipts are skipped."""
-    presented: dict[str, dict[Receipt, None]] = {}
-    for command in batch:
-        text = getattr(command, "receipt", None)
-        if isinstance(text, str):
-            with suppress(InvalidInput):
-                receipt = parse_receipt(text)
-                presented.setdefault(command.project, {})[receipt] = None
-    for project, receipts in presented.items():
+    """The tasks, claims and holders of the presented receipts."""
+    for project, receipts in _receipts(batch).items():
         if by_receipt:
             work.learn_holders(project, receipts)
             continue
@@ -116,20 +88,29 @@ def read_holders(work: UnitOfWork, batch: Iterable[Command], *, by_receipt: bool
         work.get_many(Session, project, [claim.session for claim in held])
 
 
+def _receipts(batch: Iterable[Command]) -> dict[str, dict[Receipt, None]]:
+    """By project. Malformed ones are left out."""
+    presented: dict[str, dict[Receipt, None]] = {}
+    for command in batch:
+        text = getattr(command, "receipt", None)
+        if isinstance(text, str):
+            with suppress(InvalidInput):
+                receipt = parse_receipt(text)
+                presented.setdefault(command.project, {})[receipt] = None
+    return presented
+
+
 # --- lanes --------------------------------------------------------------------------------------------------
 
 
 class LaneQueue:
     """The stored part of one lane, read page by page; rows that the batch has changed are dropped for good."""
 
-    def __init__(
-        self, work: UnitOfWork, project: str, name: str, heads: Sequence[Head], page: int, *, ahead: bool
-    ) -> None:
-        """`heads` are the lane's first entries; with `ahead` the tasks of each page are read with it."""
+    def __init__(self, work: UnitOfWork, project: str, name: str, heads: Sequence[Head], page: int) -> None:
+        """`heads` are the lane's first entries."""
         self.work, self.project, self.name = work, project, name
         self.lane = parse_lane(name)
         self.places: list[LanePosition] = []
-        self._ahead = ahead
         self._page = page
         self._first = 0  # all before it are changed
         self._is_drained = False
@@ -165,8 +146,7 @@ class LaneQueue:
 
     def _add(self, found: Sequence[Head]) -> None:
         self._last = found[-1]
-        if self._ahead:
-            _read_offered(self.work, self.project, [head.id for head in found])
+        _read_offered(self.work, self.project, [head.id for head in found])
         aged = self.lane.boost * self.work.now
         self.places += [LanePosition(h.band, h.rank - aged, h.sequence, h.id, h.plain) for h in found]
 
@@ -179,12 +159,15 @@ def _read_offered(work: UnitOfWork, project: str, ids: list[str]) -> None:
         work.get_many(Brief, project, wanted)
 
 
-def queues(work: UnitOfWork, project: str, expected: int, *, ahead: bool) -> list[LaneQueue]:
+def queues(work: UnitOfWork, project: str, expected: int) -> list[LaneQueue]:
     """The stored lanes of a project, of which about this many tasks will be taken."""
-    depth = max(1, min(LARGEST_PAGE, expected // 4))
-    heads = work.tx.lanes(project, depth)
+    heads = work.tx.lanes(project, _depth(expected))
     page = max(8, min(LARGEST_PAGE, expected // max(1, len(heads))))
-    return [LaneQueue(work, project, name, first, page, ahead=ahead) for name, first in heads.items()]
+    return [LaneQueue(work, project, name, first, page) for name, first in heads.items()]
+
+
+def _depth(expected: int) -> int:
+    return max(1, min(LARGEST_PAGE, expected // 4))
 
 
 SetBack = Callable[[Lane], int]
@@ -199,7 +182,7 @@ class Lanes:
 
     def __init__(self, work: UnitOfWork, project: str, expected: int = 1) -> None:
         self.work, self.project = work, project
-        self.stored = queues(work, project, expected, ahead=True)
+        self.stored = queues(work, project, expected)
 
     def offer(self, fits: Callable[[Lane], bool], set_back: SetBack = lambda _: 0) -> Iterator[Task]:
         """Claimable tasks of the lanes that fit, best first; `set_back`: how far back those of a lane are."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from tenure.core.errors import Bug, NotHome
+from tenure.core.errors import NotHome
 from tenure.core.task_defaults import SHIPPED, TaskDefaults
 
 if TYPE_CHECKING:
@@ -28,17 +28,6 @@ class Random(Protocol):
 
     def fraction(self) -> float:
         """A number in [0, 1)."""
-
-
-class _NoRandom:
-    def token(self, size: int) -> bytes:
-        raise Bug("a rehearsal must not create anything")
-
-    def fraction(self) -> float:
-        raise Bug("a rehearsal must not create anything")
-
-
-NO_RANDOM = _NoRandom()
 
 
 class UserTables(msgspec.Struct, frozen=True):

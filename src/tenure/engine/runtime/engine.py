@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -14,15 +13,16 @@ from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import ClockJump, Conflict, InvalidInput, TenureError, TooLarge
 from tenure.core.ids import FREEZES
 from tenure.core.outcomes import Outcome
-from tenure.core.records import replace
+from tenure.core.records import Project, Request, Track, replace
 from tenure.core.roles import check_tenant
 from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, NeedsEvidence, collect
-from tenure.engine.runtime.batch_reads import expected, read_ahead
+from tenure.engine.runtime.batch_reads import queries_of, read_ahead, rows_of
 from tenure.engine.runtime.context import DEFAULT, Context, Random
-from tenure.engine.runtime.decision import decided, is_known
+from tenure.engine.runtime.decision import decided, is_known, remembered_row
 from tenure.engine.runtime.effects import PAGE, Report, settle_due, settle_overdue
+from tenure.engine.runtime.rows import BY_ID, Wanted
 from tenure.engine.runtime.unit_of_work import Answer, Deferred, NeedsMoreLocks, Reply, RunAgain, UnitOfWork
-from tenure.stores.port import FAST_PATH, HOLDERS, SCHEMAS, SNAPSHOTS, TENANTS, Store, Transaction
+from tenure.stores.port import FAST_PATH, HOLDERS, SCHEMAS, SNAPSHOTS, TENANTS, Asked, Store, Transaction
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.clock_repair import Accepted
@@ -63,6 +63,7 @@ class Engine:
         )
         self.tenant = context.tenant
         self._by_receipt = HOLDERS in store.features
+        self._default_tracks: dict[str, str] = {}  # as last read: a hint
         # The fast path knows the limits of projects, not those of tenants.
         is_fast = context.fast_path and context.limits is None and FAST_PATH in store.features
         self._fast = _fast_runner(self) if is_fast else None
@@ -215,24 +216,20 @@ class Engine:
     ) -> list[Reply]:
         """`check` gets the replies before they are committed, and may raise; without it all evidence is collected."""
         projects = sorted({a.item.command.project for a in batch})
-        has_begun = is_read_ahead = False
+        has_begun = False
 
         def decide(work: UnitOfWork) -> list[Reply]:
             nonlocal has_begun
             has_begun = True
-            replies = self._decide(work, batch, stamps, is_read_ahead=is_read_ahead)
+            replies = self._decide(work, batch, stamps)
+            found = [row for name in projects if (row := work.peek(Project, name, name)) is not None]
+            self._default_tracks.update({row.id: row.default_track for row in found})
             (check or _raise_needs)(replies)
             return replies
 
         stamps = 0 if self._fast is None else self._fast.leading(batch)
-        given = [a.item.command for a in batch[stamps:]]
         known = {key: found for a in batch for key, found in a.evidence.items()}
-
-        def ahead(tx: Transaction) -> None:  # called by stores that read ahead
-            nonlocal is_read_ahead
-            is_read_ahead = True
-            expected(tx, given, by_receipt=self._by_receipt)
-
+        ahead = self._queries(batch[stamps:]) if self._by_receipt else ()
         try:
             replies = self.transact(projects, decide, claiming=_claims(batch), tries=tries, ahead=ahead, evidence=known)
         except TenureError as error:
@@ -261,18 +258,40 @@ class Engine:
             return error
         return answer
 
-    def _decide(
-        self, work: UnitOfWork, batch: Sequence[CheckedCommand], stamps: int = 0, *, is_read_ahead: bool = False
-    ) -> list[Reply]:
+    def _queries(self, batch: Sequence[CheckedCommand]) -> list[Asked]:
+        """The queries that a transaction of these commands begins with."""
+        given = [a.item.command for a in batch]
+        return queries_of(given, self._rows(batch), by_receipt=self._by_receipt)
+
+    def _rows(self, batch: Sequence[CheckedCommand]) -> list[Wanted]:
+        """The rows that the batch is sure to read."""
+        requests: dict[str, dict[str, None]] = {}
+        tracks: dict[str, dict[str, None]] = {}
+        for asked in batch:
+            command = asked.item.command
+            if (row := remembered_row(asked.item, asked.principal)) is not None:
+                requests.setdefault(command.project, {})[row] = None
+            if isinstance(command, commands.Add) and (
+                track := command.task.track or self._default_tracks.get(command.project)
+            ):
+                tracks.setdefault(command.project, {})[track] = None
+        own = [(Request, requests), (Track, tracks)]
+        return [
+            *rows_of(a.item.command for a in batch),
+            *(Wanted(BY_ID, kind, project, "id", tuple(ids)) for kind, of in own for project, ids in of.items()),
+        ]
+
+    def _decide(self, work: UnitOfWork, batch: Sequence[CheckedCommand], stamps: int = 0) -> list[Reply]:
         """`stamps`: how many of the first are results that the store may write by one call."""
         work.expected_claims = sum(isinstance(a.item.command, commands.ClaimNext) for a in batch)
         stamped = {}
         if self._fast is not None and stamps and work.is_untouched:
             stamped = self._fast.stamp(work, batch[:stamps])
-        left = [a.item.command for n, a in enumerate(batch) if n not in stamped]
+        left = [a for n, a in enumerate(batch) if n not in stamped]
         if stamps and left:  # their reads were not announced
-            work.tx.expect(partial(expected, batch=left, by_receipt=self._by_receipt))
-        read_ahead(work, left, by_receipt=self._by_receipt, is_announced=is_read_ahead)
+            work.tx.expect(self._queries(left))
+        if self._by_receipt or len(left) > 1:
+            read_ahead(work, [a.item.command for a in left], self._rows(left), by_receipt=self._by_receipt)
         replies: list[Reply] = []
         for n, asked in enumerate(batch):
             settle_overdue(work)
@@ -316,15 +335,15 @@ class Engine:
         claiming: Sequence[str] = (),
         settled: bool = True,
         tries: int = TRIES,
-        ahead: Callable[[Transaction], object] | None = None,
+        ahead: Sequence[Asked] = (),
         evidence: Evidence | None = None,
         begins_epoch: bool = False,
     ) -> T:
         """Run `decide` in one write transaction, after settling due rows; run it again where rows changed.
 
-        `ahead` announces the reads to come, for stores that can use it. Evidence that `decide` needs is collected after
-        the transaction has ended with nothing written; then it runs again. Only with `begins_epoch` may it write to a
-        copy without its own epoch: a store may prove to be a copy whenever it is opened again.
+        `ahead`: the queries that it begins with, for stores that can use them. Evidence that `decide` needs is
+        collected after the transaction has ended with nothing written; then it runs again. Only with `begins_epoch` may
+        it write to a copy without its own epoch: a store may prove to be a copy whenever it is opened again.
         """
         tried = rounds = 0
         self._refresh_limits()
@@ -337,7 +356,7 @@ class Engine:
                         raise _Copied
                     tx.lock("write", locked)  # before `now` is read, so that times follow locks
                     tx.lock("claim", claiming)
-                    if ahead is not None:
+                    if ahead:
                         tx.expect(ahead)
                     work = self._begin(tx)
                     self._check_writable(work, begins_epoch=begins_epoch)

@@ -9,7 +9,7 @@ name; changing one brings it back (see `archive/recall.py`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tenure.core import claims, ids, limits, roles
 from tenure.core.errors import Ambiguous, InvalidInput, NotFound
@@ -17,7 +17,7 @@ from tenure.core.events import Event
 from tenure.core.filters import Prefix, Where, matches, sums_of
 from tenure.core.ids import Receipt
 from tenure.core.records import Archived, Brief, Claim, Dag, Project, Row, Task
-from tenure.stores.port import Transaction
+from tenure.stores.port import Asked, Transaction
 
 if TYPE_CHECKING:
     from tenure.stores.fast_path import Receipts
@@ -29,6 +29,18 @@ FOREVER = (1 << 62) - 1
 ROWS_A_PAGE = 500
 SHORTEST_BEGINNING = limits.PREFIX_MIN
 TRACKS_LISTED = "`tenure track list` shows them; `tenure track define` adds one"
+
+BY_ID, ALIKE, ABSENT = "by id", "alike", "absent"
+
+
+class Wanted(NamedTuple):
+    """What is sure to be read: rows with these ids, rows with these values of the field, or which values no row has."""
+
+    how: str
+    kind: type[Row]
+    project: str
+    field: str
+    values: tuple[str, ...]
 
 
 class Rows:
@@ -120,6 +132,16 @@ class Rows:
         """Kind, (project, id) and the row as it now is, of each row that this unit of work changed; None: deleted."""
         for kind, keys in self._changed.items():
             yield from ((kind, key[1:], self._rows[key]) for key in keys)
+
+    def take(self, wanted: Wanted) -> Collection[Any]:
+        """Read what is wanted; the rows that were found."""
+        how, kind, project, field, values = wanted
+        if how == BY_ID:
+            return self.get_many(kind, project, values).values()
+        if how == ALIKE:
+            return self.learn(kind, project, field, values)
+        self.learn_absent(kind, project, field, values)
+        return ()
 
     def learn_absent(self, kind: type[Row], project: str, field: str, values: Collection[str]) -> None:
         """Find out at once which of these values no stored row has, so that `find` need not ask for each."""
@@ -276,6 +298,20 @@ class Rows:
 
     def is_changed(self, kind: type[Row], project: str, id: str) -> bool:
         return (kind, project, id) in self._changed.get(kind, {})
+
+
+def query_of(wanted: Wanted) -> Asked:
+    """The query that `Rows.take` makes for it, if nothing of it was read before."""
+    how, kind, project, field, values = wanted
+    if how == BY_ID:
+        return Asked("load", (kind, [(project, value) for value in values]))
+    where = {"project": project, field: tuple(values)}
+    return Asked("find", (kind, where)) if how == ALIKE else Asked("count", (kind, where, field))
+
+
+def holders_query(project: str, receipts: Iterable[Receipt]) -> Asked:
+    """That of `Rows.learn_holders`."""
+    return Asked("holders", (project, [(receipt.name, receipt.generation) for receipt in receipts]))
 
 
 def row_pages(tx: Transaction, kind: type[R], where: Where, size: int) -> Iterator[list[R]]:

@@ -9,7 +9,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Task
 from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
-from tenure.stores.port import Transaction
+from tenure.stores.port import Asked
 
 COUNTED = 1000  # it counts up to this number
 
@@ -27,11 +27,9 @@ def no_task(
     waiting = (lifecycle.PENDING, lifecycle.RETRYING)
     states = {"waiting": waiting, "held": lifecycle.HELD, "ready_for_others": lifecycle.READY}
 
-    def look(at: UnitOfWork | Transaction) -> dict[str, int]:
-        return {name: at.tally(Task, {"project": project, "state": s}, COUNTED) for name, s in states.items()}
-
-    work.tx.expect(look)
-    counts = {**look(work), **passed_over}
+    counted = {name: (Task, {"project": project, "state": state}, COUNTED) for name, state in states.items()}
+    work.tx.expect([*(Asked("tally", one) for one in counted.values()), Asked("next_due", (project,))])
+    counts = {**{name: work.tally(*one) for name, one in counted.items()}, **passed_over}
     ends = [at for at in (work.next_due(project), next_at) if at is not None]
     due = min(ends, default=None)
     stopped = project_of(work, project).stopped

@@ -49,7 +49,7 @@ from tenure.engine.verify.artifact_rows import artifact_rows
 from tenure.engine.verify.budget_sums import budget_rows
 from tenure.engine.verify.replay import Tables, differences, replay
 from tenure.engine.verify.spill import Spill, Spilled
-from tenure.stores.port import WRITERS
+from tenure.stores.port import WRITERS, Asked
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.engine import Engine
@@ -82,7 +82,7 @@ def _faults(engine: Engine, with_replay: bool, work: UnitOfWork) -> list[str]:
 def _stored(tx: Transaction, spill: Spill) -> dict[type[Row], Spilled[tuple[str, str], Row]]:
     """All rows, read in pages. They are read many times, and kept in a file meanwhile."""
     tables: dict[type[Row], Spilled[tuple[str, str], Row]] = {kind: Spilled(spill, kind) for kind in KINDS}
-    tx.expect(lambda ask: [ask.count(kind, {}, "project") for kind in KINDS])
+    tx.expect([Asked("count", (kind, {}, "project")) for kind in KINDS])
     for kind, table in tables.items():
         for project in tx.count(kind, {}, "project"):
             for page in row_pages(tx, kind, {"project": project}, ROWS_A_PAGE):

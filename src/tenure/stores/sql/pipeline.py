@@ -7,14 +7,14 @@ that a beginning needs, and queries that are known beforehand (`expect`) are sen
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import msgspec
 
 from tenure.core.errors import Bug, StoreCorrupt, TenureError
 from tenure.core.filters import Where
 from tenure.core.records import Row, Task
-from tenure.stores.port import Head
+from tenure.stores.port import Asked, Head
 from tenure.stores.sql.codec import named_bad
 from tenure.stores.sql.connection_pool import Pooled
 from tenure.stores.sql.nul import reader, shown
@@ -26,7 +26,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 C = TypeVar("C", bound=Pooled)
 A = TypeVar("A", bound="Rowed")
 Statement = tuple[str, Sequence[Any]]
-_Asked = tuple[str, tuple[Any, ...]]
+_Key = tuple[str, tuple[Any, ...]]
 
 
 class Rowed(Protocol):
@@ -59,7 +59,7 @@ class Pipeline(Generic[C, A]):
         self._behind = 0  # how far the server's clock is behind
         self._epoch = ""
         self._noting: list[Statement] | None = None  # while `expect` collects queries
-        self._ahead: dict[_Asked, A] = {}  # answers to expected queries; a write makes them void
+        self._ahead: dict[_Key, A] = {}  # answers to expected queries; a write makes them void
 
     # --- of each server ---
 
@@ -115,12 +115,13 @@ class Pipeline(Generic[C, A]):
 
     # --- queries ---
 
-    def expect(self, ask: Callable[[Self], object]) -> None:
-        """Send the queries of `ask` in one round trip, with the beginning if needed, and keep the answers."""
+    def expect(self, queries: Sequence[Asked]) -> None:
+        """Send them in one round trip, with the beginning if needed, and keep the answers."""
         noted: list[Statement] = []
         self._noting = noted
         try:
-            ask(self)
+            for query, arguments in queries:
+                getattr(self, query)(*arguments)
         finally:
             self._noting = None
         answers = self._run(noted) if self._began else self._begin(along=noted)
@@ -261,5 +262,5 @@ def _value(by: Any) -> Any:
     return shown(by) if isinstance(by, str) else by
 
 
-def _asked(text: str, values: Sequence[Any]) -> _Asked:
+def _asked(text: str, values: Sequence[Any]) -> _Key:
     return text, tuple(tuple(value) if type(value) is list else value for value in values)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import apsw
 import msgspec
@@ -16,7 +16,7 @@ from tenure.core.errors import Bug, Conflict, InvalidInput, SchemaMismatch, Stor
 from tenure.core.events import Event
 from tenure.core.filters import Where
 from tenure.core.records import KINDS, Row, Task
-from tenure.stores.port import Change, Head
+from tenure.stores.port import Asked, Change, Head
 from tenure.stores.sql.codec import named_bad
 from tenure.stores.sql.statements import (
     MANY,
@@ -318,7 +318,7 @@ class SqliteTransaction:
     def clear_log(self) -> None:
         raise InvalidInput(f"{self._store.url} keeps one tenant, which does not move")
 
-    def expect(self, ask: Callable[[Self], object]) -> None:
+    def expect(self, queries: Sequence[Asked]) -> None:
         """Does nothing: a query needs no round trip."""
 
     def lock(self, name: str, projects: Collection[str]) -> None:

@@ -10,7 +10,7 @@ from tenure.core import limits
 from tenure.core.errors import Bug, Conflict, InvalidInput, TenureError
 from tenure.core.events import Event
 from tenure.core.records import KINDS, Row, Task
-from tenure.stores.port import Change
+from tenure.stores.port import Asked, Change
 from tenure.stores.sql.server_errors import BAD_VALUES, Lost, bad_value, servers_clock, unknown
 from tenure.stores.valkey import keys as names
 from tenure.stores.valkey.commit import NEVER, SCRIPT, SHA, Seen, Writes
@@ -89,7 +89,7 @@ class ValkeyTransaction(EventLog):
         elif self._write:
             self._answer(lambda: self._enter(projects))
 
-    def expect(self, ask: Callable[[Self], object]) -> None:
+    def expect(self, queries: Sequence[Asked]) -> None:
         """Does nothing: answers come with versions, and one that was not used would still have to hold."""
 
     def _must_write(self) -> None:
