@@ -55,7 +55,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.core import commands
 from tenure.core.commands import Principal
 from tenure.engine.runtime.context import Context, Random
-from tenure.engine.runtime.fast_path.command_run import Built, Known, NotFast
+from tenure.engine.runtime.fast_path.command_run import Built, Known, NoLane, NotFast
 from tenure.engine.runtime.fast_path.held_claims import Turn, in_turn, renewals, submits
 from tenure.engine.runtime.fast_path.next_claims import claims
 from tenure.engine.runtime.optimistic import Optimism
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 
 _VERBS: dict[type[Any], Any] = {commands.ClaimNext: claims, commands.Submit: submits, commands.Renew: renewals}
 _STALE = ("project", "lanes")  # the kept values are out of date: look again
+NO_LANE = "no lane"
 MOST_KNOWN = 50_000  # agents of a project whose skills are kept
 MOST_LANES = 64  # of a project, with those that are empty now
 ROUNDS_OF_STAMPS = 4  # attempts, each without those that were odd in the one before
@@ -173,9 +174,9 @@ class FastRunner:
         return look._replace(lanes=lanes)
 
     def _note(self, groups: Sequence[Sequence[CheckedCommand]], kinds: Sequence[Any], unusual: Unusual) -> None:
-        """A few odd ones among many do not make it back off, nor does a queue with too few tasks: workers wait there."""
+        """A few odd ones among many do not make it back off, nor does a worker that waits for its task."""
         of = unusual.call
-        if unusual.why == "few":
+        if unusual.why in ("few", NO_LANE):
             return
         if unusual.why == FOLLOWS:
             self._following.add(groups[of][0].item.command.project)
@@ -200,18 +201,23 @@ class FastRunner:
     def _built(self, number: int, group: Sequence[CheckedCommand]) -> Built:
         first = group[0].item.command
         run: list[tuple[Any, Principal]] = [(one.item.command, one.principal) for one in group]
-        known = self._looked(first.project, [c.agent for c, _ in run] if type(first) is commands.ClaimNext else [])
-        if known is None:
-            raise Unusual(number, "no project")
-        try:
-            return _VERBS[type(first)](known, run, self._random)  # type: ignore[no-any-return]
-        except NotFast as error:
-            raise Unusual(number, "command", error.which) from None
+        agents = [c.agent for c, _ in run] if type(first) is commands.ClaimNext else []
+        for again in (False, True):
+            known = self._looked(first.project, agents, again=again)
+            if known is None:
+                raise Unusual(number, "no project")
+            try:
+                return _VERBS[type(first)](known, run, self._random)  # type: ignore[no-any-return]
+            except NotFast as error:
+                which, why = error.which, NO_LANE if isinstance(error, NoLane) else "command"
+                if why != NO_LANE:
+                    break
+        raise Unusual(number, why, which)
 
-    def _looked(self, project: str, agents: Sequence[str]) -> Known | None:
+    def _looked(self, project: str, agents: Sequence[str], *, again: bool = False) -> Known | None:
         known = self._known.get(project)
         missing = agents if known is None else [agent for agent in agents if agent not in known.skills]
-        if known is not None and not missing and known.lanes:
+        if known is not None and not missing and not again:
             return known
         found = self._store.look(self._context.tenant, project, dict.fromkeys(missing))
         if found is None:

@@ -26,6 +26,10 @@ class NotFast(Exception):
         self.which = which
 
 
+class NoLane(NotFast):
+    """No known lane has a task for them."""
+
+
 class Built(NamedTuple):
     """A call, and what makes the replies from its rows."""
 

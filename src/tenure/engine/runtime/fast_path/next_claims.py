@@ -19,7 +19,7 @@ from tenure.core.records import Task, replace
 from tenure.engine.reads.task_view import SHOWN
 from tenure.engine.runtime.context import Random
 from tenure.engine.runtime.fast_path.claim_models import ModelFor
-from tenure.engine.runtime.fast_path.command_run import Built, Known, NotFast, Run, column
+from tenure.engine.runtime.fast_path.command_run import Built, Known, NoLane, NotFast, Run, column
 from tenure.engine.runtime.unit_of_work import Deferred, Reply
 from tenure.engine.verbs.claim import MOST_AT_ONCE, Sent, fits, profile_for, sent_of
 from tenure.engine.verbs.grant_answer import granted_as, several
@@ -42,7 +42,7 @@ def claims(known: Known, run: Run, random: Random) -> Built:
     # Affordability, limits, stopped work and sessions that sign need the ordinary path.
     if project.stopped or project.limited or project.funded or project.set_aside or project.signs:
         raise NotFast
-    if "max_concurrent_claims" in project.limits or not known.lanes:
+    if "max_concurrent_claims" in project.limits:
         raise NotFast
     asked = [_asked(known, n, command, principal) for n, (command, principal) in enumerate(run)]
     again = _repeated(asked)
@@ -99,6 +99,8 @@ def _asked(known: Known, number: int, command: commands.ClaimNext, principal: Pr
         sent = sent_of(command, principal)
     except TenureError:
         raise NotFast(number) from None
+    if "1" not in lanes:
+        raise NoLane(number)
     return _Asked(command, principal, sent, skills, lease, lanes)
 
 
