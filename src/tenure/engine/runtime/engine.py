@@ -13,7 +13,7 @@ from tenure.core.commands import OWNER, Command, Principal
 from tenure.core.errors import ClockJump, Conflict, InvalidInput, TenureError, TooLarge
 from tenure.core.ids import FREEZES
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Project, Request, Track, replace
+from tenure.core.records import Project, Request, Row, Track, replace
 from tenure.core.roles import check_tenant
 from tenure.engine.checks.evidence import NOTHING, Evidence, Finding, NeedsEvidence, collect
 from tenure.engine.runtime.batch_reads import queries_of, read_ahead, rows_of
@@ -275,7 +275,7 @@ class Engine:
                 track := command.task.track or self._default_tracks.get(command.project)
             ):
                 tracks.setdefault(command.project, {})[track] = None
-        own = [(Request, requests), (Track, tracks)]
+        own: list[tuple[type[Row], dict[str, dict[str, None]]]] = [(Request, requests), (Track, tracks)]
         return [
             *rows_of(a.item.command for a in batch),
             *(Wanted(BY_ID, kind, project, "id", tuple(ids)) for kind, of in own for project, ids in of.items()),

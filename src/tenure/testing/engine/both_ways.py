@@ -308,7 +308,7 @@ class BothWays(Stage):
                 project=PROJECT, agent="ann", session="s-ann", n=5, request_id="r1", user="u", lease=60.0
             )
             answers = scene.run(asked)
-            assert len(answers[0].claims or ()) == there
+            assert [len(one.claims or ()) for one in answers if isinstance(one, Outcome)] == [there]
             answers += [*scene.run(asked), scene.next("ann", session="s-ann", n=2)]
             scene.run(*[c.Add(project=PROJECT, task=NewTask(title="plain"))] * (there + 1))
             one = c.ClaimNext(project=PROJECT, agent="ann", session="s-ann")

@@ -202,17 +202,19 @@ class FastRunner:
         first = group[0].item.command
         run: list[tuple[Any, Principal]] = [(one.item.command, one.principal) for one in group]
         agents = [c.agent for c, _ in run] if type(first) is commands.ClaimNext else []
-        for again in (False, True):
+        again = False
+        while True:
             known = self._looked(first.project, agents, again=again)
             if known is None:
                 raise Unusual(number, "no project")
             try:
                 return _VERBS[type(first)](known, run, self._random)  # type: ignore[no-any-return]
             except NotFast as error:
-                which, why = error.which, NO_LANE if isinstance(error, NoLane) else "command"
-                if why != NO_LANE:
-                    break
-        raise Unusual(number, why, which)
+                if isinstance(error, NoLane) and not again:
+                    again = True  # there may be a new one
+                    continue
+                why = NO_LANE if isinstance(error, NoLane) else "command"
+                raise Unusual(number, why, error.which) from None
 
     def _looked(self, project: str, agents: Sequence[str], *, again: bool = False) -> Known | None:
         known = self._known.get(project)
