@@ -225,6 +225,8 @@ def lease_of(seconds: float | str | None, given: Mapping[str, int], default: flo
     """The lease in microseconds, within the limits that apply in the project."""
     if isinstance(seconds, str):
         raise InvalidInput(f"lease {seconds[:40]!r} must be a number of seconds, or {AUTO} for a claim")
+    if seconds is None and not given:
+        return round(default * SECOND)
     wanted = default if seconds is None else seconds
     low, high = lease_limits(given)
     if not math.isfinite(wanted) or not low <= wanted <= high:

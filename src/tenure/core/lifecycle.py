@@ -11,7 +11,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -196,10 +196,12 @@ def with_pause(pauses: Iterable[PauseCause], new: PauseCause) -> tuple[PauseCaus
     return (*(p for p in pauses if (p.cause, p.source) != (new.cause, new.source)), new)
 
 
-def reason_of(pauses: Iterable[PauseCause], cancelled: Cancelled | None) -> str | None:
+def reason_of(pauses: Sequence[PauseCause], cancelled: Cancelled | None) -> str | None:
     """In one text for people."""
     if cancelled is not None:
         return cancelled.reason or cancelled.cause
+    if not pauses:
+        return None
     return "; ".join(p.reason or p.cause for p in pauses) or None
 
 

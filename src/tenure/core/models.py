@@ -8,7 +8,7 @@ must stay fast; a user's file is checked against `tiers_shape.py` first, and so 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -208,6 +208,10 @@ def route(tiers: Tiers, wanted: Wanted, user: User, is_limited: Callable[[str], 
     return Route(model, place.tier if place else None, reason, by_rule=True)
 
 
+# Where no model is in trouble the answer follows from the arguments alone, and most tasks of a project are alike.
+free_route = lru_cache(maxsize=limits.MODELS_CACHED)(partial(route, is_limited=lambda _: False))
+
+
 def tier_for(tiers: Tiers, wanted: Wanted) -> tuple[str, str]:
     """The tier by the rules, and why."""
     rules = tiers.rules
@@ -313,8 +317,13 @@ class Expected(msgspec.Struct, frozen=True):
     source: str
 
 
+_UNKNOWN = Expected(None, None, NOTHING)
+
+
 def expected(type: str, constraints: Mapping[str, Any], typical: Typical) -> Expected:
     """The estimate of a task, and its basis."""
+    if not constraints and not typical:
+        return _UNKNOWN
     tokens, cost = typical.get(like(type, size_of(constraints)), (None, None))
     given = constraints.get("estimated_tokens")
     if given is not None:

@@ -251,7 +251,7 @@ def scope_text(scope: str) -> str:
 
 def stop_of(profile: Profile, *scopes: str) -> Obstacle | None:
     """The stop in one of the scopes, if any."""
-    for scope in scopes if profile.stopped else ():
+    for scope in scopes:
         if scope in profile.stopped:
             return Obstacle("stopped", stop_text(scope, profile.stopped[scope]))
     return None
@@ -274,23 +274,24 @@ def lane_obstacles(profile: Profile, lane: Lane) -> Iterator[Obstacle]:
         yield Obstacle(
             OTHER_AGENTS, f"is not assigned to track {lane.track}; {', '.join(profile.taken[lane.track])} is"
         )
-    stop = stop_of(profile, "project:", f"agent:{profile.agent}", f"track:{lane.track}", f"type:{lane.type}")
-    if stop is not None:
-        yield stop
+    if profile.stopped:
+        stop = stop_of(profile, "project:", f"agent:{profile.agent}", f"track:{lane.track}", f"type:{lane.type}")
+        if stop is not None:
+            yield stop
 
 
 def task_obstacles(profile: Profile, task: Task, now: int, waits: Callable[[Task], bool]) -> Iterator[Obstacle]:
     """Obstacles beyond those of its lane; `waits`: every model that the agent could use for it is rate limited."""
-    if task.offer_to not in (None, profile.agent):
+    if task.offer_to is not None and task.offer_to != profile.agent:
         yield Obstacle("offered", f"is not {task.offer_to}, to whom it is offered")
-    if not set(profile.tags) <= set(task.tags):
+    if profile.tags and not set(profile.tags) <= set(task.tags):
         yield Obstacle("other_tags", f"asks for the tags {', '.join(profile.tags)}")
     if task.id in profile.without:
         yield Obstacle("running_here", "still runs a function for an earlier claim of it")
-    stop = stop_of(profile, f"dag:{task.dag}")
+    stop = stop_of(profile, f"dag:{task.dag}") if profile.stopped else None
     if stop is not None:
         yield stop
-    if task.cool_offs.get(profile.agent, 0) > now:
+    if task.cool_offs and task.cool_offs.get(profile.agent, 0) > now:
         yield Obstacle("cooling", "is cooling off on this task")
     if waits(task):
         yield Obstacle("model_cooling", "would need a model that is rate limited")

@@ -31,6 +31,7 @@ _TENANTS = (c.AddTenant, c.ChangeTenant, c.CloseTenant, c.ReopenTenant, q.Tenant
 _MEMBERS = (c.InviteMember, c.ChangeMember, c.RemoveMember, q.Members)
 OF_ALL_PROJECTS = (*_RELAYS, *_TENANTS, *_MEMBERS)
 _LED = (c.Assign, c.Reassign, c.Recover)  # also for the agent that leads the project, under its term
+_LEADS = frozenset({c.Lead, c.StepDown})
 VALIDATING = (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide)
 
 
@@ -154,8 +155,9 @@ def _too_low(principal: Principal, verb: str, needed: str, *, leads: bool = Fals
 
 
 def check_role(principal: Principal, command: Command, *, agents_may_operate: bool) -> None:
-    is_of_store = _is_coordination(command)
-    needed = "admin" if is_of_store else NEEDS[type(command)]
+    kind = type(command)
+    is_of_store = kind in _LEADS and _is_coordination(command)
+    needed = "admin" if is_of_store else NEEDS[kind]
     if principal.projects:
         if is_of_store:
             check_all_projects(principal, "the store's coordinator")
@@ -169,7 +171,7 @@ def check_role(principal: Principal, command: Command, *, agents_may_operate: bo
         role = "member"
     if _LEVEL.get(role, -1) < _LEVEL[needed]:
         raise _too_low(principal, str(type(command).__struct_config__.tag), needed, leads=isinstance(command, _LED))
-    if isinstance(command, VALIDATING):
+    if type(command) in VALIDATING:
         check_checker(principal, role, str(type(command).__struct_config__.tag))
     check_own(principal, command)
     check_here(principal, command)

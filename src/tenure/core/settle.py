@@ -28,6 +28,7 @@ from tenure.core.records import Brief, Claim, Task, replace
 MINUTE = 60_000_000
 RAISE_PRIORITY = 10  # points by which an aborted task moves ahead
 PROCESS_GONE = "its process is gone"
+_MISSES_NOTHING = (lifecycle.CREATED, *lifecycle.ENDED)  # states in which a deadline passes without an event
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -42,19 +43,18 @@ class Settled(msgspec.Struct, frozen=True):
 
 def due_at(task: Task, now: int) -> int | None:
     """When `settle` next has something to do, as far as this row shows."""
-    times: list[int | None] = []
+    times = [_missed_at(task)]
     if task.state in lifecycle.HELD:
-        times += [task.lease_until, warn_at(task), abort_at(task)]
+        times += (task.lease_until, warn_at(task), abort_at(task))
     elif task.state == RETRYING:
         times.append(task.retry_at)
     elif task.state == PENDING and task.unmet == 0:
         times.append(task.not_before or now)
     elif task.state == READY:
-        times += [task.offer_until, priority.next_urgency(task.deadline, now)]
+        times += (task.offer_until, priority.next_urgency(task.deadline, now))
     elif task.state == PAUSED:
         times.append(next_end(task))
-    times.append(_missed_at(task))
-    return min((t for t in times if t is not None), default=None)
+    return min([t for t in times if t is not None], default=None)
 
 
 def warn_at(task: Task) -> int | None:
@@ -74,6 +74,8 @@ def warn_at(task: Task) -> int | None:
 
 def abort_at(task: Task) -> int | None:
     """When the claim is ended: over max_duration, or hung and silent since the warning."""
+    if task.max_duration is task.warned_at is None:
+        return None
     times = []
     if task.max_duration is not None and task.claimed_at is not None:
         times.append(task.claimed_at + task.max_duration)
@@ -104,7 +106,7 @@ def settle(
 
 def _missed_at(task: Task) -> int | None:
     """When the deadline passes, for a task that can still miss it."""
-    return None if task.missed or task.state in (lifecycle.CREATED, *lifecycle.ENDED) else task.deadline
+    return None if task.missed or task.state in _MISSES_NOTHING else task.deadline
 
 
 def _settle_state(
@@ -190,13 +192,17 @@ def aborted(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, wh
     return Settled("task.aborted", free, over, at, {"error_class": "timeout", "error": why})
 
 
-def stamp(task: Task, now: int) -> Task:
-    """The derived columns: position in the claim order while claimable, and the next due time. Run at every write."""
+def stamp(task: Task, now: int, **changes: Any) -> Task:
+    """The derived columns: position in the claim order while claimable, and the next due time. Run at every write.
+
+    `changes`: fields on which none of them depends, set together with them.
+    """
     claimable = task.state == READY and task.set_aside_for is None and task.offer_to is None
     lane = priority.lane_of(task) if claimable else None
     rank = priority.rank(task, now) if task.state == READY else task.rank
     return replace(
-        task, lane=lane, band=priority.band_of(task), rank=rank, due_at=due_at(task, now), plain=is_plain(task)
+        task, lane=lane, band=priority.band_of(task), rank=rank, due_at=due_at(task, now), plain=is_plain(task),
+        **changes,
     )  # fmt: skip
 
 

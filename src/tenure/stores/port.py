@@ -41,6 +41,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
     before: Row | None
     after: Row | None
+    fields: Sequence[int] | None = None  # positions of all fields that are not identical, where they are known
 
 
 class Head(NamedTuple):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Any, ClassVar
 
 import msgspec
@@ -107,11 +108,12 @@ FORMER_DEFAULTS: dict[str, dict[str, Any]] = {"NewTask": {"priority": 50, "max_a
 def _set_fields(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         names, defaults, given, tag = _shape(type(value))
-        former = FORMER_DEFAULTS.get(type(value).__name__, {})
+        values, former = given(value), FORMER_DEFAULTS.get(type(value).__name__, {})
+        others = compress(zip(names, defaults, values, strict=True), map(is_not, values, defaults))
         fields = {
             name: item if type(item) in _PLAIN else _set_fields(item)
-            for name, default, item in zip(names, defaults, given(value), strict=True)
-            if item is not default and item != default and item != former.get(name, default)
+            for name, default, item in others
+            if item != default and item != former.get(name, default)
         }
         if tag is not None:
             fields["command"] = tag

@@ -39,14 +39,17 @@ def route_for(
     brief: Brief,
     user: User,
     attempt: int,
-    is_limited: Callable[[str], bool] = lambda _: False,
+    is_limited: Callable[[str], bool] | None = None,
 ) -> Route | None:
     """The model for this attempt; None where the project does not route and the task names none."""
     if not (project.routing or task.models or task.fallback_models):
         return None
     tokens = expected(task.type, brief.constraints, project.typical).tokens
     wanted = models.wanted_of(task, brief.constraints, attempt, tokens)
-    found = models.route(tiers_of(work), wanted, user, is_limited)
+    if is_limited is None:
+        found = models.free_route(tiers_of(work), wanted, user)
+    else:
+        found = models.route(tiers_of(work), wanted, user, is_limited)
     return found if project.routing or not found.by_rule else None
 
 

@@ -25,9 +25,10 @@ INLINE = limits.INLINE_BYTES
 MOST_INPUTS = limits.INPUT_BYTES
 
 
-def packed(work: UnitOfWork, project: str, value: Any) -> Any:
+def packed(work: UnitOfWork, project: str, value: Any, encoded: bytes | None = None) -> Any:
     """The value as stored in a row: itself, or a reference to a body where it is large or could be taken for one."""
-    encoded = msgspec.json.encode(value)
+    if encoded is None:
+        encoded = msgspec.json.encode(value)
     if len(encoded) <= INLINE and not is_reference(value):
         return value
     import hashlib  # a fifth of the startup time, and rarely needed
@@ -81,7 +82,9 @@ def view_of(shown: Iterable[Any], wanted: Iterable[Any], last_error: LastError |
     """The same from values: those of SHOWN; and the brief's fields (title, description, spec, …) in their order."""
     title, description, spec, *others = wanted
     view: Any = {"title": title}
-    view |= {name: value for name, value in zip(SHOWN, shown, strict=True) if value is not None and value != ()}
+    for name, value in zip(SHOWN, shown, strict=True):
+        if value or (value is not None and value != ()):
+            view[name] = value
     if "pauses" in view:
         view["pauses"] = tuple(cause_view(pause) for pause in view["pauses"])
     if "cancelled" in view:
@@ -134,8 +137,13 @@ class Inputs(msgspec.Struct, frozen=True):
     missing: tuple[str, ...] = ()
 
 
+NO_INPUTS = Inputs({})
+
+
 def inputs_of(work: UnitOfWork, task: Task, brief: Brief) -> Inputs:
     """Outputs and failures of its dependencies and references; beyond 256 KB by reference only."""
+    if not (task.waits_on or brief.spec):
+        return NO_INPUTS
     wanted = _Wanted(work, {t.id: t for _, t in dependencies(work, task)})
     spec = unpacked(work, task.project, brief.spec)
     for ref in spec.get("context_refs", ()):

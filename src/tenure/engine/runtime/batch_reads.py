@@ -123,8 +123,9 @@ class LaneQueue:
 
     def seek(self, at: int) -> int | None:
         """The index in `places` of the next unchanged entry, at or after `at`."""
-        while self.has_entry(at):
-            if not self.work.is_changed(Task, self.project, self.places[at].id):
+        changed, project = self.work.changed(Task), self.project
+        while at < len(self.places) or self.has_entry(at):
+            if (Task, project, self.places[at].id) not in changed:
                 return at
             at += 1
         return None

@@ -36,6 +36,7 @@ _WITHOUT_PROJECT = frozenset(
     | {c.PauseRelay, c.ResumeRelay, c.RewindRelay, c.RemoveRelay}
     | {c.AddTenant, c.ChangeTenant, c.CloseTenant, c.ReopenTenant, c.InviteMember, c.ChangeMember, c.RemoveMember}
 )
+_OF_TEXTS = frozenset({c.Edit, c.Retry, c.SetSchedule, c.SetTrigger, c.Add, c.AddMany, c.Plan, c.Spawn})
 _LOADED: Handlers = {}
 
 
@@ -92,16 +93,16 @@ def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
         return bug
 
 
-def _may_bring_secrets(command: c.Command) -> bool:
+def _may_bring_secrets(command: Any) -> bool:
     """Whether it creates or edits a task or template whose spec or metadata is not empty."""
+    if type(command) not in _OF_TEXTS:
+        return False
     if isinstance(command, (c.Edit, c.Retry)):
         return bool(command.changes)
     if isinstance(command, (c.SetSchedule, c.SetTrigger)):
         return any(new.spec or new.metadata for new in command.template.tasks)
     if isinstance(command, c.Add):
         return bool(command.task.spec or command.task.metadata)
-    if not isinstance(command, (c.AddMany, c.Plan, c.Spawn)):
-        return False
     return any(new.spec or new.metadata for new in command.tasks) or bool(getattr(command, "on_end", None))
 
 
@@ -200,46 +201,51 @@ KEPT = limits.REQUEST_KEPT
 MOST_ANSWERED = limits.CLAIM_REQUESTS
 LARGEST_ANSWERED = limits.CLAIM_ANSWERS
 
-OF_CLAIMS = (
-    c.Start,
-    c.Progress,
-    c.SaveCheckpoint,
-    c.ReportUsage,
-    c.Land,
-    c.PutArtifact,
-    c.Submit,
-    c.Fail,
-    c.Release,
-    c.Ask,
-    c.Spawn,
-    c.Wait,
-    c.Reserve,
+OF_CLAIMS = frozenset(
+    {
+        c.Start,
+        c.Progress,
+        c.SaveCheckpoint,
+        c.ReportUsage,
+        c.Land,
+        c.PutArtifact,
+        c.Submit,
+        c.Fail,
+        c.Release,
+        c.Ask,
+        c.Spawn,
+        c.Wait,
+        c.Reserve,
+    }
 )
-REMEMBER_THEMSELVES = (
-    *(kind for kind in OF_CLAIMS if kind is not c.Reserve),
-    c.ClaimTask,
-    c.ClaimNext,
-    c.Renew,
-    c.Gone,
-    c.Heartbeat,
-    c.Lead,
-    c.StepDown,
-    c.RenewReservation,
-    c.CreateKey,
-    c.RotateKey,
-    c.RevokeKey,
-    c.TakeValidation,
-    c.RenewValidation,
-    c.Judge,
-    c.Undecide,
-    c.SetTrigger,
-    c.RotateSecret,
-    c.TryTrigger,
-    c.SetWebhook,
-    c.RotateWebhook,
-    c.Deliver,
-    c.OpenSecrets,  # its answer is stored nowhere
+REMEMBER_THEMSELVES = frozenset(
+    {
+        *(OF_CLAIMS - {c.Reserve}),
+        c.ClaimTask,
+        c.ClaimNext,
+        c.Renew,
+        c.Gone,
+        c.Heartbeat,
+        c.Lead,
+        c.StepDown,
+        c.RenewReservation,
+        c.CreateKey,
+        c.RotateKey,
+        c.RevokeKey,
+        c.TakeValidation,
+        c.RenewValidation,
+        c.Judge,
+        c.Undecide,
+        c.SetTrigger,
+        c.RotateSecret,
+        c.TryTrigger,
+        c.SetWebhook,
+        c.RotateWebhook,
+        c.Deliver,
+        c.OpenSecrets,  # its answer is stored nowhere
+    }
 )
+_BY_THEIR_ROWS = REMEMBER_THEMSELVES - OF_CLAIMS  # no claim keeps answers of these
 _OF_A_TASK = ("id", "key", "ref", "title", "state")  # what a repeat returns of each created task
 
 
@@ -275,7 +281,7 @@ def is_repeat(work: UnitOfWork, row: Requested, cmd: c.Command) -> bool:
 def remembered(work: UnitOfWork, item: Checked, principal: Principal) -> Outcome | None:
     """The first answer, if this request was answered before."""
     command = item.command
-    if command.request_id is None:
+    if command.request_id is None or type(command) in _BY_THEIR_ROWS:
         return None
     claim = _claim_of(work, command)
     if claim is not None:
@@ -299,10 +305,12 @@ def remember(work: UnitOfWork, item: Checked, principal: Principal, outcome: Out
     command = item.command
     if command.request_id is None or outcome.again:
         return
+    if type(command) in _BY_THEIR_ROWS or (isinstance(command, c.Submit) and outcome.ok):
+        return
     has_effect = outcome.ok and outcome.outcome != "UNCHANGED"
     claim = _claim_of(work, command)
     if claim is not None:
-        if (has_effect or has_event) and not (isinstance(command, c.Submit) and outcome.ok):
+        if has_effect or has_event:
             work.put(_with_answer(claim, command, outcome))
     elif has_effect and _is_remembered(item):
         id, digest = _row_id(item, principal), digest_of(command, principal.owner)
@@ -315,7 +323,7 @@ def remember(work: UnitOfWork, item: Checked, principal: Principal, outcome: Out
 
 def _is_remembered(item: Checked) -> bool:
     command = item.command
-    if isinstance(command, REMEMBER_THEMSELVES):
+    if type(command) in REMEMBER_THEMSELVES:
         return False
     return not (isinstance(command, c.Add) and command.task.idempotency_key is not None)
 
@@ -334,9 +342,9 @@ def remembered_row(item: Checked, principal: Principal) -> str | None:
 # --- with the claim -----------------------------------------------------------------------------------------
 
 
-def _claim_of(work: UnitOfWork, command: c.Command) -> Claim | None:
+def _claim_of(work: UnitOfWork, command: Any) -> Claim | None:
     """The claim whose genuine receipt the command presents, whatever has happened to it since."""
-    if not isinstance(command, OF_CLAIMS) or command.receipt is None:
+    if type(command) not in OF_CLAIMS or command.receipt is None:
         return None
     try:
         receipt = parse_receipt(command.receipt)

@@ -294,7 +294,8 @@ class Engine:
             read_ahead(work, [a.item.command for a in left], self._rows(left), by_receipt=self._by_receipt)
         replies: list[Reply] = []
         for n, asked in enumerate(batch):
-            settle_overdue(work)
+            if work.overdue:
+                settle_overdue(work)
             turn = stamped.get(n)
             replies.append(decided(work, asked.item, asked.principal) if turn is None else turn())
         return replies

@@ -59,8 +59,7 @@ class Rows:
         key = (kind, project, id)
         row = self._rows.get(key, UNREAD)
         if row is UNREAD:
-            found = self.tx.load(kind, ((project, id),))
-            row = found[0] if found else None
+            row = next(iter(self.tx.load(kind, (key[1:],))), None)
             self._rows[key] = self._loaded[key] = row
             if row is None and kind is Task:
                 self._recall(project, (id,))
@@ -80,17 +79,18 @@ class Rows:
 
     def get_many(self, kind: type[R], project: str, wanted: Iterable[str]) -> dict[str, R]:
         """The rows that exist, by id, with one query for those not read yet."""
-        wanted = list(dict.fromkeys(wanted))
-        unread = [(project, i) for i in wanted if (kind, project, i) not in self._rows]
+        keys: dict[str, Key] = {id: (kind, project, id) for id in wanted}
+        rows = self._rows
+        unread = [key for key in keys.values() if key not in rows]
         if unread:
-            for _, id in unread:
-                self._rows[kind, project, id] = self._loaded[kind, project, id] = None
-            for row in self.tx.load(kind, unread):
+            for key in unread:
+                rows[key] = self._loaded[key] = None
+            for row in self.tx.load(kind, [key[1:] for key in unread]):
                 self._keep(row)
             if kind is Task:
-                self._recall(project, [id for _, id in unread if self._rows[kind, project, id] is None])
-        rows = ((i, self._rows[kind, project, i]) for i in wanted)
-        return {i: row for i, row in rows if row is not None}  # type: ignore[misc]  # the key's kind is the row's
+                self._recall(project, [key[2] for key in unread if rows[key] is None])
+        current: Any = rows  # the key's kind is the row's
+        return {id: found for id, key in keys.items() if (found := current[key]) is not None}
 
     def find(
         self,
@@ -102,18 +102,21 @@ class Rows:
         limit: int | None = None,
     ) -> list[R]:
         """As the store's `find`, including what this unit of work has changed."""
-        if self._learned and self._is_absent(kind, where) and not self._like(kind, where):
+        stored: Sequence[Any] | None = self._learnt(kind, where, after) if self._learned else None
+        alike = self._like(kind, where)
+        if not alike and stored is not None and not stored:
             return []
         changed = self._changed.get(kind, {})
-        asked = None if limit is None else limit + len(changed)
+        if stored is None:
+            asked = None if limit is None else limit + len(changed)
+            stored = self.tx.find(kind, where, order=order, after=after, limit=asked)
         found: dict[Key, Any] = {}  # ids repeat across projects
-        for row in self._find_stored(kind, where, order, after, asked):
+        for row in stored:
             key = (kind, row.project, row.id)
             if key not in changed:
-                if key not in self._rows:
-                    self._keep(row)
-                found[key] = self._rows[key]
-        mine = [r for key in self._like(kind, where) if (r := self._rows[key]) is not None and matches(r, where)]
+                found[key] = self._rows.setdefault(key, row)
+                self._loaded.setdefault(key, row)
+        mine = [r for key in alike if (r := self._rows[key]) is not None and matches(r, where)]
         if not mine:
             return list(found.values())[:limit]
         field, falling = order.lstrip("-"), order.startswith("-")
@@ -161,6 +164,7 @@ class Rows:
         known.update({value: [] for value in values})
         for row in rows:
             known[getattr(row, field)].append(row)
+            self._keep_new(row)
         return rows
 
     def learn_holders(self, project: str, receipts: Collection[Receipt]) -> None:
@@ -169,31 +173,20 @@ class Rows:
         found = tx.holders(project, [(receipt.name, receipt.generation) for receipt in receipts])
         known = self._learned.setdefault((Task, project, "ref"), {})
         known.update({receipt.name: [] for receipt in receipts} | {task.ref: [task] for task in found.tasks})
-        for row in (*found.claims, *found.agents, *found.sessions):
-            if (type(row), row.project, row.id) not in self._rows:
-                self._keep(row)
+        for row in (*found.tasks, *found.claims, *found.agents, *found.sessions):
+            self._keep_new(row)
 
-    def _is_absent(self, kind: type[Row], where: Where) -> bool:
-        """Whether no stored row has one of these values, as far as was learnt."""
+    def _learnt(self, kind: type[Row], where: Where, after: tuple[Any, str] | None) -> list[Any] | None:
+        """The stored rows that match; None where this is not known. None match if one of the values has no rows."""
         project = where.get("project", "")
         for field, wanted in where.items():
             known = self._learned.get((kind, project, field))
-            if known is not None and type(wanted) is str and known.get(wanted) == []:
-                return True
-        return False
-
-    def _find_stored(
-        self, kind: type[R], where: Where, order: str, after: tuple[Any, str] | None, limit: int | None
-    ) -> list[R]:
-        if self._learned and self._is_absent(kind, where):
-            return []
-        if self._learned and len(where) == 2 and after is None:
-            project = where.get("project", "")
-            for field, wanted in where.items():
-                known = self._learned.get((kind, project, field))
-                if known is not None and type(wanted) is str and wanted in known:
-                    return known[wanted][:limit]
-        return self.tx.find(kind, where, order=order, after=after, limit=limit)
+            if known is None or type(wanted) is not str:
+                continue
+            rows = known.get(wanted)
+            if rows is not None and (not rows or (len(where) == 2 and after is None)):
+                return rows
+        return None
 
     def count(self, kind: type[Row], where: Where, by: str) -> dict[Any, int]:
         """How many current rows match, for each value of the field `by`."""
@@ -225,9 +218,13 @@ class Rows:
 
         Scanning all of them made a batch quadratic: half of the time at 100 claims.
         """
-        changed = self._changed.get(kind, {})
-        field = next((f for f, wanted in where.items() if f != "project" and type(wanted) is str), None)
-        if not changed or field is None:
+        changed = self._changed.get(kind)
+        if not changed:
+            return ()
+        for field, wanted in where.items():
+            if type(wanted) is str and field != "project":
+                break
+        else:
             return changed
         fields = self._changed_by.setdefault(kind, {})
         if field not in fields:
@@ -236,13 +233,15 @@ class Rows:
             for key, row in versions:
                 if key[0] is kind:
                     self._note_version(key, row, fields)
-        return fields[field].get(where[field], ())
+        return fields[field].get(wanted, ())
 
     @staticmethod
     def _note_version(key: Key, row: Row | None, fields: dict[str, dict[Any, set[Key]]]) -> None:
         if row is not None:
             for field, keys in fields.items():
-                keys.setdefault(getattr(row, field), set()).add(key)
+                value = getattr(row, field)
+                if value is not None:  # only texts are searched for
+                    keys.setdefault(value, set()).add(key)
 
     def next_due(self, project: str) -> int | None:
         """When something in the project next falls due, as far as is known."""
@@ -260,6 +259,13 @@ class Rows:
     def _keep(self, row: Row) -> None:
         key = (type(row), row.project, row.id)
         self._rows[key] = self._loaded[key] = row
+
+    def _keep_new(self, row: Row) -> None:
+        key = (type(row), row.project, row.id)
+        if key not in self._rows:
+            self._rows[key] = self._loaded[key] = row
+        if type(row) is Task:
+            self.by_ref[row.project, row.ref] = row.id
 
     def _recall(self, project: str, ids: Collection[str]) -> None:
         """Tasks that are not in their table may be in the archive."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
-from itertools import compress
-from operator import attrgetter, is_not
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     from tenure.engine.reads.task_counts import Before
 
 R = TypeVar("R", bound=Row)
+Compared = tuple[Row | None, Row | None, Sequence[int] | None]  # and the positions of fields that are not identical
+_NOT_COMPARED: Compared = (None, None, None)
 Patch = tuple[tuple[str, str, dict[str, Any] | None], ...]  # as in Event
 
 
@@ -48,6 +49,7 @@ class UnitOfWork(Rows):
         self.instant = tx.now  # the time of a change: earlier than `now` while settling
         self.epoch = tx.epoch
         self.events: list[Event] = []
+        self._compared: dict[Key, Compared] = {}  # the two versions of a row that were compared last
         self.moved: deque[tuple[Task | None, Task]] = deque()  # transitions whose effects on others are pending
         self.overdue: list[tuple[str, str]] = []  # tasks left due at `now` by a command of this batch
         self.principal = Principal()
@@ -110,11 +112,16 @@ class UnitOfWork(Rows):
     def put(self, row: R) -> R:
         """Put a new version of a row, without an event. A task gets its derived columns here and nowhere else."""
         if type(row) is Task:
-            row = task = stamp(row, self.now)  # type: ignore[assignment, arg-type]  # a task stays a task
-            if task.due_at is not None and task.due_at <= self.now:
-                self.overdue.append((task.project, task.id))
+            return self._put_task(row)  # type: ignore[return-value, arg-type]  # a task stays a task
         self._set((type(row), row.project, row.id), row)
         return row
+
+    def _put_task(self, task: Task, **changes: Any) -> Task:
+        task = stamp(task, self.now, **changes)
+        if task.due_at is not None and task.due_at <= self.now:
+            self.overdue.append((task.project, task.id))
+        self._set((Task, task.project, task.id), task)
+        return task
 
     def remove(self, row: Row) -> None:
         self._set((type(row), row.project, row.id), None)
@@ -125,16 +132,19 @@ class UnitOfWork(Rows):
             before = self._loaded[key] = self._rows[key] = None  # created here: the store has none
         self._journal.append((key, before))
         self._rows[key] = row
-        self._changed.setdefault(key[0], {}).setdefault(key)
-        fields = self._changed_by.get(key[0])
+        kind = key[0]
+        if kind not in self._changed:
+            self._changed[kind] = {}
+        self._changed[kind][key] = None
+        fields = self._changed_by.get(kind)
         if fields:
             self._note_version(key, before, fields)
             self._note_version(key, row, fields)
-        if key[0] is Task:
+        if kind is Task:
             self._enter_lane(before, row)
 
     def _enter_lane(self, before: Any, after: Any) -> None:
-        if before is not None and before.lane is not None:
+        if self.lane_entries and before is not None and before.lane is not None:
             self.lane_entries.get((before.project, before.lane), {}).pop(before.id, None)
         if after is not None and after.lane is not None:
             self.lane_entries.setdefault((after.project, after.lane), {})[after.id] = after
@@ -165,13 +175,14 @@ class UnitOfWork(Rows):
             before = self._rows.get((Task, project, task.id))  # type: ignore[assignment]  # a task under a task's key
             if before is not None:
                 lifecycle.check_move(task.key, before.state, task.state)
-            task = self.put(replace(task, version=(before.version if before else 0) + 1, updated_at=self.instant))
-            patch.append((KINDS[Task].table, task.id, _difference(before, task)))
+            version = (before.version if before else 0) + 1
+            task = self._put_task(task, version=version, updated_at=self.instant)
+            patch.append(("task", task.id, self._difference(before, task)))
         for row in rows:
             old = self._rows.get((type(row), row.project, row.id))
-            new = self.put(row)
-            if KINDS[type(row)].logged:
-                patch.append((KINDS[type(row)].table, row.id, _difference(old, new)))
+            new, kind_of_row = self.put(row), KINDS[type(row)]
+            if kind_of_row.logged:
+                patch.append((kind_of_row.table, row.id, self._difference(old, new)))
         for row in removed:
             self.remove(row)
             patch.append((KINDS[type(row)].table, row.id, None))
@@ -179,6 +190,16 @@ class UnitOfWork(Rows):
         if task is not None and (before is None or before.state != task.state):
             self.moved.append((before, task))
         return task
+
+    def _difference(self, old: Row | None, new: Row) -> dict[str, Any]:
+        """The fields that differ. `replace` keeps the others as they are, so nearly all equal ones are identical."""
+        kind = type(new)
+        names, hidden, after = kind.__struct_fields__, KINDS[kind].unlogged, astuple(new)
+        before = _defaults(kind) if old is None else astuple(old)
+        differ = [n for n in range(len(names)) if before[n] is not after[n]]
+        if old is not None:
+            self._compared[kind, new.project, new.id] = old, new, differ
+        return {names[n]: after[n] for n in differ if names[n] not in hidden and before[n] != after[n]}
 
     def repeat(self, like: Repeated, task: Task, brief: Brief) -> Task:
         """As `record` for a new task, alike to one that was just recorded in everything but its names."""
@@ -234,32 +255,26 @@ class UnitOfWork(Rows):
             details = details | {"at": self.instant}
         who = self.principal
         agent, session = agent or who.agent, session or who.session
-        about: dict[str, Any] = {}
-        if task is not None:
-            agent, session = agent or task.agent, session or task.session
-            generation = task.generation if generation is None else generation
-            about = {"task": task.id, "key": task.key, "version": task.version, "track": task.track}
-            about |= {"previous_state": before.state if before else None, "new_state": task.state}
-            about["generation"] = generation
+        id = self.new_id("evt")
+        if task is None:
+            self.events.append(
+                Event(
+                    id=id, time=self.now, kind=kind, level=level, project=project, agent=agent, session=session,
+                    user=who.user, address=who.address, message=message, details=details, patch=patch,
+                    trace_id=self.trace_id, causation_id=self.command_id,
+                )
+            )  # fmt: skip
+            return
         self.events.append(
             Event(
-                id=self.new_id("evt"),
-                time=self.now,
-                kind=kind,
-                level=level,
-                project=project,
-                agent=agent,
-                session=session,
-                user=who.user,
-                address=who.address,
-                message=message,
-                details=details,
-                patch=patch,
-                trace_id=self.trace_id,
-                causation_id=self.command_id,
-                **about,
+                id=id, time=self.now, kind=kind, level=level, project=project, task=task.id, key=task.key,
+                version=task.version, track=task.track,
+                generation=task.generation if generation is None else generation, agent=agent or task.agent,
+                session=session or task.session, user=who.user, address=who.address,
+                previous_state=None if before is None else before.state, new_state=task.state, message=message,
+                details=details, patch=patch, trace_id=self.trace_id, causation_id=self.command_id,
             )
-        )
+        )  # fmt: skip
 
     def append(self, kind: str, project: str, patch: Patch, *, details: dict[str, Any], first: bool = False) -> None:
         """Append an event with the caller's own patch; `first`: before all others, which are its consequences."""
@@ -298,8 +313,10 @@ class UnitOfWork(Rows):
         for keys in self._changed.values():
             for key in keys:
                 before, after = self._loaded[key], self._rows[key]
-                if before is not after and before != after:
-                    changes.append(Change(before, after))
+                if before is after or before == after:
+                    continue
+                old, new, fields = self._compared.get(key, _NOT_COMPARED)
+                changes.append(Change(before, after, fields if old is before and new is after else None))
         if self.events:  # first: they are sent with the changes, and the commit need not wait for their answer
             self.tx.append(self.events)
         if changes:
@@ -312,18 +329,6 @@ class UnitOfWork(Rows):
 def _defaults(kind: type[Row]) -> tuple[Any, ...]:
     defaults = defaults_of(kind)
     return tuple(defaults.get(name, UNREAD) for name in kind.__struct_fields__)
-
-
-def _difference(old: Row | None, new: Row) -> dict[str, Any]:
-    """The fields that differ. `replace` keeps the others as they are, so nearly all equal ones are identical."""
-    kind = type(new)
-    names, hidden = kind.__struct_fields__, KINDS[kind].unlogged
-    before, after = _defaults(kind) if old is None else astuple(old), astuple(new)
-    return {
-        names[n]: after[n]
-        for n in compress(range(len(names)), map(is_not, before, after))
-        if before[n] != after[n] and names[n] not in hidden
-    }
 
 
 # What a broken rule of ours raises. One command or row is undone and reported; the others go on.

@@ -98,9 +98,10 @@ def is_over(work: UnitOfWork, session: Session) -> bool:
     """Whether the sweep will end the session for silence, or already has."""
     if session.ended_at is not None:
         return True
-    idle = work.now - session.last_activity >= team.SESSION_IDLE
+    if work.now - session.last_activity < team.SESSION_IDLE:
+        return False
     held = {"project": session.project, "session": session.id}
-    return idle and team.is_over(session, len(work.find(Task, held)), work.now)
+    return team.is_over(session, len(work.find(Task, held)), work.now)
 
 
 def _check_session_limit(work: UnitOfWork, project: Project) -> None:

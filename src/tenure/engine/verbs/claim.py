@@ -60,13 +60,14 @@ class Claimant:
         self.user = agents.user_of(work, cmd.user)
         self.session = agents.known_session(work, self.project, cmd.session, cmd.agent, self.user)
         self.sent = sent or Sent()
-        inputs.check_size(cmd.metadata, "metadata", inputs.LARGEST_CLAIM_METADATA)
         self.metadata = cmd.metadata
+        if self.metadata:
+            inputs.check_size(self.metadata, "metadata", inputs.LARGEST_CLAIM_METADATA)
 
-    @cached_property
+    @property
     def profile(self) -> Profile:
         """What it declares that it can do."""
-        taken = self.assignments.taken if self.project.router else {}
+        taken = self.assignments.taken if self.project.router else None
         return priority.profile_of(self.agent, self.project.stopped, taken)
 
     @cached_property
@@ -74,7 +75,7 @@ class Claimant:
         """The tracks that are closed to it, where claims assign them."""
         return assignments_for(self._work, self.project, self.agent.id)
 
-    @cached_property
+    @property
     def cooling(self) -> Cooling:
         return Cooling(self._work, self.project)
 
@@ -114,11 +115,13 @@ def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
         return several([_granted_again(work, c, sent.process) for c in repeated], cmd.n)
     if not 1 <= cmd.n <= MOST_AT_ONCE:
         raise InvalidInput(f"n must be from 1 to {MOST_AT_ONCE} (got {cmd.n})")
-    inputs.check_list(cmd.capabilities or (), "capability")
-    inputs.check_list(cmd.without, "without")
-    return (
-        _next_claimed(work, cmd, sent) if cmd.spawn is None else _of_spawn(work, cmd, partial(_next_claimed, sent=sent))
-    )
+    if cmd.capabilities:
+        inputs.check_list(cmd.capabilities, "capability")
+    if cmd.without:
+        inputs.check_list(cmd.without, "without")
+    if cmd.spawn is None:
+        return _next_claimed(work, cmd, sent)
+    return _of_spawn(work, cmd, partial(_next_claimed, sent=sent))
 
 
 def _of_spawn(work: UnitOfWork, cmd: C, decide: Callable[[UnitOfWork, C], Outcome]) -> Outcome:
@@ -311,6 +314,8 @@ def denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
 
 def _denied_by_generations(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
     """Dead-letter a task that has reached the limit, so that it does not block its lane."""
+    if not task.generation:
+        return None
     most = work.limits_of(claimant.project).get("max_generations_per_task", MOST_GENERATIONS)
     of_run = {"project": task.project, "task": task.id, "run": task.run}
     if task.generation < most or work.tally(Claim, of_run, most) < most:
@@ -397,8 +402,10 @@ class Search:
 
     def __iter__(self) -> Iterator[Task]:
         where = {"project": self.cmd.project, "offer_to": self.claimant.agent.id, "state": lifecycle.READY}
-        offers = sorted(self.work.find(Task, where), key=lambda t: priority.place(t, self.work.now))
-        yield from (t for t in offers if self.fits(priority.lane_of_task(t)) and self._may_take(t))
+        offers = self.work.find(Task, where)
+        if offers:
+            offers.sort(key=lambda t: priority.place(t, self.work.now))
+            yield from (t for t in offers if self.fits(priority.lane_of_task(t)) and self._may_take(t))
         for task in self._lanes().offer(self.fits, lambda lane: priority.set_back(self.profile, lane)):
             if self._may_take(task):
                 yield task
@@ -415,10 +422,12 @@ class Search:
         return fits(self.profile, lane)
 
     def _may_take(self, task: Task) -> bool:
-        obstacle = next(priority.task_obstacles(self.profile, task, self.work.now, self.claimant.waits), None)
-        if obstacle is not None:
+        for obstacle in priority.task_obstacles(self.profile, task, self.work.now, self.claimant.waits):
+            why: str | None = obstacle.word
             self._note_end(task, obstacle.word)
-        why = obstacle.word if obstacle else self._taken_back(task)
+            break
+        else:
+            why = self._taken_back(task)
         if why is not None:
             self.passed_over[why] = self.passed_over.get(why, 0) + 1
         return why is None
@@ -498,14 +507,15 @@ class Search:
 
 def profile_for(own: Profile, cmd: commands.ClaimNext) -> Profile:
     """What the claimant declares, apart from what this command adds."""
-    capabilities = own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities)
-    tracks, region = cmd.tracks or own.tracks, cmd.region or own.region
-    own = replace(own, types=cmd.types, tags=cmd.tags, without=cmd.without)
-    return replace(own, capabilities=capabilities, tracks=tracks, region=region)
+    return replace(
+        own, capabilities=own.capabilities if cmd.capabilities is None else frozenset(cmd.capabilities),
+        region=cmd.region or own.region, tracks=cmd.tracks or own.tracks, types=cmd.types, tags=cmd.tags,
+        without=cmd.without,
+    )  # fmt: skip
 
 
 def fits(profile: Profile, lane: Lane) -> bool:
-    return next(priority.lane_obstacles(profile, lane), None) is None
+    return not any(True for _ in priority.lane_obstacles(profile, lane))
 
 
 # --- granting -----------------------------------------------------------------------------------------------

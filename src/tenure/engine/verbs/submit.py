@@ -14,7 +14,6 @@ from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Claim, Project, Result, Row, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import spread
-from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold, judged, up_to_date
 
@@ -58,17 +57,12 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
 def new_result(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str, **more: Any) -> Result:
     claim = hold.claim
     return Result(
-        id=work.new_id("result"),
-        **fields_of(claim, "project task run generation session agent user"),
-        **fields_of(cmd, "summary request_id"),
-        submitted_at=work.now,
-        data=task_view.packed(work, claim.project, cmd.data),
-        size=len(encoded),
-        digest=digest,
-        processing=work.now - claim.acquired_at,
-        artifacts=_passed_on(work, hold, cmd.artifacts),
-        **more,
-    )
+        project=claim.project, id=work.new_id("result"), task=claim.task, run=claim.run, generation=claim.generation,
+        session=claim.session, agent=claim.agent, user=claim.user, submitted_at=work.now,
+        data=task_view.packed(work, claim.project, cmd.data, encoded), summary=cmd.summary, size=len(encoded),
+        digest=digest, processing=work.now - claim.acquired_at, request_id=cmd.request_id,
+        artifacts=_passed_on(work, hold, cmd.artifacts), **more,
+    )  # fmt: skip
 
 
 def _passed_on(work: UnitOfWork, hold: Hold, names: tuple[str, ...] | None) -> tuple[str, ...]:

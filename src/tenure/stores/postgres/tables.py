@@ -257,9 +257,9 @@ class SplitTable(PostgresTable[Task]):
             text += f", part{n} AS ({into} SELECT space, tenant, {chosen or columns} FROM given)"
         return f"{text} SELECT 1", [tenant, tenant, rows[0].project, *values], rows[0]
 
-    def updating(self, tenant: str, before: Task, after: Task) -> Statement | None:
+    def updating(self, tenant: str, before: Task, after: Task, known: Sequence[int] | None = None) -> Statement | None:
         """The hot row decides whether the whole is as it was loaded, also where nothing in it changes."""
-        positions, values = self.codec.changes(before, after)
+        positions, values = self.codec.changes(before, after, known)
         if not positions:
             return None
         hot = [n for n in positions if n in self._hot]

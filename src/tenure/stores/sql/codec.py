@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import compress, repeat
-from operator import is_, is_not
+from itertools import repeat
+from operator import is_
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -99,23 +99,17 @@ class Codec(Generic[S]):
             columns.append((encoded[0], []) if is_same else (None, encoded))
         return columns
 
-    def changes(self, before: S, after: S) -> tuple[tuple[int, ...], list[Any]]:
-        """Positions of the columns that differ, and their new values.
+    def changes(self, before: S, after: S, known: Iterable[int] | None = None) -> tuple[tuple[int, ...], list[Any]]:
+        """Positions of the columns that differ, and their new values. `known`: those that are not identical.
 
         `replace` keeps the fields that it does not set, so identity finds nearly all equal ones. Other objects are
         compared by value, except JSON, where `1 == True` would hide a change.
         """
-        old, new = astuple(before), astuple(after)
-        json, positions, values = self._json, [], []
-        for n in compress(self._positions, map(is_not, old, new)):
-            value = new[n]
-            if n in json:
-                positions.append(n)
-                values.append(None if value is None else to_json(value))
-            elif old[n] != value:
-                positions.append(n)
-                values.append(value)
-        return tuple(positions), values
+        old, new, json = astuple(before), astuple(after), self._json
+        if known is None:
+            known = self._positions
+        positions = tuple([n for n in known if old[n] is not new[n] and (n in json or old[n] != new[n])])
+        return positions, [to_json(new[n]) if n in json and new[n] is not None else new[n] for n in positions]
 
 
 def to_json(value: Any) -> str:

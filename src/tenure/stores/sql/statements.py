@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import groupby, repeat
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -33,7 +34,7 @@ Write = tuple[str, Sequence[Any], Row]  # a statement and its row, or the first 
 MOST_VALUES = limits.VALUES_PER_QUERY
 MANY = 16  # new rows that are encoded together
 _LOAD_AT_ONCE = 256
-_PLAIN = (str, int)  # not bool, which is written into the text
+_PLAIN = frozenset({str, int})  # not bool, which is written into the text
 KEY = '"tenant" = ? AND "project" = ? AND "id" = ?'
 
 
@@ -214,6 +215,7 @@ class Table(Generic[R]):
         self.insert = f'INSERT INTO {self.written} ("tenant", {names}) VALUES ({marks(len(self.codec.columns) + 1)})'
         self._uniques = [unique for unique in UNIQUE.get(kind, ()) if unique.only_if is None]
         self._guards = ("version", "generation") if issubclass(kind, Task) else ()
+        self._key = attrgetter("project", "id", *self._guards)
         self._this_row = " AND ".join((KEY, *(f'"{name}" = ?' for name in self._guards)))
         self.delete = self._checked(f"DELETE FROM {self.written} WHERE {self._this_row}")
         self._updates: dict[tuple[int, ...], str] = {}
@@ -236,16 +238,20 @@ class Table(Generic[R]):
         for row, *values in zip(rows, *columns, strict=False):
             yield self.insert, values, row
 
-    def updating(self, tenant: str, before: R, after: R) -> Statement | None:
-        """Sets only the columns that changed, so that no other index is touched; None where none did."""
-        positions, values = self.codec.changes(before, after)
+    def updating(self, tenant: str, before: R, after: R, known: Sequence[int] | None = None) -> Statement | None:
+        """Sets only the columns that changed, so that no other index is touched; None where none did.
+
+        `known` as in Change.
+        """
+        positions, values = self.codec.changes(before, after, known)
         if not positions:
             return None
         text = self._updates.get(positions)
         if text is None:
             change = f"UPDATE {self.written} SET {self._sets(positions)} WHERE {self._this_row}"
             text = self._updates[positions] = self._checked(change)
-        return text, [*values, *self._key_of(tenant, before)]
+        values += self._key_of(tenant, before)
+        return text, values
 
     def _sets(self, positions: Sequence[int]) -> str:
         names = [self.codec.columns[n].name for n in positions]
@@ -254,17 +260,16 @@ class Table(Generic[R]):
         return ", ".join(f'"{name}" = ?' for name in names)
 
     def _key_of(self, tenant: str, row: R) -> list[Any]:
-        return [tenant, row.project, row.id, *(getattr(row, name) for name in self._guards)]
+        return [tenant, *self._key(row)]
 
     def deleting(self, tenant: str, row: R) -> Statement:
         return self.delete, self._key_of(tenant, row)
 
+    def loading_one(self, tenant: str, key: tuple[str, str]) -> Statement:
+        return self._load_one, [tenant, *key]
+
     def loading(self, tenant: str, keys: Collection[tuple[str, str]]) -> Iterator[Statement]:
         """Statements that together return each row once."""
-        if len(keys) == 1:
-            ((project, row_id),) = keys
-            yield self._load_one, [tenant, project, row_id]
-            return
         by_project: dict[str, dict[str, None]] = {}
         for project, row_id in keys:
             by_project.setdefault(project, {})[row_id] = None
@@ -285,7 +290,7 @@ class Table(Generic[R]):
         self, tenant: str, where: Where, order: str, after: tuple[Any, str] | None, limit: int | None
     ) -> Statement:
         """The text of the hot shape, equality alone, is composed once."""
-        is_plain = after is None and all(type(value) in _PLAIN for value in where.values())
+        is_plain = after is None and _PLAIN.issuperset(map(type, where.values()))
         shape = (*where, order, limit is None)
         text = self._finds.get(shape) if is_plain else None
         values = [*where.values()]
@@ -411,14 +416,18 @@ def head_of(row: Sequence[Any]) -> Head:
 
 def writes(changes: Sequence[Change], tenant: str, dialect: Dialect) -> Iterator[Write]:
     """Changes as statements, each with its row, in the caller's order: a row may free a unique value for the next."""
-    for _, some in groupby(changes, _sort):
-        run = list(some)
-        if run[0].before is None and len(run) >= MANY:
-            rows = [change.after for change in run if change.after is not None]
-            yield from table_of(type(rows[0]), dialect).inserting_many(tenant, rows)
+    for (kind, _, is_new), some in groupby(changes, _sort):
+        table = table_of(kind, dialect)
+        if not is_new:
+            for change in some:
+                yield from _changed(table, change, tenant)
+            continue
+        rows = [change.after for change in some if change.after is not None]
+        if len(rows) >= MANY:
+            yield from table.inserting_many(tenant, rows)
         else:
-            for change in run:
-                yield from _write(change, tenant, dialect)
+            for row in rows:
+                yield *table.inserting(tenant, row), row
 
 
 def _sort(change: Change) -> tuple[type[Row], str, bool]:
@@ -429,12 +438,10 @@ def _sort(change: Change) -> tuple[type[Row], str, bool]:
     return type(row), row.project, change.before is None
 
 
-def _write(change: Change, tenant: str, dialect: Dialect) -> Iterator[Write]:
+def _changed(table: Table[Any], change: Change, tenant: str) -> Sequence[Write]:
     before, after = change.before, change.after
-    if before is None:
-        assert after is not None
-        yield *table_of(type(after), dialect).inserting(tenant, after), after
-    elif after is None:
-        yield *table_of(type(before), dialect).deleting(tenant, before), before
-    elif (statement := table_of(type(before), dialect).updating(tenant, before, after)) is not None:
-        yield *statement, after
+    assert before is not None
+    if after is None:
+        return ((*table.deleting(tenant, before), before),)
+    statement = table.updating(tenant, before, after, change.fields)
+    return () if statement is None else ((*statement, after),)

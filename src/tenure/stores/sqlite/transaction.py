@@ -201,6 +201,8 @@ class SqliteTransaction:
 
     def load(self, kind: type[R], keys: Collection[tuple[str, str]]) -> list[R]:
         table = table_of(kind, DIALECT)
+        if len(keys) == 1:
+            return self._rows(table.loading_one(self._tenant, next(iter(keys))), table.codec.decode)
         rows: list[R] = []
         for statement in table.loading(self._tenant, keys):
             rows += self._rows(statement, table.codec.decode)
@@ -265,23 +267,19 @@ class SqliteTransaction:
 
     def save(self, changes: Sequence[Change], *, last: bool = False) -> None:
         self._must_write()
-        execute, changed = self._connection.execute, self._connection.raw.changes
+        changed = self._connection.raw.changes
         at: list[Row] = []  # the row that is being written
 
-        def noted(some: Iterable[Write]) -> Iterator[Sequence[Any]]:
+        def values_of(some: Iterable[Write]) -> Iterator[Sequence[Any]]:
             for _, values, row in some:
                 at[:] = (row,)
-                yield values
+                yield values  # continues once they are written
+                if changed() != 1:
+                    raise Conflict(f"{_name(at)} is not as it was loaded")
 
         try:
             for text, some in groupby(writes(changes, self._tenant, DIALECT), itemgetter(0)):
-                if text.startswith("INSERT"):  # it adds its row or fails
-                    self._connection.executemany(text, noted(some))
-                    continue
-                for values in noted(some):
-                    execute(text, values)
-                    if changed() != 1:
-                        raise Conflict(f"{_name(at)} is not as it was loaded")
+                self._connection.executemany(text, values_of(some))
         except apsw.ConstraintError as error:
             self._fail(Conflict(f"{_name(at)}: {error}"), error)
         except (*BAD_VALUES, apsw.Error, TenureError) as error:
