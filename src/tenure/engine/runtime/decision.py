@@ -335,7 +335,7 @@ def _row_id(item: Checked, principal: Principal) -> str:
 def remembered_row(item: Checked, principal: Principal) -> str | None:
     """The id of the request's own row, if it is one that has none with a claim."""
     command = item.command
-    of_claim = isinstance(command, OF_CLAIMS) and command.receipt is not None
+    of_claim = type(command) in OF_CLAIMS and command.receipt is not None
     return None if command.request_id is None or of_claim or not _is_remembered(item) else _row_id(item, principal)
 
 
