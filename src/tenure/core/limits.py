@@ -142,6 +142,8 @@ BATCHER_WAITING = limit(10_000, "commands", "commands that wait for a batch", "`
     "refused with `OVERLOADED`")
 BATCHER_PROJECTS = limit(10, "projects", "a batch, where several run at once", _FIXED,
     "those of further projects are left to the next batch")
+KNOWN_LANES = limit(64, "lanes", "lanes of a project that a process knows, with those that are empty now", _FIXED,
+    "it knows those with tasks alone")
 READS_WAITING = limit(1000, "requests", "reads or batches that wait for a thread", _FIXED, "refused with 503")
 REQUEST_RATE = limit(1000.0, "requests/s", "one key or token", "setting `serve.rate`", "refused with 429")
 WORKERS = limit(64, "processes", "workers of one server", "setting `serve.workers`, up to this", _INVALID)

@@ -52,7 +52,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import commands
+from tenure.core import commands, limits
 from tenure.core.commands import Principal
 from tenure.engine.runtime.context import Context, Random
 from tenure.engine.runtime.fast_path.command_run import Built, Known, NoLane, NotFast
@@ -69,7 +69,7 @@ _VERBS: dict[type[Any], Any] = {commands.ClaimNext: claims, commands.Submit: sub
 _STALE = ("project", "lanes")  # the kept values are out of date: look again
 NO_LANE = "no lane"
 MOST_KNOWN = 50_000  # agents of a project whose skills are kept
-MOST_LANES = 64  # of a project, with those that are empty now
+MOST_LANES = limits.KNOWN_LANES
 ROUNDS_OF_STAMPS = 4  # attempts, each without those that were odd in the one before
 
 
