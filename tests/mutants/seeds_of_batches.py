@@ -34,8 +34,8 @@ BATCHES = (
     Mutant(
         "batched into two batches of one project at once",
         "engine/runtime/batcher.py",
-        "(place.where in projects or place.where not in self._aside)",
-        "True",
+        "is_free = place is not None and place.where not in self._aside",
+        "is_free = place is not None",
         f"{TEST_GATHERING}::test_no_two_batches_are_in_one_project",
     ),
     Mutant(

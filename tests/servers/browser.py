@@ -30,7 +30,8 @@ def program() -> Path:
     except processes.Unavailable:
         here = processes.found_or_installed("chromium")
     if not any(found for folder in LIBRARIES for found in Path(folder).glob("**/libatomic.so.1")):
-        trouble = processes.install("libatomic1")  # playwright's own node is linked with it
+        with processes.installing():
+            trouble = processes.install("libatomic1")  # playwright's own node is linked with it
         if trouble:
             raise processes.Unavailable(trouble)
     return here

@@ -147,7 +147,8 @@ def install(*packages: str) -> str:
     if not shutil.which("apt-get"):
         return f"{names} is not installed, and there is no apt-get to install it with"
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    asked = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    # Another program may be installing something: its turn is waited for.
+    asked = ["apt-get", "-o", "DPkg::Lock::Timeout=600", "install", "-y", "--no-install-recommends", *packages]
     done = subprocess.run(asked, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         subprocess.run(["apt-get", "update"], env=env, capture_output=True, check=False)

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tenure.core.errors import InvalidInput
 from tenure.core.loopback import is_loopback
+from tenure.core.urls import split_url
 
 # Schemes without TLS → the same with it.
 PLAIN = {"nats": "tls", "amqp": "amqps", "redis+stream": "rediss+stream"}
@@ -91,7 +92,7 @@ def is_insecure(url: str) -> bool:
 def _read(url: str) -> Address:
     scheme, _, _ = url.partition("://")
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
         raise InvalidInput(f"a {scheme[:40]}:// URL is not valid", _example(scheme)) from None

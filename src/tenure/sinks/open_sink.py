@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from tenure.core.errors import InvalidInput
+from tenure.core.urls import split_url
 
 if TYPE_CHECKING:
     from tenure.sinks.port import Sink, Source
@@ -58,7 +59,7 @@ def open_source(url: str, subscription: Subscription, *, prefix: str = "") -> So
 
 def shown(url: str) -> str:
     """The URL for people and logs: without login and options."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
@@ -83,7 +84,7 @@ def prefixed(url: str, prefix: str) -> str:
     """The URL with the prefix of the settings."""
     if not prefix:
         return url
-    own = dict(parse_qsl(urlsplit(url).query)).get("prefix")
+    own = dict(parse_qsl(split_url(url).query)).get("prefix")
     if own is not None and own != prefix:
         raise InvalidInput(f"{shown(url)}: the URL has the prefix {own[:40]!r}, the setting {prefix[:40]!r}")
     return url if own is not None else f"{url}{'&' if '?' in url else '?'}prefix={prefix}"

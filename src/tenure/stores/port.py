@@ -54,7 +54,7 @@ class Head(NamedTuple):
     plain: bool
 
 
-class Asked(NamedTuple):
+class Asked(msgspec.Struct, frozen=True, gc=False):
     """A query as data: a method of `Transaction` (or of `fast_path.Receipts`), and its arguments."""
 
     query: str

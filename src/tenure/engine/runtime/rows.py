@@ -9,7 +9,9 @@ name; changing one brings it back (see `archive/recall.py`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from tenure.core import claims, ids, limits, roles
 from tenure.core.errors import Ambiguous, InvalidInput, NotFound
@@ -33,7 +35,7 @@ TRACKS_LISTED = "`tenure track list` shows them; `tenure track define` adds one"
 BY_ID, ALIKE, ABSENT = "by id", "alike", "absent"
 
 
-class Wanted(NamedTuple):
+class Wanted(msgspec.Struct, frozen=True, gc=False):
     """What is sure to be read: rows with these ids, rows with these values of the field, or which values no row has."""
 
     how: str
@@ -138,12 +140,11 @@ class Rows:
 
     def take(self, wanted: Wanted) -> Collection[Any]:
         """Read what is wanted; the rows that were found."""
-        how, kind, project, field, values = wanted
-        if how == BY_ID:
-            return self.get_many(kind, project, values).values()
-        if how == ALIKE:
-            return self.learn(kind, project, field, values)
-        self.learn_absent(kind, project, field, values)
+        if wanted.how == BY_ID:
+            return self.get_many(wanted.kind, wanted.project, wanted.values).values()
+        if wanted.how == ALIKE:
+            return self.learn(wanted.kind, wanted.project, wanted.field, wanted.values)
+        self.learn_absent(wanted.kind, wanted.project, wanted.field, wanted.values)
         return ()
 
     def learn_absent(self, kind: type[Row], project: str, field: str, values: Collection[str]) -> None:
@@ -308,11 +309,11 @@ class Rows:
 
 def query_of(wanted: Wanted) -> Asked:
     """The query that `Rows.take` makes for it, if nothing of it was read before."""
-    how, kind, project, field, values = wanted
-    if how == BY_ID:
+    kind, project, field, values = wanted.kind, wanted.project, wanted.field, wanted.values
+    if wanted.how == BY_ID:
         return Asked("load", (kind, [(project, value) for value in values]))
-    where = {"project": project, field: tuple(values)}
-    return Asked("find", (kind, where)) if how == ALIKE else Asked("count", (kind, where, field))
+    where = {"project": project, field: values}
+    return Asked("find", (kind, where)) if wanted.how == ALIKE else Asked("count", (kind, where, field))
 
 
 def holders_query(project: str, receipts: Iterable[Receipt]) -> Asked:

@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.loopback import is_loopback
+from tenure.core.urls import split_url
 
 EXAMPLE = "A store's URL looks like mariadb://user@host/database"
 PORT = 3306
@@ -57,7 +58,7 @@ def may_come_back(url: str, why: str) -> bool:
 def parse(url: str) -> Address:
     """Raises InvalidInput where the URL is not valid."""
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         login, at, named = parts.netloc.rpartition("@")
         hosts = tuple(_host(text) for text in named.split(","))
         given = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))

@@ -17,7 +17,7 @@ import re
 import socket
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlunsplit
 
 import psycopg
 from psycopg import conninfo, pq
@@ -25,6 +25,7 @@ from psycopg import conninfo, pq
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.loopback import is_loopback
+from tenure.core.urls import split_url
 
 EXAMPLE = "A store's URL looks like postgresql://user@host/database?schema=tenure"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
@@ -49,7 +50,7 @@ class Address(NamedTuple):
 def parse(url: str) -> Address:
     """Raises InvalidInput where the URL is not valid."""
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         given = dict(parse_qsl(parts.query, keep_blank_values=True))
         schema = given.pop("schema", "tenure")
         pool = given.pop("pool", str(_POOL))
@@ -85,7 +86,7 @@ def parse(url: str) -> Address:
 
 def in_schema(url: str, schema: str) -> str:
     """The same URL, with another schema."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     given = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name != "schema"]
     return urlunsplit(parts._replace(query=urlencode([*given, ("schema", schema)], quote_via=quote)))
 
@@ -120,7 +121,7 @@ def _is_here(settings: dict[str, Any]) -> bool:
 
 
 def _without_password(url: str) -> str:
-    parts = urlsplit(url)
+    parts = split_url(url)
     user, at, host = parts.netloc.rpartition("@")
     shown = parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}")
     kept = [(name, value) for name, value in parse_qsl(parts.query) if name not in ("password", "sslpassword")]

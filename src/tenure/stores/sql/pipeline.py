@@ -120,8 +120,8 @@ class Pipeline(Generic[C, A]):
         noted: list[Statement] = []
         self._noting = noted
         try:
-            for query, arguments in queries:
-                getattr(self, query)(*arguments)
+            for asked in queries:
+                getattr(self, asked.query)(*asked.arguments)
         finally:
             self._noting = None
         answers = self._run(noted) if self._began else self._begin(along=noted)

@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.loopback import is_loopback
+from tenure.core.urls import split_url
 from tenure.stores.valkey.errors import PASSING
 
 SCHEMES = {"valkey": False, "redis": False, "valkeys": True, "rediss": True}  # → whether with TLS
@@ -52,7 +53,7 @@ def may_come_back(url: str, why: str) -> bool:
 def parse(url: str) -> Address:
     """Raises InvalidInput where the URL is not valid."""
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         login, at, named = parts.netloc.rpartition("@")
         hosts = tuple(_host(text) for text in named.split(","))
         given = dict(parse_qsl(parts.query, keep_blank_values=True))
