@@ -36,7 +36,7 @@ BY_ID, ALIKE, ABSENT = "by id", "alike", "absent"
 
 
 class Wanted(msgspec.Struct, frozen=True, gc=False):
-    """What is sure to be read: rows with these ids, rows with these values of the field, or which values no row has."""
+    """To be read in any case: rows with these ids, rows with these values of the field, or which values no row has."""
 
     how: str
     kind: type[Row]
@@ -139,7 +139,7 @@ class Rows:
             yield from ((kind, key[1:], self._rows[key]) for key in keys)
 
     def take(self, wanted: Wanted) -> Collection[Any]:
-        """Read what is wanted; the rows that were found."""
+        """Read them; the rows that were found."""
         if wanted.how == BY_ID:
             return self.get_many(wanted.kind, wanted.project, wanted.values).values()
         if wanted.how == ALIKE:
