@@ -16,6 +16,7 @@ first, so none of them waits for newer ones for ever; `project reorder` moves th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -161,6 +162,7 @@ def lane_of(task: Task) -> str:
     return "|".join(parts if task.agent_type is None else (*parts, task.agent_type))
 
 
+@lru_cache(maxsize=256)  # every claim reads the lanes
 def parse_lane(text: str) -> Lane:
     track, type_, region, boost, requires, *agent_type = text.split("|")
     return Lane(track, type_, region, int(boost), tuple(requires.split(",")) if requires else (), *agent_type)

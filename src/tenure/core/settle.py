@@ -47,7 +47,7 @@ def due_at(task: Task, now: int) -> int | None:
         return None
     times = [_missed_at(task)]
     if task.state in lifecycle.HELD:
-        if task.deadline is task.max_duration is task.estimate is task.done_by is task.warned_at is None:
+        if task.done_by is task.deadline is task.estimate is task.max_duration is task.warned_at is None:
             return task.lease_until  # as most
         times += (task.lease_until, warn_at(task), abort_at(task))
     elif task.state == RETRYING:
