@@ -133,7 +133,7 @@ class Rows:
     def has_none(self, kind: type[Row], project: str, field: str, value: str) -> bool:
         """Whether it is known without a query that no row has this value. False where it is not known."""
         known = self._learned.get((kind, project, field))
-        return known is not None and known.get(value) == () and not self._changed.get(kind)
+        return known is not None and known.get(value) == () and not self._like(kind, {field: value})
 
     def learn(self, kind: type[R], project: str, field: str, values: Collection[str]) -> list[R]:
         """The stored rows with these values of the field; `find` need not ask for each."""
