@@ -1,5 +1,8 @@
 """What time brings: settled twice is settled once, in the order in which it fell due, and nothing stays due."""
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,6 +98,18 @@ def test_nothing_happens_before_it_is_due(row: tuple[Task, Claim, Brief]) -> Non
         early, happened = settled(once, claim, brief, once.due_at - 1)
         assert happened == []
         assert early.state == once.state
+
+
+@pytest.mark.parametrize(
+    "fields", [{"deadline": NOW}, {"done_by": NOW}, {"estimate": 1}, {"max_duration": 1}, {"warned_at": NOW}], ids=str
+)
+def test_any_time_of_a_held_task_makes_it_due_before_its_lease_ends(fields: dict[str, Any]) -> None:
+    held = {"state": "running", "claimed_at": NOW, "lease_until": NOW + 10**12, "claim_epoch": EPOCH}
+    task = settle.stamp(replace(TASK, **held, **fields), NOW)
+    assert task.due_at is not None
+    assert task.due_at < NOW + 10**12
+    claim = replace(CLAIM, epoch=EPOCH, state="active")
+    assert settle.settle(task, claim, replace(BRIEF, retry=RetryPolicy()), EPOCH, task.due_at, 0.5) is not None
 
 
 @given(rows())

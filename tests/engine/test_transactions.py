@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from tenure.core import commands as c
 from tenure.core.errors import Conflict, OutcomeUnknown, StoreError, StoreUnavailable, TenureError
 from tenure.core.records import Task
 from tenure.engine import Context, Engine
+from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.stores.open_store import open_store
 from tenure.testing import FakeClock
 
@@ -129,3 +131,17 @@ def test_a_store_error_in_a_batch_costs_only_the_command_it_is_about(store: Any)
         "CREATED", "CREATED", "STORE_ERROR", "CREATED",
     ]  # fmt: skip
     assert sorted(keys(store)) == ["A-001-one", "A-002-two", "A-003-four"]
+
+
+def test_the_rows_of_a_transaction_are_freed_with_its_end(store: Any) -> None:
+    engine = Engine(store, Chance())
+    engine.do(add("first"))
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(isinstance(found, UnitOfWork) for found in gc.get_objects())
+        granted = engine.do(c.ClaimNext(project="p", agent="ann", session="s"))
+        engine.do(c.Submit(project="p", receipt=granted.receipt or "", data={}))
+        assert sum(isinstance(found, UnitOfWork) for found in gc.get_objects()) == before
+    finally:
+        gc.enable()

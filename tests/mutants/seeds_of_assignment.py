@@ -154,6 +154,20 @@ ASSIGNMENT = (
         on("postgres", "test_a_holder_that_only_renews_is_warned_too"),
     ),
     Mutant(
+        "hung: the end that a holder announced is no due time",
+        SETTLE,
+        "if task.done_by is task.deadline is",
+        "if task.deadline is",
+        "tests/core/test_settle.py::test_any_time_of_a_held_task_makes_it_due_before_its_lease_ends",
+    ),
+    Mutant(
+        "deadline: of a held task it is no due time",
+        SETTLE,
+        "task.done_by is task.deadline is",
+        "task.done_by is",
+        "tests/core/test_settle.py::test_any_time_of_a_held_task_makes_it_due_before_its_lease_ends",
+    ),
+    Mutant(
         "hung: the estimate is not asked",
         SETTLE,
         "    if task.estimate is None or task.claimed_at is None:\n",

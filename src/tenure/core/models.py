@@ -209,7 +209,7 @@ def route(tiers: Tiers, wanted: Wanted, user: User, is_limited: Callable[[str], 
 
 
 # Where no model is in trouble the answer follows from the arguments alone, and most tasks of a project are alike.
-free_route = lru_cache(maxsize=limits.MODELS_CACHED)(partial(route, is_limited=lambda _: False))
+free_route = lru_cache(maxsize=1024)(partial(route, is_limited=lambda _: False))
 
 
 def tier_for(tiers: Tiers, wanted: Wanted) -> tuple[str, str]:

@@ -16,6 +16,7 @@ first, so none of them waits for newer ones for ever; `project reorder` moves th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -81,12 +82,13 @@ def weight(height: int) -> int:
 
 
 ORDERS = ("priority", "shortest")
+_HIGH = TIERS["high"][0]
 _TIER_BANDS = len(TIERS) - 1  # of one turn of the order: one for each tier below critical
 
 
 def band_of(task: Task) -> int:
     """Compared before the rank. Critical tasks go first; then those of an earlier turn of the project's order."""
-    if task.priority < TIERS["high"][0]:
+    if task.priority < _HIGH:
         return 0
     tier = 1 if task.length is None else list(TIERS).index(tier_of(task.priority))
     return _TIER_BANDS * task.order_turn + tier
@@ -160,6 +162,7 @@ def lane_of(task: Task) -> str:
     return "|".join(parts if task.agent_type is None else (*parts, task.agent_type))
 
 
+@lru_cache(maxsize=256)  # every claim reads the lanes
 def parse_lane(text: str) -> Lane:
     track, type_, region, boost, requires, *agent_type = text.split("|")
     return Lane(track, type_, region, int(boost), tuple(requires.split(",")) if requires else (), *agent_type)

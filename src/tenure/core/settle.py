@@ -43,8 +43,12 @@ class Settled(msgspec.Struct, frozen=True):
 
 def due_at(task: Task, now: int) -> int | None:
     """When `settle` next has something to do, as far as this row shows."""
+    if task.state in lifecycle.ENDED:
+        return None
     times = [_missed_at(task)]
     if task.state in lifecycle.HELD:
+        if task.done_by is task.deadline is task.estimate is task.max_duration is task.warned_at is None:
+            return task.lease_until  # as most
         times += (task.lease_until, warn_at(task), abort_at(task))
     elif task.state == RETRYING:
         times.append(task.retry_at)
@@ -215,6 +219,9 @@ def is_plain(task: Task) -> bool:
     A store may do these three for plain rows in one statement, guard and stamp only; every other row takes the slow
     path through `claims`. `stamp` sets the mark at every write of the row, so only this function defines a plain task.
     """
+    is_held = task.state in lifecycle.HELD
+    if not is_held and task.state != READY:
+        return False
     if task.checked or task.metered or task.artifacts:  # validated, learnt from, or with artifacts to pass on
         return False
     if task.sealed:  # its holder gets the secrets, and its result is searched for them
@@ -227,9 +234,7 @@ def is_plain(task: Task) -> bool:
         return False
     if not (task.deadline is None is task.max_duration is task.estimate is task.done_by is task.warned_at):
         return False
-    if task.state in lifecycle.HELD:
-        return True
-    return task.state == READY and _is_fresh(task)
+    return is_held or _is_fresh(task)
 
 
 def _is_fresh(task: Task) -> bool:

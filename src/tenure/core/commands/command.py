@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from itertools import compress
-from operator import attrgetter, is_not
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import msgspec
@@ -108,12 +107,11 @@ FORMER_DEFAULTS: dict[str, dict[str, Any]] = {"NewTask": {"priority": 50, "max_a
 def _set_fields(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         names, defaults, given, tag = _shape(type(value))
-        values, former = given(value), FORMER_DEFAULTS.get(type(value).__name__, {})
-        others = compress(zip(names, defaults, values, strict=True), map(is_not, values, defaults))
+        former = FORMER_DEFAULTS.get(type(value).__name__, {})
         fields = {
             name: item if type(item) in _PLAIN else _set_fields(item)
-            for name, default, item in others
-            if item != default and item != former.get(name, default)
+            for name, default, item in zip(names, defaults, given(value), strict=True)
+            if item is not default and item != default and item != former.get(name, default)
         }
         if tag is not None:
             fields["command"] = tag

@@ -82,9 +82,9 @@ def view_of(shown: Iterable[Any], wanted: Iterable[Any], last_error: LastError |
     """The same from values: those of SHOWN; and the brief's fields (title, description, spec, …) in their order."""
     title, description, spec, *others = wanted
     view: Any = {"title": title}
-    for name, value in zip(SHOWN, shown, strict=True):
-        if value or (value is not None and value != ()):
-            view[name] = value
+    view |= {
+        name: value for name, value in zip(SHOWN, shown, strict=True) if value or (value is not None and value != ())
+    }
     if "pauses" in view:
         view["pauses"] = tuple(cause_view(pause) for pause in view["pauses"])
     if "cancelled" in view:

@@ -53,7 +53,7 @@ class Rows:
         self._changed: dict[type[Row], dict[Key, None]] = {}  # keys in the order of their first change
         self._changed_by: dict[type[Row], dict[str, dict[Any, set[Key]]]] = {}  # kind → field → value → see _like
         self._journal: list[tuple[Key, Any]] = []
-        self._learned: dict[tuple[type[Row], str, str], dict[str, list[Any]]] = {}  # of each kind, project, field
+        self._learned: dict[tuple[type[Row], str, str], dict[str, Sequence[Any]]] = {}  # of each kind, project, field
         self.by_ref: dict[tuple[str, str], str] = {}  # project and short key of tasks that were found by it → id
         self.recalled: dict[Key, str] = {}  # rows in the archive → the lineage with which they return
 
@@ -151,21 +151,23 @@ class Rows:
         """Find out at once which of these values no stored row has, so that `find` need not ask for each."""
         has_rows = self.tx.count(kind, {"project": project, field: tuple(values)}, field)
         known = self._learned.setdefault((kind, project, field), {})
-        known.update({value: [] for value in values if value not in has_rows})
+        known.update({value: () for value in values if value not in has_rows})
 
     def has_none(self, kind: type[Row], project: str, field: str, value: str) -> bool:
         """Whether it is known without a query that no row has this value. False where it is not known."""
         known = self._learned.get((kind, project, field))
-        return known is not None and known.get(value) == [] and not self._changed.get(kind)
+        return known is not None and known.get(value) == () and not self._like(kind, {field: value})
 
     def learn(self, kind: type[R], project: str, field: str, values: Collection[str]) -> list[R]:
         """The stored rows with these values of the field; `find` need not ask for each."""
         rows = self.tx.find(kind, {"project": project, field: tuple(values)})
         known = self._learned.setdefault((kind, project, field), {})
-        known.update({value: [] for value in values})
+        known.update(dict.fromkeys(values, ()))
+        found: dict[str, list[R]] = {}
         for row in rows:
-            known[getattr(row, field)].append(row)
+            found.setdefault(getattr(row, field), []).append(row)
             self._keep_new(row)
+        known.update(found)
         return rows
 
     def learn_holders(self, project: str, receipts: Collection[Receipt]) -> None:
@@ -173,11 +175,11 @@ class Rows:
         tx: Receipts = self.tx  # type: ignore[assignment]  # the store declares it
         found = tx.holders(project, [(receipt.name, receipt.generation) for receipt in receipts])
         known = self._learned.setdefault((Task, project, "ref"), {})
-        known.update({receipt.name: [] for receipt in receipts} | {task.ref: [task] for task in found.tasks})
+        known.update({receipt.name: () for receipt in receipts} | {task.ref: (task,) for task in found.tasks})
         for row in (*found.tasks, *found.claims, *found.agents, *found.sessions):
             self._keep_new(row)
 
-    def _learnt(self, kind: type[Row], where: Where, after: tuple[Any, str] | None) -> list[Any] | None:
+    def _learnt(self, kind: type[Row], where: Where, after: tuple[Any, str] | None) -> Sequence[Any] | None:
         """The stored rows that match; None where this is not known. None match if one of the values has no rows."""
         project = where.get("project", "")
         for field, wanted in where.items():

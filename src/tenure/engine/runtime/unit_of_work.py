@@ -195,10 +195,12 @@ class UnitOfWork(Rows):
         """The fields that differ. `replace` keeps the others as they are, so nearly all equal ones are identical."""
         kind = type(new)
         names, hidden, after = kind.__struct_fields__, KINDS[kind].unlogged, astuple(new)
-        before = _defaults(kind) if old is None else astuple(old)
+        if old is None:
+            values = zip(names, after, _defaults(kind), strict=True)
+            return {n: value for n, value, usual in values if value is not usual and value != usual and n not in hidden}
+        before = astuple(old)
         differ = [n for n in range(len(names)) if before[n] is not after[n]]
-        if old is not None:
-            self._compared[kind, new.project, new.id] = old, new, differ
+        self._compared[kind, new.project, new.id] = old, new, differ
         return {names[n]: after[n] for n in differ if names[n] not in hidden and before[n] != after[n]}
 
     def repeat(self, like: Repeated, task: Task, brief: Brief) -> Task:
@@ -305,6 +307,8 @@ class UnitOfWork(Rows):
 
     def save(self, *, last: bool = False) -> None:
         """`last`: the transaction ends here."""
+        if last:
+            self.lanes.clear()  # they refer to this unit of work: a cycle, with all rows of the batch
         if self.recalled:
             from tenure.engine.archive.recall import bring_back
 

@@ -140,8 +140,10 @@ def _next_claimed(work: UnitOfWork, cmd: commands.ClaimNext, sent: Sent) -> Outc
         troubles = f"{claimant.agent.troubles} failures in a row"
         message = f"agent {claimant.agent.id} is cooling off after {troubles}"
         return Outcome(outcome="NO_TASK", **work.retry_at(cooling), message=message)
-    held = work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=claims.MOST_NAMED)
-    unfinished = tuple(t.key for t in held if claims.is_held(t))
+    unfinished: tuple[str, ...] = ()
+    if not work.has_none(Task, cmd.project, "session", cmd.session):
+        held = work.find(Task, {"project": cmd.project, "session": cmd.session}, limit=claims.MOST_NAMED)
+        unfinished = tuple(t.key for t in held if claims.is_held(t))
     search = Search(work, cmd, claimant)
     if (claimant.project.funded or claimant.project.set_aside) and search.is_closed():
         return search.nothing(unfinished)
@@ -401,9 +403,9 @@ class Search:
         return self._short is not None
 
     def __iter__(self) -> Iterator[Task]:
-        where = {"project": self.cmd.project, "offer_to": self.claimant.agent.id, "state": lifecycle.READY}
-        offers = self.work.find(Task, where)
-        if offers:
+        project, agent = self.cmd.project, self.claimant.agent.id
+        if not self.work.has_none(Task, project, "offer_to", agent):
+            offers = self.work.find(Task, {"project": project, "offer_to": agent, "state": lifecycle.READY})
             offers.sort(key=lambda t: priority.place(t, self.work.now))
             yield from (t for t in offers if self.fits(priority.lane_of_task(t)) and self._may_take(t))
         for task in self._lanes().offer(self.fits, lambda lane: priority.set_back(self.profile, lane)):

@@ -342,18 +342,33 @@ class SqliteTransaction:
         self._read((SET_PLACE, [place]))
 
     def _rows(self, statement: Statement, decode: Callable[[Sequence[Any]], S]) -> list[S]:
-        rows = self._read(statement)
+        """Each row is decoded before the next is read: many wide ones at once are costly for the garbage collector."""
+        rows: list[S] = []
+        row: Sequence[Any] = ()
         try:
-            return [decode(row) for row in rows]
+            for row in self._execute(statement):
+                rows.append(decode(row))
         except msgspec.MsgspecError as error:
-            raise StoreCorrupt(f"{self._store.path}: row {named_bad(rows, decode)} cannot be read: {error}") from error
+            raise StoreCorrupt(
+                f"{self._store.path}: row {named_bad((row,), decode)} cannot be read: {error}"
+            ) from error
+        except apsw.Error as error:
+            self._refuse(error)
+        return rows
 
     def _read(self, statement: Statement) -> list[tuple[Any, ...]]:
         try:
-            rows: list[tuple[Any, ...]] = self._connection.execute(*statement).fetchall()
-        except (*BAD_VALUES, apsw.Error) as error:
+            rows: list[tuple[Any, ...]] = self._execute(statement).fetchall()
+        except apsw.Error as error:
             self._refuse(error)
         return rows
+
+    def _execute(self, statement: Statement) -> apsw.Cursor:
+        try:
+            cursor: apsw.Cursor = self._connection.execute(*statement)
+        except (*BAD_VALUES, apsw.Error) as error:
+            self._refuse(error)
+        return cursor
 
     def _must_write(self) -> None:
         if not self._write:
