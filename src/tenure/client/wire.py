@@ -16,21 +16,24 @@ from tenure.core.outcomes import Outcome
 
 def plain(value: Any) -> Any:
     """`value` for JSON; results, specs and metadata stay as their author wrote them."""
-    if isinstance(value, msgspec.Struct):
-        value = msgspec.to_builtins(value)
-    if isinstance(value, dict):
-        made = value.copy()
+    # What `to_builtins` makes is new in all its parts: they are changed in place.
+    return _spell(msgspec.to_builtins(value))
+
+
+def _spell(value: Any) -> Any:
+    if type(value) is dict:
         for name, part in value.items():
             kind = type(part)
             if kind in _PLAIN:
                 continue
-            if kind is not int:
-                made[name] = part if name in _THEIRS else plain(part)
-            elif is_instant(name):
-                made[name] = format_instant(part)
-        return made
-    if isinstance(value, (list, tuple)):
-        return [plain(part) for part in value]
+            if kind is int:
+                if is_instant(name):
+                    value[name] = format_instant(part)
+            elif name not in _THEIRS:
+                _spell(part)
+    elif type(value) in (list, tuple):
+        for part in value:
+            _spell(part)
     return value
 
 

@@ -205,8 +205,12 @@ class Feed:
     def _page(self, mark: int) -> tuple[list[Event], dict[str, Task]]:
         """Events; and their tasks, whose traces are shown, if anybody follows."""
 
+        def page(tx: Transaction) -> list[Event]:
+            return tx.events({}, after=mark, limit=PAGE)
+
         def read(tx: Transaction) -> tuple[list[Event], dict[str, Task]]:
-            events = tx.events({}, after=mark, limit=PAGE)
+            tx.expect(page)
+            events = page(tx)
             return events, tasks_of(tx, events) if self._streams else {}
 
         return self.engine.read(read, follows=True)

@@ -72,6 +72,8 @@ class Metrics:
             name: self._made(name) for name in METRICS if name not in STORE_GAUGES | SINK_GAUGES | SPENDING
         }
         self._children: dict[tuple[Any, ...], Any] = {}
+        self._of_commands: dict[tuple[Any, ...], list[Any]] = {}  # see `_series_of`
+        self._known_places: dict[tuple[str, str], tuple[str, str]] = {}
         self._tenants, self._projects = LabelValues(limits.METRIC_TENANTS), LabelValues(limits.METRIC_PLACES)
         self._of_tenant: dict[str, LabelValues] = {}
         self._types = LabelValues(limits.METRIC_TYPES)
@@ -105,6 +107,14 @@ class Metrics:
 
     def _at(self, tenant: str, project: str, *, is_real: bool = True) -> tuple[str, str]:
         """The labels of a project: at most so many of each tenant, and of all."""
+        found = self._known_places.get((tenant, project))
+        if found is None:
+            found = self._bounded(tenant, project, is_real=is_real)
+            if OTHER not in found:
+                self._known_places[tenant, project] = found
+        return found
+
+    def _bounded(self, tenant: str, project: str, *, is_real: bool) -> tuple[str, str]:
         tenant = self._tenants.bounded(tenant, is_real=is_real)
         if tenant == OTHER:
             return OTHER, OTHER
@@ -116,27 +126,46 @@ class Metrics:
 
     def observe(self, command: Command, principal: Principal, answer: Outcome | TenureError, seconds: float) -> None:
         """Count a command with its outcome or error, also each command of a batch."""
-        kind = type(command)
-        verb = str(kind.__struct_config__.tag)
         failed = isinstance(answer, TenureError)
         result = answer.code if isinstance(answer, TenureError) else answer.outcome
-        role = self._roles.bounded(principal.role, is_real=principal.role in ROLES)
-        self._of("tenure_commands_total", verb, role, result).inc()
-        self._of("tenure_command_seconds", verb).observe(seconds)
-        counter = _BY_PROJECT.get(kind)
-        if counter is not None:
-            # A project that is named in an error may not exist.
-            at = self._at(principal.tenant or HOME, command.project, is_real=not failed)
-            times = len(answer.claims) if isinstance(answer, Outcome) and answer.claims else 1
-            self._of(counter, *at, result).inc(times)
-            if isinstance(command, (ClaimTask, ClaimNext)):
-                # Anybody may claim under any name: only one that was granted a task, or is known here, gets a series.
-                agent = self._agent(at, command.agent, is_real=result == "GRANTED")
-                self._of("tenure_agent_claims_total", *at, agent, result).inc(times)
-            if result in CONFLICTS:
-                self._of("tenure_claim_conflicts_total", *at, result).inc()
+        commands, seconds_of, *of_project = self._series_of(command, principal, result, failed=failed)
+        commands.inc()
+        seconds_of.observe(seconds)
+        times = len(answer.claims) if isinstance(answer, Outcome) and answer.claims else 1
+        for series in of_project:
+            series.inc(times)
         if isinstance(answer, StoreError):
             self.store_failed(answer)
+
+    def _series_of(self, command: Command, principal: Principal, result: str, *, failed: bool) -> list[Any]:
+        """The series that count such a command; those of known names are cached, so they are as few as the names."""
+        kind = type(command)
+        counter = _BY_PROJECT.get(kind)
+        agent = command.agent if isinstance(command, (ClaimTask, ClaimNext)) else None
+        at = (principal.tenant or HOME, command.project) if counter is not None else None
+        key = (kind, principal.role, result, at, agent)
+        found = self._of_commands.get(key)
+        if found is not None:
+            return found
+        verb = str(kind.__struct_config__.tag)
+        role = self._roles.bounded(principal.role, is_real=principal.role in ROLES)
+        made = [self._of("tenure_commands_total", verb, role, result), self._of("tenure_command_seconds", verb)]
+        names: list[str | None] = [role]
+        if counter is not None and at is not None:
+            # A project that is named in an error may not exist.
+            at = self._at(*at, is_real=not failed)
+            made.append(self._of(counter, *at, result))
+            names += at
+            if agent is not None:
+                # Anybody may claim under any name: only one that was granted a task, or is known here, gets a series.
+                agent = self._agent(at, agent, is_real=result == "GRANTED")
+                made.append(self._of("tenure_agent_claims_total", *at, agent, result))
+                names.append(agent)
+            if result in CONFLICTS:
+                made.append(self._of("tenure_claim_conflicts_total", *at, result))
+        if OTHER not in names:
+            self._of_commands[key] = made
+        return made
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count an HTTP request. `route` is the path with placeholders, never the requested path."""

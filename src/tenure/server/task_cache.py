@@ -115,7 +115,10 @@ class TaskCache:
         key = key_of(event)
         if self._is_shown(event, key):
             task = self._shown.pop(key)
-            _keep(self._tasks, key, _TaskFacts(task["type"], task["created_at"], task.get("ready_at")))
+            begun = _TaskFacts(task["type"], task["created_at"], task.get("ready_at"))
+            begun.began = event.time
+            _keep(self._tasks, key, begun)
+            return self._by_memory(event, begun)
         known = self._tasks.get(key)
         if known is not None:
             facts = self._by_memory(event, known)
@@ -166,8 +169,10 @@ class TaskCache:
         return None if claim is None else _seconds(claim.acquired_at, claim.released_at)
 
     def _learn(self, event: Event, key: RowKey, known: _TaskFacts | None) -> None:
-        changed = next((fields for table, _, fields in event.patch if table == "task" and fields), None)
-        if changed is None:
+        for table, _, changed in event.patch:
+            if table == "task" and changed:
+                break
+        else:
             return
         if event.kind == "task.created":
             known = _TaskFacts(changed.get("type", DEFAULTS["type"]), event.time, changed.get("ready_at"))
@@ -223,6 +228,8 @@ def _seconds(start: int | None, end: int | None) -> float | None:
 
 def ending_of(event: Event) -> str | None:
     """The reason that a claim ended, if the event ended one."""
+    if event.kind == "task.claimed":  # it began one
+        return None
     for table, _, fields in event.patch:
         if table == "claim" and fields is not None and fields.get("released_at") is not None:
             return str(fields.get("reason"))

@@ -93,6 +93,7 @@ class Coordinator:
         self._cycles = Cycles()
         self._now = 0
         self._mark = 0
+        self._idle_at: dict[str, int] = {}  # duty → the store's time when it last had nothing to do
         self._troubles = 0  # cycles in a row in which the store was unavailable
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -205,7 +206,8 @@ class Coordinator:
             self._check_lead(seen)
             if self._led is not None:
                 for name, duty in self._duties.items():
-                    self._do(self._led, name, duty, seen)
+                    if not self._was_idle(name, duty, seen.now):
+                        self._do(self._led, name, duty, seen)
                 self._serve_tenants()
                 self._cycles = replace(self._cycles, count=self._cycles.count + 1, last_at=seen.now)
             self._troubles = 0
@@ -218,6 +220,12 @@ class Coordinator:
         self._troubles += 1
         back_off = min(LONGEST_BACK_OFF, 0.5 * 2.0 ** min(self._troubles, 10))
         return back_off * (0.5 + self.engine.random.fraction())
+
+    def _was_idle(self, name: str, duty: Duty, now: int) -> bool:
+        """Whether the duty had nothing to do a moment ago and is not prompt: writes do not make it look more often."""
+        looked_at = self._idle_at.get(name)
+        is_prompt = duty.due is not None or duty.on_events
+        return not is_prompt and looked_at is not None and 0 <= now - looked_at < self._looks * 1e6
 
     # --- the other tenants ---
 
@@ -281,7 +289,7 @@ class Coordinator:
             self._good_until = began + self._lease * GIVEN_UP
         if outcome.outcome == "ELECTED":
             assert outcome.term is not None
-            self._cycles = Cycles()
+            self._cycles, self._idle_at = Cycles(), {}
             self._led = LeaderEngine(self.engine, self.instance, outcome.term, self._keep_up)
             self._note("info", f"leads with term {outcome.term}")
         return outcome
@@ -305,6 +313,8 @@ class Coordinator:
         if seen.leader is not None and not team.is_new_start(seen.leader, name, tick, seen.now):
             return
         projects = self._apart(name, lambda: duty.find(led, seen.now))
+        if projects is not None and not projects and self._tenant == self.engine.tenant:
+            self._idle_at[name] = seen.now
         if not projects or not led.begin_tick(name, tick):
             return
         for project in projects:

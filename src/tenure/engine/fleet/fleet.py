@@ -14,7 +14,7 @@ from tenure.core.records import Pool, Project, Spawn, Task
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.fleet.offers import Address, Start, start_agents
 from tenure.engine.fleet.upkeep import SECOND, Ending, keep, save_failure, save_handle
-from tenure.engine.relay.leader_thread import LeaderThread
+from tenure.engine.relay.leader_thread import GATHERED, LeaderThread
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.spawners.port import Spawned, SpawnFailed, SpawnRequest, State
@@ -23,6 +23,7 @@ POLL = 2 * SECOND  # between two questions to a spawner about its processes
 AGAIN = SECOND  # after a search that found nothing, and between two tries to end a process
 END_TRIES = 30  # tries to end a process whose spawner does not answer
 AT_ONCE = limits.SPAWNS_AT_ONCE
+PROMPTLY = 0.05  # seconds after a step, while there are pools or spawns: it writes only where it starts or ends one
 
 
 class Calls(Protocol):
@@ -53,8 +54,6 @@ class ProcessSearch(NamedTuple):
 
 
 class Fleet(LeaderThread):
-    gathered = 0.05  # it writes only where it starts or ends an agent
-
     def __init__(
         self,
         engine: Engine,
@@ -142,6 +141,7 @@ class Fleet(LeaderThread):
         self._poll(spawns, now)
         self._search(spawns, now)
         self._hear(led)  # answers that are there at once
+        self.gathered = PROMPTLY if rows or spawns else GATHERED
         projects = sorted({row.project for row in (*rows, *spawns)})
         if not projects:
             return now, {}

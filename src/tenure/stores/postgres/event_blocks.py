@@ -56,6 +56,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -201,18 +202,18 @@ def reader() -> Callable[[Sequence[Any]], Event]:
     place = {name: n for n, name in enumerate((*_FIELDS, *_BESIDE))}
     numbers = {place[name] for name in (*plain, "form", "seed", "place", "size")}
     texts_at = [n for n in range(len(place)) if n not in numbers]
-    beside, build, form = len(_FIELDS), builder(Event, columns_of(Event)), place["form"]
+    texts_of = itemgetter(*texts_at)
+    beside, build, kind, form = len(_FIELDS), builder(Event, columns_of(Event)), place["kind"], place["form"]
+    at = Event.__struct_fields__.index("details")  # the patch is next to it
 
     def read(row: Sequence[Any]) -> Event:
-        for n in texts_at:
-            if row[n] is not None and "\x01" in row[n]:
-                row = [shown(v) if n not in numbers and v is not None else v for n, v in enumerate(row)]
-                break
+        if "\x01" in "".join(filter(None, texts_of(row))):
+            row = [shown(v) if n not in numbers and v is not None else v for n, v in enumerate(row)]
         if row[form] not in FORMS:
             raise ValueError(f"its block has the form {row[form]}, which this version does not know")
-        fields = dict(zip(_FIELDS, row, strict=False))
-        fields["details"], fields["patch"] = _BUILD[fields["kind"]](fields, _Beside(*row[beside:]))
-        return build([fields[name] for name in Event.__struct_fields__])
+        values = list(row[:beside])
+        values[at:at] = _BUILD[row[kind]](values, _Beside._make(row[beside:]))
+        return build(values)
 
     return read
 
@@ -238,59 +239,67 @@ class _Beside(NamedTuple):
     place: int
     size: int
 
-    def made(self, time: int, turn: int, prefix: str) -> str:
-        """An id that the caller made: all of the first turn for events, then for commands, then for results."""
+    def ids(self, time: int) -> IdMaker:
+        """The caller's maker of ids: as many of events as the block has, then of commands, then of results."""
         if self.seed is None:
             raise ValueError("its block has no seed to make its id with")
-        return _ids(time, self.seed).nth(prefix, turn * self.size + self.place)
+        return _ids(time, self.seed)
 
 
 _Built = tuple[dict[str, Any], tuple[tuple[str, str, dict[str, Any]], ...]]
+_ID, _KEY, _PREVIOUS, _CAUSE = map(_FIELDS.index, ("id", "key", "previous_state", "causation_id"))
+_of_claim = itemgetter(*map(_FIELDS.index, ("time", "project", "task", "version", "generation", "agent", "session")))
 
 
-def _claimed(fields: dict[str, Any], beside: _Beside) -> _Built:
-    now, task, generation = fields["time"], fields["task"], fields["generation"]
+def _claimed(fields: list[Any], beside: _Beside) -> _Built:
+    now, project, task, version, generation, agent, session = _of_claim(fields)
     attempt, run, lease, *first = map(int, beside.facts.split(","))
     if beside.form > 1:
-        command = beside._replace(place=first[0])  # one that was granted several tasks
-        fields |= {"id": beside.made(now, 0, "evt"), "causation_id": command.made(now, 1, "cmd")}
-        fields["previous_state"] = "ready"
-    who = {"agent": fields["agent"], "session": fields["session"]}
+        ids = beside.ids(now)
+        fields[_ID] = ids.nth("evt", beside.place)
+        fields[_CAUSE] = ids.nth("cmd", beside.size + first[0])  # one that was granted several tasks
+        fields[_PREVIOUS] = "ready"
+    epoch = beside.epoch
     moved = {
-        "state": "claimed", "generation": generation, "attempts": attempt, **who, "claimed_at": now,
-        "claim_epoch": beside.epoch, "updated_at": now, "version": fields["version"],
+        "state": "claimed", "generation": generation, "attempts": attempt, "agent": agent, "session": session,
+        "claimed_at": now, "claim_epoch": epoch, "updated_at": now, "version": version,
     }  # fmt: skip
     claim = {
         "id": f"{task}@{generation}", "task": task, "generation": generation, "run": run, "attempt": attempt,
-        "epoch": beside.epoch, **who, "acquired_at": now, "project": fields["project"], "lease": lease,
-        "user": beside.user, "request_id": beside.request_id, "request_hash": beside.request_hash,
+        "epoch": epoch, "agent": agent, "session": session, "acquired_at": now, "project": project, "lease": lease,
     }  # fmt: skip
+    for name in ("user", "request_id", "request_hash"):
+        if (given := getattr(beside, name)) is not None:
+            claim[name] = given
     details = {"lease_until": now + lease, "attempt": attempt, "previous_generation": generation - 1}
-    return details, (("task", task, moved), ("claim", str(claim["id"]), _set_fields(claim)))
+    return details, (("task", task, moved), ("claim", claim["id"], claim))
 
 
-def _completed(fields: dict[str, Any], beside: _Beside) -> _Built:
-    now, task, generation, facts = fields["time"], fields["task"], fields["generation"], beside.facts
+def _completed(fields: list[Any], beside: _Beside) -> _Built:
+    now, project, task, version, generation, agent, session = _of_claim(fields)
+    facts = beside.facts
     *counted, product_tail = facts.split(",") if facts.count(",") > 3 else [*facts.split(","), ""]
     run, acquired_at, renewals, starts = map(int, counted)
     if beside.form > 1:
-        fields |= {"id": beside.made(now, 0, "evt"), "causation_id": beside.made(now, 1, "cmd")}
-        fields["previous_state"] = fields["previous_state"] or ("claimed" if starts else "running")
-        given = _result(beside, fields["project"], beside.made(now, 2, "result"))
+        ids = beside.ids(now)
+        fields[_ID] = ids.nth("evt", beside.place)
+        fields[_CAUSE] = ids.nth("cmd", beside.size + beside.place)
+        fields[_PREVIOUS] = fields[_PREVIOUS] or ("claimed" if starts else "running")
+        given = _result(beside, project, ids.nth("result", 2 * beside.size + beside.place))
     else:
         given = msgspec.json.decode(beside.said or "")
     # Older results have six digits of the submitted data's digest, not of their id.
-    product = f"wp-{fields['key']}-gen{generation}-{product_tail or given['digest'][:6]}"
+    product = f"wp-{fields[_KEY]}-gen{generation}-{product_tail or given['digest'][:6]}"
     moved = {
         "state": "completed", "agent": None, "session": None, "claimed_at": None, "claim_epoch": None, "percent": 100,
-        "work_product": product, "completed_at": now, "updated_at": now, "version": fields["version"],
+        "work_product": product, "completed_at": now, "updated_at": now, "version": version,
     }  # fmt: skip
     if starts:
         moved["started_at"] = now
     result = {
         "task": task, "run": run, "generation": generation, "submitted_at": now, "processing": now - acquired_at,
-        "accepted": True, "reason": "ACCEPTED", "work_product": product, "session": fields["session"],
-        "agent": fields["agent"], "user": beside.user,
+        "accepted": True, "reason": "ACCEPTED", "work_product": product, "session": session,
+        "agent": agent, "user": beside.user,
     }  # fmt: skip
     claim = {"state": "released", "reason": "COMPLETED", "released_at": now, "renewals": renewals or None,
              "result_accepted": True, "work_product": product}  # fmt: skip
@@ -318,4 +327,4 @@ def _set_fields(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-_BUILD: dict[str, Callable[[dict[str, Any], _Beside], _Built]] = {CLAIMED: _claimed, COMPLETED: _completed}
+_BUILD: dict[str, Callable[[list[Any], _Beside], _Built]] = {CLAIMED: _claimed, COMPLETED: _completed}

@@ -103,6 +103,27 @@ class Coordinators(Stage):
     def office(self, scene: Scene) -> Office:
         return Office(scene)
 
+    # --- how often -------------------------------------------------------------------------------------------------
+
+    def test_a_duty_with_nothing_to_do_is_not_asked_again_for_each_write(self, office: Office) -> None:
+        asked: list[str] = []
+
+        def duty(name: str, *, on_events: bool = False) -> Duty:
+            def find(engine: Engine, now: int) -> list[str]:
+                asked.append(name)
+                return []
+
+            return Duty(60 * SECOND, find, lambda engine, project: Report(), on_events=on_events)
+
+        one = office.another("one", duties={"rare": duty("rare"), "prompt": duty("prompt", on_events=True)})
+        for _ in range(3):
+            one.step()
+            office.pass_time(0.5)
+        assert asked == ["rare", "prompt", "prompt", "prompt"]
+        office.pass_time(1.0)
+        one.step()
+        assert asked[4:] == ["rare", "prompt"]
+
     # --- who leads ------------------------------------------------------------------------------------------------
 
     def test_one_leads_and_the_others_wait_for_its_lease(self, office: Office) -> None:

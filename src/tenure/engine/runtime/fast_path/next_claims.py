@@ -199,8 +199,10 @@ def _granted(row: tuple[Any, ...], asked: _Asked, model: ModelFor, nonces: bytes
     if ready_at is not None:
         view["ready_at"] = ready_at
     constraints: dict[str, Any] = {}
-    for name, text in zip(BRIEF_FIELDS[1:], brief, strict=True):
-        if text not in _EMPTY:
+    if not _EMPTY.issuperset(brief):
+        for name, text in zip(BRIEF_FIELDS[1:], brief, strict=True):
+            if text in _EMPTY:
+                continue
             value = _decoded(text)
             view[name] = tuple(value) if name == "touches" else value
             if name == "constraints":
