@@ -31,8 +31,8 @@ _AUTHORITIES = Path("usr/local/share/ca-certificates")  # what this machine trus
 _WAYS_OUT = ("http_proxy", "https_proxy", "no_proxy", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "NODE_EXTRA_CA_CERTS")
 _CACHES = (".git", ".venv", ".x", ".artifacts", ".hypothesis", "__pycache__", ".*_cache", "out")
 
-# Mounts end with the namespace. /dev is shared with the host but for its shared memory. The first process of a namespace
-# inherits the children of others and must wait for them: a shell does.
+# Mounts end with the namespace. /dev is shared with the host but for its shared memory. The first process of a
+# namespace inherits the children of others and must wait for them: a shell does.
 _INSIDE = """
 set -e
 mount -t proc proc "$0/proc"

@@ -27,7 +27,7 @@ from tenure.core.filters import matches
 from tenure.core.records import STORE, Task
 from tenure.engine import Engine
 from tenure.engine.reads.event_log import event_view, tasks_of
-from tenure.stores.port import Transaction
+from tenure.stores.port import Asked, Transaction
 
 PAGE = 1000
 WAIT = 0.2  # seconds between checks whether the server is closing
@@ -205,12 +205,9 @@ class Feed:
     def _page(self, mark: int) -> tuple[list[Event], dict[str, Task]]:
         """Events; and their tasks, whose traces are shown, if anybody follows."""
 
-        def page(tx: Transaction) -> list[Event]:
-            return tx.events({}, after=mark, limit=PAGE)
-
         def read(tx: Transaction) -> tuple[list[Event], dict[str, Task]]:
-            tx.expect(page)
-            events = page(tx)
+            tx.expect([Asked("events", ({},), {"after": mark, "limit": PAGE})])
+            events = tx.events({}, after=mark, limit=PAGE)
             return events, tasks_of(tx, events) if self._streams else {}
 
         return self.engine.read(read, follows=True)

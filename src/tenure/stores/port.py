@@ -59,6 +59,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
     query: str
     arguments: tuple[Any, ...]
+    options: Mapping[str, Any] = {}
 
 
 class ForLeader(msgspec.Struct, frozen=True, gc=False):

@@ -42,7 +42,7 @@ def queries_of(batch: Sequence[Command], rows: Sequence[Wanted], *, by_receipt: 
 
 
 def rows_of(batch: Iterable[Command]) -> list[Wanted]:
-    """The rows that these commands read in any case: who claims, holds or is offered what; which tasks exist already."""
+    """The rows that these commands read in any case: who claims, holds or is offered what; which tasks there are."""
     wanted: dict[tuple[str, type[Row], str, str], dict[str, None]] = {}
 
     def want(how: str, kind: type[Row], project: str, field: str, value: str | None) -> None:

@@ -121,7 +121,7 @@ class Pipeline(Generic[C, A]):
         self._noting = noted
         try:
             for asked in queries:
-                getattr(self, asked.query)(*asked.arguments)
+                getattr(self, asked.query)(*asked.arguments, **asked.options)
         finally:
             self._noting = None
         answers = self._run(noted) if self._began else self._begin(along=noted)
