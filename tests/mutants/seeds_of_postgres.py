@@ -27,6 +27,13 @@ _NAMED = "tests/stores/test_postgres_old_readers.py::test_a_claim_names_what_its
 
 POSTGRES = (
     Mutant(
+        "due: a claim that finds nothing leaves what it dropped",
+        "stores/postgres/transaction.py",
+        "self._drops = self._write",
+        "self._drops = False",
+        "tests/stores/test_postgres_round_trips.py::test_due_times_that_outlived_their_tasks_are_passed_once",
+    ),
+    Mutant(
         "starts: a task that is queued in front of one leaves it",
         "stores/postgres/tables.py",
         "if name in _STARTS:",

@@ -29,6 +29,12 @@ class Counted:
         self._engine = engine
         self.round_trips = 0
 
+    def due_blocks(self) -> int:
+        store = self._engine.store
+        assert isinstance(store, Postgres)
+        ((count,),) = store._read(f"SELECT count(*) FROM {store.queries.dialect.schema}due_block")
+        return int(count)
+
     def __call__(self, *batch: Command) -> list[Any]:
         self.round_trips = 0
         return self._engine.run(batch)
@@ -98,6 +104,19 @@ def test_what_is_usual_takes_one_round_trip(run: Counted) -> None:
     for command in (c.Renew(project=P, receipt=receipt), c.Submit(project=P, receipt=receipt, data="done")):
         run(command)
         assert run.round_trips == 1, command
+
+
+def test_due_times_that_outlived_their_tasks_are_passed_once(run: Counted) -> None:
+    """By a claim that finds nothing, though it writes nothing else."""
+    for _ in range(5):
+        run(c.Submit(project=P, receipt=held(run), data="done"))
+    assert run.due_blocks() == 5
+    assert run(claim(1))[0].outcome == "NO_TASK"
+    assert run.due_blocks() == 0
+    receipt = held(run)
+    (nothing,) = run(claim(2))
+    assert (run.due_blocks(), nothing.retry_in > 100) == (1, True)
+    assert run(c.Renew(project=P, receipt=receipt))[0].outcome == "RENEWED"
 
 
 def test_what_is_not_usual_is_tried_less_and_less(run: Counted) -> None:

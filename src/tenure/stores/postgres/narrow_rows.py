@@ -24,7 +24,8 @@ path has the project to itself, so nobody sees a claim twice or not at all.
 Due blocks outlive their tasks. A batch that claims 500 tasks writes one block with 500 numbers. A number in it counts
 while the task's own `due_at` is the block's time; nobody removes it before. A transaction that meets a block that
 counts for none of its tasks drops it (`has_due` behind `now`, `first_due` on the way to the next), so each entry is
-looked at once more than it is written. The ordinary path writes blocks of one, and removes them with the change.
+looked at once more than it is written: such a transaction commits even if it writes nothing else. The ordinary path
+writes blocks of one, and removes them with the change.
 
 Entries of `queue` and `held` are removed by every claim and every result, but the server cannot forget them while an
 older transaction is open. So a claim begins at a start: `lane_start`, in front of which nothing is queued in the lane,

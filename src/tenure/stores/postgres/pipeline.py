@@ -37,6 +37,7 @@ class Pipeline(pipeline.Pipeline[Connection, Answer]):
         self._appends = 0  # the number of the statement among these that appends the last event; 0: none
         self._last: tuple[int, int] | None = None  # sequence and transaction of the last event
         self._is_due: dict[str, bool] = {}  # by project: does it have due tasks?
+        self._drops = False  # blocks of due times that outlived their tasks: see `narrow_rows`
 
     def __enter__(self) -> Self:
         self._connection = self._store.connections.take()
@@ -49,7 +50,7 @@ class Pipeline(pipeline.Pipeline[Connection, Answer]):
         assert connection is not None
         self._connection = None
         try:
-            if kind is None and self._failed is None and (self._wrote or self._later):
+            if kind is None and self._failed is None and (self._wrote or self._later or self._drops):
                 self._commit(connection)
             elif connection.is_open and connection.in_transaction:
                 connection.post(("ROLLBACK", ()))

@@ -65,6 +65,7 @@ class PostgresTransaction(Pipeline):
 
     def next_due(self, project: str) -> int | None:
         self._enter((project,))
+        self._drops = self._write  # also where nothing else is written: no block is passed twice
         rows = self._read(self._queries.next_due, [self._tenant, project, self._write])
         return rows[0][0] if rows else None
 
