@@ -16,10 +16,11 @@ FILLED = 40  # rounds that tasks are made for at once
 
 
 class Idleness(NamedTuple):
-    """What a claim costs, without the reader and at the end of its time."""
+    """What a claim costs: at first, at the end of the reader's time, and without it in the same full tables."""
 
-    without: Cost
+    first: Cost
     beside: Cost
+    without: Cost
     cycles: int  # while it was idle
 
 
@@ -28,7 +29,7 @@ def measure(ground: Ground, scale: Scale) -> Idleness:
     crew = board.register("bench", scale.batch)
     with ground.connect() as link, ground.connect() as reader:
         _round(board, crew, None)
-        without = _claims(board, crew, link)
+        first = _claims(board, crew, link)
         reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         reader.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(board.schema, "queue")))
         until, cycles = time.monotonic() + scale.idle, 0
@@ -37,9 +38,12 @@ def measure(ground: Ground, scale: Scale) -> Idleness:
             cycles += len(crew)
         beside = _claims(board, crew, link)
         reader.execute("ROLLBACK")
+        for table in ("queue", "held", "session", "agent", "task_hot", "lane_start", "due_block"):
+            reader.execute(sql.SQL("VACUUM {}").format(sql.Identifier(board.schema, table)))
+        without = _claims(board, crew, link)
     board.verify()
     board.close()
-    return Idleness(without, beside, cycles)
+    return Idleness(first, beside, without, cycles)
 
 
 def _claims(board: Board, crew: list[str], link: object) -> Cost:

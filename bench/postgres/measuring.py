@@ -103,9 +103,11 @@ class Run:
         ]
 
     def idle_reader(self) -> list[Figure]:
-        """Claims beside a reader that is idle in a transaction, by what they cost both sides."""
+        """What both sides spend on claims beside a reader in a transaction, and without it in tables as full."""
         found = idle_reader.measure(self.ground, self.scale)
+        first, beside, without = (cost.processor * 1e6 for cost in found[:3])
         say(f"{found.cycles:,} cycles while a reader was idle for {self.scale.idle:g} s")
+        say(f"a claim took {first:.0f} µs before that, {beside:.0f} beside it, {without:.0f} when it had gone")
         rates = [[1 / cost.processor] for cost in (found.beside, found.without)]
         return [versus("claims_beside_idle_reader", *rates)]
 
