@@ -36,6 +36,7 @@ def test_a_schedule_is_run_now_paused_resumed_and_removed(tab: Tab, project: Pro
     assert client.schedule("harvest")["enabled"] is False
     card.get_by_role("button", name="Resume").click()
     expect(card).not_to_contain_text("paused")  # nor does the part below, which is read again
+    tab.forgives = ("404",)  # the part below may be on its way to be read when its schedule goes
     card.get_by_role("button", name="Remove").click()
     tab.find("dialog").get_by_role("button", name="Remove").click()
     expect(tab.find("main")).to_contain_text("No schedules yet")
