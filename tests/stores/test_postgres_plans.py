@@ -12,6 +12,7 @@ from tenure.core import commands as c
 from tenure.core.filters import Contains, Prefix, Present, Range
 from tenure.core.records import Claim, Edge, Landing, Message, Reservation, Result, Row, Session, Task, Usage
 from tenure.engine import Engine
+from tenure.engine.runtime.rows import row_pages
 from tenure.stores.postgres import Postgres, event_blocks, log_statements, row_security, statement_texts
 from tenure.stores.postgres import tables as postgres_tables
 from tenure.stores.postgres.address import parse
@@ -273,16 +274,56 @@ def test_a_page_of_a_rare_state_reads_only_its_tasks_beside_many_of_another(
         for name in ("min_parallel_table_scan_size", "min_parallel_index_scan_size", "parallel_setup_cost"):
             link.script(f"SET {name} = 0")
         for state in ("claimed", "ready", "running"):
-            read = most_read(link, table_of(Task, store.queries.dialect), {"project": "p", "state": state}, settings)
+            listed = table_of(Task, store.queries.dialect).finding(
+                "local", {"project": "p", "state": state}, "created_at", None, 5
+            )
+            read = most_read(link, listed, settings)
             assert read < 100, (state, read)
     finally:
         link.close()
         store.close()
 
 
-def most_read(link: Connection, table: Any, where: dict[str, Any], settings: Any) -> int:
+@pytest.mark.parametrize("kind", [Claim, Result])
+def test_a_page_by_id_reads_no_more_claims_and_results_than_it_has(
+    postgres: PostgresServer, tmp_path: Path, settings: Any, kind: Any
+) -> None:
+    """Verify, copies and the past read all of them in such pages: a sort of all for each would grow with the square."""
+    store = Postgres(url_of(tmp_path))
+    engine = Engine(store, SystemRandom())
+    engine.do(c.DefineProject(project="p"))
+    engine.run([c.AddMany(project="p", tasks=(c.NewTask(title="one"),) * 1000)])
+    many = c.ClaimNext(project="p", agent="ann", session="s", n=100)
+    for claims in ((grant for grant in engine.do(many).claims or ()) for _ in range(6)):
+        engine.run([c.Submit(project="p", receipt=str(grant.receipt)) for grant in claims])
+    held = engine.do(c.ClaimNext(project="p", agent="ann", session="s", n=10)).claims or ()
+    engine.run(
+        [c.Fail(project="p", receipt=str(grant.receipt), message="no") for grant in held[::3]]
+    )  # rows of their own
+    where = {"project": "p"}
+    with store.begin("local", write=False) as tx:
+        everything: list[Row] = sorted(tx.find(kind, where), key=lambda row: row.id)
+        pages = [row for page in row_pages(tx, kind, where, 7) for row in page]
+    assert pages == everything
+    assert len(everything) == 610 if kind is Claim else 600
+    schema = store.queries.dialect.schema
+    link = store.connections.take()
+    try:
+        for analysed in (False, True):
+            if analysed:
+                link.script("; ".join(f"ANALYZE {schema}{table}" for table in ("task_base", "task_hot", *PLACES)))
+            for place in (None, everything[300].id):
+                after = place and (place, place)
+                page = table_of(kind, store.queries.dialect).finding("local", where, "id", after, 50)
+                assert most_read(link, page, settings) <= 110, (analysed, place)
+    finally:
+        link.close()
+        store.close()
+
+
+def most_read(link: Connection, statement: tuple[str, Sequence[Any]], settings: Any) -> int:
     """The most rows that a node of the plan read, in all of its loops."""
-    text, values = table.finding("local", where, "created_at", None, 5)
+    text, values = statement
     link.run(settings)
     try:
         link.script("PREPARE page AS " + numbered(text).decode())

@@ -85,8 +85,7 @@ def _stored(tx: Transaction, spill: Spill) -> dict[type[Row], Spilled[tuple[str,
     tx.expect([Asked("count", (kind, {}, "project")) for kind in KINDS])
     for kind, table in tables.items():
         for project in tx.count(kind, {}, "project"):
-            # Large: for each page of claims or results PostgreSQL sorts every one without a separate row.
-            for page in row_pages(tx, kind, {"project": project}, 20 * ROWS_A_PAGE):
+            for page in row_pages(tx, kind, {"project": project}, ROWS_A_PAGE):
                 table.update({(row.project, row.id): row for row in page})
     return tables
 
