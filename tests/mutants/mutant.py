@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
+HOT = "stores/postgres/migrations/0018_fewer_statements.sql"  # the functions of the fast path as they are now
 SUITES = {  # the engine suite on each store
     "memory": "tests/engine/test_on_memory.py::TestOnMemory",
     "sqlite": "tests/engine/test_on_sqlite.py::TestOnSqlite",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Mutant, on
+from tests.mutants.mutant import HOT, Mutant, on
 
-REPLACED = "stores/postgres/migrations/0011_row_security.sql"  # those of them that were replaced since
+_DROPS = "stores/postgres/migrations/0011_row_security.sql"
 TEST_POSTGRES_GUARDS = "tests/stores/test_postgres_guards.py"
 _GENERATION = "AND t.generation = f.generation\n            "
 _NONCE = "AND coalesce(t.nonce, f.own_nonce) = f.nonce"
@@ -17,11 +17,10 @@ TEST_UPGRADED = (
     "::test_every_promise_holds_afterwards_and_the_log_gives_the_tables_back[0007-postgres]"
 )
 
-_LEASES = "stores/postgres/migrations/0015_live_leases.sql"
+_OF_RECEIPT = f"{_GENERATION}{_NONCE} AND t.claim_epoch = p_epoch\n            AND "
 _OF_EPOCH = f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[{{'claim_epoch': '00000000'}}]"
 _ENDED = f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[{{'lease_until': 1}}]"
 
-_STARTS = "stores/postgres/migrations/0016_old_readers.sql"
 _QUEUED = "tests/stores/test_postgres_old_readers.py::test_what_is_queued_in_front_of_a_start_is_claimed_next"
 _NAMED = "tests/stores/test_postgres_old_readers.py::test_a_claim_names_what_its_session_holds_whatever_its_number"
 
@@ -49,7 +48,7 @@ POSTGRES = (
     ),
     Mutant(
         "starts: a claim does not begin at one",
-        _STARTS,
+        HOT,
         "coalesce(b.sequence, v_least)",
         "v_least",
         "tests/stores/test_postgres_old_readers.py::test_a_claim_begins_behind_what_an_older_reader_keeps",
@@ -63,13 +62,25 @@ POSTGRES = (
     ),
     Mutant(
         "starts: a session that claims an older task leaves it",
-        _STARTS,
-        "IF (SELECT bool_or(g.number < g.held_from OR ",
-        "IF (SELECT bool_or(",
+        HOT,
+        "FROM taken), bool_or(g.number < g.held_from OR ",
+        "FROM taken), bool_or(",
         "tests/stores/test_postgres_old_readers.py::test_a_claim_of_the_fast_path_too_names_an_older_task",
     ),
-    Mutant("fast path: a lease that ended meanwhile is renewed", _LEASES, "'renew_claims', ", "", _ENDED),
-    Mutant("fast path: a result of a lease that ended meanwhile", _LEASES, ", 'submit_results'", "", _ENDED),
+    Mutant(
+        "fast path: a lease that ended meanwhile is renewed",
+        HOT,
+        f"AND t.lease_until > v_now {_OF_RECEIPT}(f.agent",
+        f"{_OF_RECEIPT}(f.agent",
+        _ENDED,
+    ),
+    Mutant(
+        "fast path: a result of a lease that ended meanwhile",
+        HOT,
+        f"AND t.lease_until > v_now {_OF_RECEIPT}(f.only_of",
+        f"{_OF_RECEIPT}(f.only_of",
+        _ENDED,
+    ),
     Mutant(
         "missing tenant predicate",
         "stores/sql/statements.py",
@@ -146,7 +157,7 @@ POSTGRES = (
     # The guard is the WHERE of the UPDATE alone, in each function.
     Mutant(
         "fast path: no nonce check",
-        REPLACED,
+        HOT,
         f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         "AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         (
@@ -156,28 +167,28 @@ POSTGRES = (
     ),
     Mutant(
         "fast path: no generation check",
-        REPLACED,
+        HOT,
         f"{_GENERATION}{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         tuple(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-generation]" for form in ("narrow", "own row")),
     ),
     Mutant(
         "fast path: no epoch check in the task",
-        REPLACED,
+        HOT,
         "f.nonce AND t.claim_epoch = p_epoch\n            AND (f.only_of",
         "f.nonce\n            AND (f.only_of",
         _OF_EPOCH,
     ),
     Mutant(
         "fast path: a result of any task",
-        REPLACED,
+        HOT,
         "AND (f.only_of IS NULL OR t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals AND t.plain",
         "AND (f.only_of IS NULL OR t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals",
         f"{TEST_POSTGRES_GUARDS}::test_a_holders_row_is_asked_too[{{'plain': False}}]",
     ),
     Mutant(
         "fast path: a renewal without nonce",
-        REPLACED,
+        HOT,
         f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
         "AND t.claim_epoch = p_epoch\n            AND (f.agent",
         (
@@ -187,28 +198,28 @@ POSTGRES = (
     ),
     Mutant(
         "fast path: a renewal without generation",
-        REPLACED,
+        HOT,
         f"{_GENERATION}{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
         f"{_NONCE} AND t.claim_epoch = p_epoch\n            AND (f.agent",
         tuple(f"{TEST_POSTGRES_GUARDS}::{_ASKED}[{form}-generation]" for form in ("narrow", "own row")),
     ),
     Mutant(
         "fast path: a renewal without the task's epoch",
-        REPLACED,
+        HOT,
         "f.nonce AND t.claim_epoch = p_epoch\n            AND (f.agent",
         "f.nonce\n            AND (f.agent",
         _OF_EPOCH,
     ),
     Mutant(
         "fast path: the result of a claim that has ended",
-        REPLACED,
+        HOT,
         "AND c.tenant = p_tenant) IS TRUE AND c.state = 'active'\n        RETURNING f.n",
         "AND c.tenant = p_tenant) IS TRUE\n        RETURNING f.n",
         f"{TEST_POSTGRES_GUARDS}::test_a_claim_with_a_row_of_its_own_is_asked_too",
     ),
     Mutant(
         "fast path: a claim that has ended is not counted",
-        REPLACED,
+        HOT,
         "WHEN (SELECT count(*) FROM ended) < (SELECT count(o.claim) FROM found AS o) THEN unusual('changed', NULL)",
         "WHEN false THEN unusual('changed', NULL)",
         f"{TEST_POSTGRES_GUARDS}::test_a_claim_with_a_row_of_its_own_is_asked_too",
@@ -251,49 +262,49 @@ POSTGRES = (
     ),
     Mutant(
         "fast path: a request that has come before",
-        REPLACED,
+        HOT,
         "AND g.request = s.request LIMIT 1)",
         "AND g.request = s.request LIMIT 0)",
         on("postgres", "test_a_request_that_comes_twice_is_granted_once[eager]"),
     ),
     Mutant(
         "fast path: an agent that was offered something",
-        REPLACED,
+        HOT,
         "AND b.offer_to = s.agent LIMIT 1)",
         "AND b.offer_to = s.agent LIMIT 0)",
         on("postgres", "test_an_asker_who_is_not_like_others_gets_the_same[learning]"),
     ),
     Mutant(
         "fast path: an agent that takes nothing more",
-        REPLACED,
+        HOT,
         " OR a.draining\n",
         "\n",
         on("postgres", "test_an_asker_who_is_not_like_others_gets_the_same[learning]"),
     ),
     Mutant(
         "fast path: signs of life forgotten",
-        REPLACED,
+        HOT,
         "a.last_seen <= v_now - p_presence AS agent_is_old, t.last_activity",
         "false AS agent_is_old, t.last_activity",
         on("postgres", "test_a_claim_and_a_renewal_are_signs_of_life[eager-claim]"),
     ),
     Mutant(
         "fast path: an answer without what other rows hold",
-        REPLACED,
+        HOT,
         "strpos(w.spec, 'context_refs') + strpos(w.spec, '$body') > 0",
         "false",
         on("postgres", "test_a_claim_of_a_task_with_large_values_returns_them[eager]"),
     ),
     Mutant(
         "events that go with those that were dropped",
-        REPLACED,
+        _DROPS,
         'CASE WHEN gone.at IS NULL THEN e."version"',
         'CASE WHEN false THEN e."version"',
         f"{TEST_POSTGRES_BLOCKS}::test_what_is_dropped_leaves_its_neighbours",
     ),
     Mutant(
         "events of a batch in no order",
-        "stores/postgres/migrations/0011_row_security.sql",
+        HOT,
         "array_agg(f.number ORDER BY f.n), array_agg",
         "array_agg(f.number ORDER BY -f.n), array_agg",
         f"{TEST_POSTGRES_BLOCKS}::test_what_only_some_of_a_batch_may_do_is_told_of_those",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import HOT, Mutant
 
 MOVES = "tests/engine/test_tenant_moves.py"
 SERVERS = "tests/server/test_regions.py"
@@ -98,7 +98,7 @@ def _open(engine: Engine, number: int, why: str) -> str:
     ),
     Mutant(
         "move: the fast path does not know the freeze",
-        "stores/postgres/migrations/0011_row_security.sql",
+        HOT,
         "    IF strpos(o_epoch, '.') > 0 THEN  -- frozen",
         "    IF false THEN  -- frozen",
         f"{MOVES}::test_the_fast_path_is_frozen_too",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Mutant, on
+from tests.mutants.mutant import HOT, Mutant, on
 
 TEST_POSTGRES_SHARING = "tests/stores/test_postgres_sharing.py"
 
@@ -24,14 +24,14 @@ REPEATS = (
     ),
     Mutant(
         "a waiting write of a holder does not ask the newer row for its state",
-        "stores/postgres/migrations/0011_row_security.sql",
+        HOT,
         "t.agent = f.only_of) AND t.state = f.state AND t.renewals = f.renewals AND t.plain",
         "t.agent = f.only_of) AND t.plain",
         f"{TEST_POSTGRES_SHARING}::test_who_comes_second_to_a_row_does_nothing",
     ),
     Mutant(
         "a waiting renewal does not ask the newer row for its state",
-        "stores/postgres/migrations/0011_row_security.sql",
+        HOT,
         "t.agent = f.agent) AND t.state = f.state AND t.renewals = f.renewals AND t.plain",
         "t.agent = f.agent) AND t.plain",
         f"{TEST_POSTGRES_SHARING}::test_who_comes_second_to_a_row_does_nothing",
@@ -171,7 +171,7 @@ REPEATS = (
     ),
     Mutant(
         "the fast path knows no terminated agents",
-        "stores/postgres/migrations/0011_row_security.sql",
+        HOT,
         "OR a.terminated_at IS NOT NULL OR a.troubles > 0 OR a.draining",
         "OR a.troubles > 0 OR a.draining",
         on("postgres", "test_a_terminated_agent_that_still_holds_a_task_gets_no_other[eager]"),
@@ -213,7 +213,7 @@ REPEATS = (
     ),
     Mutant(
         "fast path: a renewal does not say that the agent was terminated",
-        "stores/postgres/migrations/0011_row_security.sql",
+        HOT,
         "WHERE t.claim_epoch IS NOT NULL\n            AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at",
         "WHERE t.claim_epoch IS NOT NULL\n            AND (a.stale OR a.left_at IS NOT NULL OR a.left_at",
         on("postgres", "test_the_renewals_of_a_terminated_agent_say_so_alone_and_in_a_batch"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Mutant, on
+from tests.mutants.mutant import HOT, Mutant, on
 
 TEST_POSTGRES_GUARDS = "tests/stores/test_postgres_guards.py"
 TEST_POSTGRES_RACES = "tests/stores/test_postgres_races.py"
@@ -12,8 +12,6 @@ TEST_POSTGRES_SHARING = "tests/stores/test_postgres_sharing.py"
 JOURNEYS = "stores/postgres/pipeline.py"
 HOT = "stores/postgres/hot_functions.py"
 FUNCTIONS = "stores/postgres/migrations/0008_layout.sql"
-HEADS = "stores/postgres/migrations/0017_few_heads.sql"
-REPLACED = "stores/postgres/migrations/0011_row_security.sql"  # those of them that were replaced since
 
 
 SHARING = (
@@ -50,42 +48,42 @@ SHARING = (
     # --- what goes with the commit
     Mutant(
         "fast path: tasks with more to report",
-        REPLACED,
+        HOT,
         "        OR strpos(w.description, '$body') > 0\n",
         "",
         on("postgres", "test_a_claim_of_a_task_with_large_values_returns_them[eager]"),
     ),
     Mutant(
         "fast path: what follows for dependents",
-        "stores/postgres/migrations/0011_row_security.sql",
+        HOT,
         "b.dependents > 0 OR b.children",
         "b.children",
         on("postgres", "test_a_lone_task_releases_the_task_that_was_linked_to_it[eager]"),
     ),
     Mutant(
         "fast path: what follows for a parent",
-        "stores/postgres/migrations/0011_row_security.sql",
+        HOT,
         "OR b.children > 0 OR",
         "OR",
         on("postgres", "test_a_lone_task_with_subtasks_is_counted_in_its_own_dag[eager]"),
     ),
     Mutant(
         "fast path: what follows for a dag",
-        "stores/postgres/migrations/0011_row_security.sql",
+        HOT,
         "OR b.dag <> 'dag_' || substr(b.id, 6) OR",
         "OR",
         on("postgres", "test_a_dag_completes_with_its_last_task_and_says_so_once"),
     ),
     Mutant(
         "fast path: signs of life",
-        REPLACED,
+        HOT,
         "c.nonce AS own_nonce, a.last_seen <= v_now - p_presence AS agent_is_old",
         "c.nonce AS own_nonce, false AS agent_is_old",
         on("postgres", "test_a_result_clears_its_agents_troubles_and_is_a_sign_of_life[eager-signs]"),
     ),
     Mutant(
         "fast path: troubles that are over",
-        REPLACED,
+        HOT,
         "FROM 100\n            AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR a.troubles",
         "FROM 100\n            AND (a.stale OR a.left_at IS NOT NULL OR a.terminated_at IS NOT NULL OR 0",
         on("postgres", "test_a_result_clears_its_agents_troubles_and_is_a_sign_of_life[eager-troubles]"),
@@ -100,79 +98,100 @@ SHARING = (
     # --- the calls, as a whole
     Mutant(
         "fast path: a call while a task is due",
-        REPLACED,
+        HOT,
         "        PERFORM unusual('due', NULL);",
         "        NULL;",
         f"{TEST_POSTGRES_GUARDS}::test_a_call_is_refused_while_a_task_is_due",
     ),
     Mutant(
         "fast path: time goes back with the server's clock",
-        REPLACED,
-        "    o_now := greatest(coalesce(",
-        "    o_now := least(coalesce(",
-        f"{TEST_POSTGRES_GUARDS}::test_the_server_that_goes_back_in_time_does_not_take_the_log_with_it",
+        HOT,
+        "t.last) AS now",
+        "NULL) AS now",
+        f"{TEST_POSTGRES_GUARDS}::test_the_server_that_goes_back_in_time_does_not_take_the_log_with_it[the last]",
+    ),
+    Mutant(
+        "fast path: time goes back where the store has lost the event that the caller knew",
+        HOT,
+        "        v_from := 0;  --",
+        "        EXIT;  --",
+        f"{TEST_POSTGRES_GUARDS}::test_the_server_that_goes_back_in_time_does_not_take_the_log_with_it[one that is gone]",
     ),
     Mutant(
         "fast path: a project that has changed",
-        REPLACED,
+        HOT,
         "        PERFORM unusual('project', NULL);",
         "        NULL;",
         f"{TEST_POSTGRES_GUARDS}::test_a_call_is_refused_where_what_it_relies_on_has_changed",
     ),
     Mutant(
-        "fast path: a lane that nobody knew",
-        REPLACED,
-        "        PERFORM unusual('lanes', NULL);",
-        "        NULL;",
-        f"{TEST_POSTGRES_GUARDS}::test_a_lane_that_the_caller_does_not_know_might_have_had_the_best_task",
+        "fast path: a lane before those that the caller knows",
+        HOT,
+        "q.lane < p_lanes[1] LIMIT",
+        "q.lane < '' LIMIT",
+        f"{TEST_POSTGRES_GUARDS}::test_a_lane_that_the_caller_does_not_know_might_have_had_the_best_task[before]",
+    ),
+    Mutant(
+        "fast path: a lane between those that the caller knows",
+        HOT,
+        "OR v_lanes > 1 AND EXISTS",
+        "OR v_lanes < 1 AND EXISTS",
+        f"{TEST_POSTGRES_GUARDS}::test_a_lane_that_the_caller_does_not_know_might_have_had_the_best_task[between]",
+    ),
+    Mutant(
+        "fast path: a lane behind those that the caller knows",
+        HOT,
+        "q.lane > p_lanes[v_lanes] LIMIT",
+        "q.lane < '' LIMIT",
+        f"{TEST_POSTGRES_GUARDS}::test_a_lane_that_the_caller_does_not_know_might_have_had_the_best_task[behind]",
     ),
     Mutant(
         "fast path: a choice beyond the heads that were read",
-        HEADS,
-        "coalesce(min(x.at) FILTER (WHERE x.is_last), count(*)), count(*)",
-        "count(*), count(*)",
+        HOT,
+        "v_edge := coalesce(array_position(v_last, true), v_count);",
+        "v_edge := v_count;",
         on("postgres", "test_agents_who_can_do_different_things_get_the_same_tasks[eager-True]"),
     ),
     Mutant(
         "fast path: what the first session holds is named to all",
-        HEADS,
+        HOT,
         "THEN v_held[s.at] END",
         "THEN v_held[1] END",
         on("postgres", "test_each_claim_of_several_names_what_its_own_session_holds[eager]"),
     ),
     Mutant(
         "fast path: a claim of several gets more than there is",
-        HEADS,
+        HOT,
         "IF v_count = 0 OR p_n[1] < v_total THEN  --",
         "IF v_count = 0 THEN  --",
         on("postgres", "test_a_claim_of_several_gets_what_there_is[eager-3]"),
     ),
     Mutant(
         "fast path: a choice behind the last head of a lane",
-        HEADS,
+        HOT,
         "v_lacks := v_last[v_at];",
         "v_lacks := false;",
         on("postgres", "test_agents_who_can_do_different_things_get_the_same_tasks[eager-False]"),
     ),
     Mutant(
         "fast path: lanes read further than anybody may take",
-        REPLACED,
-        "v_page integer := least(v_total, greatest(",
-        "v_page integer := greatest(v_total, greatest(",
+        HOT,
+        "v_page integer := least(v_total, ",
+        "v_page integer := greatest(v_total, ",
         "tests/stores/test_postgres_hot_plans.py::test_claims_across_lanes_read_no_lane_further_than_they_may_take",
     ),
     Mutant(
         "fast path: skills that have changed",
-        REPLACED,
+        HOT,
         "AND a.skills = s.skills AND",
         "AND",
         f"{TEST_POSTGRES_GUARDS}::test_a_call_is_refused_where_what_it_relies_on_has_changed",
     ),
     Mutant(
         "fast path: numbers drawn without a floor",
-        REPLACED,
-        "PERFORM pg_advisory_xact_lock_shared(p_floor,",
-        "PERFORM pg_advisory_xact_lock_shared(p_floor + 1,",
+        HOT,
+        "(SELECT pg_advisory_xact_lock_shared(p_floor,",
+        "(SELECT pg_advisory_xact_lock_shared(p_floor + 1,",
         f"{TEST_POSTGRES_SHARING}::test_of_two_who_share_a_project_the_later_hides_none_of_the_earlier",
     ),
     Mutant(
@@ -214,14 +233,14 @@ SHARING = (
     # --- guards that a second one hides
     Mutant(
         "fast path: no epoch check in the claim",
-        "stores/postgres/migrations/0011_row_security.sql",
+        HOT,
         "    IF v_epoch <> p_epoch OR v_total > 1024 THEN",
         "    IF v_total > 1024 THEN",
         f"{TEST_POSTGRES_GUARDS}::test_a_receipt_of_an_ended_epoch_is_refused_though_its_row_is_left",
     ),
     Mutant(
         "fast path: a grant without a lane",
-        REPLACED,
+        HOT,
         "AND t.plain AND t.lane IS NOT NULL AND t.state = 'ready'",
         "AND t.plain AND t.state = 'ready'",
         f"{TEST_POSTGRES_GUARDS}::test_a_claim_takes_nothing_that_is_not_ready_and_plain[fields0]",

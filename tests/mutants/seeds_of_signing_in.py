@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Mutant, on
+from tests.mutants.mutant import HOT, Mutant, on
 
 TEST_COOKIES = "tests/server/auth/test_cookies.py"
 TEST_KEYS = "tests/server/auth/test_keys.py"
@@ -111,7 +111,7 @@ SIGNING_IN = (
     ),
     Mutant(
         "reach: the fast path does not ask whose session it is",
-        FUNCTIONS,
+        HOT,
         " AND t.agent = s.agent AND t.ended_at IS NULL",
         " AND t.ended_at IS NULL",
         on("postgres", "test_a_claim_in_anothers_session_is_refused_whether_or_not_there_is_work[1]"),
@@ -146,7 +146,7 @@ SIGNING_IN = (
     ),
     Mutant(
         "reach: the fast path goes by the receipt alone",
-        FUNCTIONS,
+        HOT,
         "AND (f.only_of IS NULL OR t.agent = f.only_of) AND",
         "AND",
         "tests/stores/test_postgres_guards.py::test_a_holder_is_asked_for_all_that_its_receipt_says[narrow-agent]",

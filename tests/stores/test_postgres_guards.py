@@ -165,14 +165,24 @@ def test_a_call_is_refused_where_what_it_relies_on_has_changed(store: Postgres, 
     assert len(store.call("local", [call])[0]()) == 1
 
 
-def test_a_lane_that_the_caller_does_not_know_might_have_had_the_best_task(store: Postgres, task: Task) -> None:
+@pytest.mark.parametrize(
+    "unknown",
+    [{"type": "build"}, {"constraints": {"required_capabilities": ["a"]}}, {"constraints": {"required_capabilities": ["c"]}}],
+    ids=["before", "between", "behind"],
+)  # fmt: skip
+def test_a_lane_that_the_caller_does_not_know_might_have_had_the_best_task(
+    store: Postgres, task: Task, unknown: dict[str, Any]
+) -> None:
+    engine = Engine(store, SystemRandom())
+    added(engine, 1, constraints={"required_capabilities": ["b"]})
     known = asked_for(store, 1)
-    added(Engine(store, SystemRandom()), 1, constraints={"required_capabilities": ["python"]})
+    added(engine, 1, **unknown)
     with pytest.raises(Unusual, match="lanes"):
         store.call("local", [known])
     look = store.look("local", P, ())
     assert look is not None
-    assert (len(look.lanes), len(known.lanes)) == (2, 1)
+    assert (len(look.lanes), len(known.lanes)) == (3, 2)
+    assert look.lanes == sorted(look.lanes)
 
 
 def test_what_was_read_ahead_is_not_used_after_a_write(store: Postgres, task: Task) -> None:
@@ -191,13 +201,19 @@ def test_a_call_is_refused_while_a_task_is_due(store: Postgres, task: Task) -> N
     refuses(store, call)
 
 
-def test_the_server_that_goes_back_in_time_does_not_take_the_log_with_it(store: Postgres, task: Task) -> None:
+@pytest.mark.parametrize("known", [0, -1, 1_000_000], ids=["the last", "one before", "one that is gone"])
+def test_the_server_that_goes_back_in_time_does_not_take_the_log_with_it(
+    store: Postgres, task: Task, known: int
+) -> None:
+    """Whichever event of the project the caller knows; a store that was restored may have lost it."""
     with store.begin("local", write=False) as tx:
         (last,) = tx.events({"project": P}, limit=1, last=True)
     call = asked_for(store, 1)
     behind = Postgres(store_url(store), clock=lambda: last.time - 600_000_000)
+    behind.last_events["local", P] = last.sequence + known
     ((_, now, *_),) = behind.call("local", [call])[0]()
     assert now == last.time
+    assert behind.last_events == {("local", P): last.sequence + 1}
     behind.close()
 
 

@@ -273,7 +273,7 @@ def body(function: str) -> str:
     found = [
         text
         for step in migrations()
-        for text in re.findall(rf"CREATE FUNCTION {function}\(.*?\nEND \$\$", step.text, re.DOTALL)
+        for text in re.findall(rf"FUNCTION {function}\(.*?\nEND \$\$", step.text, re.DOTALL)
     ]
     return str(found[-1])
 

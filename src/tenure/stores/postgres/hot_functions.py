@@ -41,7 +41,6 @@ UNUSUAL = "TN001"
 # What the ordinary path may still do, or can report better: conflicts, and functions or tables of a newer schema.
 _LEFT_TO_OTHERS = frozenset({UNIQUE, *AGAIN, *NO_SUCH, "25006"})
 _FUNCTIONS: dict[type[Any], str] = {Claims: "claim_tasks", Submits: "submit_results", Renewals: "renew_claims"}
-_SHARED_BY_ALL = 9  # arguments
 
 # From the last lane to the first: the front of a lane is where the entries of claimed tasks are.
 _LOOK = """
@@ -94,6 +93,9 @@ def call(store: Postgres, tenant: str, calls: Sequence[Call]) -> list[Rows]:
         store.connections.give(connection)
     if last is not None:
         store.announce(tenant, *last)
+    for one, answer in zip(calls, answers, strict=True):
+        if event := last_event(answer):
+            store.last_events[tenant, one.project] = event[0]
     return [answer.rows_apart for answer in answers]
 
 
@@ -110,6 +112,7 @@ def statement(store: Postgres, tenant: str, one: Call, given: int | None, locked
     """`given`: the time, unless it is the server's. `locked`: all calls, for the first, which takes their locks."""
     keys, shared = _locks(store, tenant, locked) if locked else ([], [])
     common = [tenant, one.project, given, store.schema, one.seen, store.timeouts[1], keys, shared, store.floor_lock]
+    common.append(store.last_events.get((tenant, one.project)))
     own: tuple[Any, ...] = one[2:]
     if isinstance(one, Claims):
         own = (team.SESSION_IDLE, *own)

@@ -102,6 +102,9 @@ class Postgres(ServerStore[Connection]):
         self.floor_lock = self.lock_key("floor") & 0x7FFFFFFF  # the first of two numbers: see `log_cursor`
         self.channel = f"tenure_{self.lock_key('channel') & 0xFFFFFFFF:08x}"
         self.notifier = Notifier()
+        self.last_events: dict[
+            tuple[str, str], int
+        ] = {}  # tenant and project → the last that a call of this store appended
         self._shares = connections is not None
         self.connections = connections or ConnectionPool(
             lambda: connect(where.conninfo, STATEMENT), where.pool, patience, self.url
