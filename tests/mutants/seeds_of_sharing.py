@@ -10,7 +10,7 @@ TEST_POSTGRES_SERVER = "tests/stores/test_postgres_server.py"
 TEST_POSTGRES_SHARING = "tests/stores/test_postgres_sharing.py"
 
 JOURNEYS = "stores/postgres/pipeline.py"
-HOT = "stores/postgres/hot_functions.py"
+CALLS = "stores/postgres/hot_functions.py"
 FUNCTIONS = "stores/postgres/migrations/0008_layout.sql"
 
 
@@ -32,7 +32,7 @@ SHARING = (
     ),
     Mutant(
         "claims side by side",
-        HOT,
+        CALLS,
         'store.lock_key("claim", tenant, project))\n            shared.append(False)',
         'store.lock_key("claim", tenant, project))\n            shared.append(True)',
         f"{TEST_POSTGRES_SHARING}::test_a_claim_holds_the_lock_of_claims_alone",
