@@ -11,6 +11,7 @@ TEST_POSTGRES_SHARING = "tests/stores/test_postgres_sharing.py"
 
 JOURNEYS = "stores/postgres/pipeline.py"
 CALLS = "stores/postgres/hot_functions.py"
+_GOES_BACK = f"{TEST_POSTGRES_GUARDS}::test_the_server_that_goes_back_in_time_does_not_take_the_log_with_it"
 FUNCTIONS = "stores/postgres/migrations/0008_layout.sql"
 
 
@@ -108,14 +109,14 @@ SHARING = (
         HOT,
         "t.last) AS now",
         "NULL) AS now",
-        f"{TEST_POSTGRES_GUARDS}::test_the_server_that_goes_back_in_time_does_not_take_the_log_with_it[the last]",
+        f"{_GOES_BACK}[the last]",
     ),
     Mutant(
         "fast path: time goes back where the store has lost the event that the caller knew",
         HOT,
         "        v_from := 0;  --",
         "        EXIT;  --",
-        f"{TEST_POSTGRES_GUARDS}::test_the_server_that_goes_back_in_time_does_not_take_the_log_with_it[one that is gone]",
+        f"{_GOES_BACK}[one that is gone]",
     ),
     Mutant(
         "fast path: a project that has changed",

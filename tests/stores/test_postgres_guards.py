@@ -22,6 +22,7 @@ from tests.servers.postgres import PostgresServer, url_of
 from tests.stores.test_postgres_sharing import P, added, asked_for, handed_in, renewal
 
 OTHER_EPOCH = "00000000"
+NEEDS_A, NEEDS_B, NEEDS_C = ({"required_capabilities": [one]} for one in "abc")
 
 
 @pytest.fixture
@@ -167,14 +168,14 @@ def test_a_call_is_refused_where_what_it_relies_on_has_changed(store: Postgres, 
 
 @pytest.mark.parametrize(
     "unknown",
-    [{"type": "build"}, {"constraints": {"required_capabilities": ["a"]}}, {"constraints": {"required_capabilities": ["c"]}}],
+    [{"type": "build"}, {"constraints": NEEDS_A}, {"constraints": NEEDS_C}],
     ids=["before", "between", "behind"],
-)  # fmt: skip
+)
 def test_a_lane_that_the_caller_does_not_know_might_have_had_the_best_task(
     store: Postgres, task: Task, unknown: dict[str, Any]
 ) -> None:
     engine = Engine(store, SystemRandom())
-    added(engine, 1, constraints={"required_capabilities": ["b"]})
+    added(engine, 1, constraints=NEEDS_B)
     known = asked_for(store, 1)
     added(engine, 1, **unknown)
     with pytest.raises(Unusual, match="lanes"):

@@ -5,7 +5,8 @@ BEGIN, so that the server commits it by itself; several are one transaction. Wha
 
 - all: isolation READ COMMITTED; the locks, in separate statements before the first read (`project` shared, for
   claims also `claim`, then the epoch's shared); no newer schema; the project's row is the one that the caller judged;
-  `now` is not before the project's last event; no task of the project is due; the floor of the log's cursor.
+  `now` is not before the project's last event, which is looked for from the last that this store has appended; no task
+  of the project is due; the floor of the log's cursor.
 - claim_tasks: agent and session are known, active, usual, and have the skills that the caller chose lanes by; no offer
   to the agent; the request is new; no lane that the caller does not know; enough tasks, all of them plain; each row
   still in its lane, ready, plain, never claimed, and without a field that the answer does not show.
@@ -85,17 +86,15 @@ def call(store: Postgres, tenant: str, calls: Sequence[Call]) -> list[Rows]:
         connection = _quiet(store, connection)
         answers = _run(store, connection, statements)
         last = None
-        for answer in answers:
-            last = last_event(answer) or last
+        for one, answer in zip(calls, answers, strict=True):
+            if event := last_event(answer):
+                last, store.last_events[tenant, one.project] = event, event[0]
         if last is not None:
             store.notify(connection, tenant, *last)
     finally:
         store.connections.give(connection)
     if last is not None:
         store.announce(tenant, *last)
-    for one, answer in zip(calls, answers, strict=True):
-        if event := last_event(answer):
-            store.last_events[tenant, one.project] = event[0]
     return [answer.rows_apart for answer in answers]
 
 
@@ -111,8 +110,10 @@ def last_event(answer: Answer) -> tuple[int, int] | None:
 def statement(store: Postgres, tenant: str, one: Call, given: int | None, locked: Sequence[Call] = ()) -> Statement:
     """`given`: the time, unless it is the server's. `locked`: all calls, for the first, which takes their locks."""
     keys, shared = _locks(store, tenant, locked) if locked else ([], [])
-    common = [tenant, one.project, given, store.schema, one.seen, store.timeouts[1], keys, shared, store.floor_lock]
-    common.append(store.last_events.get((tenant, one.project)))
+    known = store.last_events.get((tenant, one.project))
+    common = [
+        tenant, one.project, given, store.schema, one.seen, store.timeouts[1], keys, shared, store.floor_lock, known,
+    ]  # fmt: skip
     own: tuple[Any, ...] = one[2:]
     if isinstance(one, Claims):
         own = (team.SESSION_IDLE, *own)

@@ -73,8 +73,9 @@ NARROW = {"claim": "claim_row", "result": "result_row"}
 # full page of separate rows reaches: where all have separate rows, nothing is walked in vain. Live ones are few.
 _CLAIMS_PAGE = """"number" = ANY (ARRAY(
     (SELECT d.number FROM {s}standing AS s JOIN {s}done AS d ON d.space = s.space AND d.number = s.number
-        WHERE s.space = {space} AND s.state = 'completed' AND s.id >= ? AND s.id <= coalesce((SELECT r.task
-            FROM {s}claim_row AS r WHERE r.id > ? AND r.project = ? AND r.tenant = ? ORDER BY r.id OFFSET ? LIMIT 1), '~')
+        WHERE s.space = {space} AND s.state = 'completed' AND s.id >= ? AND s.id <= coalesce((
+            SELECT r.task FROM {s}claim_row AS r WHERE r.id > ? AND r.project = ? AND r.tenant = ?
+            ORDER BY r.id OFFSET ? LIMIT 1), '~')
             AND (s.id || '@' || d.generation) COLLATE "C" > ?
         ORDER BY s.id LIMIT ?)
     UNION ALL (SELECT j.number FROM {s}held AS j

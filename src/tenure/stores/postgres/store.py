@@ -102,9 +102,7 @@ class Postgres(ServerStore[Connection]):
         self.floor_lock = self.lock_key("floor") & 0x7FFFFFFF  # the first of two numbers: see `log_cursor`
         self.channel = f"tenure_{self.lock_key('channel') & 0xFFFFFFFF:08x}"
         self.notifier = Notifier()
-        self.last_events: dict[
-            tuple[str, str], int
-        ] = {}  # tenant and project → the last that a call of this store appended
+        self.last_events: dict[tuple[str, str], int] = {}  # of a project: the last that a fast call has appended
         self._shares = connections is not None
         self.connections = connections or ConnectionPool(
             lambda: connect(where.conninfo, STATEMENT), where.pool, patience, self.url
