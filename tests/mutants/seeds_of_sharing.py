@@ -109,14 +109,14 @@ SHARING = (
         HOT,
         "t.last) AS now",
         "NULL) AS now",
-        f"{_GOES_BACK}[the last]",
+        f"{_GOES_BACK}[0]",
     ),
     Mutant(
         "fast path: time goes back where the store has lost the event that the caller knew",
         HOT,
         "        v_from := 0;  --",
         "        EXIT;  --",
-        f"{_GOES_BACK}[one that is gone]",
+        f"{_GOES_BACK}[1000000]",
     ),
     Mutant(
         "fast path: a project that has changed",
