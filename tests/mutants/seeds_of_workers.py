@@ -11,6 +11,13 @@ TROUBLES = "tests/runner/test_troubles.py"
 
 WORKERS = (
     Mutant(
+        "runner: it ends by counts of two moments",
+        "agents/runner/slot.py",
+        "            return False  # others have changed something",
+        "            pass  # others have changed something",
+        TROUBLES + "::test_a_task_that_becomes_ready_while_a_runner_looks_whether_all_is_done_is_not_left",
+    ),
+    Mutant(
         "runner: a busy server ends it",
         "agents/runner/slot.py",
         "                except PASSING as error:\n",

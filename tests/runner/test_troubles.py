@@ -12,13 +12,13 @@ import pytest
 from tenure.agents.runner import conclusion
 from tenure.agents.runner.clis import cli_for
 from tenure.agents.runner.runner import Runner
-from tenure.agents.runner.shared import ONCE, Options
+from tenure.agents.runner.shared import ONCE, UNTIL_EMPTY, Options
 from tenure.client import Client
 from tenure.client.outbox import Finished, Outbox
 from tenure.config import Home
 from tenure.core.commands import ClaimNext, Command, Heartbeat, Progress, Register, Renew, Submit
 from tenure.core.errors import AuthUnavailable, Overloaded, RateLimited, TenureError
-from tenure.core.queries import Query
+from tenure.core.queries import Query, Status
 from tests.runner.conftest import AGENT, Stage
 
 TROUBLES = [Overloaded("4,096 requests wait"), RateLimited("over 50 requests a second"), AuthUnavailable("no keys")]
@@ -49,12 +49,12 @@ class Busy:
         return self.inner.query(query, principal)
 
 
-def runner_of(stage: Stage, client: Client, said: Callable[[str], None]) -> Runner:
+def runner_of(stage: Stage, client: Client, said: Callable[[str], None], mode: str = ONCE) -> Runner:
     cli, extra = cli_for(f"{sys.executable} {AGENT} {stage.control}")
     home = Home(str(stage.home), str(stage.home / "tenure.db"))
     options = Options(
         cli=cli, program=cli.found(stage.environ), extra=extra, name="ann", home=home, project="default",
-        folder=str(stage.folder), environ=stage.environ, mode=ONCE, most_tasks=1,
+        folder=str(stage.folder), environ=stage.environ, mode=mode, most_tasks=1,
     )  # fmt: skip
     return Runner(client, options, said)
 
@@ -144,3 +144,27 @@ def test_registering_is_tried_again_by_a_process_of_a_pool(stage: Stage) -> None
         one.transport = busy  # type: ignore[assignment]
     runner.run(lambda _: None)
     assert busy.refused == {Register: 2}
+
+
+def test_a_task_that_becomes_ready_while_a_runner_looks_whether_all_is_done_is_not_left(stage: Stage) -> None:
+    """What its claim passed over is done by another agent before it asks for the state of the project."""
+    first = stage.add("For another type", constraints={"agent_type": "codex"})
+    second = stage.add("After it", after=[first])
+    stage.go()
+    codex = Client(str(stage.home / "tenure.db"), "default", agent="codex-1", session="s-codex")
+    codex.do(Register(project="default", agent="codex-1", type="codex", managed=True))
+    client = Client(str(stage.home / "tenure.db"), "default", user="ann")
+
+    class Meanwhile(Busy):
+        def _refuse(self, asked: object) -> None:
+            if isinstance(asked, Status) and not self.refused:
+                self.refused[Status] = 1
+                codex.submit(str(codex.claim(first).receipt), 1, "done")
+                codex.leave()
+
+    runner = runner_of(stage, client, lambda _: None, UNTIL_EMPTY)
+    for slot in runner.slots:
+        slot.client.transport = Meanwhile(client.transport, TROUBLES[0], 0, ())  # type: ignore[assignment]
+    assert dict(runner.run().counts) == {"completed": 1}
+    assert stage.lineage(second) == [(1, "COMPLETED", True)]
+    codex.close()

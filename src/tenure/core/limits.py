@@ -113,6 +113,8 @@ COUNTED_BEHIND = limit(2000, "events", "events added to kept counts of tasks", _
 COUNTS_KEPT = limit(600, "s", "counts of tasks that a server keeps", _FIXED, "the tasks are counted again")
 SORTED = limit(500, "tasks", "tasks of the wanted states that are read by state and sorted", _FIXED,
     "they are read in the order's index")
+PASSED_OVER = limit(1000, "tasks", "tasks of a state that the answer to a claim without a task counts", _FIXED,
+    "the count stops")
 EVENTS_OF_A_PAGE = limit(4000, "events", "events that a page of the last changed tasks is made from", _FIXED,
     "the tasks are sorted")
 SEARCHED = limit(10_000, "tasks", "tasks that a text search reads", _FIXED, "later tasks are not searched")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -15,8 +15,10 @@ from tenure.agents.runner.activity import Activity, Wait, wait_of
 from tenure.agents.runner.attempt import Attempt
 from tenure.agents.runner.shared import ONCE, UNTIL_EMPTY, AttemptEnd, Shared
 from tenure.client import Client
+from tenure.core import limits
 from tenure.core.commands import Principal
 from tenure.core.errors import PASSING, TenureError
+from tenure.core.lifecycle import HELD
 from tenure.core.outcomes import Outcome
 from tenure.processes.supervisor import Supervisor
 from tenure.processes.tree_usage import TreeMeter
@@ -25,6 +27,7 @@ GLANCE = 0.2  # seconds between checks of the flags while waiting
 POLL = 15.0  # seconds after which an idle slot asks again without a notification
 SLOWEST = 30.0  # seconds between tries while the store is unavailable
 UNSETTLED = ("claimed", "running", "retrying")
+PASSED_OVER = {"waiting": ("pending", "retrying"), "held": HELD, "ready_for_others": ("ready",)}  # a claim's counts
 TEMPORARY = ("cooling", "model_cooling", "offered", "conflicting")  # temporary reasons why a ready task was passed over
 
 
@@ -147,16 +150,18 @@ class Slot(threading.Thread):
             return False  # throttled, not exhausted
         status = self.client.status()
         states: dict[str, int] = status["tasks"]
+        if any(_counted(states, names) != outcome.counts.get(what, 0) for what, names in PASSED_OVER.items()):
+            return False  # others have changed something since the claim: it is asked again
         if states.get("validating") and self._is_checked_here(status["validations"]):
             return False
         if any(states.get(state) for state in UNSETTLED) or any(map(outcome.counts.get, TEMPORARY)):
             return False
-        return not (states.get("pending") and outcome.counts.get("ready_for_others") and self._has_others())
+        return not (states.get("pending") and outcome.counts.get("ready_for_others") and self._has_others(status))
 
-    def _has_others(self) -> bool:
+    def _has_others(self, status: Mapping[str, Any]) -> bool:
         """Whether other runners or workers are there: a task that only they may take can make the next ones ready."""
         ours = {self.options.agent(number + 1) for number in range(self.options.slots)}
-        agents = [one for one in self.client.agents() if one["managed"] and one["name"] not in ours]
+        agents = [one for one in status["agents"] if one["managed"] and one["name"] not in ours]
         return any(one["status"] in ("active", "idle") for one in agents)
 
     def _is_checked_here(self, validations: Mapping[str, Any]) -> bool:
@@ -258,6 +263,10 @@ class Slot(threading.Thread):
             if client is not None:
                 with suppress(TenureError):
                     client.leave()
+
+
+def _counted(states: Mapping[str, int], names: Collection[str]) -> int:
+    return min(limits.PASSED_OVER, sum(states.get(name, 0) for name in names))
 
 
 def speaking(client: Client, agent: str, session: str) -> Client:

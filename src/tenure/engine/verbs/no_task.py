@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tenure.core import lifecycle, priority
+from tenure.core import lifecycle, limits, priority
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task
 from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.stores.port import Asked
 
-COUNTED = 1000  # it counts up to this number
+COUNTED = limits.PASSED_OVER
 
 
 def no_task(
