@@ -19,4 +19,4 @@ def test_no_duty_runs_twice_and_no_deposed_leader_writes(
     ran = prove(tmp_path, "leaders", "--store", store, "--kills", "4", "--rate", "2", "--seed", "2")
     assert ran.code == 0, ran.said
     assert ran.numbers["wrong"] == 0
-    assert ran.numbers["terms"] > 2, "nobody was followed by another, so this has proved nothing"
+    assert ran.numbers["terms"] > 1, "nobody was followed by another, so this has proved nothing"
