@@ -4,8 +4,8 @@ All tasks are made, claimed and completed by the engine, in batches. Some are he
 is taken some times: a page of fifty by state, holder, session, tag and dag, a history, a log, a session, a claim. A
 page must come within 50 ms (median), a claim within 10. Three looks have other bounds: the tasks that changed last are
 found by the end of the log, a tag that few have is searched in all tasks, and a session tells of the whole project's
-progress, which a server would know. Verify and replay read everything; what they take for a task must not grow with
-their number, so a small store is verified beside it. The archive takes the oldest of all.
+progress, whose counts a server would keep. Verify and replay read everything; what they take for a task must not grow
+with their number, so a small store is verified beside it. The archive takes the oldest of all.
 """
 
 from __future__ import annotations

@@ -303,7 +303,7 @@ def test_a_page_by_id_reads_no_more_claims_and_results_than_it_has(
         everything: list[Row] = sorted(tx.find(kind, where), key=lambda row: row.id)
         pages = [row for page in row_pages(tx, kind, where, 7) for row in page]
     assert pages == everything
-    assert len(everything) == 610 if kind is Claim else 600
+    assert len(everything) == (610 if kind is Claim else 600)
     schema = store.queries.dialect.schema
     link = store.connections.take()
     try:

@@ -40,6 +40,7 @@ FINISHED = (COMPLETED, CANCELLED)
 ENDED = (COMPLETED, CANCELLED, DEAD_LETTERED)  # nothing more happens without a person
 FAILED = (CANCELLED, DEAD_LETTERED)  # a failed dependency for dependents
 OPEN = tuple(s for s in STATES if s not in FINISHED)
+PASSED_OVER = {"waiting": (PENDING, RETRYING), "held": HELD, "ready_for_others": (READY,)}  # what NO_TASK counts
 LATE_SUBMIT_STATES = (READY, RETRYING, PAUSED)  # where a late submit may still be accepted
 
 

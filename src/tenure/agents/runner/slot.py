@@ -15,10 +15,9 @@ from tenure.agents.runner.activity import Activity, Wait, wait_of
 from tenure.agents.runner.attempt import Attempt
 from tenure.agents.runner.shared import ONCE, UNTIL_EMPTY, AttemptEnd, Shared
 from tenure.client import Client
-from tenure.core import limits
+from tenure.core import lifecycle, limits
 from tenure.core.commands import Principal
 from tenure.core.errors import PASSING, TenureError
-from tenure.core.lifecycle import HELD
 from tenure.core.outcomes import Outcome
 from tenure.processes.supervisor import Supervisor
 from tenure.processes.tree_usage import TreeMeter
@@ -27,7 +26,6 @@ GLANCE = 0.2  # seconds between checks of the flags while waiting
 POLL = 15.0  # seconds after which an idle slot asks again without a notification
 SLOWEST = 30.0  # seconds between tries while the store is unavailable
 UNSETTLED = ("claimed", "running", "retrying")
-PASSED_OVER = {"waiting": ("pending", "retrying"), "held": HELD, "ready_for_others": ("ready",)}  # a claim's counts
 TEMPORARY = ("cooling", "model_cooling", "offered", "conflicting")  # temporary reasons why a ready task was passed over
 
 
@@ -150,7 +148,7 @@ class Slot(threading.Thread):
             return False  # throttled, not exhausted
         status = self.client.status()
         states: dict[str, int] = status["tasks"]
-        if any(_counted(states, names) != outcome.counts.get(what, 0) for what, names in PASSED_OVER.items()):
+        if any(_counted(states, names) != outcome.counts.get(what, 0) for what, names in lifecycle.PASSED_OVER.items()):
             return False  # others have changed something since the claim: it is asked again
         if states.get("validating") and self._is_checked_here(status["validations"]):
             return False

@@ -478,9 +478,9 @@ class Search:
             self.next_at = at if self.next_at is None else min(at, self.next_at)
 
     def nothing(self, unfinished: tuple[str, ...]) -> Outcome:
-        from tenure.engine.verbs.no_task import COUNTED, no_task  # a claim that finds a task does without it
+        from tenure.engine.verbs.no_task import no_task  # a claim that finds a task does without it
 
-        self._count_assigned(COUNTED)
+        self._count_assigned(limits.PASSED_OVER)
         found = no_task(
             self.work, self.cmd.project, self.claimant.agent.id, unfinished, self.passed_over, next_at=self.next_at
         )

@@ -11,8 +11,6 @@ from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.stores.port import Asked
 
-COUNTED = limits.PASSED_OVER
-
 
 def no_task(
     work: UnitOfWork,
@@ -24,10 +22,10 @@ def no_task(
     next_at: int | None = None,
 ) -> Outcome:
     """NO_TASK with the number of tasks by state; counts stop at a thousand to keep the answer cheap."""
-    waiting = (lifecycle.PENDING, lifecycle.RETRYING)
-    states = {"waiting": waiting, "held": lifecycle.HELD, "ready_for_others": lifecycle.READY}
-
-    counted = {name: (Task, {"project": project, "state": state}, COUNTED) for name, state in states.items()}
+    counted = {
+        name: (Task, {"project": project, "state": states if len(states) > 1 else states[0]}, limits.PASSED_OVER)
+        for name, states in lifecycle.PASSED_OVER.items()
+    }
     work.tx.expect([*(Asked("tally", one) for one in counted.values()), Asked("next_due", (project,))])
     counts = {**{name: work.tally(*one) for name, one in counted.items()}, **passed_over}
     ends = [at for at in (work.next_due(project), next_at) if at is not None]
