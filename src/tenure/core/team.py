@@ -84,7 +84,12 @@ def _most(one: int | None, other: int | None) -> int | None:
 
 
 def is_over(session: Session, holds: int, now: int) -> bool:
-    return session.ended_at is not None or (holds == 0 and now - session.last_activity >= SESSION_IDLE)
+    return session.ended_at is not None or (holds == 0 and session.last_activity < in_use_since(now))
+
+
+def in_use_since(now: int) -> int:
+    """A session without a sign of life since then is over, unless it holds a task."""
+    return now - SESSION_IDLE + 1
 
 
 def recipients(

@@ -21,6 +21,7 @@ from tenure.testing.engine.bulk import Bulk
 from tenure.testing.engine.changes import Changes
 from tenure.testing.engine.clocks import Clocks
 from tenure.testing.engine.coordinators import Coordinators
+from tenure.testing.engine.crowded import Crowded
 from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.denials import Denials
 from tenure.testing.engine.endings import Endings
@@ -53,6 +54,7 @@ from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.reservations import Reservations
 from tenure.testing.engine.schedules import Schedules
 from tenure.testing.engine.secrets import Secrets
+from tenure.testing.engine.setting_aside import SettingAside
 from tenure.testing.engine.signing import Signing
 from tenure.testing.engine.spawn_endings import SpawnEndings
 from tenure.testing.engine.spending import Spending
@@ -84,6 +86,7 @@ class EngineSuite(
     Budgets,
     Bulk,
     BudgetChecks,
+    SettingAside,
     Models,
     Landings,
     Reads,
@@ -111,6 +114,7 @@ class EngineSuite(
     Keys,
     Members,
     LimitsOfTenants,
+    Crowded,
     TenantsLed,
     Reach,
     Undo,

@@ -15,7 +15,7 @@ from tenure.core.filters import Prefix
 from tenure.core.lifecycle import PauseCause
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Budget, Dag, Project, Task, replace
-from tenure.engine.budgets import task_caps
+from tenure.engine.budgets import task_caps, unaffordable
 from tenure.engine.budgets.budget_guard import keep, kept_rows
 from tenure.engine.budgets.budget_reads import view
 from tenure.engine.runtime.rows import brief_of, current_claim, project_of, task_named
@@ -49,6 +49,8 @@ def set_budget(work: UnitOfWork, cmd: commands.SetBudget) -> Outcome:
 
 def _changed(work: UnitOfWork, row: Budget, message: str, **more: Any) -> Outcome:
     """The answer, after tasks that the budget had paused are resumed."""
+    for name in _projects(work) if row.scope == TENANT else [row.project]:
+        unaffordable.found_again(work, name)
     again = resumed(work, row.project, row.id) or None
     return Outcome(command_id=work.command_id, changed=again, message=message, **more)
 

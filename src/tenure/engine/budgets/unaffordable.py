@@ -16,7 +16,6 @@ from tenure.core import budgets, lifecycle, limits
 from tenure.core.budgets import AGENT, TASK, TENANT, Short, budget_id
 from tenure.core.filters import Prefix, Present, Range
 from tenure.core.outcomes import Outcome
-from tenure.core.priority import BOOSTS
 from tenure.core.records import Budget, Project, Task, replace
 from tenure.engine.budgets.budget_guard import kept_rows, reason, recommendation, shown
 from tenure.engine.runtime.unit_of_work import UnitOfWork
@@ -26,6 +25,7 @@ PAGE = 64  # of tasks whose priorities age alike
 LARGE_PAGE = 500  # when all are put back
 MOST_BUDGETS = limits.BUDGETS_SET_ASIDE
 COUNTED = 1000
+BY_LENGTH = {"length": Present()}  # all of them age alike
 
 
 def key_of(budget: Budget) -> str:
@@ -77,23 +77,44 @@ def _put_back_of(work: UnitOfWork, project: str, key: str, budget: Budget | None
         room, most = budgets.headroom(budget, work.now), PAGE
         if room < least or budgets.short(budget, 0, work.now) is not None:
             return _Part(least)
-    pages = _best(work, project, key, room, most)
-    for page in pages:
-        for task in page:
-            work.put(replace(task, set_aside_for=None, price=None))
-    if any(len(page) == most for page in pages):
+    found, is_more = _best(work, project, key, room, most)
+    for task in found:
+        work.put(replace(task, set_aside_for=None, price=None))
+    if is_more:
         return _Part(least, is_more=True)
     if room is None or not work.tally(Task, {"project": project, "set_aside_for": MARK + key}, 1):
         return _Part(None)
     return _Part(room + 1)
 
 
-def _best(work: UnitOfWork, project: str, key: str, room: int | None, most: int) -> list[list[Task]]:
-    """The first tasks set aside for a budget, a page of each where ranks are comparable."""
+def _best(work: UnitOfWork, project: str, key: str, room: int | None, most: int) -> tuple[list[Task], bool]:
+    """The first tasks set aside for a budget, and whether there may be more.
+
+    Bands are read from the rows, the first of them first; of each, a page of every kind whose ranks are comparable.
+    """
     payable = Range(low=0, high=None if room is None else room + 1)
     where = {"project": project, "set_aside_for": MARK + key, "price": payable}
-    alike = [{"band": band, "boost": boost} for band in (0, 1) for boost in BOOSTS.values()]
-    return [work.find(Task, where | like, order="rank", limit=most) for like in alike]
+    found: list[Task] = []
+    for band in sorted(work.count(Task, where, "band")):
+        if len(found) >= most:
+            return found, True
+        of_band = {**where, "band": band}
+        by_priority = {**of_band, "length": Present(False)}
+        alike = [{**by_priority, "boost": boost} for boost in sorted(work.count(Task, by_priority, "boost"))]
+        pages = [work.find(Task, like, order="rank", limit=most) for like in (*alike, of_band | BY_LENGTH)]
+        found += [task for page in pages for task in page]
+        if any(len(page) == most for page in pages):
+            return found, True
+    return found, False
+
+
+def found_again(work: UnitOfWork, project: str) -> None:
+    """Let claims look again at tasks whose budget the project's row does not name: earlier versions left such tasks."""
+    row = work.require(Project, project, project)
+    marks = work.count(Task, {"project": project, "set_aside_for": Prefix(MARK)}, "set_aside_for")
+    lost = {mark.removeprefix(MARK) for mark in marks} - row.set_aside.keys()
+    if lost:
+        work.put(replace(row, set_aside=row.set_aside | dict.fromkeys(lost, 0)))
 
 
 def closed(work: UnitOfWork, project: Project, agent: str) -> Short | None:

@@ -105,7 +105,7 @@ def _tidy(work: UnitOfWork, project: str) -> None:
     for agent in work.find(Agent, {"project": project, "stale": False, "left_at": Present(False)}):
         if team.is_stale(agent, work.now):
             work.record("agent.stale", replace(agent, stale=True), project=project, agent=agent.id, level="warning")
-    silent = Range(high=work.now - team.SESSION_IDLE + 1)
+    silent = Range(high=team.in_use_since(work.now))
     idle = {"project": project, "ended_at": Present(False), "last_activity": silent}
     for session in work.find(Session, idle, limit=PAGE):
         if not work.find(Task, {"project": project, "session": session.id}, limit=1):

@@ -54,6 +54,7 @@ class Rows:
         self._changed_by: dict[type[Row], dict[str, dict[Any, set[Key]]]] = {}  # kind → field → value → see _like
         self._journal: list[tuple[Key, Any]] = []
         self._learned: dict[tuple[type[Row], str, str], dict[str, Sequence[Any]]] = {}  # of each kind, project, field
+        self._tallied: dict[tuple[type[Row], tuple[tuple[str, Any], ...]], tuple[int, int]] = {}  # most, and the count
         self.by_ref: dict[tuple[str, str], str] = {}  # project and short key of tasks that were found by it → id
         self.recalled: dict[Key, str] = {}  # rows in the archive → the lineage with which they return
 
@@ -210,11 +211,21 @@ class Rows:
     def tally(self, kind: type[Row], where: Where, most: int) -> int:
         """How many current rows match, counted up to `most`."""
         changed = self._changed.get(kind, {})
-        count = self.tx.tally(kind, where, most + len(changed))
+        count = self._stored_tally(kind, where, most + len(changed))
         for key in changed:
             before, after = self._loaded[key], self._rows[key]
             count += (after is not None and matches(after, where)) - (before is not None and matches(before, where))
         return min(most, count)
+
+    def _stored_tally(self, kind: type[Row], where: Where, most: int) -> int:
+        """Counted once for all claims of a batch: what it has changed is not stored before its end."""
+        key = (kind, tuple(where.items()))
+        asked, count = self._tallied.get(key, (0, 0))
+        if count < asked or most <= asked:
+            return count
+        count = self.tx.tally(kind, where, most)
+        self._tallied[key] = most, count
+        return count
 
     def _like(self, kind: type[Row], where: Where) -> Collection[Key]:
         """Keys of changed rows of which any version had the first text that `where` names: the others cannot match.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.core import claims, commands, ids, inputs, lifecycle, limits, roles, settle, team
 from tenure.core.errors import InvalidInput, LimitReached, NotFound, TooLarge
-from tenure.core.filters import Present
+from tenure.core.filters import Present, Range, Where
 from tenure.core.outcomes import Outcome
 from tenure.core.pools import agent_of
 from tenure.core.processes import check_process, process_of, text_of
@@ -98,10 +98,10 @@ def is_over(work: UnitOfWork, session: Session) -> bool:
     """Whether the sweep will end the session for silence, or already has."""
     if session.ended_at is not None:
         return True
-    if work.now - session.last_activity < team.SESSION_IDLE:
+    if session.last_activity >= team.in_use_since(work.now):
         return False
     held = {"project": session.project, "session": session.id}
-    return team.is_over(session, len(work.find(Task, held)), work.now)
+    return team.is_over(session, work.tally(Task, held, 1), work.now)
 
 
 def _check_session_limit(work: UnitOfWork, project: Project) -> None:
@@ -124,15 +124,27 @@ def _check_session_limit(work: UnitOfWork, project: Project) -> None:
 
 
 def active_sessions(work: UnitOfWork, project: str) -> int:
-    open_ = work.find(Session, {"project": project, "ended_at": Present(False)})
-    return sum(not is_over(work, session) for session in open_)
+    open_ = {"project": project, "ended_at": Present(False)}
+    return _in_use(work, open_) + sum(not is_over(work, session) for session in _idle(work, open_))
 
 
 def sessions_of_all(work: UnitOfWork) -> int:
-    """The active sessions of all projects of the tenant, in two queries: one of each project would lock it."""
-    open_ = work.find(Session, {"ended_at": Present(False)})
-    holding = work.count(Task, {"session": Present()}, "session")
-    return sum(not team.is_over(session, holding.get(session.id, 0), work.now) for session in open_)
+    """The active sessions of all projects of the tenant, in few queries: one of each project would lock it."""
+    open_ = {"ended_at": Present(False)}
+    idle = _idle(work, open_)
+    holding = work.count(Task, {"session": Present()}, "session") if idle else {}
+    return _in_use(work, open_) + sum(not team.is_over(s, holding.get(s.id, 0), work.now) for s in idle)
+
+
+def _in_use(work: UnitOfWork, where: Where) -> int:
+    """How many of these sessions gave a sign of life lately; their rows are not read."""
+    seen = {**where, "last_activity": Range(low=team.in_use_since(work.now))}
+    return sum(work.count(Session, seen, "project").values())
+
+
+def _idle(work: UnitOfWork, where: Where) -> list[Session]:
+    """The others: few, for the sweep ends those that hold nothing."""
+    return work.find(Session, {**where, "last_activity": Range(high=team.in_use_since(work.now))})
 
 
 def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:

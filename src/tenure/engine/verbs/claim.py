@@ -290,7 +290,7 @@ def denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
     if priority.is_half_open(agent):
         allowed = 1
     if allowed is not None:
-        holds = len(work.find(Task, {"project": agent.project, "agent": agent.id}, limit=allowed))
+        holds = work.tally(Task, {"project": agent.project, "agent": agent.id}, allowed)
         if holds >= allowed:
             return Outcome(
                 outcome="DENIED_LIMIT",
@@ -298,10 +298,7 @@ def denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
                 hint="finish one, or register the agent with a higher max_concurrent_tasks",
             )
     most = limits.get("max_concurrent_claims")
-    if (
-        most is not None
-        and len(work.find(Task, {"project": agent.project, "state": lifecycle.HELD}, limit=most)) >= most
-    ):
+    if most is not None and work.tally(Task, {"project": agent.project, "state": lifecycle.HELD}, most) >= most:
         return Outcome(
             outcome="DENIED_LIMIT",
             message=f"project {agent.project} has {most} live claims, its max_concurrent_claims limit",
