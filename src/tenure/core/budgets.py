@@ -117,6 +117,20 @@ def opens_at(budget: Budget, now: int) -> int | None:
     return budget.until
 
 
+def check_same_period(source: Budget, target: Budget) -> None:
+    """What is moved counts in each period of both: so one gives as much as the other gets only if these are the same."""
+    if (source.period, source.period and source.zone) != (target.period, target.period and target.zone):
+        raise InvalidInput(
+            f"budget {source.id} is for {_period_text(source)}, {target.id} for {_period_text(target)}:"
+            " the same amount would count more often in one of them",
+            "set the amount of each instead: `tenure budget set`",
+        )
+
+
+def _period_text(budget: Budget) -> str:
+    return f"each {budget.period} ({budget.zone})" if budget.period else "all time"
+
+
 # --- remainder ---------------------------------------------------------------------------------------------
 
 

@@ -110,13 +110,7 @@ def granted(
 
     A session that claims its own expired task again continues the same attempt.
     """
-    continues = (
-        last is not None
-        and last.generation == task.generation
-        and last.reason == "EXPIRED"
-        and last.session == session
-        and last.run == task.run
-    )
+    continues = is_continued(task, last, session)
     held = moves.granted(
         task, agent=agent, session=session, lease=lease, at=now, epoch=epoch, counts=not continues
     )  # fmt: skip
@@ -142,6 +136,27 @@ def granted(
         key=key,
     )
     return held, claim
+
+
+def is_continued(task: Task, last: Claim | None, session: str) -> bool:
+    """Whether a claim by this session is the same attempt again: it lost the last claim to its lease."""
+    return (
+        last is not None
+        and last.generation == task.generation
+        and last.reason == "EXPIRED"
+        and last.session == session
+        and last.run == task.run
+    )
+
+
+# The attempts of a task in these states include the last one that it may get.
+_UNDER_WAY = (*HELD, lifecycle.VALIDATING, COMPLETED, DEAD_LETTERED)
+
+
+def fewest_attempts(task: Task) -> int:
+    """The lowest `max_attempts` that it may be given: the attempts used, and the next one where it waits for that."""
+    under_way = task.state in _UNDER_WAY or task.state_before in _UNDER_WAY
+    return max(1, task.attempts + (not under_way))
 
 
 # --- judging ------------------------------------------------------------------------------------------------

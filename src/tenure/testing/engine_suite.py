@@ -35,6 +35,7 @@ from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.lengths import Lengths
 from tenure.testing.engine.members import Members
 from tenure.testing.engine.models import Models
+from tenure.testing.engine.moved_money import MovedMoney
 from tenure.testing.engine.operators import Operators
 from tenure.testing.engine.order import Order
 from tenure.testing.engine.overview import Overview
@@ -87,6 +88,7 @@ class EngineSuite(
     Bulk,
     BudgetChecks,
     SettingAside,
+    MovedMoney,
     Models,
     Landings,
     Reads,

@@ -11,7 +11,7 @@ from typing import Any
 from tenure.core import budgets, commands, ids, inputs, lifecycle, limits, roles
 from tenure.core.budgets import AGENT, DAG, PERIODS, TASK, TENANT, TOKENS, USD, budget_id, place, split_scope
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
-from tenure.core.filters import Prefix
+from tenure.core.filters import Prefix, Present
 from tenure.core.lifecycle import PauseCause
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Budget, Dag, Project, Task, replace
@@ -19,7 +19,7 @@ from tenure.engine.budgets import task_caps, unaffordable
 from tenure.engine.budgets.budget_guard import keep, kept_rows
 from tenure.engine.budgets.budget_reads import view
 from tenure.engine.runtime.rows import brief_of, current_claim, project_of, task_named
-from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
+from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 
 MOST_PROJECTS = limits.BUDGET_PROJECTS
 MOST_RESUMED = limits.RESUMED
@@ -32,6 +32,8 @@ def set_budget(work: UnitOfWork, cmd: commands.SetBudget) -> Outcome:
     row = _requested(work, cmd, scope, name, before)
     if row == before:
         return Outcome(outcome="UNCHANGED", budget=view(work, row))
+    if row.scope in (TASK, DAG) and _is_archived(work, row):
+        raise _of_archived(row)
     if before is None or row.default_estimate != before.default_estimate:
         row = replace(row, priced_at=work.now)
     if before is None:
@@ -45,6 +47,21 @@ def set_budget(work: UnitOfWork, cmd: commands.SetBudget) -> Outcome:
     text = budgets.amount_text(row.currency, row.allocated) + (f" a {row.period}" if row.period else "")
     code = "UPDATED" if before else "CREATED"
     return _changed(work, row, f"budget {row.id}: {text}", outcome=code, budget=view(work, row))
+
+
+def _is_archived(work: UnitOfWork, row: Budget) -> bool:
+    """Whether all that the budget of a task or a dag would count is archived, where usage is summed up for all."""
+    name = row.id.partition(":")[2]
+    dag = work.get(Dag, row.project, name) if row.scope == DAG else None
+    if dag is None:
+        return work.require(Task, row.project, row.task or ids.lone_task(name)).archived_at is not None
+    left = {"project": row.project, "dag": name, "archived_at": Present(False)}
+    return dag.total > 0 and not work.find(Task, left, limit=1)
+
+
+def _of_archived(row: Budget) -> Refused:
+    message = f"{row.id} is archived: nothing more is spent there, so it gets no budget"
+    return Refused(Outcome(outcome="DENIED_STATE", message=message, hint="set a budget for what is still to be done"))
 
 
 def _changed(work: UnitOfWork, row: Budget, message: str, **more: Any) -> Outcome:
@@ -91,8 +108,11 @@ def move_budget(work: UnitOfWork, cmd: commands.MoveBudget) -> Outcome:
     source, target = (existing(work, cmd.project, scope) for scope in (cmd.source, cmd.target))
     if source.id == target.id:
         raise InvalidInput(f"budget {source.id}: source and target must differ")
+    if target.scope in (TASK, DAG) and _is_archived(work, target):
+        raise _of_archived(target)
     if source.currency != target.currency:
         raise InvalidInput(f"budget {source.id} is in {source.currency}, {target.id} in {target.currency}")
+    budgets.check_same_period(source, target)
     amount = budgets.parse_amount(cmd.amount, source.currency, "amount")
     if amount < 1:
         raise InvalidInput(f"amount must be greater than zero (got {cmd.amount[:40]})")

@@ -203,8 +203,12 @@ class Rows:
         return {value: n for value, n in counts.items() if n}
 
     def sums(self, kind: type[Row], where: Where, by: str, fields: Sequence[str]) -> dict[Any, tuple[int | None, ...]]:
-        """As the store's `sums`; where this unit of work has changed rows of that kind, it adds them up itself."""
-        if self._changed.get(kind, {}).keys() <= self.recalled.keys():
+        """As the store's `sums`; where this unit of work has changed rows of that kind, it adds them up itself.
+
+        Rows from the archive are among the sums of their project, which the store has, but not among those of a task.
+        """
+        changed = self._changed.get(kind, {})
+        if not changed or ("task" not in where and changed.keys() <= self.recalled.keys()):
             return self.tx.sums(kind, where, by, fields)
         return sums_of(self.find(kind, where), by, fields)
 

@@ -312,21 +312,31 @@ def denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
 
 
 def _denied_by_generations(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome | None:
-    """Dead-letter a task that has reached the limit, so that it does not block its lane."""
+    """Dead-letter a task that may not be claimed again, so that it does not block its lane."""
     if not task.generation:
         return None
-    most = work.limits_of(claimant.project).get("max_generations_per_task", MOST_GENERATIONS)
-    of_run = {"project": task.project, "task": task.id, "run": task.run}
-    if task.generation < most or work.tally(Claim, of_run, most) < most:
+    message = _used_up(work, task, claimant)
+    if message is None:
         return None
-    message = f"claimed {most} times in this run without a result, its max_generations_per_task limit"
     error = LastError(error_class="limit", message=message, generation=task.generation, at=work.now)
     dead = replace(moves.dead_lettered(task, work.now), last_error=error, failed_at=work.now)
     work.record("task.failed", task=dead, level="error", message=message)
     spread(work)
-    hint = "an admin can raise the limit; then a person retries the task"
+    hint = "a person can retry the task; an admin can raise the limit first"
     message = f"{task.key}: {message}; it is now a dead letter"
     return Outcome(outcome="DENIED_LIMIT", state=lifecycle.DEAD_LETTERED, message=message, hint=hint)
+
+
+def _used_up(work: UnitOfWork, task: Task, claimant: Claimant) -> str | None:
+    """Why there is no claim left in its run."""
+    if task.attempts >= task.max_attempts:  # by an edit of an earlier version
+        if not claims.is_continued(task, current_claim(work, task), claimant.session.id):
+            return f"has used all of its attempts in this run: max_attempts is {task.max_attempts}"
+    most = work.limits_of(claimant.project).get("max_generations_per_task", MOST_GENERATIONS)
+    of_run = {"project": task.project, "task": task.id, "run": task.run}
+    if task.generation < most or work.tally(Claim, of_run, most) < most:
+        return None
+    return f"claimed {most} times in this run without a result, its max_generations_per_task limit"
 
 
 def patterns_of(brief: Brief) -> tuple[str, ...]:

@@ -164,11 +164,13 @@ def _sealed(
 
 
 def _check_attempts(task: Task, changes: dict[str, Any]) -> None:
-    """max_attempts may not drop below the attempts already used."""
-    if changes.get("max_attempts", task.attempts) < task.attempts:
+    """max_attempts may not drop below the attempts used, nor leave none to a task that waits for its next."""
+    wanted, fewest = changes.get("max_attempts"), claims.fewest_attempts(task)
+    if wanted is not None and wanted < fewest:
+        waits = "" if fewest == task.attempts else " and waits for the next"
         raise InvalidInput(
-            f"max_attempts must be at least {task.attempts}, the attempts that {task.key} has used"
-            f" (got {changes['max_attempts']})",
+            f"max_attempts must be at least {fewest}: {task.key} is {lifecycle.spoken(task.state)},"
+            f" has used {task.attempts}{waits} (got {wanted})",
             "cancel the task if it should not be retried",
         )
 

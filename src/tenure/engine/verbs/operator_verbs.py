@@ -195,7 +195,7 @@ def retry(work: UnitOfWork, cmd: commands.Retry) -> Outcome:
     else:
         fresh = moves.new_run(task, work.now)
         details |= {"run": fresh.run, "was": task.state, "before": _run_of(task, "dead_lettered_at")}
-        rows = resolved(work, task, "modify_and_retry" if cmd.changes else "retry", cmd.note)
+        rows = resolved(work, task, "modify_and_retry" if cmd.changes else "retry", cmd.note) + _unchecked(work, task)
     if cmd.changes:
         fresh, brief, before = apply_changes(work, fresh, inputs.check_changes(cmd.changes))
         rows.append(brief)
@@ -312,8 +312,8 @@ def adopt(work: UnitOfWork, cmd: commands.Adopt) -> Outcome:
 
 
 def _unchecked(work: UnitOfWork, task: Task) -> list[Row]:
-    """Withdraw the verdict that the task waited for when it was paused; it is no longer needed."""
-    if task.state != PAUSED or task.state_before != lifecycle.VALIDATING:
+    """Withdraw the verdict that the task waited for when it was paused or cancelled; it is no longer needed."""
+    if not task.checked:
         return []
     from tenure.engine.checks.validation_reads import row_of_task
     from tenure.engine.checks.validation_verbs import closed

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tenure.core import commands as c
-from tenure.core.records import DeadLetter
+from tenure.core.commands import NewTask
+from tenure.core.records import DeadLetter, Task, replace
 from tenure.testing.engine.stage import Stage
+from tenure.testing.engine.validations import REVIEW
 from tenure.testing.factories import Scene, code_of
 
 FREE: dict[str, Callable[[Scene, str, str], object]] = {
@@ -74,8 +77,95 @@ class Attempts(Stage):
             scene.pass_time(hours=1)
         answer = scene.try_to(c.Edit, task=key, changes={"max_attempts": 1})
         assert code_of(answer) == "INVALID_INPUT"
+        assert "at least 3" in answer.message
+        scene.do(c.Edit, task=key, changes={"max_attempts": 3})
+
+    @pytest.mark.parametrize("state", ["ready", "pending", "retrying", "paused", "cancelled"])
+    def test_a_task_that_waits_keeps_an_attempt_to_wait_for(self, scene: Scene, state: str) -> None:
+        key = scene.add(max_attempts=3)
+        scene.fail(scene.take(key), "task")
+        if state != "retrying":
+            scene.pass_time(hours=1)
+        more: dict[str, Any] = {"pending": {"needs": scene.add()}}
+        verb = {"pending": c.Link, "paused": c.Pause, "cancelled": c.Cancel}.get(state)
+        if verb is not None:
+            scene.do(verb, task=key, **more.get(state, {}))
+        assert scene.state(key) == state
+        before = scene.tables()
+        answer = scene.try_to(c.Edit, task=key, changes={"max_attempts": 1})
+        assert code_of(answer) == "INVALID_INPUT"
         assert "at least 2" in answer.message
+        assert scene.tables() == before
         scene.do(c.Edit, task=key, changes={"max_attempts": 2})
+
+    @pytest.mark.parametrize("state", ["claimed", "validating", "dead_lettered", "completed"])
+    def test_the_attempt_under_way_may_become_the_last(self, scene: Scene, state: str) -> None:
+        key = scene.add(max_attempts=3, output=REVIEW if state == "validating" else {})
+        scene.fail(scene.take(key), "task")
+        scene.pass_time(hours=1)
+        receipt = scene.take(key)
+        if state == "dead_lettered":
+            scene.fail(receipt, "permanent")
+        elif state != "claimed":
+            scene.submit(receipt)
+        assert scene.state(key) == state
+        assert code_of(scene.try_to(c.Edit, task=key, changes={"max_attempts": 1})) == "INVALID_INPUT"
+        assert scene.do(c.Edit, task=key, changes={"max_attempts": 2}).outcome == "UPDATED"
+        if state == "claimed":
+            scene.fail(receipt, "task")
+        elif state == "validating":
+            scene.do(c.Reject, task=key, reason="no")
+        else:
+            scene.do(c.Retry if state == "dead_lettered" else c.Reset, task=key)
+            assert scene.task(key).attempts == 0
+            return
+        assert scene.state(key) == "dead_lettered"
+
+    def test_the_attempt_that_an_edit_takes_back_is_free_again(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=3)
+        scene.take(key)
+        edit = {"max_attempts": 1, "type": "other"}
+        assert scene.do(c.Edit, task=key, changes=edit, supersede=True).outcome == "UPDATED"
+        assert scene.fail(scene.take(key), "task").state == "dead_lettered"
+
+    def test_a_plan_leaves_the_attempts_of_a_task_that_used_some_and_another_run_has_its_own(
+        self, scene: Scene
+    ) -> None:
+        (key,) = scene.plan(NewTask(title="t", name="t", max_attempts=3), name="plan")
+        scene.fail(scene.take(key), "task")
+        fewer = NewTask(title="t", name="t", max_attempts=1)
+        assert scene.do(c.Plan, tasks=(fewer,), name="plan").left == (key,)
+        assert scene.task(key).max_attempts == 3
+        scene.do(c.Cancel, task=key)
+        assert scene.do(c.Retry, task=key, changes={"max_attempts": 1}).outcome == "UPDATED"
+        assert scene.fail(scene.take(key), "task").state == "dead_lettered"
+
+    def test_a_row_without_an_attempt_left_is_a_dead_letter_and_not_granted(self, scene: Scene) -> None:
+        """Earlier versions let an edit leave none."""
+        scene.broken = True  # its row says another max_attempts than the log
+        key, other = scene.add(max_attempts=3), scene.add()
+        scene.take(key, lease=1)
+        scene.pass_time(seconds=5)
+        task = scene.task(key)
+        assert (task.state, task.attempts) == ("ready", 1)
+        scene.engine.sweep()
+        stored = scene.stored(Task, task.id)
+        scene.put(stored, replace(stored, max_attempts=1))
+        assert (scene.next("bo").task or {})["key"] == other
+        assert scene.state(key) == "dead_lettered"
+        assert "max_attempts is 1" in scene.rows(DeadLetter)[0].error
+        assert scene.task(key).generation == 1
+
+    def test_the_session_that_lost_its_last_attempt_may_go_on_with_it(self, scene: Scene) -> None:
+        scene.broken = True  # as above
+        key = scene.add(max_attempts=3)
+        scene.take(key, lease=1)
+        scene.pass_time(seconds=5)
+        scene.engine.sweep()
+        stored = scene.stored(Task, scene.task(key).id)
+        scene.put(stored, replace(stored, max_attempts=1))
+        assert scene.submit(scene.take(key)).outcome == "ACCEPTED"
+        assert scene.task(key).attempts == 1
 
     # --- poison pills ---------------------------------------------------------------------------------------------
 

@@ -72,6 +72,74 @@ class Verdicts(Stage):
         assert scene.state(key) == "validating"
         assert judge(scene, receipt, True).outcome == "ACCEPTED"
 
+    @pytest.mark.parametrize("is_paused", [False, True])
+    @pytest.mark.parametrize("is_taken", [False, True])
+    def test_a_retry_of_a_cancelled_check_ends_it(self, scene: Scene, is_paused: bool, is_taken: bool) -> None:
+        key, _ = handed_in(scene)
+        receipt = taken(scene) if is_taken else None
+        if is_paused:
+            scene.do(c.Pause, task=key)
+        cancelled = scene.do(c.Cancel, task=key)
+        retried = scene.do(c.Retry, task=key)
+        assert scene.state(key) == "ready"
+        assert [row.state for row in scene.rows(Validation)] == ["withdrawn"]
+        assert [result.reason for result in scene.results(key)] == ["SUPERSEDED"]
+        assert scene.engine.verify() == []
+        if receipt is not None:
+            assert judge(scene, receipt, True).outcome == "NO_CLAIM"
+        assert scene.do(c.TakeValidation, checker="wim").outcome == "NO_TASK"
+        for command in (cancelled, retried):
+            assert scene.do(c.Undo, command_id=command.command_id or "").outcome == "CANNOT_UNDO"
+        assert scene.submit(scene.take(key, "bo")).outcome == "VALIDATING"
+        assert scene.engine.verify() == []
+        assert judge(scene, taken(scene), True).outcome == "ACCEPTED"
+        assert [row.state for row in scene.rows(Validation)] == ["withdrawn", "passed"]
+
+    def test_what_a_retry_put_aside_may_be_adopted(self, scene: Scene) -> None:
+        key, _ = handed_in(scene)
+        scene.do(c.Cancel, task=key)
+        scene.do(c.Retry, task=key)
+        assert scene.do(c.Adopt, task=key).state == "completed"
+        assert [row.state for row in scene.rows(Validation)] == ["withdrawn"]
+
+    @pytest.mark.parametrize("is_archived", [False, True])
+    def test_a_retry_of_a_dead_letter_brings_back_the_checks_that_its_end_cancelled(
+        self, scene: Scene, is_archived: bool
+    ) -> None:
+        first = scene.add(max_attempts=1)
+        scene.finish(first)
+        key = scene.add(depends_on=(c.Dependency(task=first, on_failure="cancel"),), output=TESTS)
+        scene.submit(scene.take(key), "work")
+        scene.do(c.Reset, task=first)
+        scene.bury(first)
+        assert scene.states(first, key) == ["dead_lettered", "cancelled"]
+        if is_archived:
+            scene.do(c.Archive, task=key)
+            assert scene.engine.verify() == []
+        scene.do(c.Retry, task=first)
+        assert scene.state(key) == "validating"
+        assert judge(scene, taken(scene), True).outcome == "ACCEPTED"
+
+    @pytest.mark.parametrize("then", ["cancel", "retry", "adopt", "edit", "reset", "archive"])
+    def test_however_a_task_leaves_its_check_none_stays_open_for_another(self, scene: Scene, then: str) -> None:
+        key, _ = handed_in(scene)
+        ways: dict[str, list[tuple[Any, dict[str, Any]]]] = {
+            "cancel": [(c.Cancel, {})],
+            "retry": [(c.Cancel, {}), (c.Retry, {"changes": {"title": "again"}})],
+            "adopt": [(c.Pause, {}), (c.Adopt, {})],
+            "edit": [(c.Edit, {"changes": {"spec": {"a": 1}}, "supersede": True})],
+            "reset": [(c.Approve, {}), (c.Reset, {})],
+            "archive": [(c.Cancel, {}), (c.Archive, {})],
+        }
+        for kind, fields in ways[then]:
+            scene.do(kind, task=key, **fields)
+            assert scene.engine.verify() == []
+        if scene.state(key) == "ready":
+            scene.submit(scene.take(key, "bo"))
+            assert scene.engine.verify() == []
+        waiting = [row for row in scene.rows(Validation) if row.state == "open"]
+        assert len(waiting) == (then in ("cancel", "retry", "edit", "reset", "archive"))
+
     def test_paused_and_cancelled_it_still_comes_back_to_its_verdict(self, scene: Scene) -> None:
         key, _ = handed_in(scene)
         scene.do(c.Pause, task=key)
