@@ -134,4 +134,11 @@ VALIDATION = (
         "from tenure.trust.grants import read_section; section = read_section(path)",
         "tests/cli/test_validating.py::test_a_cloned_repository_runs_nothing_until_it_is_trusted",
     ),
+    Mutant(
+        "validation: a retry of a cancelled task leaves its check open",
+        "engine/verbs/operator_verbs.py",
+        '"retry", cmd.note) + _unchecked(work, task)\n',
+        '"retry", cmd.note)\n',
+        "test_a_retry_of_a_cancelled_check_ends_it",
+    ),
 )

@@ -13,12 +13,14 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
+from tenure.core.priority import TIERS
 from tenure.stores.postgres.event_blocks import ITEMS
 from tenure.stores.postgres.tables import parts_of
 from tenure.stores.sql.codec import Column, tables
 
 ROWS = 500
 _PROJECTS = 5
+_BANDS = len(TIERS)  # of a project whose order has not changed
 _UNIQUE = 1 << 40
 
 # (number of distinct values, n: every n-th row has one). A column that is not listed is unique if it is an `id`, has
@@ -26,7 +28,7 @@ _UNIQUE = 1 << 40
 _SPREAD: dict[str, dict[str, tuple[int, int]]] = {
     "task": {
         "ref": (_UNIQUE, 1), "key": (_UNIQUE, 1), "created_at": (_UNIQUE, 1), "dag": (300, 1), "state": (8, 1),
-        "lane": (20, 3), "band": (2, 1), "rank": (_UNIQUE, 1), "sequence": (_UNIQUE, 1), "due_at": (_UNIQUE, 5),
+        "lane": (20, 3), "band": (_BANDS, 1), "rank": (_UNIQUE, 1), "sequence": (_UNIQUE, 1), "due_at": (_UNIQUE, 5),
         "idempotency_key": (_UNIQUE, 2), "parent": (60, 5), "parent_run": (2, 1), "local_name": (_UNIQUE, 5),
         "agent": (50, 10), "session": (70, 10), "offer_to": (20, 50), "set_aside_for": (20, 50),
         "price": (20, 50),
@@ -94,7 +96,7 @@ def _places(rows: int, projects: int) -> dict[str, str]:
             INSERT INTO event_block (first, last, tenant, project, time, kind, new_state, {names})
             SELECT n, n, 'local', (n % {projects})::text, n, 'task.claimed', 'claimed', {items} {every}
         """,
-        "queue": f"INSERT INTO queue {of}, (n % 20)::text, n % 2, n, n, n::text, n, true {every}",
+        "queue": f"INSERT INTO queue {of}, (n % 20)::text, n % {_BANDS}, n, n, n::text, n, true {every}",
         "lane_start": f"INSERT INTO lane_start {of}, (n % 20)::text, 0, 0, 0 {every} ON CONFLICT DO NOTHING",
         "held": f"INSERT INTO held {of}, (n % 70)::text, n, (n % 50)::text, NULL {every}",
         "standing": f"INSERT INTO standing {of}, (n % 8)::text, n::text, n {every}",
