@@ -78,7 +78,7 @@ def show(run: Run, given: Namespace) -> Answer:
 
 move = verb_of(
     c.MoveBudget,
-    "Move money between budgets atomically; only money that is neither spent nor reserved.",
+    "Move money between budgets of the same period atomically; only money that is neither spent nor reserved.",
     arg("source", help="from which budget"),
     arg("target", help="to which"),
     arg("amount", help="how much, in the currency of both"),

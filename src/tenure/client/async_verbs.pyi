@@ -551,7 +551,7 @@ class AsyncVerbs:
         ...
 
     async def move_budget(self, source: str, target: str, amount: str | Decimal | float) -> Changed:
-        """Move an amount that is neither spent nor reserved from one budget to another, in their currency."""
+        """Move an amount that is neither spent nor reserved from one budget to another of its currency and period."""
         ...
 
     async def pause(self, task: str, reason: str='', *, drain: bool=False) -> Updated:

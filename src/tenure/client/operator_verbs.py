@@ -97,7 +97,7 @@ class OperatorVerbs(Tenants):
         return self._do(Changed, c.RemoveBudget, scope=scope)
 
     def move_budget(self, source: str, target: str, amount: str | Decimal | float) -> Changed:
-        """Move an amount that is neither spent nor reserved from one budget to another, in their currency."""
+        """Move an amount that is neither spent nor reserved from one budget to another of its currency and period."""
         return self._do(Changed, c.MoveBudget, source=source, target=target, amount=str(amount))
 
     # --- operators ---

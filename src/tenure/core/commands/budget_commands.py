@@ -35,7 +35,7 @@ class RemoveBudget(Command, frozen=True, kw_only=True, tag="remove_budget"):
 
 
 class MoveBudget(Command, frozen=True, kw_only=True, tag="move_budget"):
-    """Move an unspent and unreserved part of one budget to another."""
+    """Move an unspent and unreserved part of one budget to another of the same period."""
 
     declaration: ClassVar = Declaration("budgets", "admin", "POST", PROJECT + "/move-budget")
 

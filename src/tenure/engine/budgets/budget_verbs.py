@@ -33,7 +33,7 @@ def set_budget(work: UnitOfWork, cmd: commands.SetBudget) -> Outcome:
     if row == before:
         return Outcome(outcome="UNCHANGED", budget=view(work, row))
     if row.scope in (TASK, DAG) and _is_archived(work, row):
-        raise _of_archived(row)
+        raise _archived(work, row)
     if before is None or row.default_estimate != before.default_estimate:
         row = replace(row, priced_at=work.now)
     if before is None:
@@ -59,8 +59,9 @@ def _is_archived(work: UnitOfWork, row: Budget) -> bool:
     return dag.total > 0 and not work.find(Task, left, limit=1)
 
 
-def _of_archived(row: Budget) -> Refused:
-    message = f"{row.id} is archived: nothing more is spent there, so it gets no budget"
+def _archived(work: UnitOfWork, row: Budget) -> Refused:
+    name = row.id if row.task is None else work.require(Task, row.project, row.task).key
+    message = f"{name} is archived: nothing more is spent there, so it gets no budget"
     return Refused(Outcome(outcome="DENIED_STATE", message=message, hint="set a budget for what is still to be done"))
 
 
@@ -109,7 +110,7 @@ def move_budget(work: UnitOfWork, cmd: commands.MoveBudget) -> Outcome:
     if source.id == target.id:
         raise InvalidInput(f"budget {source.id}: source and target must differ")
     if target.scope in (TASK, DAG) and _is_archived(work, target):
-        raise _of_archived(target)
+        raise _archived(work, target)
     if source.currency != target.currency:
         raise InvalidInput(f"budget {source.id} is in {source.currency}, {target.id} in {target.currency}")
     budgets.check_same_period(source, target)

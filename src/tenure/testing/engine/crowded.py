@@ -72,16 +72,15 @@ class Crowded(Stage):
 
     def test_a_limit_is_exact_where_two_limits_are_counted(self, scene: Scene) -> None:
         """Nothing that was counted up to the lower limit is taken for the number of all."""
-        acme = TenantScene(scene, max_concurrent_claims=12)
-        acme.fill(20)
-        acme.claims(6)
-        limited = c.DefineProject(project=PROJECT, change_limits={"max_concurrent_claims": 5})
-        free = c.DefineProject(project=PROJECT, change_limits={"max_concurrent_claims": None})
-        claim = c.ClaimNext(project=PROJECT, agent="ann", session="s", n=1)
-        answers = acme.run(limited, claim, free, *[claim] * 8)
-        assert [code_of(answer) for answer in answers] == [
-            *("UPDATED", "DENIED_LIMIT", "UPDATED"), *["GRANTED"] * 6, *["DENIED_LIMIT"] * 2
-        ]  # fmt: skip
+        scene.run(*[_new()] * 20)
+        scene.next("bo", n=8)
+        lower, higher = (
+            c.DefineProject(project=PROJECT, change_limits={"max_concurrent_claims": most}) for most in (5, 12)
+        )
+        claim = c.ClaimNext(project=PROJECT, agent="ann", session="s")
+        answers = scene.run(lower, claim, higher, *[claim] * 6)
+        codes = ["UPDATED", "DENIED_LIMIT", "UPDATED", *["GRANTED"] * 4, *["DENIED_LIMIT"] * 2]
+        assert [code_of(answer) for answer in answers] == codes
 
     def test_a_refused_command_of_a_batch_leaves_no_claim_in_the_count(self, scene: Scene) -> None:
         scene.do(c.DefineProject, limits={"max_concurrent_claims": 2})
