@@ -132,11 +132,18 @@ BUDGETS = (
         "test_a_removed_budget_frees_more_than_a_page_of_many_bands",
     ),
     Mutant(
-        "by length set aside is never looked for",
+        "critical tasks by length stay set aside",
         "engine/budgets/unaffordable.py",
-        "for like in (*alike, of_band | BY_LENGTH)]",
-        "for like in alike]",
-        "test_in_the_order_by_length_what_a_raised_budget_covers_comes_back",
+        "for like in alike for is_by_length in (False, True)]",
+        "for like in alike for is_by_length in (False,)]",
+        "test_whatever_was_set_aside_can_be_claimed_once_there_is_money",
+    ),
+    Mutant(
+        "critical tasks of two orders come back by rank",
+        "engine/budgets/unaffordable.py",
+        "        if band == FIRST_BAND:",
+        "        if band is None:",
+        "test_critical_tasks_of_two_orders_are_not_compared_by_rank",
     ),
     Mutant(
         "tasks that no claim looks at stay so",

@@ -83,13 +83,14 @@ def weight(height: int) -> int:
 
 ORDERS = ("priority", "shortest")
 _HIGH = TIERS["high"][0]
+FIRST_BAND = 0  # of critical tasks, in any order and turn
 _TIER_BANDS = len(TIERS) - 1  # of one turn of the order: one for each tier below critical
 
 
 def band_of(task: Task) -> int:
     """Compared before the rank. Critical tasks go first; then those of an earlier turn of the project's order."""
     if task.priority < _HIGH:
-        return 0
+        return FIRST_BAND
     tier = 1 if task.length is None else list(TIERS).index(tier_of(task.priority))
     return _TIER_BANDS * task.order_turn + tier
 

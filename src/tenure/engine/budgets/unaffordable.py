@@ -16,6 +16,7 @@ from tenure.core import budgets, lifecycle, limits
 from tenure.core.budgets import AGENT, TASK, TENANT, Short, budget_id
 from tenure.core.filters import Prefix, Present, Range
 from tenure.core.outcomes import Outcome
+from tenure.core.priority import FIRST_BAND
 from tenure.core.records import Budget, Project, Task, replace
 from tenure.engine.budgets.budget_guard import kept_rows, reason, recommendation, shown
 from tenure.engine.runtime.unit_of_work import UnitOfWork
@@ -25,7 +26,6 @@ PAGE = 64  # of tasks whose priorities age alike
 LARGE_PAGE = 500  # when all are put back
 MOST_BUDGETS = limits.BUDGETS_SET_ASIDE
 COUNTED = 1000
-BY_LENGTH = {"length": Present()}  # all of them age alike
 
 
 def key_of(budget: Budget) -> str:
@@ -99,9 +99,10 @@ def _best(work: UnitOfWork, project: str, key: str, room: int | None, most: int)
         if len(found) >= most:
             return found, True
         of_band = {**where, "band": band}
-        by_priority = {**of_band, "length": Present(False)}
-        alike = [{**by_priority, "boost": boost} for boost in sorted(work.count(Task, by_priority, "boost"))]
-        pages = [work.find(Task, like, order="rank", limit=most) for like in (*alike, of_band | BY_LENGTH)]
+        alike = [{**of_band, "boost": boost} for boost in sorted(work.count(Task, of_band, "boost"))]
+        if band == FIRST_BAND:  # the only one of more than one order
+            alike = [{**like, "length": Present(is_by_length)} for like in alike for is_by_length in (False, True)]
+        pages = [work.find(Task, like, order="rank", limit=most) for like in alike]
         found += [task for page in pages for task in page]
         if any(len(page) == most for page in pages):
             return found, True

@@ -83,6 +83,16 @@ class SettingAside(Stage):
         assert 0 < len(_set_aside(scene)) <= crowd - PAGE + 1
         assert scene.next_keys(crowd) == low
 
+    def test_critical_tasks_of_two_orders_are_not_compared_by_rank(self, scene: Scene) -> None:
+        set_budget(scene, usd="1", default_estimate="2")
+        crowd = c.Add(project=PROJECT, task=c.NewTask(title="t", priority=9, boost=0))
+        by_priority = [_key(made) for made in scene.run(*[crowd] * (PAGE + 1))]
+        scene.do(c.DefineProject, order="shortest")
+        short = scene.add(priority=9, boost=0, constraints={"estimated_duration": 1})
+        assert scene.next().outcome == "NO_TASK"
+        set_budget(scene, usd="1000")
+        assert scene.next_keys(PAGE + 2) == [short, *by_priority]
+
     def test_a_removed_budget_frees_more_than_a_page_of_many_bands(self, scene: Scene) -> None:
         set_budget(scene, usd="1", default_estimate="2")
         each = LARGE_PAGE // 5
