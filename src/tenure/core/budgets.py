@@ -118,7 +118,7 @@ def opens_at(budget: Budget, now: int) -> int | None:
 
 
 def check_same_period(source: Budget, target: Budget) -> None:
-    """What is moved counts in each period of both, so only in the same periods does one give what the other gets."""
+    """A moved amount counts in each period of both, so only in the same periods does one give what the other gets."""
     if (source.period, source.period and source.zone) != (target.period, target.period and target.zone):
         raise InvalidInput(
             f"budget {source.id} is for {_period_text(source)}, {target.id} for {_period_text(target)}:"

@@ -50,7 +50,7 @@ def set_budget(work: UnitOfWork, cmd: commands.SetBudget) -> Outcome:
 
 
 def _is_archived(work: UnitOfWork, row: Budget) -> bool:
-    """Whether all that the budget of a task or a dag would count is archived, where usage is summed up for all."""
+    """Whether every task that the budget of a task or a dag would count is archived: usage there is summed up."""
     name = row.id.partition(":")[2]
     dag = work.get(Dag, row.project, name) if row.scope == DAG else None
     if dag is None:
@@ -62,7 +62,7 @@ def _is_archived(work: UnitOfWork, row: Budget) -> bool:
 def _archived(work: UnitOfWork, row: Budget) -> Refused:
     name = row.id if row.task is None else work.require(Task, row.project, row.task).key
     message = f"{name} is archived: nothing more is spent there, so it gets no budget"
-    return Refused(Outcome(outcome="DENIED_STATE", message=message, hint="set a budget for what is still to be done"))
+    return Refused(Outcome(outcome="DENIED_STATE", message=message, hint="set a budget for the tasks that are open"))
 
 
 def _changed(work: UnitOfWork, row: Budget, message: str, **more: Any) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tenure.core.commands import NewTask
 from tenure.core.records import DeadLetter, Task, replace
 from tenure.testing.engine.stage import Stage
 from tenure.testing.engine.validations import REVIEW
-from tenure.testing.factories import Scene, code_of
+from tenure.testing.factories import PROJECT, Scene, code_of
 
 FREE: dict[str, Callable[[Scene, str, str], object]] = {
     "pause": lambda scene, key, _: (scene.do(c.Pause, task=key), scene.do(c.Resume, task=key)),
@@ -86,10 +87,11 @@ class Attempts(Stage):
         scene.fail(scene.take(key), "task")
         if state != "retrying":
             scene.pass_time(hours=1)
-        more: dict[str, Any] = {"pending": {"needs": scene.add()}}
-        verb = {"pending": c.Link, "paused": c.Pause, "cancelled": c.Cancel}.get(state)
-        if verb is not None:
-            scene.do(verb, task=key, **more.get(state, {}))
+        verbs: dict[str, Any] = {
+            "pending": partial(c.Link, needs=scene.add()), "paused": c.Pause, "cancelled": c.Cancel
+        }  # fmt: skip
+        if state in verbs:
+            scene.run(verbs[state](project=PROJECT, task=key))
         assert scene.state(key) == state
         before = scene.tables()
         answer = scene.try_to(c.Edit, task=key, changes={"max_attempts": 1})
