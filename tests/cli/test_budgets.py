@@ -17,6 +17,10 @@ def test_a_budget_is_set_listed_shown_moved_and_removed(tenure: Tenure, add: Cal
     assert made["budget"]["until"].endswith("Z")
     tenure("budget", "set", "agent:bo", "--usd", "1")
     assert [b["id"] for b in tenure("budget", "list", "--json").json] == ["project", "agent:bo"]
+    refused = tenure("budget", "move", "project", "agent:bo", "1.50")
+    assert refused.code == 8
+    assert "budget project is for each week (UTC), agent:bo for all time" in refused.err
+    assert tenure("budget", "set", "agent:bo", "--period", "week").code == 0
     assert tenure("budget", "move", "project", "agent:bo", "1.50").code == 0
     assert tenure("budget", "move", "project", "agent:bo", "99").code == 7
     shown = tenure("budget", "show", "agent:bo").out

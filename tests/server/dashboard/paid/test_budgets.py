@@ -70,8 +70,12 @@ def test_a_task_over_its_budget_pauses_and_goes_on_when_that_is_raised(tab: Tab,
 def test_a_part_is_moved_to_another_scope_and_a_budget_removed(tab: Tab, project: Projects) -> None:
     client = project("dock")
     client.register()
-    client.set_budget("project", usd="20")
+    client.set_budget("project", usd="20", period="day", zone="Europe/Berlin")
+    client.set_budget("agent:bo", usd="1", period="day")
     tab.go("/projects/dock/budgets")
+    expect(card(tab, "agent:bo")).to_be_visible()
+    expect(card(tab, "project").get_by_role("button", name="Move", exact=True)).to_have_count(0)  # another zone
+    client.remove_budget("agent:bo")
     tab.page.get_by_role("button", name="Set a budget").click()
     tab.page.get_by_label("For", exact=True).select_option("agent")
     tab.page.get_by_label("Name", exact=True).fill("ann")

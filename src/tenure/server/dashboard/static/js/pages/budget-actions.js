@@ -95,9 +95,15 @@ export function changing(project, budget) {
   };
 }
 
+// Whether one gives what the other gets: an amount counts in each period.
+function mayMove(from, to) {
+  const isAlike = from.currency === to.currency && from.period === to.period;
+  return from.id !== to.id && isAlike && (!from.period || from.zone === to.zone);
+}
+
 // Null if there is no other budget to move to.
 export function moving(project, budget, others) {
-  const targets = others.filter((other) => other.id !== budget.id && other.currency === budget.currency);
+  const targets = others.filter((other) => mayMove(budget, other));
   if (!targets.length) return null;
   const run = (values) => doing(project, `Moved from ${budget.id} to ${values.target}`, () =>
     command(path(project, "move-budget"), { source: budget.id, ...values }));
