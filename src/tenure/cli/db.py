@@ -121,10 +121,22 @@ def clock(run: Run, given: Namespace) -> Answer:
 
 @options(arg("-m", "--reason", required=True, metavar="TEXT", help="the reason, for the log"))
 def new_epoch(run: Run, given: Namespace) -> Answer:
-    """End every live claim and void all receipts, as after a restore."""
+    """End every live claim and void all receipts of every tenant, as after a restore; with --tenant of one.
+
+    Tenants with their own schema on the same server are included. Those with their own server are named, and not
+    included: give them an epoch with --tenant, where their server lost commits too.
+    """
     run.must_own()
-    epoch = run.client.new_epoch(given.reason)
-    return Answer({"epoch": epoch}, f"epoch {epoch}: every earlier receipt is void; tasks can be claimed again")
+    begun = run.client.new_epoch(given.reason, alone=run.setting("tenant") is not None)
+    whose = f"tenant {begun.tenants[0]}" if len(begun.tenants) == 1 else counted(len(begun.tenants), "tenant")
+    lines = [f"epoch {begun.epoch}: every earlier receipt of {whose} is void; tasks can be claimed again"]
+    if begun.unrecorded:
+        lines.append(f"not in the log of {', '.join(begun.unrecorded)}: claims end there with their leases")
+    if begun.elsewhere:
+        lines.append(f"not of {', '.join(begun.elsewhere)}: each has another store; --tenant NAME begins its epoch")
+    value = {"epoch": begun.epoch, "tenants": [*begun.tenants]}
+    value |= {"unrecorded": [*begun.unrecorded], "elsewhere": [*begun.elsewhere]}
+    return Answer(value, "\n".join(lines))
 
 
 @options(

@@ -20,6 +20,7 @@ from tenure.core.task_defaults import SHIPPED, TaskDefaults
 if TYPE_CHECKING:
     from tenure.client.contents import Content, Download
     from tenure.client.handles import Handle
+    from tenure.client.new_epoch import NewEpoch
     from tenure.client.transports.local import LocalTransport
     from tenure.client.transports.port import Transport
     from tenure.core.errors import TenureError
@@ -87,7 +88,7 @@ class Client(Verbs):
         url = os.fspath(url)
         self._identify(project, agent, session, role, user)
         random = random or SystemRandom()
-        self._sleep = pause
+        self._sleep, self._monotonic = pause, monotonic
         self.transport: Transport
         if is_server(url):
             from tenure.client.transports.http import HttpTransport
@@ -289,6 +290,12 @@ class Client(Verbs):
         """Accept the host's clock as correct, and correct the rows that were written while it was ahead."""
         return self._local("accept_clock").engine.accept_clock()
 
-    def new_epoch(self, why: str) -> str:
-        """End every live claim and make all receipts so far void."""
-        return self._local("new_epoch").engine.new_epoch(why)
+    def new_epoch(self, why: str, *, alone: bool = False) -> NewEpoch:
+        """End every live claim and make all receipts so far void, in every tenant of the store.
+
+        `alone`: in the client's own tenant. The answer names the tenants, and those whose own store it does not cover.
+        """
+        engine = self._local("new_epoch").engine
+        from tenure.client.new_epoch import begin
+
+        return begin(engine, why, alone=alone, monotonic=self._monotonic)

@@ -58,7 +58,7 @@ def restore(
             store.is_copy = False  # so that the log has the reason of the new epoch
             engine = Engine(store, random or SystemRandom())
             held = sorted(task.key for task in engine.read(lambda tx: tx.find(Task, {"state": HELD})))
-            epoch = engine.new_epoch(f"restored from {backup}")
+            epoch = engine.new_epoch(f"restored from {backup}").epoch
         finally:
             store.close()
         name = time.strftime("before-restore-%Y%m%dT%H%M%SZ", moment())

@@ -20,6 +20,7 @@ from tenure.core.events import Event
 from tenure.core.filters import Where, matches
 from tenure.core.records import KINDS, Row, Task, replace
 from tenure.core.row_queries import RowQueries
+from tenure.core.tenant_moves import renewed
 from tenure.core.tenant_records import HOME
 from tenure.stores.host_clock import reader_of
 from tenure.stores.plain_finding import check, check_numbers
@@ -108,6 +109,13 @@ class Memory:
     def last(self) -> int:
         """The last event's sequence."""
         return self.log[-1].sequence if self.log else self.cleared
+
+    def begin_epochs(self, besides: str) -> list[str]:
+        with self.lock:
+            others = {name: store for name, store in self._tenants.items() if name != besides}
+            for store in others.values():
+                store.epoch = renewed(store.epoch, self._random(4).hex())
+        return sorted(others)
 
     def settled_here(self) -> None:
         pass

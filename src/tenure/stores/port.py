@@ -242,6 +242,12 @@ class Store(Protocol):
         `marks` has a mark for each tenant of interest. A write of any other tenant neither ends the wait nor is read.
         """
 
+    def begin_epochs(self, besides: str) -> list[str]:
+        """Begin a new epoch of every tenant but `besides`, with one commit; their names. Nothing ends their claims yet.
+
+        The mark of a tenant that moves stays in its epoch. A store that keeps one tenant has nobody else.
+        """
+
     def settled_here(self) -> None:
         """Record that the store belongs here; the engine calls it once a copy has its new epoch."""
 

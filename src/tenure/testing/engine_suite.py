@@ -59,6 +59,7 @@ from tenure.testing.engine.setting_aside import SettingAside
 from tenure.testing.engine.signing import Signing
 from tenure.testing.engine.spawn_endings import SpawnEndings
 from tenure.testing.engine.spending import Spending
+from tenure.testing.engine.store_epochs import Epochs
 from tenure.testing.engine.task_counts import KeptCounts
 from tenure.testing.engine.team import Team
 from tenure.testing.engine.tenant_limits import LimitsOfTenants
@@ -118,6 +119,7 @@ class EngineSuite(
     LimitsOfTenants,
     Crowded,
     TenantsLed,
+    Epochs,
     Reach,
     Undo,
     Upkeep,

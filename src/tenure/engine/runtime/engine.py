@@ -26,6 +26,7 @@ from tenure.stores.port import FAST_PATH, HOLDERS, SCHEMAS, SNAPSHOTS, TENANTS, 
 
 if TYPE_CHECKING:
     from tenure.engine.runtime.clock_repair import Accepted
+    from tenure.engine.runtime.epoch import Begun
     from tenure.engine.runtime.fast_path import FastRunner
 
 T = TypeVar("T")
@@ -431,11 +432,11 @@ class Engine:
             total.add(sweep(self, name))
         return total
 
-    def new_epoch(self, why: str) -> str:
-        """End every live claim and void all receipts issued so far."""
-        from tenure.engine.runtime.epoch import begin_epoch
+    def new_epoch(self, why: str, *, alone: bool = False) -> Begun:
+        """End every live claim and void all receipts issued so far, in all tenants of the store; `alone`: in its own."""
+        from tenure.engine.runtime.epoch import Begun, begin_epoch, begin_epochs
 
-        return begin_epoch(self, why)
+        return Begun(begin_epoch(self, why), (self.tenant,)) if alone else begin_epochs(self, why)
 
     def accept_clock(self) -> Accepted:
         """Accept the host's clock, and correct rows written while it was ahead."""
@@ -448,7 +449,8 @@ class Engine:
             with self._of_copies:
                 if self.store.is_copy:  # unless another thread was first
                     self.new_epoch(
-                        "the store is a copy: another file than at its last opening, or an older state of it"
+                        "the store is a copy: another file than at its last opening, or an older state of it",
+                        alone=True,  # the other tenants get theirs by `settled_here`
                     )
 
     def verify(self, *, with_replay: bool = True) -> list[str]:

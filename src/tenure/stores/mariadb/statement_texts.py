@@ -117,6 +117,13 @@ SETTLE_META = "UPDATE meta SET epoch = ?, place = ? WHERE place <> ?"
 SETTLE_TENANTS = (
     "UPDATE epoch SET epoch = concat(left(md5(tenant || ?), 8), substr(epoch, 9)), place = ? WHERE place <> ?"
 )
+KEEP_OWN = "INSERT IGNORE INTO epoch (tenant, epoch, place) SELECT ?, epoch, place FROM meta"
+BEGIN_META = "UPDATE meta SET epoch = ?, place = ?"
+BEGIN_TENANTS = (
+    "UPDATE epoch SET epoch = concat(left(md5(tenant || ?), 8), substr(epoch, 9)), place = ? WHERE tenant <> ?"
+)
+# Every project that was ever written to has its turn.
+OTHER_TENANTS = "SELECT tenant FROM epoch WHERE tenant <> ? UNION SELECT tenant FROM turn WHERE tenant <> ?"
 LOG_END = "SELECT last FROM log_end"
 # One step in the key of the log for each tenant of the list, which is a JSON array.
 MARKS = """

@@ -12,7 +12,7 @@ from tenure.core import limits
 from tenure.core.errors import InvalidInput, SchemaMismatch, TenureError
 from tenure.stores.mariadb import address, schema
 from tenure.stores.mariadb import statement_texts as texts
-from tenure.stores.mariadb.answers import Rows
+from tenure.stores.mariadb.answers import Answer, Rows
 from tenure.stores.mariadb.connection import Connection, Statement, connect
 from tenure.stores.mariadb.errors import Failed, translated
 from tenure.stores.mariadb.transaction import MariadbTransaction
@@ -21,7 +21,8 @@ from tenure.stores.port import DURABLE, HOLDERS, PROCESSES, SNAPSHOTS, TENANTS, 
 from tenure.stores.sql import server_errors
 from tenure.stores.sql.connection_pool import ConnectionPool
 from tenure.stores.sql.orphans import orphans
-from tenure.stores.sql.server_errors import Lost, lost
+from tenure.stores.sql.nul import shown
+from tenure.stores.sql.server_errors import Lost, lost, unknown
 from tenure.stores.sql.server_store import ServerStore
 from tenure.stores.tenants_due import tenants_due
 
@@ -99,15 +100,32 @@ class Mariadb(ServerStore[Connection]):
 
     def settled_here(self) -> None:
         """Every tenant gets a new epoch, not only the one that has just begun one: the copy has receipts of all."""
-        settle: list[Statement] = [
-            (texts.BEGIN_WRITE, ()),
-            (texts.META_ALONE, ()),
+        self._with_epochs(
             (texts.SETTLE_TENANTS, [self._random(16).hex(), self.place, self.place]),
             (texts.SETTLE_META, [self._random(4).hex(), self.place, self.place]),
-            ("COMMIT", ()),
-        ]
-        self.use(lambda connection: connection.run(settle))
+        )
         self.is_copy = False
+
+    def begin_epochs(self, besides: str) -> list[str]:
+        *_, found = self._with_epochs(
+            (texts.KEEP_OWN, [besides]),
+            (texts.BEGIN_TENANTS, [self._random(16).hex(), self.place, besides]),
+            (texts.BEGIN_META, [self._random(4).hex(), self.place]),
+            (texts.OTHER_TENANTS, [besides, besides]),
+        )
+        return sorted(shown(tenant) for (tenant,) in found.rows())
+
+    def _with_epochs(self, *changes: Statement) -> list[Answer]:
+        """The answers of statements that begin epochs. No writer has read one that ends here: it waits for all."""
+        begin: list[Statement] = [(texts.BEGIN_WRITE, ()), (texts.META_ALONE, ())]
+
+        def run(connection: Connection) -> list[Answer]:
+            try:
+                return connection.run([*begin, *changes, ("COMMIT", ())])[len(begin) : -1]
+            except Lost as error:
+                raise unknown(f"the connection was lost at the commit ({error})", self.url) from error
+
+        return self.use(run)
 
     def backup(self, target: str) -> None:
         raise InvalidInput(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
@@ -143,6 +143,12 @@ class Connection:
             self._send(text, parameters(values), coming)
             self._owed = coming
             self._flush()
+
+    def roll_back(self) -> None:
+        """End a transaction that failed. The server does it by itself where the connection is lost meanwhile."""
+        if self.is_open and self.in_transaction:
+            with suppress(Lost):
+                self.run([("ROLLBACK", ())])
 
     def settle(self) -> None:
         """Read the answers that are still to come; raises Lost where the server has closed the connection meanwhile."""

@@ -163,8 +163,7 @@ def _run(store: Postgres, connection: Connection, statements: list[Statement]) -
     try:
         answers = connection.run([*begin, *statements, *end])
     except Failed as error:
-        if connection.is_open and connection.in_transaction:
-            connection.run([("ROLLBACK", ())])
+        connection.roll_back()
         raise unusual(error, len(begin)) or translated(error, store.url) from error
     except Lost as error:
         raise unknown(f"the connection was lost at the commit ({error})", store.url) from error

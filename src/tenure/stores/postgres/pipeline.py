@@ -135,14 +135,13 @@ class Pipeline(pipeline.Pipeline[Connection, Answer]):
             answers = connection.run([*self._later, ("COMMIT", ())], aside=call)
         except Failed as error:
             self._failed = self._store.explained(error, connection)
-            if connection.is_open and connection.in_transaction:
-                connection.run([("ROLLBACK", ())])
+            connection.roll_back()
             raise self._failed from error
         except Lost as error:
             raise unknown(f"the connection was lost at the commit ({error})", url) from error
         except BAD_VALUES as error:
             self._failed = bad_value(error)
-            connection.run([("ROLLBACK", ())])
+            connection.roll_back()
             raise self._failed from error
         if answers[-1].tag != b"COMMIT":
             raise Bug(f"{url}: COMMIT was answered with {answers[-1].tag!r}")

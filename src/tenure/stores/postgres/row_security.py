@@ -23,6 +23,7 @@ from tenure.core.errors import InvalidInput, NotFound, StoreUnavailable, UnsafeR
 from tenure.stores.postgres import address
 from tenure.stores.postgres.connection import Connection, connect
 from tenure.stores.postgres.errors import Failed, translated
+from tenure.stores.sql.server_errors import Lost, unknown
 
 OWNER_URL = "TENURE_OWNER_URL"  # of the role that owns the tables, for migrations and `tenure db rls`
 POLICY = "tenure_tenant"
@@ -33,7 +34,10 @@ STORE_WIDE = frozenset({"meta", "migration"})  # facts of the whole store, which
 APPENDED = frozenset({"event", "event_block", "seal", "pruned_leaves"})
 # Functions that run with the owner's rights.
 DEFINERS = frozenset(
-    {"clear_log", "drop_events", "log_ends", "settle_epochs", "tenants_changed", "tenants_due", "tenants_here"}
+    {
+        "begin_epochs", "clear_log", "drop_events", "log_ends", "settle_epochs", "tenants_changed", "tenants_due",
+        "tenants_here",
+    }
 )
 VIEWS_INVOKE = 150000  # the first version whose views can have the rights of who asks
 _FIRST = ("meta", "epoch", "event", "event_block")  # as every transaction reads them: see `schema.py`
@@ -283,6 +287,8 @@ def as_owner(url: str) -> Iterator[tuple[Connection, str]]:
         yield connection, where.schema
     except Failed as error:
         raise translated(error, where.shown) from error
+    except Lost as error:
+        raise unknown(f"the connection was lost ({error})", where.shown) from error
     finally:
         connection.close()
 

@@ -27,10 +27,12 @@ FOLDER = Path(__file__).parent / "migrations"
 
 OLDEST = limits.POSTGRES_OLDEST
 
-# Identifies a store: a copy has another value where the server can distinguish it. See the how-to on backups.
+# Identifies a store: a copy has another value where the server can distinguish it. See the how-to on backups. The last
+# part is missing while there is no table `meta`, and in what a process of before schema 19 has written.
 HERE = """
-SELECT (SELECT system_identifier FROM pg_control_system())::text || '/'
-    || (SELECT oid FROM pg_database WHERE datname = current_database())::text || '/' || ?
+SELECT concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
+    (SELECT oid FROM pg_database WHERE datname = current_database()), ?::text,
+    (SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace(?) AND relname = 'meta'))
 """
 TABLES = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(?) AND relkind IN ('r', 'p', 'v', 'm')"
 # A table, and how many columns it has had.
@@ -83,12 +85,11 @@ def open_schema(
         raise StoreUnavailable(
             f"the server is PostgreSQL {connection.version // 10000}; tenure needs {OLDEST // 10000} or newer"
         )
-    ((here,),) = connection.all(HERE, [schema])
     if look(connection, schema) is None or pending(migrations(), applied(connection, schema), schema):
         if look(connection, schema) is None and not create:
             raise NoStore.at(f"in the schema {schema}")
         with _owning(connection, schema, owner) as owning:
-            migrate(owning, schema, lock, epoch, here)
+            migrate(owning, schema, lock, epoch)
             if grants and owning is not connection:
                 role = standing(connection, schema).role
                 owning.run([(text, ()) for text in row_security.grants(owning, schema, role)])
@@ -98,7 +99,18 @@ def open_schema(
     rows = connection.all(f'SELECT schema, place FROM "{schema}".meta')  # noqa: S608 - a name that `address` has checked
     if len(rows) != 1:
         raise StoreCorrupt(f"{schema}: its table meta must have one row (it has {len(rows)})")
-    return FoundSchema(rows[0][0], rows[0][1] != here, here)
+    here = place_of(connection, schema)
+    return FoundSchema(rows[0][0], not is_same_place(rows[0][1], here), here)
+
+
+def place_of(connection: Connection, schema: str) -> str:
+    ((here,),) = connection.all(HERE, [schema, schema])
+    return str(here)
+
+
+def is_same_place(stored: str, here: str) -> bool:
+    """Whether nothing shows that the store was copied since `stored` was written: a part that is missing is unknown."""
+    return stored in (here, here.rpartition("/")[0])
 
 
 @contextmanager
@@ -137,14 +149,14 @@ def applied(connection: Connection, schema: str) -> list[Applied]:
     return [Applied(*row) for row in connection.all(text)]
 
 
-def migrate(connection: Connection, schema: str, lock: int, epoch: str, place: str) -> None:
+def migrate(connection: Connection, schema: str, lock: int, epoch: str) -> None:
     """Apply pending steps: one transaction per step on an existing store, one for all steps of a new one."""
     tries = 0
     had = connection.all(SHAPES, [schema])
     while True:
         connection.run([("BEGIN", ()), (SETTINGS, [WAIT])])
         try:
-            if not _step(connection, schema, lock, epoch, place, had):
+            if not _step(connection, schema, lock, epoch, had):
                 return
             connection.run([("COMMIT", ())])
             tries = 0
@@ -158,11 +170,10 @@ def migrate(connection: Connection, schema: str, lock: int, epoch: str, place: s
             if error.state not in AGAIN or tries == _TRIES:
                 raise
         finally:
-            if connection.is_open and connection.in_transaction:
-                connection.run([("ROLLBACK", ())])
+            connection.roll_back()
 
 
-def _step(connection: Connection, schema: str, lock: int, epoch: str, place: str, had: Rows) -> bool:
+def _step(connection: Connection, schema: str, lock: int, epoch: str, had: Rows) -> bool:
     """Whether a step was applied, in the caller's transaction. `had`: the tables before the first step."""
     connection.run([(LOCK, [lock])])
     done = look(connection, schema)  # another process may have been first
@@ -170,7 +181,7 @@ def _step(connection: Connection, schema: str, lock: int, epoch: str, place: str
     if not steps:
         return False
     if done is None:
-        _make(connection, schema, steps, epoch, place)
+        _make(connection, schema, steps, epoch)
     else:
         connection.run([(SETTINGS, [PATIENCE]), (ENTER, [schema])])
         tables = {name for name, *_ in connection.all(SHAPES, [schema])}
@@ -197,13 +208,13 @@ def _get_to_know(connection: Connection, had: Rows, has: Rows) -> None:
     connection.run([(text, ()) for text in texts])
 
 
-def _make(connection: Connection, schema: str, steps: Sequence[Migration], epoch: str, place: str) -> None:
+def _make(connection: Connection, schema: str, steps: Sequence[Migration], epoch: str) -> None:
     """All steps in the caller's transaction: the planner's statistics are for the tables that the last one leaves."""
     connection.run([(f'CREATE SCHEMA IF NOT EXISTS "{schema}"', ()), (ENTER, [schema])])
     for step in steps:
         _apply(connection, step)
     connection.run([(text, ()) for text in planner_statistics.statements()])
-    connection.run([(META_ROW, [epoch, steps[-1].number, place])])
+    connection.run([(META_ROW, [epoch, steps[-1].number, place_of(connection, schema)])])
 
 
 def _apply(connection: Connection, step: Migration) -> None:

@@ -166,6 +166,7 @@ ON CONFLICT (tenant) DO UPDATE SET epoch = excluded.epoch, place = excluded.plac
 """
 _BREAKING = "SELECT breaking FROM {s}meta"
 _SETTLE_EPOCHS = "SELECT {s}settle_epochs(?, ?)"
+_BEGIN_EPOCHS = "SELECT {s}begin_epochs(?, ?, ?)"
 _TENANTS = "SELECT {s}tenants_here()"
 _DROP_EVENTS = "SELECT {s}drop_events($1, $2, $3, $4)"
 _CLEAR_LOG = "SELECT {s}clear_log($1)"
@@ -235,6 +236,7 @@ class Queries(NamedTuple):
     give_rows: str
     set_epoch: str
     settle_epochs: str
+    begin_epochs: str
     tenants: str
     drop_events: str
     clear_log: str
@@ -259,7 +261,8 @@ def queries_of(schema: str) -> Queries:
     reading = _HEAD.format(last=last, now=read, tenant="$1", due="NULL")
     texts = (
         _BREAKING, f"SELECT {_DRAWN}", _FLOOR, head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE,
-        _DUE_PROJECTS, _NEXT_DUE, _IS_DUE, _HAS_DUE, _GIVE_ROWS, _SET_EPOCH, _SETTLE_EPOCHS, _TENANTS,
+        _DUE_PROJECTS, _NEXT_DUE, _IS_DUE, _HAS_DUE, _GIVE_ROWS, _SET_EPOCH, _SETTLE_EPOCHS,
+        _BEGIN_EPOCHS, _TENANTS,
         _DROP_EVENTS, _CLEAR_LOG, _MARK, _MARKS, _CHANGED, _TENANTS_DUE,
     )  # fmt: skip
     dialect = Dialect(

@@ -37,7 +37,7 @@ from tenure.stores.sql import server_errors
 from tenure.stores.sql.connection_pool import ConnectionPool
 from tenure.stores.sql.nul import shown
 from tenure.stores.sql.orphans import orphans
-from tenure.stores.sql.server_errors import Lost
+from tenure.stores.sql.server_errors import Lost, unknown
 from tenure.stores.sql.server_store import ServerStore
 
 STATEMENT = limits.STATEMENT_TIMEOUT
@@ -234,14 +234,24 @@ class Postgres(ServerStore[Connection]):
 
     def settled_here(self) -> None:
         """Every tenant gets a new epoch, not only the one that has just begun one: the copy has receipts of all."""
-        settle: list[Statement] = [
-            (statement_texts.BEGIN_WRITE, ()),
-            (statement_texts.LOCK, [[self.epoch_lock]]),
-            (self.queries.settle_epochs, [self._random(4).hex(), self._random(16).hex()]),
-            ("COMMIT", ()),
-        ]
-        self.use(lambda connection: connection.run(settle))
+        self._with_epochs((self.queries.settle_epochs, [self._random(4).hex(), self._random(16).hex()]))
         self.is_copy = False
+
+    def begin_epochs(self, besides: str) -> list[str]:
+        begin = (self.queries.begin_epochs, [besides, self._random(4).hex(), self._random(16).hex()])
+        return sorted(shown(tenant) for (tenant,) in self._with_epochs(begin).rows_apart())
+
+    def _with_epochs(self, change: Statement) -> Answer:
+        """The answer of a statement that begins epochs. No writer has read one that ends here: it waits for all."""
+        lock: Statement = (statement_texts.LOCK, [[self.epoch_lock]])
+
+        def run(connection: Connection) -> Answer:
+            try:
+                return connection.run([(statement_texts.BEGIN_WRITE, ()), lock, change, ("COMMIT", ())])[2]
+            except Lost as error:
+                raise unknown(f"the connection was lost at the commit ({error})", self.url) from error
+
+        return self.use(run)
 
     def backup(self, target: str) -> None:
         raise InvalidInput(

@@ -171,6 +171,9 @@ class Sqlite:
             f"{self.path} was opened again. Send the command again.",
         )
 
+    def begin_epochs(self, besides: str) -> list[str]:
+        return []
+
     def settled_here(self) -> None:
         with self.begin("local", write=True) as transaction:
             transaction.move_to(store_file.place_of(self.path))

@@ -98,6 +98,20 @@ return 'done'
 """
 SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
+# KEYS: the meta of tenants. ARGV: the server's place, and a new epoch for each. The mark of a move stays; a tenant without
+# an epoch has no receipts. Every other writer that has read the former epoch is refused by its commit.
+BEGIN_EPOCHS = """
+for n = 1, #KEYS do
+  local before = redis.call('HGET', KEYS[n], 'epoch')
+  if before then
+    local mark = string.find(before, '.', 1, true)
+    local epoch = ARGV[n + 1] .. (mark and string.sub(before, mark) or '')
+    redis.call('HSET', KEYS[n], 'epoch', epoch, 'settled', ARGV[1])
+  end
+end
+return 'done'
+"""
+
 FREE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
 

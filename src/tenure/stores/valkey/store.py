@@ -10,17 +10,18 @@ from tenure.core import limits
 from tenure.core.errors import InvalidInput, NoStore, StoreUnavailable
 from tenure.core.tenant_moves import renewed
 from tenure.stores.port import DURABLE, PROCESSES, TENANTS, WAKE_UPS, WRITERS, Clock, ForLeader
-from tenure.stores.sql.server_errors import Lost, forked, lost
+from tenure.stores.sql.server_errors import Lost, forked, lost, unknown
 from tenure.stores.tenants_due import tenants_due
 from tenure.stores.valkey import address
 from tenure.stores.valkey.check import faults
+from tenure.stores.valkey.commit import BEGIN_EPOCHS
 from tenure.stores.valkey.connection import ConnectionPool
 from tenure.stores.valkey.errors import translated
 from tenure.stores.valkey.keys import Keys
 from tenure.stores.valkey.rows import FORM
 from tenure.stores.valkey.server_settings import NOWHERE, Server, described
 from tenure.stores.valkey.session import newer
-from tenure.stores.valkey.transaction import ValkeyTransaction
+from tenure.stores.valkey.transaction import WAIT, ValkeyTransaction
 from tenure.stores.valkey.turns import Tears, Turns
 
 _BLOCK = 5.0  # seconds that one command waits for news
@@ -116,6 +117,23 @@ class Valkey:
         if tenant not in self._registered:
             self.connections.ask(("SADD", self._tenants, tenant))
             self._registered.add(tenant)
+
+    def begin_epochs(self, besides: str) -> list[str]:
+        names = [name for name in self._tenant_names() if name != besides]
+        metas = [self.keys_of(name).meta for name in names]
+        epochs = [self._random(4).hex() for _ in names]
+        begin = ("EVAL", BEGIN_EPOCHS, len(metas), *metas, self.server.place, *epochs)
+        wait = [("WAIT", self.replicas, WAIT)] if self.replicas else []
+        with self.connections.taken() as connection:
+            try:
+                done, *copies = connection.ask([begin, *wait])
+            except Lost as error:
+                raise unknown(f"the connection was lost at the commit ({error})", self.url) from error
+        if isinstance(done, Exception):
+            raise translated(done, self.url) from done
+        if copies and (isinstance(copies[0], Exception) or copies[0] < self.replicas):
+            raise unknown(f"{self.replicas} replicas must have the commit, and {copies[0]} have it", self.url)
+        return names
 
     def settled_here(self) -> None:
         """Every tenant gets a new epoch, not only the one that has just begun one: the copy has receipts of all.

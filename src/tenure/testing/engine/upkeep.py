@@ -209,7 +209,7 @@ class Upkeep(Stage):
         scene.submit(receipts[2], "kept")
         reserved = scene.do(c.Reserve, patterns=("env:x",), agent="ann", session="s")
         scene.pass_time(seconds=61)
-        epoch = scene.engine.new_epoch("restored from a backup")
+        epoch = scene.engine.new_epoch("restored from a backup").epoch
         assert scene.rows(Reservation) == []
         assert [scene.submit(r, "late").outcome for r in receipts] == ["STALE_EPOCH"] * 3
         assert scene.do(c.Unreserve, receipt=reserved.receipt).outcome in ("NOT_FOUND", "STALE_EPOCH")
