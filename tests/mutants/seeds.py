@@ -11,6 +11,7 @@ from tests.mutants.seeds_of_brokers import BROKERS
 from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_claims import CLAIMS
 from tests.mutants.seeds_of_disks import DISKS
+from tests.mutants.seeds_of_epochs import EPOCHS
 from tests.mutants.seeds_of_health import HEALTH
 from tests.mutants.seeds_of_identity import IDENTITY
 from tests.mutants.seeds_of_leading import LEADING
@@ -53,6 +54,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *BATCHES,
     *BUDGETS,
     *DISKS,
+    *EPOCHS,
     *HEALTH,
     *LEADING,
     *MODELS,
