@@ -123,8 +123,8 @@ EPOCHS = (
     Mutant(
         "lost: the rollback of a call that failed",
         "stores/postgres/connection.py",
-        "            with suppress(Lost):\n                self.run([(\"ROLLBACK\", ())])\n",
-        "            self.run([(\"ROLLBACK\", ())])\n",
+        '            with suppress(Lost):\n                self.run([("ROLLBACK", ())])\n',
+        '            self.run([("ROLLBACK", ())])\n',
         f"{LOST}::test_only_errors_of_tenure_reach_the_caller[postgres-fast-claim, renew and submit]",
     ),
 )

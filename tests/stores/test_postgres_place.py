@@ -1,4 +1,4 @@
-"""What a store in PostgreSQL is recognised by: a dump restored into its own schema is a copy, an upgraded store is none."""
+"""What a store in PostgreSQL is recognised by: a dump restored into its own schema is a copy, an upgrade is none."""
 
 import re
 import shutil
@@ -104,7 +104,7 @@ def test_the_dump_of_a_tenants_own_schema_begins_an_epoch_there(postgres: Postgr
         home = Postgres(postgres.place(name))
         engine = engine_of(home)
         engine.do(c.AddTenant(tenant="acme", isolation="schema"))
-        router = Router(lambda url: Postgres(url), time.monotonic)
+        router = Router(Postgres, time.monotonic)
         return home, TenantEngines(engine, time.monotonic, router=router).find("acme"), router
 
     home, acme, router = tenant()

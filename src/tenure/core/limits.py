@@ -297,6 +297,10 @@ WRITE_WAIT = limit(10.0, "s", "waiting for the write lock or a connection", "`St
 MEMORY_WAIT = limit(30.0, "s", "waiting for the memory store's lock", _FIXED, "the command fails; nothing was done")
 STATEMENT_TIMEOUT = limit(30.0, "s", "one statement on PostgreSQL or MariaDB, one answer of Valkey", _FIXED,
     "the command fails")
+SILENT_HOST = limit(60.0, "s", "a host of a store that answered nothing is tried last", _FIXED,
+    "it is tried in its turn again")
+UNANSWERED = limit(10.0, "s", "data or probes that a store's server does not acknowledge", _FIXED,
+    "the connection is lost")
 POOL = limit(1000, "connections", "`pool` of a PostgreSQL, MariaDB or Valkey address", _FIXED, _INVALID)
 PREPARED = limit(300, "statements", "prepared statements of a connection", _FIXED, "others are not prepared")
 NOTIFICATIONS = limit(256, "notifications", "notifications that a process remembers", _FIXED, "the oldest are dropped")

@@ -433,7 +433,7 @@ class Engine:
         return total
 
     def new_epoch(self, why: str, *, alone: bool = False) -> Begun:
-        """End every live claim and void all receipts issued so far, in all tenants of the store; `alone`: in its own."""
+        """End every live claim and void all receipts so far, in all tenants of the store; `alone`: in its own."""
         from tenure.engine.runtime.epoch import Begun, begin_epoch, begin_epochs
 
         return Begun(begin_epoch(self, why), (self.tenant,)) if alone else begin_epochs(self, why)

@@ -8,8 +8,10 @@ quotes names.
 from __future__ import annotations
 
 import math
+import socket
 import ssl
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +23,7 @@ from tenure.core.errors import NoStore, StoreUnavailable
 from tenure.stores.mariadb.address import Address
 from tenure.stores.mariadb.answers import Answer, Rows, next_answer, packets
 from tenure.stores.mariadb.errors import Failed, translated
+from tenure.stores.sql import hosts
 from tenure.stores.sql.nul import hidden
 from tenure.stores.sql.server_errors import Lost
 
@@ -29,7 +32,7 @@ Statement = tuple[str, Sequence[Any]]  # without values its text is sent as it i
 PACKET = 1 << 20  # bytes of statements that go together; a single one may be longer
 _RECEIVED = 1 << 16  # bytes that are read at once
 _CONNECT = 10  # seconds
-_NO_DATABASE = 1049  # the code of the server
+_NO_DATABASE, _NO_HOST = 1049, 2003  # the codes of the server and its clients
 MODE = "ANSI_QUOTES,PIPES_AS_CONCAT,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 # Whatever the server's defaults are. A sort compares so many bytes of a text; the longest that is sorted by has fewer.
 SESSION = (
@@ -118,10 +121,18 @@ def _of_block(answer: Answer, stream: Iterator[bytes]) -> Answer:
     return answer._replace(found=tuple(rows))
 
 
-def connect(where: Address, *, wait: float, silence: float, database: bool = True) -> Connection:
+def connect(
+    where: Address,
+    *,
+    wait: float,
+    silence: float,
+    database: bool = True,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Connection:
     """`wait`: seconds for a lock. `silence`: the longest that a statement may take. Raises StoreUnavailable.
 
-    Of a cluster the first node that answers, and belongs to the part of it that may write.
+    Of a cluster the first node that answers, and belongs to the part of it that may write. Each address has its own
+    deadline; one that answered nothing is tried last for a while.
     """
     session = SESSION.format(
         mode=MODE, wait=max(1, math.ceil(wait)), silence=f"{silence:g}", idle=math.ceil(limits.WRITE_IDLE)
@@ -129,16 +140,24 @@ def connect(where: Address, *, wait: float, silence: float, database: bool = Tru
     if where.is_cluster:
         session += OF_CLUSTER
     reasons: list[StoreUnavailable] = []
-    for host, port in where.hosts:
+    places = [place for host, port in where.hosts for place in _places(where, host, port)]
+    for place in hosts.OF_THIS_PROCESS.last(places, monotonic()):
+        began = monotonic()
         try:
-            connection = _connected(where, host, port, session, silence, database=database)
+            connection = _connected(where, place, session, silence, database=database)
+        except NoStore:
+            raise
         except StoreUnavailable as error:
+            if monotonic() - began >= hosts.SLOW:
+                hosts.OF_THIS_PROCESS.note(place, monotonic())
             reasons.append(error)
             continue
+        hosts.OF_THIS_PROCESS.forget(place)
         if not where.is_cluster or _is_ready(connection):
             return connection
         connection.close()
-        reasons.append(StoreUnavailable(f"{where.shown}: {host}:{port} is not a ready node of a Galera cluster"))
+        at = f"{place.host}:{place.port}"
+        reasons.append(StoreUnavailable(f"{where.shown}: {at} is not a ready node of a Galera cluster"))
     raise reasons[0] if len(reasons) == 1 else StoreUnavailable("; ".join(error.message for error in reasons))
 
 
@@ -149,16 +168,22 @@ def _is_ready(connection: Connection) -> bool:
         return False
 
 
-def _connected(where: Address, host: str, port: int, session: str, silence: float, *, database: bool) -> Connection:
+def _places(where: Address, host: str, port: int) -> list[hosts.Place]:
+    return [hosts.Place(where.socket, 0)] if where.socket else hosts.places_of(host, port)
+
+
+def _connected(where: Address, place: hosts.Place, session: str, silence: float, *, database: bool) -> Connection:
     authorities = _trusting(where.ssl_ca) if where.is_encrypted else None
     try:
-        raw = pymysql.connect(
-            host=host, port=port, unix_socket=where.socket, user=where.user, password=where.password.encode(),
+        raw = pymysql.Connection(
+            host=place.host, port=place.port, unix_socket=where.socket, user=where.user,
+            password=where.password.encode(),
             database=where.database if database else None, charset="utf8mb4", init_command=session, autocommit=None,
             client_flag=CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS, connect_timeout=_CONNECT,
             read_timeout=_CONNECT, write_timeout=_CONNECT,
-            ssl=authorities, ssl_disabled=authorities is None,
+            ssl=authorities, ssl_disabled=authorities is None, defer_connect=True,
         )  # fmt: skip
+        raw.connect(None if where.socket else _opened(place))
     except pymysql.err.Error as error:
         code, message = _code_and_message(error)
         if code == _NO_DATABASE:
@@ -170,6 +195,14 @@ def _connected(where: Address, host: str, port: int, session: str, silence: floa
     # From here on a statement may take its time; another program behind that port has been given up by now.
     raw._read_timeout = raw._write_timeout = silence + _CONNECT
     return Connection(raw, is_of_cluster=where.is_cluster)
+
+
+def _opened(place: hosts.Place) -> socket.socket:
+    try:
+        return hosts.opened(place, _CONNECT)
+    except OSError as error:  # in the words of the driver
+        text = f"Can't connect to MySQL server on {place.host!r} ({error})"
+        raise pymysql.err.OperationalError(_NO_HOST, text) from error
 
 
 @lru_cache(8)

@@ -20,8 +20,8 @@ from tenure.stores.mariadb.wake_ups import WakeUps
 from tenure.stores.port import DURABLE, HOLDERS, PROCESSES, SNAPSHOTS, TENANTS, WAKE_UPS, WRITERS, Clock, ForLeader
 from tenure.stores.sql import server_errors
 from tenure.stores.sql.connection_pool import ConnectionPool
-from tenure.stores.sql.orphans import orphans
 from tenure.stores.sql.nul import shown
+from tenure.stores.sql.orphans import orphans
 from tenure.stores.sql.server_errors import Lost, lost, unknown
 from tenure.stores.sql.server_store import ServerStore
 from tenure.stores.tenants_due import tenants_due

@@ -35,7 +35,11 @@ MOST = limits.POOL
 # libpq's own defaults wait for minutes on a network that swallows packets.
 _VERIFY = ("verify-full", "verify-ca")
 _SYSTEM_ROOT = 160000  # the first libpq that knows `sslrootcert=system`
-_USUAL = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
+_UNANSWERED = int(limits.UNANSWERED)
+_USUAL = {
+    "connect_timeout": "10", "keepalives_idle": str(_UNANSWERED), "keepalives_interval": str(_UNANSWERED // 2),
+    "keepalives_count": "2", "tcp_user_timeout": str(_UNANSWERED * 1000),
+}  # fmt: skip
 
 
 class Address(NamedTuple):

@@ -9,6 +9,8 @@ the process id that it reports, which is not the server's.
 
 from __future__ import annotations
 
+import errno
+import os
 import select
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,14 +19,16 @@ from functools import lru_cache
 from typing import Any
 
 import psycopg
-import psycopg.conninfo
 from psycopg import pq
 from psycopg.adapt import Transformer
 
 from tenure.core import limits
 from tenure.core.errors import StoreUnavailable
 from tenure.stores.postgres.errors import LOST_STATEMENTS, Failed, Notice
+from tenure.stores.postgres.reach import reached
 from tenure.stores.postgres.values import parameters
+from tenure.stores.sql import hosts
+from tenure.stores.sql.hosts import Place
 from tenure.stores.sql.server_errors import Lost
 
 _PREPARED_AT_MOST = limits.PREPARED
@@ -82,6 +86,7 @@ class Connection:
         self.is_direct = False  # not through a pooler
         self.prepares = False
         self.patience = patience
+        self.place: Place | None = None  # where the server is
         self.notices: list[Notice] = []
         self.loader = Transformer()
         self._wire = wire
@@ -186,8 +191,15 @@ class Connection:
         try:
             yield
         except psycopg.OperationalError as error:
-            self.close()
-            raise Lost(str(error).strip()) from error
+            raise self._lost(error) from error
+
+    def _lost(self, error: psycopg.OperationalError) -> Lost:
+        """A server that vanished is tried last from now on; one that ended the connection answers."""
+        text = str(error).strip()
+        self.close()
+        if self.place is not None and os.strerror(errno.ETIMEDOUT) in text:
+            hosts.OF_THIS_PROCESS.note(self.place, time.monotonic())
+        return Lost(text)
 
     def _exchange(self, statements: Sequence[tuple[str, Sequence[bytes | None]]], needed: int) -> list[Answer]:
         wire = self._wire
@@ -206,8 +218,7 @@ class Connection:
                 answers, failed = self._receive(coming, syncs=1)
                 wire.exit_pipeline_mode()
         except psycopg.OperationalError as error:
-            self.close()
-            raise Lost(str(error).strip()) from error
+            raise self._lost(error) from error
         except BaseException:
             self.close()  # interrupted half way: answers are still to come
             raise
@@ -336,10 +347,14 @@ class Connection:
         self._wire.finish()
 
 
-def connect(conninfo: str, patience: float, *, prepares: bool = True) -> Connection:
+def connect(
+    conninfo: str, patience: float, *, prepares: bool = True, monotonic: Callable[[], float] = time.monotonic
+) -> Connection:
     """An open connection. Raises StoreUnavailable where the server cannot be reached, or is read-only."""
     try:
-        connection = Connection(_reached(conninfo), patience)
+        wire, place = reached(conninfo, monotonic)
+        connection = Connection(wire, patience)
+        connection.place = place
     except psycopg.Error as error:
         raise StoreUnavailable(f"PostgreSQL cannot be reached: {str(error).strip()}") from error
     try:
@@ -353,31 +368,6 @@ def connect(conninfo: str, patience: float, *, prepares: bool = True) -> Connect
     connection.is_direct = process == connection.reported_process
     connection.prepares = prepares and connection.is_direct
     return connection
-
-
-def _reached(conninfo: str) -> pq.abc.PGconn:
-    """Without psycopg's connection around it, which warns about every one that was not closed.
-
-    Each host gets `connect_timeout` seconds; the wait can be interrupted, and blocks no other thread.
-    """
-    settings = psycopg.conninfo.conninfo_to_dict(conninfo)
-    hosts = str(settings.get("host") or "").count(",") + 1
-    until = time.monotonic() + hosts * float(settings.get("connect_timeout") or 10)
-    wire = pq.PGconn.connect_start(conninfo.encode())
-    while True:
-        if wire.status == pq.ConnStatus.BAD:
-            raise psycopg.OperationalError(wire.get_error_message())
-        status = wire.connect_poll()
-        if status == pq.PollingStatus.OK:
-            return wire
-        if status == pq.PollingStatus.FAILED:
-            raise psycopg.OperationalError(wire.get_error_message())
-        wanted = select.POLLIN if status == pq.PollingStatus.READING else select.POLLOUT
-        waiting = select.poll()
-        waiting.register(wire.socket, wanted)
-        if not waiting.poll(max(0.0, until - time.monotonic()) * 1000):
-            wire.finish()
-            raise psycopg.OperationalError("no answer within the connect_timeout")
 
 
 def _failed(result: pq.abc.PGresult) -> Failed:

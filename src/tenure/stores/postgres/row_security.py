@@ -35,7 +35,13 @@ APPENDED = frozenset({"event", "event_block", "seal", "pruned_leaves"})
 # Functions that run with the owner's rights.
 DEFINERS = frozenset(
     {
-        "begin_epochs", "clear_log", "drop_events", "log_ends", "settle_epochs", "tenants_changed", "tenants_due",
+        "begin_epochs",
+        "clear_log",
+        "drop_events",
+        "log_ends",
+        "settle_epochs",
+        "tenants_changed",
+        "tenants_due",
         "tenants_here",
     }
 )

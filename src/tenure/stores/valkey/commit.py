@@ -98,8 +98,8 @@ return 'done'
 """
 SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
-# KEYS: the meta of tenants. ARGV: the server's place, and a new epoch for each. The mark of a move stays; a tenant without
-# an epoch has no receipts. Every other writer that has read the former epoch is refused by its commit.
+# KEYS: the meta of tenants. ARGV: the server's place, and a new epoch for each. The mark of a move stays; a tenant
+# without an epoch has no receipts. Every other writer that has read the former epoch is refused by its commit.
 BEGIN_EPOCHS = """
 for n = 1, #KEYS do
   local before = redis.call('HGET', KEYS[n], 'epoch')

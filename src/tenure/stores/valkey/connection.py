@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -13,7 +14,7 @@ from redis.retry import Retry
 
 from tenure.core import limits
 from tenure.core.errors import StoreUnavailable
-from tenure.stores.sql import connection_pool
+from tenure.stores.sql import connection_pool, hosts
 from tenure.stores.sql.server_errors import Lost, lost
 from tenure.stores.valkey.address import Address
 from tenure.stores.valkey.errors import translated
@@ -23,13 +24,30 @@ CONNECT = 10.0  # seconds
 ANSWER = limits.STATEMENT_TIMEOUT
 
 
+class _Addressed(redis.Connection):
+    """To one address of its host, whose name the certificate must still have."""
+
+    address: str
+
+    def _connect(self) -> Any:
+        name, self.host = self.host, self.address
+        try:
+            return super()._connect()
+        finally:
+            self.host = name
+
+
+class _AddressedTls(redis.SSLConnection, _Addressed):
+    pass
+
+
 class Connection:
     """One connection, to the first host that is a primary. After Lost it is closed."""
 
     in_transaction = False  # a transaction is one call of a script
 
-    def __init__(self, where: Address) -> None:
-        self._where = where
+    def __init__(self, where: Address, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._where, self._monotonic = where, monotonic
         self._raw: Any = None
         self.is_open = False
         self.number = 0  # the server's, of this connection
@@ -38,31 +56,38 @@ class Connection:
         reasons = []
         if (ca := self._where.ca) is not None and not os.access(ca, os.R_OK):
             raise Lost(f"ca={ca} cannot be read")
-        for host, port in self._where.hosts:
-            self._raw = self._made(host, port)
+        places = [place for host, port in self._where.hosts for place in hosts.places_of(host, port)]
+        for place in hosts.OF_THIS_PROCESS.last(places, self._monotonic()):
+            self._raw = self._made(place)
+            began = self._monotonic()
             try:
                 self._raw.connect()
+                hosts.OF_THIS_PROCESS.forget(place)
                 if len(self._where.hosts) == 1 or self._asked("ROLE")[0] == b"master":
                     self.number = int(self._asked("CLIENT", "ID"))
                     self.is_open = True
                     return
-                reasons.append(f"{host}:{port} is a replica")
+                reasons.append(f"{place.host}:{place.port} is a replica")
             except redis.AuthenticationError as error:
                 reasons.append(f"{error} Check the user and the password in the URL.")
             except (redis.RedisError, OSError, ValueError) as error:  # ValueError: a host that cannot be a name
+                if self._monotonic() - began >= hosts.SLOW:
+                    hosts.OF_THIS_PROCESS.note(place, self._monotonic())
                 reasons.append(str(error))
             self.close()
         raise Lost("; ".join(reasons))
 
-    def _made(self, host: str, port: int) -> Any:
+    def _made(self, place: hosts.Place) -> Any:
         where = self._where
         options: dict[str, Any] = {"ssl_ca_certs": where.ca, "ssl_check_hostname": True} if where.is_encrypted else {}
-        kind = redis.SSLConnection if where.is_encrypted else redis.Connection
-        return kind(
-            host=host, port=port, db=where.database, username=where.user, password=where.password,
+        kind = _AddressedTls if where.is_encrypted else _Addressed
+        made = kind(
+            host=place.host, port=place.port, db=where.database, username=where.user, password=where.password,
             socket_timeout=ANSWER, socket_connect_timeout=CONNECT, socket_keepalive=True, client_name="tenure",
-            retry=Retry(NoBackoff(), 0), protocol=2, **options,
+            socket_keepalive_options=hosts.options(), retry=Retry(NoBackoff(), 0), protocol=2, **options,
         )  # fmt: skip
+        made.address = place.address or place.host
+        return made
 
     def _asked(self, *command: str) -> Any:
         self._raw.send_command(*command)
