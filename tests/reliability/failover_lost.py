@@ -1,7 +1,9 @@
-"""A failover that loses acknowledged commits, and the agents who do not know it.
+"""A failover that loses acknowledged commits, and the agents who do not know it, in three tenants.
 
 Three kinds of receipts come out of the lost history: of claims that were lost themselves; of claims that are still
 there, but were taken over by others in the part that was lost; and of claims that nothing happened to.
+
+The address of the lost server answers nothing from then on, as a machine without power does.
 """
 
 from __future__ import annotations
@@ -11,21 +13,29 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from tenure import Client
+from tenure.core.commands import AddTenant
 from tenure.core.errors import TenureError
 from tenure.core.ids import parse_receipt
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Task
+from tenure.stores.sql import hosts
 from tests.servers.replication import Pair
 from tests.servers.valkey_replication import ValkeyPair
+from tests.stores.black_hole import BlackHole
 
 PROJECT = "lost"
 EACH = 16  # tasks of each kind; the fate of half of them is looked at before the new epoch
 LEASE = 3600.0
 ZOMBIES = 4  # threads
+TENANTS = ("local", "acme", "zeta")
+DEADLINE = 10.0  # seconds that an address has to answer
+LITTLE = 2.0  # for what an opening takes besides
 
 
 class Lost:
@@ -45,10 +55,23 @@ class Lost:
             self.findings.append(text)
 
     def told(self) -> dict[str, int]:
-        names = ("lost_claims", "lost_results", "refused_by_nonce", "revived_without_epoch", "tried", "accepted")
+        names = (
+            "lost_claims", "lost_results", "refused_by_nonce", "revived_without_epoch", "tried", "accepted", "holes",
+            "held_up",
+        )  # fmt: skip
         words = ("acknowledged_claims_lost", "acknowledged_results_lost", "same_generation_refused_by_nonce",
-                 "superseded_accepted_without_new_epoch", "zombie_tries", "zombies_accepted")  # fmt: skip
+                 "superseded_accepted_without_new_epoch", "zombie_tries", "zombies_accepted",
+                 "black_holes", "calls_beyond_one_deadline")  # fmt: skip
         return {word: self.counts[name] for word, name in zip(words, names, strict=True)}
+
+
+class Before:
+    """Receipts of one tenant, by what becomes of their claims."""
+
+    def __init__(self, kept: list[str], taken_over: list[str]) -> None:
+        self.kept, self.taken_over = kept, taken_over
+        self.lost: list[str] = []
+        self.heirs: list[str] = []
 
 
 class Story:
@@ -56,38 +79,74 @@ class Story:
 
     def __init__(self, pair: Pair | ValkeyPair) -> None:
         self.pair = pair
+        self.url = pair.place("lost")
         self.result = Lost()
-        self.zombies: list[str] = []  # receipts that must not be good any more once the new epoch has begun
+        self.zombies: dict[str, list[str]] = {}  # by tenant: receipts that must not be good once the epoch has begun
+
+    def client(self, tenant: str, agent: str, session: str) -> Client:
+        return Client(self.url, PROJECT, agent=agent, session=session, tenant=tenant, create=agent == "ann")
 
     def run(self) -> Lost:
-        url = self.pair.place("lost")
-        with (
-            Client(url, PROJECT, agent="ann", session="s-ann", create=True) as ann,
-            Client(url, PROJECT, agent="bo") as bo,
-        ):
-            ann.init()
-            for number in range(3 * EACH):
-                ann.add(f"Task {number}")
-            kept = [self.claimed(ann) for _ in range(EACH)]
-            taken_over = [self.claimed(ann) for _ in range(EACH)]
+        before: dict[str, Before] = {}
+        with ExitStack() as open_ones:
+            home = open_ones.enter_context(Client(self.url, PROJECT, create=True))
+            for tenant in TENANTS[1:]:
+                home.do(AddTenant(tenant=tenant)).check()
+            clients = {
+                tenant: [open_ones.enter_context(self.client(tenant, name, f"s-{name}")) for name in ("ann", "bo")]
+                for tenant in TENANTS
+            }
+            for tenant, (ann, _) in clients.items():
+                ann.init()
+                for number in range(3 * EACH):
+                    ann.add(f"Task {number}")
+                before[tenant] = Before(
+                    [self.claimed(ann) for _ in range(EACH)], [self.claimed(ann) for _ in range(EACH)]
+                )
             self.pair.be_in_step()
             self.pair.hold_back()
-            lost = [self.claimed(ann) for _ in range(EACH)]
-            heirs = [self.taken_over(bo, receipt) for receipt in taken_over]
-            accepted = [bo.submit(receipt, "the heir's") for receipt in heirs]
-            self.result.expect(all(a.outcome == "ACCEPTED" for a in accepted), "the heirs were not accepted")
+            for tenant, (ann, bo) in clients.items():
+                here = before[tenant]
+                here.lost = [self.claimed(ann) for _ in range(EACH)]
+                here.heirs = [self.taken_over(bo, receipt) for receipt in here.taken_over]
+                accepted = [bo.submit(receipt, "the heir's") for receipt in here.heirs]
+                self.result.expect(all(a.outcome == "ACCEPTED" for a in accepted), "the heirs were not accepted")
         self.pair.kill_primary()
         self.pair.promote()
-        with Client(url, PROJECT, agent="cy", session="s-cy") as cy:
-            self.count_loss(cy, [*lost, *heirs], len(accepted))
-            half = 0 if self.pair.notices_promotion else EACH // 2
-            self.without_new_epoch(cy, lost[:half], taken_over[:half])
-            self.zombies += [*kept, *lost, *heirs, *taken_over[half:]]
-            if not self.pair.notices_promotion:
-                self.begin_epoch(url)
-            self.haunt(url, cy)
-            self.look(cy)
+        with ExitStack() as holes:
+            if isinstance(self.pair, Pair):
+                holes.enter_context(BlackHole(port=self.pair.standby.port))
+                self.pass_by()
+            self.survive(before)
         return self.result
+
+    def pass_by(self) -> None:
+        """A process that knows nothing yet waits for the lost server once, and then no more."""
+        hosts.OF_THIS_PROCESS = hosts.SilentHosts()
+        self.result.counts["holes"] += 1
+        for most in (DEADLINE + LITTLE, LITTLE, LITTLE):
+            began = time.monotonic()
+            with self.client("local", "cy", "s-cy") as cy:
+                cy.status()
+            seconds = time.monotonic() - began
+            self.result.counts["held_up"] += seconds > most
+            self.result.expect(seconds <= most, f"a call behind a black hole took {seconds:.1f} s, not {most:g}")
+
+    def survive(self, before: dict[str, Before]) -> None:
+        with ExitStack() as open_ones:
+            living = {tenant: open_ones.enter_context(self.client(tenant, "cy", "s-cy")) for tenant in TENANTS}
+            half = 0 if self.pair.notices_promotion else EACH // 2
+            for tenant, cy in living.items():
+                here = before[tenant]
+                self.zombies[tenant] = []
+                self.count_loss(cy, [*here.lost, *here.heirs], len(here.heirs))
+                self.without_new_epoch(cy, here.lost[:half], here.taken_over[:half])
+                self.zombies[tenant] += [*here.kept, *here.lost, *here.heirs, *here.taken_over[half:]]
+            if not self.pair.notices_promotion:
+                self.begin_epoch(self.url)
+            for tenant, cy in living.items():
+                self.haunt(tenant, cy)
+                self.look(cy)
 
     def claimed(self, client: Client, task: str | None = None) -> str:
         claim = client.claim(task, lease=LEASE)
@@ -101,7 +160,7 @@ class Story:
 
     def count_loss(self, client: Client, receipts: list[str], results: int) -> None:
         """What was acknowledged and is not there: without a loss this would prove nothing."""
-        with client.store.begin("local", write=False) as tx:
+        with client.store.begin(client.engine.tenant, write=False) as tx:
             refs = {task.id: task.ref for task in tx.find(Task, {"project": PROJECT})}
             claims = {(refs[claim.task], claim.generation) for claim in tx.find(Claim, {"project": PROJECT})}
             there = tx.tally(Result, {"project": PROJECT, "accepted": True}, results)
@@ -119,7 +178,7 @@ class Story:
         for receipt in lost:
             old = parse_receipt(receipt)
             again = self.claimed(client, old.name)
-            self.zombies.append(again)
+            self.zombies[client.engine.tenant].append(again)
             same = parse_receipt(again).generation == old.generation
             self.result.expect(same, f"{old.name}: generation {old.generation} was not given out twice")
             answers = [client.renew(receipt), client.progress(receipt, 50), client.submit(receipt, "a zombie's")]
@@ -138,10 +197,10 @@ class Story:
             env |= {"TENURE_URL": url, "HOME": folder}
             subprocess.run(command, cwd=folder, env=env, check=True, capture_output=True)
 
-    def haunt(self, url: str, living: Client) -> None:
+    def haunt(self, tenant: str, living: Client) -> None:
         """Zombies try everything while the living work the tasks off."""
         ended = threading.Event()
-        threads = [threading.Thread(target=self.zombie, args=(url, number, ended)) for number in range(ZOMBIES)]
+        threads = [threading.Thread(target=self.zombie, args=(tenant, number, ended)) for number in range(ZOMBIES)]
         for thread in threads:
             thread.start()
         try:
@@ -153,9 +212,9 @@ class Story:
             for thread in threads:
                 thread.join()
 
-    def zombie(self, url: str, number: int, ended: threading.Event) -> None:
+    def zombie(self, tenant: str, number: int, ended: threading.Event) -> None:
         """Every receipt with every verb once; then once more, until the living have done."""
-        with Client(url, PROJECT, agent="ann", session="s-ann") as client:
+        with self.client(tenant, "ann", "s-ann") as client:
             verbs: list[Callable[[str], Outcome]] = [
                 client.renew, client.start, lambda receipt: client.progress(receipt, 99),
                 lambda receipt: client.checkpoint(receipt, {"next_action": "haunt"}),
@@ -163,7 +222,7 @@ class Story:
                 lambda receipt: client.fail(receipt, "a zombie's"),
             ]  # fmt: skip
             while True:
-                for receipt in self.zombies[number::ZOMBIES]:
+                for receipt in self.zombies[tenant][number::ZOMBIES]:
                     for verb in verbs:
                         try:
                             self.tried(receipt, verb(receipt))
@@ -179,7 +238,7 @@ class Story:
             self.result.findings.append(f"{receipt.partition(':')[0]}: a zombie was told {answer.outcome}")
 
     def look(self, client: Client) -> None:
-        with client.store.begin("local", write=False) as tx:
+        with client.store.begin(client.engine.tenant, write=False) as tx:
             tasks = tx.find(Task, {"project": PROJECT})
             results = Counter(r.task for r in tx.find(Result, {"project": PROJECT, "accepted": True}))
             ghosts = [r for r in tx.find(Result, {"project": PROJECT, "accepted": True}) if r.data == "a zombie's"]

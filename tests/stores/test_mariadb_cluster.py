@@ -1,6 +1,7 @@
 """A Galera cluster: which of its nodes is used, and what is not taken for one."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -74,20 +75,54 @@ def test_of_two_commits_at_two_nodes_one_is_a_conflict(nodes: tuple[Mariadb, Mar
     assert stored(one, Agent)["p", "bo"].troubles == 2
 
 
+def alone(store: Mariadb) -> None:
+    with store.begin("local", write=True) as epochs:
+        epochs.set_epoch("another")
+
+
+EPOCHS: dict[str, Callable[[Mariadb], object]] = {
+    "its own": alone,
+    "of all tenants": lambda store: store.begin_epochs("acme"),
+}
+ROUNDS = int(os.environ.get("TENURE_TEST_ROUNDS", "3"))
+
+
 @pytest.mark.nightly
-def test_a_new_epoch_at_one_node_ends_writers_at_another(nodes: tuple[Mariadb, Mariadb]) -> None:
+@pytest.mark.parametrize("begin", EPOCHS.values(), ids=EPOCHS)
+@pytest.mark.parametrize("project", ["known", "new"])
+def test_a_new_epoch_at_one_node_ends_writers_at_another(
+    nodes: tuple[Mariadb, Mariadb], project: str, begin: Callable[[Mariadb], object]
+) -> None:
+    """In a project that was written to before, and in one whose turn the writer makes. It has read the former epoch."""
     one, other = nodes
+    if project == "known" and ("known", "bo") not in stored(one, Agent):
+        add(one, row_of(Agent, project="known", id="bo"))
 
-    def overtaken() -> None:
+    def overtaken(where: str, id: str) -> None:
         with one.begin("local", write=True) as tx:
-            tx.load(Agent, [("p", "cy")])
-            with other.begin("local", write=True) as epochs:
-                epochs.set_epoch("another")
-            tx.save([Change(None, row_of(Agent, project="p", id="cy"))])
+            tx.load(Agent, [(where, id)])
+            begin(other)
+            tx.save([Change(None, row_of(Agent, project=where, id=id))])
 
-    with pytest.raises(Conflict):
-        overtaken()
-    assert ("p", "cy") not in stored(one, Agent)
+    for n in range(ROUNDS):
+        where = f"new-{n}-{begin is alone}" if project == "new" else "known"
+        with pytest.raises(Conflict):
+            overtaken(where, f"cy-{n}")
+        assert (where, f"cy-{n}") not in stored(one, Agent)
+
+
+@pytest.mark.nightly
+def test_writers_of_two_projects_at_two_nodes_do_not_end_each_other(nodes: tuple[Mariadb, Mariadb]) -> None:
+    """What a new epoch compares with is nothing that they share."""
+    for store, project in zip(nodes, ("left", "right"), strict=True):
+        add(store, row_of(Agent, project=project, id="bo"))
+    one, other = nodes
+    for n in range(5):
+        with one.begin("local", write=True) as tx:
+            tx.load(Agent, [("left", "bo")])
+            add(other, row_of(Agent, project="right", id=f"cy-{n}"))
+            tx.save([Change(None, row_of(Agent, project="left", id=f"cy-{n}"))])
+    assert len([key for key in stored(one, Agent) if key[0] in ("left", "right")]) == 12
 
 
 @pytest.mark.nightly

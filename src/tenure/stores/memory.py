@@ -117,8 +117,8 @@ class Memory:
                 store.epoch = renewed(store.epoch, self._random(4).hex())
         return sorted(others)
 
-    def settled_here(self) -> None:
-        pass
+    def settled_here(self) -> list[str]:
+        return []
 
     def backup(self, target: str) -> None:
         raise InvalidInput("a store in memory cannot be backed up")

@@ -248,8 +248,11 @@ class Store(Protocol):
         The mark of a tenant that moves stays in its epoch. A store that keeps one tenant has nobody else.
         """
 
-    def settled_here(self) -> None:
-        """Record that the store belongs here; the engine calls it once a copy has its new epoch."""
+    def settled_here(self) -> list[str]:
+        """Record that the store belongs here; the engine calls it once a copy has its new epoch.
+
+        The other tenants, which have got a new epoch by it: their names.
+        """
 
     def backup(self, target: str) -> None:
         """Write one snapshot to `target`, which must not exist, while other transactions continue."""

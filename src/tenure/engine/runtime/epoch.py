@@ -48,11 +48,15 @@ def begin_epochs(engine: Engine, why: str) -> Begun:
 
 
 def begin_epoch(engine: Engine, why: str) -> str:
-    """Put a new epoch in force in the engine's tenant and end every live claim there; return the epoch's id."""
+    """Put a new epoch in force in the engine's tenant and end every live claim there; return the epoch's id.
+
+    On a copy every other tenant gets one as well.
+    """
 
     # a lease that ended before the epoch has expired, swept or not
     epoch: str = engine.transact(projects(engine), lambda work: put_in_force(work, why), begins_epoch=True)
-    engine.store.settled_here()
+    for name in engine.store.settled_here():
+        _ended(engine, name, why)
     return epoch
 
 

@@ -76,7 +76,17 @@ class Pipeline(pipeline.Pipeline[Connection, Answer]):
     # --- beginning ---
 
     def _hold(self, missing: Sequence[str]) -> None:
-        self._run([self._turns(missing)])
+        (answer,) = self._run([self._turns(missing)])
+        self._note_new_turns(answer, len(missing))
+
+    def _note_new_turns(self, answer: Answer, turns: int) -> None:
+        """In a cluster a new epoch ends writers by their turns, and does not know one that is being made."""
+        if self._is_of_cluster and answer.touched < 2 * turns:  # one that is made counts once, others twice
+            self._run([self._turns([texts.FIRST_TURN])])
+
+    @property
+    def _is_of_cluster(self) -> bool:
+        return self._connection is not None and self._connection.is_of_cluster
 
     def _turns(self, projects: Iterable[str]) -> Statement:
         rows = [(self._tenant, project) for project in sorted(projects)]
@@ -109,6 +119,8 @@ class Pipeline(pipeline.Pipeline[Connection, Answer]):
         self._learn(now, last, own_epoch or epoch)
         for project, answer in zip(self._to_hold, answers[len(start) : len(start) + len(dues)], strict=False):
             self._first_due[project] = answer.found[0][0] if answer.found else None
+        if self._write and self._to_hold:
+            self._note_new_turns(began[1], len(self._to_hold))
         return answers[len(start) + len(dues) :]
 
     def _first(self, start: list[Statement]) -> list[Answer]:

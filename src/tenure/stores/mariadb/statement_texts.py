@@ -66,6 +66,12 @@ TURN_TAKEN = " ON DUPLICATE KEY UPDATE held = held + 1"
 META = "SELECT breaking, epoch FROM meta"
 META_SHARED = f"{META} LOCK IN SHARE MODE"
 META_ALONE = "UPDATE meta SET held = held + 1"
+# Before an epoch begins in a cluster. A node compares what transactions at two nodes have written, not what they have
+# read. Every writer has written a turn of its tenant, so this ends those at other nodes that began by the former epoch;
+# whoever made the turn of a new project has the tenant's first one too.
+FIRST_TURN = ""  # a project's name that sorts before all others
+TURNS_OF_TENANT = "UPDATE turn SET held = held + 1 WHERE tenant = ? ORDER BY project"
+ALL_TURNS = "UPDATE turn SET held = held + 1 ORDER BY tenant, project"
 HEAD = """
 SELECT (SELECT epoch FROM epoch WHERE tenant = ?), (SELECT last FROM log_end),
     (SELECT "time" FROM event WHERE tenant = ? ORDER BY tenant DESC, "sequence" DESC LIMIT 1)
@@ -124,6 +130,10 @@ BEGIN_TENANTS = (
 )
 # Every project that was ever written to has its turn.
 OTHER_TENANTS = "SELECT tenant FROM epoch WHERE tenant <> ? UNION SELECT tenant FROM turn WHERE tenant <> ?"
+TENANTS_TO_SETTLE = """
+SELECT tenant FROM epoch WHERE place <> ?
+UNION SELECT tenant FROM turn WHERE (SELECT place FROM meta) <> ? AND tenant NOT IN (SELECT tenant FROM epoch)
+"""
 LOG_END = "SELECT last FROM log_end"
 # One step in the key of the log for each tenant of the list, which is a JSON array.
 MARKS = """

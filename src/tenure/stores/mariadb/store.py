@@ -6,10 +6,11 @@ import json
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, SchemaMismatch, TenureError
+from tenure.core.errors import Conflict, InvalidInput, SchemaMismatch, TenureError
 from tenure.stores.mariadb import address, schema
 from tenure.stores.mariadb import statement_texts as texts
 from tenure.stores.mariadb.answers import Answer, Rows
@@ -28,6 +29,7 @@ from tenure.stores.tenants_due import tenants_due
 
 T = TypeVar("T")
 
+_TRIES = 10  # of epochs of all tenants
 STATEMENT = limits.STATEMENT_TIMEOUT
 _STEP = 3600.0  # seconds that one statement of a migration, or of a check, may take
 TABLES = """
@@ -98,13 +100,15 @@ class Mariadb(ServerStore[Connection]):
             return frozenset(tenant for tenant, last in self.marks(list(marks)).items() if last > marks[tenant])
         return self.wake_ups.wait(marks, timeout)
 
-    def settled_here(self) -> None:
+    def settled_here(self) -> list[str]:
         """Every tenant gets a new epoch, not only the one that has just begun one: the copy has receipts of all."""
-        self._with_epochs(
+        found, *_ = self._with_epochs(
+            (texts.TENANTS_TO_SETTLE, [self.place, self.place]),
             (texts.SETTLE_TENANTS, [self._random(16).hex(), self.place, self.place]),
             (texts.SETTLE_META, [self._random(4).hex(), self.place, self.place]),
         )
         self.is_copy = False
+        return sorted(shown(tenant) for (tenant,) in found.rows())
 
     def begin_epochs(self, besides: str) -> list[str]:
         *_, found = self._with_epochs(
@@ -117,14 +121,18 @@ class Mariadb(ServerStore[Connection]):
 
     def _with_epochs(self, *changes: Statement) -> list[Answer]:
         """The answers of statements that begin epochs. No writer has read one that ends here: it waits for all."""
-        begin: list[Statement] = [(texts.BEGIN_WRITE, ()), (texts.META_ALONE, ())]
 
         def run(connection: Connection) -> list[Answer]:
+            turns: list[Statement] = [(texts.ALL_TURNS, ())] if connection.is_of_cluster else []
+            begin: list[Statement] = [(texts.BEGIN_WRITE, ()), *turns, (texts.META_ALONE, ())]
             try:
                 return connection.run([*begin, *changes, ("COMMIT", ())])[len(begin) : -1]
             except Lost as error:
                 raise unknown(f"the connection was lost at the commit ({error})", self.url) from error
 
+        for _ in range(_TRIES):
+            with suppress(Conflict):  # with a writer that has begun to hold more projects, here or at another node
+                return self.use(run)
         return self.use(run)
 
     def backup(self, target: str) -> None:

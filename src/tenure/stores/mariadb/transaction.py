@@ -144,6 +144,8 @@ class MariadbTransaction(Pipeline):
         """Waits for every writer of the store, since each of them has read the epoch that ends here."""
         self._must_write()
         self._enter(())
+        if self._is_of_cluster:
+            self._run([self._turns([texts.FIRST_TURN]), (texts.TURNS_OF_TENANT, [self._tenant])])
         self._run([(texts.META_ALONE, ()), (texts.SET_EPOCH, [self._tenant, epoch, self._store.place])])
         self._wrote = True
         self._epoch = epoch

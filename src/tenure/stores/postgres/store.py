@@ -232,10 +232,12 @@ class Postgres(ServerStore[Connection]):
         with suppress(Lost):
             connection.post(self.notice(tenant, sequence, transaction))
 
-    def settled_here(self) -> None:
+    def settled_here(self) -> list[str]:
         """Every tenant gets a new epoch, not only the one that has just begun one: the copy has receipts of all."""
-        self._with_epochs((self.queries.settle_epochs, [self._random(4).hex(), self._random(16).hex()]))
+        settle = (self.queries.settle_epochs, [self._random(4).hex(), self._random(16).hex()])
+        found = self._with_epochs(settle).rows_apart()
         self.is_copy = False
+        return sorted(shown(tenant) for (tenant,) in found)
 
     def begin_epochs(self, besides: str) -> list[str]:
         begin = (self.queries.begin_epochs, [besides, self._random(4).hex(), self._random(16).hex()])

@@ -174,10 +174,11 @@ class Sqlite:
     def begin_epochs(self, besides: str) -> list[str]:
         return []
 
-    def settled_here(self) -> None:
+    def settled_here(self) -> list[str]:
         with self.begin("local", write=True) as transaction:
             transaction.move_to(store_file.place_of(self.path))
         self.is_copy = False
+        return []
 
     def backup(self, target: str) -> None:
         """In one step, so that concurrent writers cannot make it start over. The copy is marked as one."""

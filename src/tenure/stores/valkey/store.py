@@ -135,11 +135,12 @@ class Valkey:
             raise unknown(f"{self.replicas} replicas must have the commit, and {copies[0]} have it", self.url)
         return names
 
-    def settled_here(self) -> None:
+    def settled_here(self) -> list[str]:
         """Every tenant gets a new epoch, not only the one that has just begun one: the copy has receipts of all.
 
         The place is noted last: where this is interrupted, the next opening does all of it again.
         """
+        changed = []
         (noted,) = self.connections.ask(("HGET", self._home, "place"))
         if noted.decode() != self.server.place:
             for name in self._tenant_names():
@@ -148,9 +149,11 @@ class Valkey:
                 if settled != self.server.place.encode():
                     epoch = renewed((before or b"").decode(), self._random(4).hex())
                     self.connections.ask(("HSET", meta, "epoch", epoch, "settled", self.server.place))
+                    changed.append(name)
             self.epoch = self._random(4).hex()
             self.connections.ask(("HSET", self._home, "epoch", self.epoch, "place", self.server.place))
         self.is_copy = False
+        return changed
 
     # --- transactions and waiting ---
 

@@ -19,14 +19,22 @@ UPDATE epoch SET place = place_here() WHERE place = without_oid(place_here());
 
 -- On a copy of a store, and nowhere else: a new epoch for every tenant that has none of this place. A different one for
 -- each, since the receipts of one must not be valid for another. The mark of a move stays: what is frozen stays frozen.
-CREATE OR REPLACE FUNCTION settle_epochs(p_epoch text, p_seed text) RETURNS void
+-- Their names.
+DROP FUNCTION settle_epochs;
+CREATE FUNCTION settle_epochs(p_epoch text, p_seed text) RETURNS SETOF text
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     v_place text := place_here();
 BEGIN
-    UPDATE meta SET epoch = p_epoch, place = v_place WHERE place NOT IN (v_place, without_oid(v_place));
-    UPDATE epoch SET epoch = substr(md5(tenant || p_seed), 1, 8) || substr(epoch, 9), place = v_place
-        WHERE place NOT IN (v_place, without_oid(v_place));
+    RETURN QUERY WITH whole AS (
+        UPDATE meta SET epoch = p_epoch, place = v_place WHERE place NOT IN (v_place, without_oid(v_place)) RETURNING one
+    ), own AS (
+        UPDATE epoch AS e SET epoch = substr(md5(e.tenant || p_seed), 1, 8) || substr(e.epoch, 9), place = v_place
+            WHERE e.place NOT IN (v_place, without_oid(v_place)) RETURNING e.tenant
+    )
+    SELECT o.tenant::text FROM own AS o
+    UNION SELECT p.tenant::text FROM project AS p
+        WHERE EXISTS (SELECT FROM whole) AND NOT EXISTS (SELECT FROM epoch AS e WHERE e.tenant = p.tenant);
 END $$;
 
 -- A new epoch of every tenant but `p_besides`, which begins its own with the events that go with it: their names.
