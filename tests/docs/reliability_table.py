@@ -38,7 +38,8 @@ HARNESSES = {
     ),
     "failover": (
         "a replicated pair: synchronous, primary killed while commits wait for the standby; asynchronous, held "
-        "back so that acknowledged commits are really lost"
+        "back so that acknowledged commits are really lost, in three tenants, and the lost server's address answers "
+        "nothing"
     ),
     "server_kills": (
         "the server of a store killed with SIGKILL under load, and started again; of a Galera cluster the node that "

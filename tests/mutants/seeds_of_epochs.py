@@ -65,6 +65,13 @@ EPOCHS = (
         on("memory", f"{_EVERY}[local]"),
     ),
     Mutant(
+        "epoch: claims of other tenants of a copy are not given back",
+        EPOCH,
+        "for name in engine.store.settled_here():\n        _ended(engine, name, why)\n",
+        "engine.store.settled_here()\n",
+        _IN_PLACE,
+    ),
+    Mutant(
         "epoch: a tenant that moves changes",
         EPOCH,
         "if tenant_moves.frozen_by(work.epoch) is None:",

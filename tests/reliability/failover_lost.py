@@ -91,7 +91,7 @@ class Story:
         with ExitStack() as open_ones:
             home = open_ones.enter_context(Client(self.url, PROJECT, create=True))
             for tenant in TENANTS[1:]:
-                home.do(AddTenant(tenant=tenant)).check()
+                assert home.do(AddTenant(tenant=tenant)).ok
             clients = {
                 tenant: [open_ones.enter_context(self.client(tenant, name, f"s-{name}")) for name in ("ann", "bo")]
                 for tenant in TENANTS
@@ -100,9 +100,8 @@ class Story:
                 ann.init()
                 for number in range(3 * EACH):
                     ann.add(f"Task {number}")
-                before[tenant] = Before(
-                    [self.claimed(ann) for _ in range(EACH)], [self.claimed(ann) for _ in range(EACH)]
-                )
+                kept, taken_over = ([self.claimed(ann) for _ in range(EACH)] for _ in range(2))
+                before[tenant] = Before(kept, taken_over)
             self.pair.be_in_step()
             self.pair.hold_back()
             for tenant, (ann, bo) in clients.items():
@@ -114,9 +113,9 @@ class Story:
         self.pair.kill_primary()
         self.pair.promote()
         with ExitStack() as holes:
-            if isinstance(self.pair, Pair):
-                holes.enter_context(BlackHole(port=self.pair.standby.port))
-                self.pass_by()
+            dead = self.pair.standby if isinstance(self.pair, Pair) else self.pair.primary
+            holes.enter_context(BlackHole(port=dead.port))
+            self.pass_by()
             self.survive(before)
         return self.result
 

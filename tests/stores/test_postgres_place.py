@@ -88,6 +88,8 @@ def test_a_dump_restored_into_its_own_schema_begins_an_epoch(postgres: PostgresS
         engine = home if tenant == "local" else engine_of(again, tenant)
         assert engine.read(lambda tx: tx.epoch) != epochs[tenant]
         assert code_of(engine, held_before[tenant]) == code_of(engine, held_after[tenant]) == "STALE_EPOCH"
+        ended = engine.read(lambda tx: tx.events({"kind": "task.epoch_ended"}))
+        assert len(ended) == 1, tenant
         claims = engine.read(lambda tx: tx.find(Claim, {}))
         results = engine.read(lambda tx: tx.find(Result, {}))
         assert len({(claim.task, claim.epoch, claim.generation) for claim in claims}) == len(claims)
