@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant, on
 
 CLI = "tests/cli/test_new_epoch.py"
 LOST = "tests/stores/test_lost_connections.py"
+SILENT = "tests/stores/test_silent_hosts.py"
 PLACES = "tests/stores/test_postgres_place.py"
 EPOCH = "engine/runtime/epoch.py"
 MIGRATION = "stores/postgres/migrations/0019_epochs_of_all.sql"
@@ -126,6 +127,48 @@ EPOCHS = (
         "UPDATE meta SET place = place_here() WHERE place = without_oid(place_here());\n",
         "UPDATE meta SET place = place_here();\n",
         f"{PLACES}::test_an_upgrade_of_a_copy_is_a_copy",
+    ),
+    Mutant(
+        "hosts: a silent one is tried first again",
+        "stores/sql/hosts.py",
+        "now - self._at.get(place, -SILENT - now) < SILENT",
+        "False",
+        f"{SILENT}::test_a_silent_place_is_tried_last_for_a_minute",
+    ),
+    Mutant(
+        "hosts: postgres: the first waits for all",
+        "stores/postgres/reach.py",
+        "began + patience, monotonic)",
+        "began + 3 * patience, monotonic)",
+        f"{SILENT}::test_postgres_behind_a_host_that_answers_nothing",
+    ),
+    Mutant(
+        "hosts: postgres: silence is not noted",
+        "stores/postgres/reach.py",
+        "                    silent.note(place, monotonic())\n",
+        "                    pass\n",
+        f"{SILENT}::test_postgres_behind_an_address_of_its_name_that_answers_nothing",
+    ),
+    Mutant(
+        "hosts: mariadb: silence is not noted",
+        "stores/mariadb/connection.py",
+        "                hosts.OF_THIS_PROCESS.note(place, monotonic())\n",
+        "                pass\n",
+        f"{SILENT}::test_mariadb_behind_an_address_of_its_name_that_answers_nothing",
+    ),
+    Mutant(
+        "hosts: valkey: silence is not noted",
+        "stores/valkey/connection.py",
+        "                    hosts.OF_THIS_PROCESS.note(place, self._monotonic())\n",
+        "                    pass\n",
+        f"{SILENT}::test_valkey_behind_a_host_and_an_address_that_answer_nothing",
+    ),
+    Mutant(
+        "hosts: an open connection has no deadline",
+        "stores/postgres/address.py",
+        '"tcp_user_timeout": str(_UNANSWERED * 1000)',
+        '"tcp_user_timeout": "0"',
+        f"{SILENT}::test_an_open_connection_has_a_deadline_of_its_own",
     ),
     Mutant(
         "lost: the rollback of a call that failed",

@@ -78,7 +78,7 @@ MARIADB = (
     Mutant(
         "mariadb: an epoch that waits for nobody",
         TEXTS,
-        'META_ALONE = "UPDATE meta SET held = held + 1"',
+        'META_ALONE = f"{META} FOR UPDATE"',
         "META_ALONE = META",
         f"{LOCKS}::test_a_new_epoch_waits_for_every_writer_that_has_read_the_old_one",
     ),
@@ -252,9 +252,16 @@ MARIADB = (
     Mutant(
         "mariadb: a new epoch that writers at other nodes do not see",
         TEXTS,
-        'META_ALONE = "UPDATE meta SET held = held + 1"',
-        'META_ALONE = "SELECT breaking, epoch FROM meta FOR UPDATE"',
-        f"{CLUSTER}::test_a_new_epoch_at_one_node_ends_writers_at_another",
+        '"UPDATE turn SET held = held + 1 WHERE tenant = ? ORDER BY project"',
+        '"UPDATE turn SET held = held WHERE tenant = ? ORDER BY project"',
+        f"{CLUSTER}::test_a_new_epoch_at_one_node_ends_writers_at_another[known-its own]",
+    ),
+    Mutant(
+        "mariadb: a new epoch that the maker of a turn at another node does not see",
+        "stores/mariadb/pipeline.py",
+        "answer.touched < 2 * turns",
+        "answer.touched < 0",
+        f"{CLUSTER}::test_a_new_epoch_at_one_node_ends_writers_at_another[new-its own]",
     ),
     Mutant(
         "mariadb: a backslash means something in a text",

@@ -94,7 +94,7 @@ def put_in_force(work: UnitOfWork, why: str, *, move: int | None = None, opens: 
 
 
 def end_claims(work: UnitOfWork, why: str) -> None:
-    """Record the epoch of this transaction, and end what is held under an earlier one."""
+    """Record the epoch of this transaction, and end every claim and reservation of an earlier one."""
     work.record("epoch.started", project="", level="warning", message=why, details={"epoch": work.epoch})
     for task in work.find(Task, {"state": lifecycle.HELD}):
         settle_once(work, task)

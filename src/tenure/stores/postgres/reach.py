@@ -46,7 +46,7 @@ def reached(conninfo: str, monotonic: Callable[[], float]) -> tuple[pq.abc.PGcon
 
 
 def _sessions(settings: dict[str, Any]) -> list[str | None]:
-    """What is wanted of a server, in turn: libpq cannot prefer one where it knows of one host only."""
+    """The kinds of server to look for, in turn: libpq cannot prefer one where it knows of one host only."""
     wanted = settings.get("target_session_attrs")
     return ["standby", "any"] if wanted == "prefer-standby" else [wanted]
 

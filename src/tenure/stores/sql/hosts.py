@@ -15,8 +15,8 @@ from typing import NamedTuple
 from tenure.core import limits
 
 SILENT = limits.SILENT_HOST
-# A refusal comes at once. What took longer was no answer, whatever the error is: a router reports after seconds that
-# nobody is there.
+# A refusal comes at once. An attempt that took longer counts as silence, whatever its error: a router reports after
+# seconds that a machine is gone.
 SLOW = 1.0
 
 

@@ -32,7 +32,7 @@ class _Addressed(redis.Connection):
     def _connect(self) -> Any:
         name, self.host = self.host, self.address
         try:
-            return super()._connect()
+            return super()._connect()  # type: ignore[no-untyped-call]  # redis-py has no types there
         finally:
             self.host = name
 
