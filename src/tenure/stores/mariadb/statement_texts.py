@@ -67,8 +67,8 @@ META = "SELECT breaking, epoch FROM meta"
 META_SHARED = f"{META} LOCK IN SHARE MODE"
 META_ALONE = f"{META} FOR UPDATE"
 # Before an epoch begins in a cluster. A node compares what transactions at two nodes have written, not what they have
-# read. Every writer has written a turn of its tenant, so this ends those at other nodes that began by the former epoch. A
-# writer that makes the turn of a new project changes the tenant's first one too.
+# read. Every writer has written a turn of its tenant, so this ends those at other nodes that began by the former epoch.
+# One that makes the turn of a new project changes the tenant's first one too.
 FIRST_TURN = ""  # a project's name that sorts before all others
 TURNS_OF_TENANT = "UPDATE turn SET held = held + 1 WHERE tenant = ? ORDER BY project"
 ALL_TURNS = "UPDATE turn SET held = held + 1 ORDER BY tenant, project"
