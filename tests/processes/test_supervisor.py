@@ -79,12 +79,17 @@ def test_an_exit_code_and_the_output_are_reported(bench: Bench) -> None:
 
 
 def test_a_command_is_told_the_folder_that_it_starts_in(bench: Bench, tmp_path: Path) -> None:
-    of_a_shell = {**os.environ, "PWD": os.getcwd(), "OLDPWD": "/tmp", "SHLVL": "1", "TERM": "xterm"}
+    of_a_shell = {**os.environ, "PWD": str(Path.cwd()), "OLDPWD": "/tmp", "SHLVL": "1", "TERM": "xterm"}
     supervisor = Supervisor()
     bench.supervisors.append(supervisor)
     code = "import os; print([os.environ.get(name) for name in ('PWD', 'OLDPWD', 'SHLVL')])"
     supervisor.start(
-        [sys.executable, "-c", code], cwd=str(tmp_path), env=of_a_shell, stdin="/dev/null", grace=0.0, leftover_grace=0.0
+        [sys.executable, "-c", code],
+        cwd=str(tmp_path),
+        env=of_a_shell,
+        stdin="/dev/null",
+        grace=0.0,
+        leftover_grace=0.0,
     )
     assert bench.follow(supervisor) == Ended(0)
     assert bench.output.decode().strip() == str([str(tmp_path), None, "1"])

@@ -26,6 +26,7 @@ from tenure.agents.runner.shared import AttemptEnd, Shared
 from tenure.agents.transcript_text import of_output
 from tenure.client import Client
 from tenure.client.signed_submits import own_key_file
+from tenure.core import runners
 from tenure.core.commands import ReportUsage, Totals
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
@@ -62,12 +63,18 @@ _THEIRS = {name for agent in KNOWN.values() for name in (*agent.markers, agent.s
 
 class Attempt:
     def __init__(
-        self, shared: Shared, client: Client, granted: Outcome, supervisor: Supervisor, checker: Client
+        self,
+        shared: Shared,
+        client: Client,
+        granted: Outcome,
+        supervisor: Supervisor,
+        checker: Client,
+        word: str | None = None,
     ) -> None:
-        """`checker` acts for the user who started the runner: an agent gives no verdicts."""
+        """`checker` acts for the user who started the runner: an agent gives no verdicts. `word`: see core/runners."""
         assert granted.task is not None
         self.shared, self.options = shared, shared.options
-        self.client, self.checker = client, checker
+        self.client, self.checker, self.word = client, checker, word
         self.granted = granted
         self.task: Mapping[str, Any] = granted.task
         self.supervisor = supervisor
@@ -93,6 +100,7 @@ class Attempt:
             granted,
             lease=self.options.lease,
             spawn=self.options.spawn,
+            metadata=runners.mark(word),
             process=lambda: described(supervisor.pid),
             receipts=self.receipts,
             stopped=self._stopped,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import secrets
 import threading
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -15,7 +16,7 @@ from tenure.agents.runner.activity import Activity, Wait, wait_of
 from tenure.agents.runner.attempt import Attempt
 from tenure.agents.runner.shared import ONCE, UNTIL_EMPTY, AttemptEnd, Shared
 from tenure.client import Client
-from tenure.core import lifecycle, limits
+from tenure.core import lifecycle, limits, runners
 from tenure.core.commands import Principal
 from tenure.core.errors import PASSING, TenureError
 from tenure.core.outcomes import Outcome
@@ -51,6 +52,7 @@ class Slot(threading.Thread):
         self._has_ticket = False
         self._count = 0
         self._next: Client | None = None
+        self._word: str | None = None  # of the next attempt, where the runner lands: its agent does not know it
         self._waits: Wait | None = None  # why the last claim got no task
 
     def run(self) -> None:
@@ -85,6 +87,7 @@ class Slot(threading.Thread):
                         process=described(supervisor.pid),
                         request_id=client.session,
                         spawn=self.options.spawn,
+                        metadata=runners.mark(self._word),
                         **self.options.filters,
                     )
                     if outcome.outcome == "GRANTED":
@@ -122,6 +125,7 @@ class Slot(threading.Thread):
         if self._next is None:
             self._count += 1
             self._next = speaking(self.client, self.agent, f"{self.session}.{self._count}")
+            self._word = secrets.token_hex(16) if self.options.land else None
             if self.options.sign:  # before its first claim
                 self.register(self._next)
         return self._next
@@ -200,7 +204,7 @@ class Slot(threading.Thread):
     def _work(self, client: Client, granted: Outcome, supervisor: Supervisor) -> None:
         self._waits = None
         try:
-            self.attempt = Attempt(self.shared, client, granted, supervisor, self.checker)
+            self.attempt = Attempt(self.shared, client, granted, supervisor, self.checker, self._word)
         except OSError as error:  # a transcript or a receipt cannot be written
             supervisor.close()
             self.shared.say(f"{self.agent}: {error}")
