@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tenure.client import Client
-from tests.runner.conftest import Stage
+from tests.runner.conftest import Stage, until
 from tests.runner.test_usage import JSON
 
 DONE = ["done", "-s", "b.py is committed"]
@@ -83,6 +84,21 @@ def test_an_agent_that_hides_its_environment_is_refused_too(stage: Stage) -> Non
     stage.go()
     stage.run("--land", "--once").ends()
     assert stage.client.show(key)["result"]["summary"] == f"{key} is done"
+    assert "b.py" in on_main(stage)
+
+
+def test_a_claim_that_was_lost_and_taken_again_is_the_runners_to_submit(stage: Stage) -> None:
+    key = stage.add("Write module")
+    stage.do(key, shell=[WRITE], tenure=[DONE])
+    runner = stage.run("--land", "--once", "--lease", "1")
+    stage.started(key)
+    runner.kill(signal.SIGSTOP)
+    until(lambda: stage.state(key) == "ready", "its lease to run out")
+    runner.kill(signal.SIGCONT)
+    runner.says("claimed again as generation 2")
+    stage.go()
+    runner.ends()
+    assert "DENIED_RUNNER" in calls(stage, key)
     assert "b.py" in on_main(stage)
 
 

@@ -22,7 +22,7 @@ from tenure.agents.runner.clis.cli import Start
 from tenure.agents.runner.conclusion import conclude
 from tenure.agents.runner.held_claim import HeldClaim, OwnEnding, Stop
 from tenure.agents.runner.prompt import prompt_for
-from tenure.agents.runner.shared import AttemptEnd, Shared
+from tenure.agents.runner.shared import AttemptEnd, Options, Shared
 from tenure.agents.transcript_text import of_output
 from tenure.client import Client
 from tenure.client.signed_submits import own_key_file
@@ -69,11 +69,13 @@ class Attempt:
         granted: Outcome,
         supervisor: Supervisor,
         checker: Client,
+        options: Options | None = None,
         word: str | None = None,
     ) -> None:
-        """`checker` acts for the user who started the runner: an agent gives no verdicts. `word`: see core/runners."""
+        """`checker` acts for the user who started the runner: an agent gives no verdicts. `options`: of this
+        attempt, else those of the runner. `word`: see core/runners."""
         assert granted.task is not None
-        self.shared, self.options = shared, shared.options
+        self.shared, self.options = shared, options or shared.options
         self.client, self.checker, self.word = client, checker, word
         self.granted = granted
         self.task: Mapping[str, Any] = granted.task
