@@ -60,14 +60,15 @@ def test_from_a_shell_in_the_checkout_the_agent_works_in_its_worktree_and_the_ru
 
 
 def test_a_tool_call_of_the_agent_does_not_submit_either(stage: Callable[..., Stage], cli: Cli) -> None:
-    held = Mcp("show", {"what": "held"})
+    """Its shell tells the receipt: Codex does not hand the runner's session on to MCP servers."""
+    held = Shell("tenure whoami --json")
 
     def finish(results: Results) -> dict[str, str]:
         found = re.search(r"A-001@1:[0-9a-f]+", results[-1])
         assert found is not None, results
         return {"receipt": found[0], "outcome": "done", "summary": "mine"}
 
-    lookup = looked_up(cli.name, "show", "finish")
+    lookup = looked_up(cli.name, "finish")
     agent = stage(*lookup, Shell("echo 1 > made.txt"), held, Mcp("finish", finish), Say("It is made."))
     tenure = set_up(agent, "Make it")
     for words in (["add", "-A"], ["commit", "-qm", "set up"]):

@@ -70,11 +70,13 @@ def land(client: Client, finished: Finished) -> Outcome:
     word = (finished.request_id or "").partition(".")[0] or None
     commit = git.commit_id(finished.folder, f"refs/heads/{finished.branch}")
     unlanded = named(finished, {"branch": finished.branch, "commit": commit}) if commit else finished
-    fields = {"receipt": finished.receipt, "request_id": finished.request_id}
-    fields |= {"data": unlanded.data, "summary": unlanded.summary}
-    (would,) = client.preview([Submit(project=client.project, **fields)])
+    alone = Submit(
+        project=client.project, receipt=finished.receipt, request_id=finished.request_id, data=unlanded.data,
+        summary=unlanded.summary,
+    )  # fmt: skip
+    (would,) = client.preview([alone])
     if isinstance(would, Outcome) and would.outcome in ("VALIDATING", "REVIEW", "INVALID_OUTPUT"):
-        return client.submit(**fields)
+        return client.do(alone)
     try:
         return land.land(
             client,

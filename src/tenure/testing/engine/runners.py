@@ -70,7 +70,8 @@ class Runners(Stage):
         assert len(scene.rows(Landing)) == 1
 
     def test_the_agent_may_give_its_task_back_ask_and_fail(self, scene: Scene) -> None:
-        for number, (kind, said) in enumerate([(c.Fail, "message"), (c.Release, "reason"), (c.Ask, "question")]):
+        ways: list[tuple[type[c.Command], str]] = [(c.Fail, "message"), (c.Release, "reason"), (c.Ask, "question")]
+        for number, (kind, said) in enumerate(ways):
             receipt = taken(scene, scene.add(), session=f"of-{number}")
             assert scene.do(kind, by=AGENT, receipt=receipt, **{said: "why"}).outcome == "OK"
 
