@@ -316,7 +316,7 @@ CLAIMS = (
         "engine/verbs/land.py",
         "hold = held(work, cmd.project, cmd.receipt, late=True)",
         "from tenure.engine.verbs.holder_verbs import judged; hold = judged(work, cmd.project, cmd.receipt)",
-        "test_a_lapsed_holder_has_no_leave_to_land_though_it_may_submit",
+        "test_a_late_landing_ends_with_the_next_claim",
     ),
     Mutant(
         "a pid that comes again is taken for the old one",

@@ -129,9 +129,9 @@ RUNNERS = (
     ),
     Mutant(
         "runners: an agent that claims in the checkout is not seen",
-        NEIGHBOURS,
-        "if not is_holder or process",
-        "if is_holder or process",
+        "agents/runner/slot.py",
+        "who = holder_inside(self.client, options.checkout, options.home.folder)",
+        "who = None",
         f"{BESIDE}::test_a_runner_gives_the_checkout_to_an_agent_that_claims_there",
     ),
     Mutant(
