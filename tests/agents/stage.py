@@ -47,7 +47,9 @@ class Stage:
 
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-        return kept | {"HOME": str(self.home), "PATH": self.path, "USER": "tester"} | self.variables
+        # As an interactive shell in the checkout: a program may believe PWD more than the folder it was started in.
+        shell = {"PWD": str(self.folder), "OLDPWD": str(self.home), "SHLVL": "1", "TERM": "xterm-256color"}
+        return kept | shell | {"HOME": str(self.home), "PATH": self.path, "USER": "tester"} | self.variables
 
     def trust(self) -> None:
         self.variables |= self.cli.trust(self.home, self.folder)

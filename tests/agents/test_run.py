@@ -1,14 +1,15 @@
 """`tenure run` starts the real CLI: the task is done by its first generation, and what it cost is booked."""
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
 
-from tests.agents.clis import DOLLARS_A_MILLION
-from tests.agents.script import Refuse, Say, Shell, Usage
+from tests.agents.clis import DOLLARS_A_MILLION, Cli
+from tests.agents.script import Mcp, Refuse, Results, Say, Shell, Usage
 from tests.agents.stage import Stage
-from tests.agents.views import at_work
+from tests.agents.views import at_work, looked_up, set_up
 
 ONE_ANSWER = Usage(fresh=120, cached=30, output=25)
 TELL_MONEY = {"claude", "opencode"}
@@ -35,6 +36,50 @@ def test_a_task_is_done_by_the_agent_that_run_started_and_what_it_used_is_booked
     if agent.cli.name in TELL_MONEY:
         dollars = sum(used[name] * price for name, price in DOLLARS_A_MILLION.items()) / 1_000_000
         assert Decimal(task["usage"]["cost_usd"]) == dollars
+
+
+def test_from_a_shell_in_the_checkout_the_agent_works_in_its_worktree_and_the_runner_alone_submits(
+    stage: Callable[..., Stage],
+) -> None:
+    agent = stage(Shell("pwd > where.txt; echo 1 > made.txt"), Shell("tenure done -s mine"), Say("It is made."))
+    tenure = set_up(agent, "Make it")
+    for words in (["add", "-A"], ["commit", "-qm", "set up"]):
+        assert agent.run("git", *words).code == 0
+
+    ran = agent.run("tenure", "run", "--agent", agent.cli.name, "--land", "--once")
+
+    said = (ran.out + ran.err, agent.model.last.results)
+    assert ran.code == 0, said
+    assert (agent.folder / "made.txt").exists(), said
+    assert (agent.folder / "where.txt").read_text().strip().endswith("/.tenure/worktrees/A-001-gen1")
+    assert "DENIED_RUNNER" in "".join(agent.model.last.results), said
+    assert tenure("show", "A-001")["result"]["summary"] == "It is made."
+    landed = agent.run("git", "diff", "--name-only", "HEAD^1", "HEAD").out.split()
+    assert landed == ["made.txt", "where.txt"], "a file that nobody changed was committed"
+    assert agent.run("git", "status", "--porcelain").out == ""
+
+
+def test_a_tool_call_of_the_agent_does_not_submit_either(stage: Callable[..., Stage], cli: Cli) -> None:
+    """Its shell tells the receipt: Codex does not hand the runner's session on to MCP servers."""
+    held = Shell("tenure whoami --json")
+
+    def finish(results: Results) -> dict[str, str]:
+        found = re.search(r"A-001@1:[0-9a-f]+", results[-1])
+        assert found is not None, results
+        return {"receipt": found[0], "outcome": "done", "summary": "mine"}
+
+    lookup = looked_up(cli.name, "finish")
+    agent = stage(*lookup, Shell("echo 1 > made.txt"), held, Mcp("finish", finish), Say("It is made."))
+    tenure = set_up(agent, "Make it")
+    for words in (["add", "-A"], ["commit", "-qm", "set up"]):
+        assert agent.run("git", *words).code == 0
+
+    ran = agent.run("tenure", "run", "--agent", agent.cli.name, "--land", "--once")
+
+    said = (ran.out + ran.err, agent.model.last.results)
+    assert "DENIED_RUNNER" in "".join(agent.model.last.results), said
+    assert (agent.folder / "made.txt").exists(), said
+    assert tenure("show", "A-001")["result"]["summary"] == "It is made."
 
 
 @pytest.mark.every_agent

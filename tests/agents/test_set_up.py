@@ -31,7 +31,7 @@ def test_instructions_skill_tools_and_what_there_is_to_do_reach_the_model(stage:
     assert ran.code == 0, ran.err
     first = agent.model.asked[0]
     shown = json.dumps(first.body)
-    assert "claim a task with `tenure` before you work on it" in first.words
+    assert "claim a task before you work on it" in first.words
     assert "hippopotamus" in first.words, "the rules that were there before"
     assert "Claim, work on and submit shared tasks" in shown, "the skill"
     names = shown if agent.cli.name == "claude" else " ".join(first.tool_names)

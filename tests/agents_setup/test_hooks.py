@@ -222,6 +222,14 @@ def test_an_agent_that_stops_with_a_task_is_asked_to_go_on_once(agent: Agent, ow
     assert agent("Stop") == {}  # for agents that do not say so: at most every other time
 
 
+def test_an_agent_below_a_runner_is_not_asked_to_go_on_since_its_end_submits(agent: Agent, owner: Client) -> None:
+    owner.add("Write the parser")
+    agent.claim()
+    agent.wants("keep_working")
+    agent.environ["TENURE_PROMPT_FILE"] = "/some/prompt.md"
+    assert agent("Stop") == {}
+
+
 def test_an_agent_without_a_live_claim_may_stop(agent: Agent, owner: Client) -> None:
     agent.wants("keep_working")
     assert agent("Stop") == {}

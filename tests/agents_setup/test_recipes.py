@@ -13,7 +13,7 @@ import pytest
 
 from tenure.agents.identity import KNOWN
 from tenure.agents.recipes import NAMES, by_name, found_agents, installation, start_command
-from tenure.agents.recipes.pieces import ACTIVE, EDITED
+from tenure.agents.recipes.pieces import ACTIVE, EDITED, OUTDATED
 from tenure.agents.recipes.recipe import SetupTarget
 from tenure.agents.recipes.setup_record import SetupRecord
 
@@ -78,6 +78,29 @@ def test_opencode_gets_a_plugin_with_the_command_in_it(place: SetupTarget) -> No
     assert 'const COMMAND = ["/opt/my py/bin/python", "-m", "tenure", "hook", "--from", "opencode"]' in plugin
     entry = json.loads(read(place, "opencode.json"))["mcp"]["tenure"]
     assert entry == {"type": "local", "command": ["/opt/my py/bin/python", "-m", "tenure", "mcp"], "enabled": True}
+
+
+def test_opencode_finds_nothing_to_add_to_its_settings(place: SetupTarget) -> None:
+    set_up(place, "opencode")
+    assert json.loads(read(place, "opencode.json"))["$schema"] == "https://opencode.ai/config.json"
+
+
+def test_settings_of_opencode_from_before_get_their_schema_when_set_up_again(place: SetupTarget) -> None:
+    entry = {"type": "local", "command": [*place.command, "mcp"], "enabled": True}
+    path = Path(place.root, "opencode.json")
+    path.write_text(json.dumps({"theme": "mine", "mcp": {"tenure": entry}}))
+    assert states(place, "opencode")["opencode.json"] == OUTDATED
+    set_up(place, "opencode")
+    kept = json.loads(path.read_text())
+    assert kept["$schema"] == "https://opencode.ai/config.json"
+    assert (kept["theme"], kept["mcp"]["tenure"]) == ("mine", entry)
+
+
+def test_another_schema_in_the_settings_of_opencode_stays(place: SetupTarget) -> None:
+    path = Path(place.root, "opencode.json")
+    path.write_text('{"$schema": "https://example.org/own.json"}')
+    set_up(place, "opencode")
+    assert json.loads(path.read_text())["$schema"] == "https://example.org/own.json"
 
 
 def test_a_path_with_spaces_is_quoted_for_the_shell(place: SetupTarget) -> None:

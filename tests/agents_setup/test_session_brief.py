@@ -48,6 +48,18 @@ def test_a_held_task_comes_with_its_checkpoint_and_its_mail(client: Client) -> N
     assert "- A-002 (critical) Write the printer" in lines
 
 
+def test_below_a_runner_it_teaches_neither_claims_nor_submits_and_lists_no_other_task(client: Client) -> None:
+    client.add("Write the parser")
+    client.add("Write the printer")
+    client.claim("A-001")
+    text = prime(client, has_runner=True)
+    assert "- A-001-write-the-parser (generation 1, lease " in text
+    assert "submits your last message as its result" in text
+    assert "Write the printer" not in text
+    assert "`tenure claim" not in text
+    assert "end with" not in text
+
+
 def test_another_sessions_tasks_are_not_mine(client: Client) -> None:
     client.add("Theirs")
     Client(client.store.url, "default", agent="ann", session="other").claim("A-001")

@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from tenure.agents.recipes.recipe import text
-from tenure.agents.session_brief import LOOP
+from tenure.agents.session_brief import LOOP, UNDER_A_RUNNER
 from tenure.agents.tokens import estimate, one_line
 from tenure.cli.answers import OF_KIND
 from tenure.cli.main import _verb, function_of, parser_of
@@ -17,7 +17,7 @@ from tenure.core.outcomes import CODES
 
 # `tenure …` between backticks, as somebody would type it
 COMMAND = re.compile(r"`(tenure [^`\n]+)`")
-TEXTS = {name: text(name) for name in ("section.md", "skill.md")} | {"prime": LOOP}
+TEXTS = {name: text(name) for name in ("section.md", "skill.md")} | {"prime": LOOP, "below a runner": UNDER_A_RUNNER}
 COMMANDS = [(name, command) for name, words in TEXTS.items() for command in COMMAND.findall(words)]
 
 
@@ -43,7 +43,7 @@ def test_every_command_in_the_texts_is_one_that_tenure_takes(where: str, command
 
 
 def test_the_texts_have_commands_at_all() -> None:
-    assert {"section.md", "skill.md", "prime"} == {where for where, _ in COMMANDS}
+    assert set(TEXTS) == {where for where, _ in COMMANDS}
     verbs = {command.split()[1] for _, command in COMMANDS}
     assert verbs >= {"claim", "progress", "checkpoint", "done", "fail", "release", "ask", "reserve", "inbox", "prime"}
 

@@ -28,6 +28,7 @@ from tests.mutants.seeds_of_regions import REGIONS
 from tests.mutants.seeds_of_relays import RELAYS
 from tests.mutants.seeds_of_repeats import REPEATS
 from tests.mutants.seeds_of_row_security import ROW_SECURITY
+from tests.mutants.seeds_of_runners import RUNNERS
 from tests.mutants.seeds_of_seals import SEALED_LOG
 from tests.mutants.seeds_of_secrets import SECRETS
 from tests.mutants.seeds_of_serving import SERVING
@@ -68,6 +69,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *PLACE,
     *POOLS,
     *PROCESSES,
+    *RUNNERS,
     *SECRETS,
     *SERVING,
     *SHARING,

@@ -307,16 +307,16 @@ CLAIMS = (
     Mutant(
         "a lapsed holder may land",
         "engine/verbs/land.py",
-        "hold = held(work, cmd.project, cmd.receipt)",
-        "hold = held(work, cmd.project, cmd.receipt, late=True)",
+        "    if hold.is_late and not claims.is_late_landing_open(hold.task, claim):\n",
+        "    if False:\n",
         "test_a_lapsed_holder_has_no_leave_to_land_though_it_may_submit",
     ),
     Mutant(
         "a stale holder may land",
         "engine/verbs/land.py",
-        "hold = held(work, cmd.project, cmd.receipt)",
+        "hold = held(work, cmd.project, cmd.receipt, late=True)",
         "from tenure.engine.verbs.holder_verbs import judged; hold = judged(work, cmd.project, cmd.receipt)",
-        "test_a_lapsed_holder_has_no_leave_to_land_though_it_may_submit",
+        "test_a_late_landing_ends_with_the_next_claim",
     ),
     Mutant(
         "a pid that comes again is taken for the old one",

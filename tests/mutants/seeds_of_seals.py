@@ -314,7 +314,7 @@ SEALED_LOG = (
     Mutant(
         "signatures: results in a batch are not signed",
         "client/client.py",
-        "            return self._steps(self._signed_batch(batch, self.signing_key))",
+        "            return self._steps(self._signed_batch(batch, self.signing_key, self.transport.run))",
         "            return self.transport.run(batch, self.principal)",
         f"{TEST_SIGNING}::test_results_in_a_batch_are_signed",
     ),

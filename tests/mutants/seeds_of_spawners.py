@@ -111,8 +111,8 @@ SPAWNERS = (
     Mutant(
         "runner: a lost claim is taken again without the spawn",
         "agents/runner/held_claim.py",
-        "process=process, spawn=self._spawn)",
-        "process=process)",
+        "process=process, spawn=self._spawn, metadata",
+        "process=process, metadata",
         f"{SPAWNED}::test_a_lost_claim_is_not_taken_again_once_the_spawn_is_over",
     ),
 )

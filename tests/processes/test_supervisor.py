@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import fcntl
 import os
 import select
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import tenure
 from tenure.processes.supervisor import Ended, Supervisor
 from tests.processes.conftest import Bench, pair, until
 from tests.processes.marks import children
@@ -74,6 +76,34 @@ def test_an_exit_code_and_the_output_are_reported(bench: Bench) -> None:
     ended = bench.follow(bench.start("import sys; print('out', flush=True); sys.exit('err')"))
     assert ended == Ended(1)
     assert sorted(bench.output.split()) == [b"err", b"out"]
+
+
+def test_a_command_is_told_the_folder_that_it_starts_in(bench: Bench, tmp_path: Path) -> None:
+    of_a_shell = {**os.environ, "PWD": str(Path.cwd()), "OLDPWD": "/tmp", "SHLVL": "1", "TERM": "xterm"}
+    supervisor = Supervisor()
+    bench.supervisors.append(supervisor)
+    code = "import os; print([os.environ.get(name) for name in ('PWD', 'OLDPWD', 'SHLVL')])"
+    supervisor.start(
+        [sys.executable, "-c", code],
+        cwd=str(tmp_path),
+        env=of_a_shell,
+        stdin="/dev/null",
+        grace=0.0,
+        leftover_grace=0.0,
+    )
+    assert bench.follow(supervisor) == Ended(0)
+    assert bench.output.decode().strip() == str([str(tmp_path), None, "1"])
+
+
+def test_no_module_starts_a_process_in_another_folder_but_the_supervisor() -> None:
+    """So that the one function that names a child's folder to it is passed by nobody."""
+    source = Path(tenure.__file__).parent
+    own = {"processes/supervisor_script.py"}
+    for path in source.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("subprocess."):
+                folder = next((ast.unparse(word.value) for word in node.keywords if word.arg == "cwd"), "'/'")
+                assert folder == "'/'" or str(path.relative_to(source)) in own, f"{path}:{node.lineno} cwd={folder}"
 
 
 def test_a_signal_is_reported_as_a_negative_code(bench: Bench) -> None:

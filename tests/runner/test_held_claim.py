@@ -133,7 +133,14 @@ def test_the_runner_s_own_submit_is_not_taken_for_the_agent_s(stage: Stage) -> N
     )
     shared = SimpleNamespace(outbox=stage.box, process=None)
     attempt: Any = SimpleNamespace(
-        client=stage.client, claim=claim, key=key, shared=shared, usage=tuple, claim_usage=ClaimUsage(), say=print
+        word=None,
+        client=stage.client,
+        claim=claim,
+        key=key,
+        shared=shared,
+        usage=tuple,
+        claim_usage=ClaimUsage(),
+        say=print,
     )
     claim.start()
     with claim.mutex:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -251,6 +252,22 @@ def test_a_failing_pre_commit_hook_stops_no_plumbing_but_every_commit(repository
     assert worktrees.commit_all(ann.tree, "more")
     hook(repository, "pre-commit", "exit 1")
     assert ann.land().outcome.outcome == "ACCEPTED"  # every commit of it has passed the hook
+
+
+def test_a_hook_is_told_the_folder_of_its_worktree(
+    repository: Repository, ann: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by a shell, which corrects PWD itself."""
+    told = tmp_path / "told"
+    text = f"#!{sys.executable}\nimport os\nopen({str(told)!r}, 'w').write(os.environ['PWD'])\n"
+    file = repository.path / ".git" / "hooks" / "pre-commit"
+    file.write_text(text)
+    file.chmod(0o755)
+    monkeypatch.setenv("PWD", str(repository.path))
+    tree = ann.make()
+    (Path(tree.path) / "new.py").write_text("x\n")
+    worktrees.commit_all(tree, "work")
+    assert told.read_text() == tree.path
 
 
 def test_hooks_that_want_a_checkout_of_the_merge_are_named(repository: Repository, ann: Agent) -> None:

@@ -73,8 +73,10 @@ class Tree(NamedTuple):
     git_folder: str  # its own git folder: with its index, its HEAD and our record
 
 
-def _environ(more: Mapping[str, str] | None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _POINTING}
+def _environ(folder: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    from tenure.processes.supervisor_script import environment_at  # only where git is started
+
+    kept = {name: value for name, value in environment_at(folder, os.environ).items() if name not in _POINTING}
     return {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":", **(more or {})}
 
 
@@ -85,7 +87,7 @@ def call(folder: str, *words: str, input: str | None = None, environ: Mapping[st
             ["git", "-C", folder, *words],
             capture_output=True,
             check=False,
-            env=_environ(environ),
+            env=_environ(folder, environ),
             input=b"" if input is None else input.encode("utf-8", "surrogateescape"),
         )
     except FileNotFoundError:
@@ -340,7 +342,7 @@ def prepared(folder: str, changes: Sequence[str], why: str) -> Iterator[None]:
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             ["git", "-C", folder, *waits, "update-ref", "-m", why, "--stdin"],
-            env=_environ(None),
+            env=_environ(folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -180,7 +180,8 @@ def _present(call: Call, client: Client) -> None:
 def _primed(call: Call, client: Client) -> str:
     from tenure.agents.session_brief import prime
 
-    return prime(client, start=_elsewhere() if call.agent == "codex" else None)
+    start = _elsewhere() if call.agent == "codex" else None
+    return prime(client, start=start, has_runner=own_usage.is_below_a_runner(call.environ))
 
 
 def _elsewhere() -> str | None:
@@ -244,7 +245,7 @@ def _renew(client: Client, held: list[Kept]) -> tuple[list[tuple[Kept, Any]], in
 
 
 def _report_usage(call: Call, client: Client, held: list[Kept]) -> None:
-    if held and call.event.transcript and not own_usage.is_booked_by_runner(call.environ):
+    if held and call.event.transcript and not own_usage.is_below_a_runner(call.environ):
         own_usage.book(client, held, call.event.transcript)
 
 
@@ -352,6 +353,8 @@ def _stop(call: Call) -> dict[str, Any]:
             _report_usage(call, client, held)
     if not call.settings["hooks.keep_working"].value or call.event.is_again:
         return {}
+    if own_usage.is_below_a_runner(call.environ):
+        return {}  # its end is its submission
     held = call.receipts.live()
     if not held:
         return {}

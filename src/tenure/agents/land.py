@@ -36,6 +36,7 @@ Interleavings of generations M and N, N the later one:
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -47,7 +48,9 @@ from tenure.core import limits
 from tenure.core.errors import InvalidInput, NotFound, TenureError
 from tenure.core.ids import parse_receipt
 from tenure.core.landings import check_branch
+from tenure.core.lifecycle import PAUSED
 from tenure.core.outcomes import Outcome
+from tenure.core.validation import BEFORE, validator_of
 
 if TYPE_CHECKING:
     from tenure.core.views import LandingView
@@ -111,6 +114,7 @@ def land(
     result: Any = None,
     message: str | None = None,
     seen: int | None = None,
+    word: str | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Landing:
     """Merge a holder's commits into a branch and submit the result. May be repeated after any interruption.
@@ -118,7 +122,7 @@ def land(
     Lands `source` (a branch or commit), else what the worktree around `folder` has, else that of this claim's own
     worktree or branch, else what `folder` has checked out. The target is `onto`, else the branch that the worktree was
     made for. A receipt that is not live is returned as the outcome (for a superseded one the store records its
-    commits); every other obstacle is raised, and nothing has moved then.
+    commits); every other obstacle is raised, and nothing has moved then. `word`: of a runner, whose agent may not land.
     """
     git.find(folder)
     task = client.show(parse_receipt(receipt).name)
@@ -126,7 +130,7 @@ def land(
     branch = check_branch(onto or meant or _recorded_branch(task, receipt) or _no_target())
     if not git.is_branch(folder, branch):
         raise NotFound(f"there is no branch {branch!r} here", "name another with --onto, or create it: git branch NAME")
-    attempt = _Attempt(client, receipt, task, work, branch, message or _message(task, summary), seen, pause)
+    attempt = _Attempt(client, receipt, task, work, branch, message or _message(task, summary), seen, word, pause)
     landed: Landing | None
     try:
         landed = attempt.run()
@@ -139,9 +143,15 @@ def land(
             if error.outcome.outcome not in _FOR_GOOD:
                 return Landing(error.outcome, branch)
             kept = {"onto": branch, "commit": work.commit, "base": work.began, "landed": False}
-            return Landing(client.submit(receipt, _with_result(kept, result), summary), branch)
-    data = {"branch": branch, "commit": landed.commit, "base": landed.base}
-    return landed._replace(outcome=client.submit(receipt, _with_result(data, result), summary, seen=seen))
+            return Landing(client.submit(receipt, *_result(task, result, summary, kept), _request(word)), branch)
+    at = {"branch": branch, "commit": landed.commit, "base": landed.base}
+    submitted = client.submit(receipt, *_result(task, result, summary, at), _request(word), seen=seen)
+    return landed._replace(outcome=submitted)
+
+
+def _request(word: str | None) -> str | None:
+    """A request id that shows the word. A new one each time: a landing that is asked for again is judged again."""
+    return None if word is None else f"{word}.{secrets.token_hex(8)}"
 
 
 def _no_target() -> str:
@@ -190,10 +200,19 @@ def _message(task: Mapping[str, Any], summary: str) -> str:
     return f"{task['ref']}: {title}\n" + (f"\n{summary.strip()}\n" if summary.strip() else "")
 
 
-def _with_result(data: dict[str, Any], result: Any) -> dict[str, Any]:
+def _result(task: Mapping[str, Any], result: Any, summary: str, at: Mapping[str, Any]) -> tuple[Any, str]:
+    """Data and summary with the landing; in the summary alone where the contract checks the data itself."""
+    if validator_of(task.get("output") or {}) in BEFORE:
+        return result, named_in(summary, at)
     if isinstance(result, dict):
-        return {**result, **data}
-    return data if result is None else {**data, "result": result}
+        return {**result, **at}, summary
+    return (dict(at) if result is None else {**at, "result": result}), summary
+
+
+def named_in(summary: str, at: Mapping[str, Any]) -> str:
+    """The summary with branch and commit behind it."""
+    text = f" (branch {at['branch']}, commit {at['commit']})"
+    return summary[: limits.SUMMARY - len(text)] + text
 
 
 class _Attempt:
@@ -208,11 +227,12 @@ class _Attempt:
         branch: str,
         message: str,
         seen: int | None,
+        word: str | None,
         pause: Callable[[float], None],
     ) -> None:
         self.client, self.receipt, self.task, self.work, self.branch = client, receipt, task, work, branch
         self.generation = parse_receipt(receipt).generation
-        self.message, self.seen, self.pause = message, seen, pause
+        self.message, self.seen, self.word, self.pause = message, seen, word, pause
         self.folder, self.ref = work.folder, f"refs/heads/{branch}"
         self.fence = fences.fence_of(self.folder, task["id"], task["key"], receipt)
 
@@ -220,7 +240,7 @@ class _Attempt:
         """The work is on the branch when this returns. NotHeld where the store refuses the receipt."""
         busy = 0
         for _ in range(MOST_TRIES + MOST_BUSY):
-            fences.take(self.folder, self.fence, lambda: self.client.renew(self.receipt))
+            fences.take(self.folder, self.fence, self._ask)
             landed = self.landed_before()
             if landed is not None:
                 return landed
@@ -229,7 +249,9 @@ class _Attempt:
             new = self._recorded(old) or self._merged(old)
             if checkout is not None:
                 checkouts.check(checkout, old, new)
-            outcome = self.client.land(self.receipt, self.branch, old, new, seen=self.seen)
+            outcome = self.client.land(
+                self.receipt, self.branch, old, new, seen=self.seen, request_id=_request(self.word)
+            )
             if not outcome.ok:
                 raise fences.NotHeld(outcome)
             try:
@@ -247,6 +269,12 @@ class _Attempt:
         raise BranchMoves(
             f"{self.branch} moved {MOST_TRIES} times while this was landing", "nothing of yours was moved; land again"
         )
+
+    def _ask(self) -> Outcome:
+        """Whether no later claim has the task. A paused one may be landed late: the record is judged by itself."""
+        outcome = self.client.renew(self.receipt)
+        is_last = outcome.outcome == "NO_CLAIM" and outcome.state == PAUSED
+        return Outcome(outcome="OK") if is_last else outcome
 
     def _tip(self) -> str:
         tip = git.ref_value(self.folder, self.ref)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tenure.client import Client
 
 
-def is_booked_by_runner(environ: Mapping[str, str]) -> bool:
-    """The runner reports its agents' totals itself."""
+def is_below_a_runner(environ: Mapping[str, str]) -> bool:
+    """Whether `tenure run` started this agent: it reports usage and submits the result itself."""
     return bool(environ.get("TENURE_PROMPT_FILE"))
 
 
@@ -55,7 +55,7 @@ def book_before_end(client: Client, receipts: Receipts) -> None:
     from tenure.agents.hook_memory import file_of, hook_state
 
     state_file = file_of(receipts.home.folder, receipts.session)
-    if is_booked_by_runner(receipts.environ) or not os.path.exists(state_file):
+    if is_below_a_runner(receipts.environ) or not os.path.exists(state_file):
         return
     with suppress(TenureError, OSError):
         with hook_state(state_file) as state:

@@ -27,13 +27,22 @@ How: `tenure claim [TASK]` takes one; `tenure progress "…"` after each step; \
 end with `tenure done -s "…"`, `tenure fail -m "…"` or `tenure release`.
 STALE or exit code 6: another agent holds it; stop, do not commit that work. Sub-agents pass `--receipt R`."""
 
+UNDER_A_RUNNER = """\
+How: `tenure run` started you on this task and submits your last message as its result when you end. Do not claim \
+other tasks, and do not submit it yourself (no `tenure done`, no `tenure land`, no tool `finish`). \
+`tenure progress "…"` after each step; `tenure ask "…"` if a person must decide; \
+`tenure fail -m "…"` if it cannot be done.
+STALE or exit code 6: another agent holds it; stop, do not commit that work."""
 
-def prime(client: Client, *, start: str | None = None) -> str:
-    """The text. `start`: the command that runs tenure, where the agent's shell may not find it by name."""
+
+def prime(client: Client, *, start: str | None = None, has_runner: bool = False) -> str:
+    """The text. `start`: the command that runs tenure, where the agent's shell may not find it by name. `has_runner`:
+    a runner started this agent, claimed its task and submits its result."""
+    loop = UNDER_A_RUNNER if has_runner else LOOP
     held = client.tasks(session=client.session, state=HELD_STATES, limit=_HELD + 1)
     shown = {task["id"]: client.show(task["id"]) for task in held[:_HELD]}
     mail = client.inbox()
-    ready = client.ready(limit=_READY + 1)
+    ready = [] if has_runner else client.ready(limit=_READY + 1)
     now = client.now()
 
     head = [
@@ -52,10 +61,10 @@ def prime(client: Client, *, start: str | None = None) -> str:
         ),
         _part("Ready, best first:", [_ready(t) for t in ready[:_READY]], len(ready) > _READY, "`tenure ready`"),
     ]
-    lines = _fitting(parts, MOST - estimate("\n".join([*head, LOOP])) - 2)
-    if not held and not ready:
+    lines = _fitting(parts, MOST - estimate("\n".join([*head, loop])) - 2)
+    if not held and not ready and not has_runner:
         lines.append("You hold nothing, and nothing is ready to be claimed.")
-    return "\n".join([*head, *lines, LOOP])
+    return "\n".join([*head, *lines, loop])
 
 
 def _part(title: str, items: list[str], is_more: bool, verb: str) -> list[str]:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, ParamSpec
 
@@ -20,6 +20,7 @@ from tenure.core import limits
 
 if TYPE_CHECKING:
     from tenure.agents.leader_process import LeaderProcess
+    from tenure.agents.runner.neighbours import RunnerHere
     from tenure.agents.runner.shared import Options, Shared
     from tenure.cli.live_lines import LiveLines
     from tenure.client import Client
@@ -61,15 +62,30 @@ def run(run: Run, given: Namespace) -> Answer | int:
     task as a prompt on stdin; its last message is the result. A command submits what it prints and fails by its exit
     code.
     """
+    from tenure.agents.runner.neighbours import joining
     from tenure.agents.runner.runner import Runner
 
     began = time.monotonic()
     if given.key_stdin:
         _read_key()
-    chosen = _options(run, given)
-    client, live = run.client_at(run.home.url), _live(run)
+    client = run.client_at(run.home.url)
+    with joining(run.own_home.folder) as others:
+        chosen, beside = _options(run, given, client, others)
+        record = _recorded(run, chosen)
+    live = _live(run)
     say = _printer(run.is_json, live)
-    if chosen.slots > 1:
+    if beside is not None:
+        say(
+            f"{beside.sentence}: {chosen.agent(1)} "
+            + (
+                f"gets a git worktree for each task, landed on {chosen.onto}"
+                if chosen.land
+                else "gets a git worktree for each task"
+                if chosen.worktree
+                else "works there too, as you wish"
+            )
+        )
+    elif chosen.slots > 1:
         where = (
             f"a git worktree for each task, landed on {chosen.onto}" if chosen.land else "a git worktree for each task"
         )
@@ -93,6 +109,9 @@ def run(run: Run, given: Namespace) -> Answer | int:
             leader.stop()
         for number, handler in before.items():
             signal.signal(number, handler)
+        if record is not None:
+            with suppress(OSError):
+                os.unlink(record)
         runner.client.close()
     return _answer(shared, chosen, time.monotonic() - began)
 
@@ -111,9 +130,34 @@ def _leader(run: Run, client: Client, say: Callable[[str], None]) -> LeaderProce
     return leader_of(run, client.engine, say)
 
 
-def _options(run: Run, given: Namespace) -> Options:
+def _recorded(run: Run, chosen: Options) -> str | None:
+    """The file by which other runners see this one; None where its process cannot be named."""
+    from tenure.agents.process_table import described
+    from tenure.agents.runner.neighbours import RunnerHere, record
+
+    process = described(os.getpid())
+    if process is None:
+        return None
+    here = RunnerHere(
+        process=process, checkout=_checkout(run), name=chosen.name, first=chosen.first, slots=chosen.slots,
+        is_inside=not chosen.worktree,
+    )  # fmt: skip
+    return record(chosen.home.folder, here)
+
+
+def _checkout(run: Run) -> str:
+    from tenure.agents import git
+
+    return os.path.realpath(git.find(run.folder).top if _in_repository(run.folder) else run.folder)
+
+
+def _options(
+    run: Run, given: Namespace, client: Client, others: Sequence[RunnerHere]
+) -> tuple[Options, RunnerHere | None]:
+    """The options, and the runner that works in this checkout already."""
     from tenure.agents.runner.clis import cli_for
     from tenure.agents.runner.clis.cli import GENERIC
+    from tenure.agents.runner.neighbours import first_free
     from tenure.agents.runner.shared import FOREVER, ONCE, UNTIL_EMPTY, Options
 
     if not 1 <= given.n <= AT_MOST:
@@ -130,12 +174,18 @@ def _options(run: Run, given: Namespace) -> Options:
     timeout = given.timeout if given.timeout is not None else run.setting("run.timeout")
     if timeout <= 0 or given.grace < 0:
         raise Usage("--timeout and --grace must be greater than zero")
-    worktree, land, onto = _checkouts(run, given)
+    checkout = _checkout(run)
+    beside = next((other for other in others if other.is_inside and other.checkout == checkout), None)
+    worktree, land, onto = _checkouts(run, given, beside)
+    name = given.name or _name(program if cli.type == GENERIC else cli.type)
+    may_move = not (worktree or given.shared or given.spawn) and _has_commit(run.folder)
     most = given.max_tasks if not given.once else min(given.n, given.max_tasks or given.n)
-    return Options(
-        cli=cli, program=program, name=given.name or _name(program if cli.type == GENERIC else cli.type),
-        home=run.own_home, project=run.project, folder=run.folder, environ=run.environ,
-        slots=min(given.n, most or given.n), extra=extra, model=given.model,
+    slots = min(given.n, most or given.n)
+    options = Options(
+        cli=cli, program=program, name=name, first=0 if given.spawn else first_free(client, name, slots, others),
+        checkout=checkout if may_move else None, home=run.own_home, project=run.project, folder=run.folder,
+        environ=run.environ,
+        slots=slots, extra=extra, model=given.model,
         route=given.route or bool(run.setting("run.route")),
         filters=filters_of(given),
         mode=ONCE if given.once else UNTIL_EMPTY if given.until_empty else FOREVER, most_tasks=most, timeout=timeout,
@@ -143,13 +193,15 @@ def _options(run: Run, given: Namespace) -> Options:
         worktree=worktree, land=land, onto=onto, spawn=given.spawn, task=given.task,
         sign=given.sign or bool(run.setting("run.sign")),
     )  # fmt: skip
+    return options, beside
 
 
-def _checkouts(run: Run, given: Namespace) -> tuple[bool, bool, str | None]:
+def _checkouts(run: Run, given: Namespace, beside: RunnerHere | None) -> tuple[bool, bool, str | None]:
     """Whether each claim gets a worktree, whether it is landed, and onto which branch.
 
-    Two agents in one checkout overwrite each other's files. So in a repository several agents, and those of a pool, get
-    a worktree for each claim, landed onto the branch that is checked out now, unless the user says otherwise.
+    Two agents in one checkout overwrite each other's files. So in a repository several agents, those of a pool, and
+    those of a runner beside another (`beside`) get a worktree for each claim, landed onto the branch that is checked
+    out now, unless the user says otherwise.
     """
     from tenure.agents import git
     from tenure.agents.runner.claim_worktree import check
@@ -159,7 +211,7 @@ def _checkouts(run: Run, given: Namespace) -> tuple[bool, bool, str | None]:
     if given.worktree or given.land:
         check(run.folder)
         return True, given.land, given.onto
-    several = given.n > 1 or given.spawn is not None  # each agent of a pool is a separate process
+    several = given.n > 1 or given.spawn is not None or beside is not None  # each agent of a pool is a separate process
     if given.shared or not several or not _in_repository(run.folder):
         if given.onto:
             raise Usage("--onto needs a worktree", "give --worktree or --land with it")
@@ -173,6 +225,12 @@ def _checkouts(run: Run, given: Namespace) -> tuple[bool, bool, str | None]:
     if onto is None:
         raise Usage("no branch is checked out here to land on", "name one with --onto, or give --shared")
     return True, True, onto
+
+
+def _has_commit(folder: str) -> bool:
+    from tenure.agents import git
+
+    return _in_repository(folder) and git.commit_id(folder, "HEAD") is not None
 
 
 def _in_repository(folder: str) -> bool:

@@ -349,6 +349,7 @@ def _shown(changes: list[Change], root: str) -> Answer:
 @options()
 def prime(run: Run, given: Namespace) -> Answer:
     """Print your identity, claims, mail and ready tasks, in at most 600 tokens."""
+    from tenure.agents.own_usage import is_below_a_runner
     from tenure.agents.session_brief import prime as text_of
     from tenure.agents.tokens import estimate
 
@@ -358,7 +359,7 @@ def prime(run: Run, given: Namespace) -> Answer:
         if run.is_terminal:
             raise
         return Answer({"text": "", "tokens": 0})  # in an agent's start-up script: nothing to say about this folder
-    text = text_of(run.client)
+    text = text_of(run.client, has_runner=is_below_a_runner(run.environ))
     return Answer({"text": text, "tokens": estimate(text)}, text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -28,8 +29,10 @@ from tenure.cli.text_format import (
 )
 from tenure.client.wire import plain as wire
 from tenure.core import lifecycle, limits
+from tenure.user_state import listed
 
 if TYPE_CHECKING:
+    from tenure.agents.unlanded import Unlanded
     from tenure.client import Client
 
 BY = ("task", "agent", "model", "operation", "session", "type", "dag", "track")
@@ -82,7 +85,11 @@ def status(run: Run, given: Namespace) -> Answer:
         if run.is_json:
             return Answer(wire(run.client.status(at=at)))
         look = glance(run.client, at)
-        more = hooks_waiting(run, look.status) if at is None else []
+        more = (
+            [*hooks_waiting(run, look.status), *(f"{one.text}; {one.way}" for one in unlanded_work(run))]
+            if at is None
+            else []
+        )
         return Answer(None, drawn(look, is_wide=run.is_terminal, more=more))
     looks = [glance(elsewhere(run.client, name)) for name in sorted(run.client.projects())]
     text = "\n\n".join(drawn(look, is_wide=run.is_terminal) for look in looks)
@@ -103,6 +110,15 @@ def hooks_waiting(run: Run, status: Mapping[str, Any]) -> list[str]:
     if status.get("coordinator") is not None:
         return []
     return ["hooks wait: none of them runs until `tenure daemon`, `tenure serve` or `tenure run` does"]
+
+
+def unlanded_work(run: Run) -> list[Unlanded]:
+    """Finished work of this repository whose commits are on no branch but its own."""
+    if not listed(os.path.join(run.home.folder, "worktrees")):
+        return []
+    from tenure.agents.unlanded import unlanded  # git is asked only where there are worktrees
+
+    return unlanded(run.folder, run.client)
 
 
 def drawn(look: Glance, *, is_wide: bool, more: Sequence[str] = ()) -> str:

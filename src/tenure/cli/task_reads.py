@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tenure.agents.briefing import asked_of, parts_of, text_of
 from tenure.agents.quotations import QUOTED, as_json, fenced
 from tenure.cli.main import Answer, Run, arg, options, shown
-from tenure.cli.status import AT, moment_of, paid, stops, tally
+from tenure.cli.status import AT, moment_of, paid, stops, tally, unlanded_work
 from tenure.cli.text_format import (
     MARKS,
     NOTHING,
@@ -32,7 +32,7 @@ from tenure.cli.text_format import (
 from tenure.client.wire import plain as wire
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import parse_receipt
-from tenure.core.lifecycle import OPEN, spoken
+from tenure.core.lifecycle import COMPLETED, OPEN, spoken
 
 TITLE = 60
 TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
@@ -231,12 +231,24 @@ def explained(view: Mapping[str, Any]) -> str:
 
 @options(arg("-n", "--limit", type=int, default=50, metavar="N", help="at most N (50)"))
 def todo(run: Run, given: Namespace) -> Answer:
-    """List everything that waits for a person: questions, reviews, dead letters, budgets, lost claims.
+    """List everything that waits for a person: questions, reviews, dead letters, budgets, lost claims, landings.
 
-    The longest wait comes first, with the commands that end it.
+    The longest wait comes first, with the commands that end it. Accepted work that is on no branch but its own is
+    listed where its repository is.
     """
     now = run.client.now()
-    return shown(run.client.todo(given.limit), lambda found: _todo_text(found, now))
+    found = [*run.client.todo(given.limit), *_unlanded(run)]
+    found.sort(key=lambda one: one["since"])
+    return shown(found[: given.limit], lambda found: _todo_text(found, now))
+
+
+def _unlanded(run: Run) -> Iterator[dict[str, Any]]:
+    for one in unlanded_work(run):
+        if one.state == COMPLETED:
+            task = run.client.show(one.key)
+            names = {"task": task["id"]} | {name: task[name] for name in ("key", "ref", "title")}
+            about = {"since": task.get("completed_at") or task["updated_at"], "text": one.text, "blocks": 0}
+            yield {"what": "landing", **names, **about, "do": (one.way,)}
 
 
 def _todo_text(found: Sequence[Mapping[str, Any]], now: int) -> str:
@@ -251,6 +263,8 @@ def _todo_text(found: Sequence[Mapping[str, Any]], now: int) -> str:
 
 
 def _remedy(verb: str, ref: str) -> str:
+    if verb.startswith("git "):
+        return verb
     if verb == "budget set":
         return "tenure budget set --usd AMOUNT"
     noun, _, option = verb.partition(" ")

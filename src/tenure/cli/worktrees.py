@@ -88,8 +88,11 @@ def _made(made: Worktree, key: str, left: Iterable[tuple[str, int]]) -> str:
 @options()
 def list_(run: Run, given: Namespace) -> Answer:
     """List the worktrees of claims: task, agent, whether the claim is live, commits not landed yet."""
+    from tenure.cli.status import unlanded_work
+
     rows = _rows(run)
-    return Answer(rows, lambda: _table(rows))
+    waiting = unlanded_work(run)
+    return Answer(rows, lambda: "\n".join([_table(rows), *(f"{one.text}; {one.way}" for one in waiting)]))
 
 
 def _rows(run: Run) -> list[dict[str, Any]]:

@@ -108,11 +108,13 @@ class AsyncClient(AsyncVerbs):
     async def batch(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
         """Run many commands in one transaction; one outcome or error each. Results are signed as by `submit`."""
         if self.signing_key is not None:
-            return await self._signed_batch(batch, self.signing_key)
+            return await self._signed_batch(batch, self.signing_key, self.transport.run)
         return await self.transport.run(batch, self.principal)
 
     async def preview(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
         """Return what `batch` would return now; write nothing."""
+        if self.signing_key is not None:
+            return await self._signed_batch(batch, self.signing_key, self.transport.preview)
         return await self.transport.preview(batch, self.principal)
 
     # --- artifacts ---

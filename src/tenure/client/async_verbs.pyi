@@ -81,7 +81,7 @@ class AsyncVerbs:
         self, project: str | None, agent: str | None, session: str | None, role: str, user: str | None
     ) -> None: ...
 
-    async def _signed_batch(self, batch: Any, key: Any) -> list[Any]: ...
+    async def _signed_batch(self, batch: Any, key: Any, send: Any) -> list[Any]: ...
 
     async def do(self, command: Command) -> Outcome:
         """Run any command. A result that is too large for a row is stored as an artifact first."""
@@ -768,7 +768,7 @@ class AsyncVerbs:
             """
         ...
 
-    async def land(self, receipt: str, branch: str, old: str, new: str, *, seen: int | None=None) -> Held:
+    async def land(self, receipt: str, branch: str, old: str, new: str, *, seen: int | None=None, request_id: str | None=None) -> Held:
         """Record that the branch is about to move from one commit to another; the caller moves it."""
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -94,11 +94,13 @@ class Caller:
         outcome: Outcome = await self._each(self.transport.do(signed, self.principal))
         return outcome
 
-    async def _signed_batch(self, batch: Sequence[Command], key: SigningKey) -> list[Outcome | TenureError]:
+    async def _signed_batch(
+        self, batch: Sequence[Command], key: SigningKey, send: Callable[..., Any]
+    ) -> list[Outcome | TenureError]:
         signed = [
             await self._signed(one, key) if isinstance(one, Submit) and one.signature is None else one for one in batch
         ]
-        answers: list[Outcome | TenureError] = await self._each(self.transport.run(signed, self.principal))
+        answers: list[Outcome | TenureError] = await self._each(send(signed, self.principal))
         return answers
 
     async def _signed(self, command: Submit, key: SigningKey) -> Submit:

@@ -164,11 +164,13 @@ class Client(Verbs):
     def batch(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
         """Run many commands in one transaction; one outcome or error each. Results are signed as by `submit`."""
         if self.signing_key is not None:
-            return self._steps(self._signed_batch(batch, self.signing_key))
+            return self._steps(self._signed_batch(batch, self.signing_key, self.transport.run))
         return self.transport.run(batch, self.principal)
 
     def preview(self, batch: Sequence[Command]) -> list[Outcome | TenureError]:
         """Return what `batch` would return now; write nothing."""
+        if self.signing_key is not None:
+            return self._steps(self._signed_batch(batch, self.signing_key, self.transport.preview))
         return self.transport.preview(batch, self.principal)
 
     def handle(self, task: str) -> Handle[Any]:

@@ -47,6 +47,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     folder: str | None = None  # of `land`: a folder of the repository, the branch with the work, the target branch
     branch: str | None = None
     onto: str | None = None
+    judged: bool = False  # of `land`: the contract checks the data itself, so that nothing may be added to it
     process: Process | None = None  # the runner that sends it while it lives
 
 

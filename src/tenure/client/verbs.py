@@ -227,9 +227,19 @@ class Verbs(OperatorVerbs):
             operation=operation,
         )
 
-    def land(self, receipt: str, branch: str, old: str, new: str, *, seen: int | None = None) -> Held:
+    def land(
+        self,
+        receipt: str,
+        branch: str,
+        old: str,
+        new: str,
+        *,
+        seen: int | None = None,
+        request_id: str | None = None,
+    ) -> Held:
         """Record that the branch is about to move from one commit to another; the caller moves it."""
-        return self._do(Held, c.Land, receipt=receipt, branch=branch, old=old, new=new, seen=seen)
+        fields = {"branch": branch, "old": old, "new": new, "seen": seen, "request_id": request_id}
+        return self._do(Held, c.Land, receipt=receipt, **fields)
 
     def submit(
         self,

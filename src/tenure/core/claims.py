@@ -72,6 +72,12 @@ def is_late_submit_open(task: Task, claim: Claim) -> bool:
     return task.late_submit_open and task.generation == claim.generation and task.state in LATE_SUBMIT_STATES
 
 
+def is_late_landing_open(task: Task, claim: Claim) -> bool:
+    """Whether a late submit may land: only a budget has paused the task. A person's pause also holds the branch."""
+    is_paused = is_late_submit_open(task, claim) and task.state == PAUSED
+    return is_paused and all(pause.cause == lifecycle.BUDGET for pause in task.pauses)
+
+
 # --- granting -----------------------------------------------------------------------------------------------
 
 DENIALS = {

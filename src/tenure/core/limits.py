@@ -237,6 +237,8 @@ WORKER_ERROR = limit(4000, "characters", "the message of a failed function", _FI
 
 _sections.append("Agents and the runner")
 RUN_AGENTS = limit(64, "agents", "`tenure run -n`", _FIXED, "refused with exit code 2")
+RUN_HOLDS = limit(100, "tasks", "what an agent of a runner holds at once: its task and subtasks of it",
+    "the agent's `max_concurrent_tasks`", "denied with DENIED_LIMIT")
 HOOK_TIMEOUT = limit(5, "s", "one hook of an agent CLI", "the agent CLI's settings", "the agent CLI goes on without it")
 SESSION_BRIEF = limit(600, "tokens", "the brief at a session's start", _FIXED, "the least important lines are left out")
 QUOTED = limit(200_000, "characters", "one quotation in a prompt", _FIXED, _CUT)

@@ -45,6 +45,7 @@ CODES: dict[str, Code] = {
     "DENIED_STATE": Code("denied", "the task's state does not allow this"),
     "DENIED_AGENT": Code("denied", "an operator has terminated the agent"),
     "DENIED_SPAWN": Code("denied", "the process's spawn has ended or is lost, so it must end without a claim"),
+    "DENIED_RUNNER": Code("denied", "a runner has the task: it submits the result itself, and claims the other tasks"),
     "DENIED_LEADER": Code("held", "another process leads"),
     "NOT_FOUND": Code("missing", "no such task in this project"),
     "STALE_EPOCH": Code("stale", "the receipt is from an earlier store epoch"),

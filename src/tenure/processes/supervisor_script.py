@@ -22,7 +22,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 IS_LINUX = sys.platform == "linux"
@@ -43,6 +43,14 @@ class Entry(NamedTuple):
     parent: int
     group: int
     start: int
+
+
+def environment_at(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that starts in `folder`: every child gets its environment here.
+
+    A caller's PWD names the folder of the caller's shell, and some programs believe it more than the kernel.
+    """
+    return {name: value for name, value in environ.items() if name != "OLDPWD"} | {"PWD": os.path.abspath(folder)}  # noqa: PTH100
 
 
 def entry_of(pid: int) -> Entry | None:
@@ -120,7 +128,7 @@ class Tree:
             self.main = subprocess.Popen(
                 order["argv"],
                 cwd=order["cwd"],
-                env=order["env"],
+                env=environment_at(order["cwd"], order["env"]),
                 stdin=stdin,
                 start_new_session=True,
                 preexec_fn=prepare,  # noqa: PLW1509 this process has one thread

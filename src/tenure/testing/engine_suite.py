@@ -53,6 +53,7 @@ from tenure.testing.engine.receipts import Receipts
 from tenure.testing.engine.relays import Relays
 from tenure.testing.engine.repeats import Repeats
 from tenure.testing.engine.reservations import Reservations
+from tenure.testing.engine.runners import Runners
 from tenure.testing.engine.schedules import Schedules
 from tenure.testing.engine.secrets import Secrets
 from tenure.testing.engine.setting_aside import SettingAside
@@ -92,6 +93,7 @@ class EngineSuite(
     MovedMoney,
     Models,
     Landings,
+    Runners,
     Reads,
     Artifacts,
     Repeats,

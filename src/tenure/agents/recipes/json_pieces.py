@@ -29,11 +29,13 @@ def _text_or_empty(text: str | None) -> str:
 
 @dataclass(frozen=True)
 class McpEntry:
-    """A server in a table of servers. `value` is the whole entry."""
+    """A server in a table of servers. `value` is the whole entry; `frame`: members that the agent itself would add to
+    the file, and does not where they are there."""
 
     path: str
     keys: tuple[str, ...]
     value: Mapping[str, Any]
+    frame: tuple[tuple[str, Any], ...] = ()
     what: str = MCP
     is_wanted: bool = True
 
@@ -43,25 +45,31 @@ class McpEntry:
         here = json_text.read_loosely(_text_or_empty(text))
         if here is None:
             return UNREADABLE
-        return standing(here, self.keys, self.value)
+        found = standing(here, self.keys, self.value)
+        return OUTDATED if found == ACTIVE and self._lacking(here) and json_text.is_strict(text) else found
 
     def steps(self, text: str | None) -> list[str]:
         if text is None:
-            return [json_text.new(self._nested())]
-        return [json_text.put_member(_text_or_empty(text), self.keys, dict(self.value))]
+            return [json_text.new({**dict(self.frame), **self._nested()})]
+        texts = [_text_or_empty(text)]
+        for name, value in self._lacking(json_text.read(texts[0])):
+            texts.append(json_text.put_member(texts[-1], (name,), value))
+        texts.append(json_text.put_member(texts[-1], self.keys, dict(self.value)))
+        return texts[1:]
 
     def take(self, text: str) -> str | None:
-        return _left(json_text.take_member(text, self.keys))
+        """A member of the frame stays beside others: it may have been there before."""
+        text = json_text.take_member(text, self.keys)
+        return None if json_text.read(text) in ({}, dict(self.frame)) else text
+
+    def _lacking(self, here: Any) -> list[tuple[str, Any]]:
+        return [(name, value) for name, value in self.frame if isinstance(here, dict) and name not in here]
 
     def _nested(self) -> Mapping[str, Any]:
         value: Mapping[str, Any] = dict(self.value)
         for key in reversed(self.keys):
             value = {key: value}
         return value
-
-
-def _left(text: str) -> str | None:
-    return None if json_text.read(text) == {} else text
 
 
 @dataclass(frozen=True)

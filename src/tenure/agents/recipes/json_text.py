@@ -50,6 +50,15 @@ def read(text: str) -> Any:
         raise CannotMerge(f"{why} (line {error.lineno}, column {error.colno}), so it cannot be edited safely") from None
 
 
+def is_strict(text: str) -> bool:
+    """Whether it can be edited: JSON without comments and trailing commas."""
+    try:
+        read(text)
+    except CannotMerge:
+        return False
+    return True
+
+
 def read_loosely(text: str) -> Any:
     """The value of JSON with comments and trailing commas, for reading only; None where it is not valid."""
     try:

@@ -10,6 +10,9 @@ from tenure.agents.recipes.pieces import HOOKS, Piece
 from tenure.agents.recipes.recipe import Gate, Recipe, SetupTarget, instructions, skill, text
 from tenure.agents.recipes.sections import WholeFile
 
+# OpenCode adds it to settings that lack it, at its first start: a worktree would have a change that nobody made.
+SCHEMA = (("$schema", "https://opencode.ai/config.json"),)
+
 
 def pieces(target: SetupTarget, chosen: frozenset[str]) -> list[Piece]:
     own: list[Piece] = [skill(target, ".agents"), _mcp(target), _plugin(target)]
@@ -25,7 +28,7 @@ def _mcp(target: SetupTarget) -> McpEntry:
     names = [os.path.join(folder, name) for name in ("opencode.json", "opencode.jsonc")]
     path = next((p for p in names if os.path.lexists(p)), names[0])
     value = {"type": "local", "command": [*target.command, "mcp"], "enabled": True}
-    return McpEntry(path, ("mcp", "tenure"), value)
+    return McpEntry(path, ("mcp", "tenure"), value, SCHEMA)
 
 
 def _plugin(target: SetupTarget) -> WholeFile:

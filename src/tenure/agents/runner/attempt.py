@@ -22,10 +22,11 @@ from tenure.agents.runner.clis.cli import Start
 from tenure.agents.runner.conclusion import conclude
 from tenure.agents.runner.held_claim import HeldClaim, OwnEnding, Stop
 from tenure.agents.runner.prompt import prompt_for
-from tenure.agents.runner.shared import AttemptEnd, Shared
+from tenure.agents.runner.shared import AttemptEnd, Options, Shared
 from tenure.agents.transcript_text import of_output
 from tenure.client import Client
 from tenure.client.signed_submits import own_key_file
+from tenure.core import runners
 from tenure.core.commands import ReportUsage, Totals
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
@@ -62,12 +63,20 @@ _THEIRS = {name for agent in KNOWN.values() for name in (*agent.markers, agent.s
 
 class Attempt:
     def __init__(
-        self, shared: Shared, client: Client, granted: Outcome, supervisor: Supervisor, checker: Client
+        self,
+        shared: Shared,
+        client: Client,
+        granted: Outcome,
+        supervisor: Supervisor,
+        checker: Client,
+        options: Options | None = None,
+        word: str | None = None,
     ) -> None:
-        """`checker` acts for the user who started the runner: an agent gives no verdicts."""
+        """`checker` acts for the user who started the runner: an agent gives no verdicts. `options`: of this
+        attempt, else those of the runner. `word`: see core/runners."""
         assert granted.task is not None
-        self.shared, self.options = shared, shared.options
-        self.client, self.checker = client, checker
+        self.shared, self.options = shared, options or shared.options
+        self.client, self.checker, self.word = client, checker, word
         self.granted = granted
         self.task: Mapping[str, Any] = granted.task
         self.supervisor = supervisor
@@ -93,6 +102,7 @@ class Attempt:
             granted,
             lease=self.options.lease,
             spawn=self.options.spawn,
+            metadata=runners.mark(word),
             process=lambda: described(supervisor.pid),
             receipts=self.receipts,
             stopped=self._stopped,

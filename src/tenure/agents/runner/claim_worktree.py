@@ -7,8 +7,9 @@ from copy import copy
 from typing import Any
 
 from tenure.agents import git, worktrees
-from tenure.agents.runner.outbox import Finished
+from tenure.agents.runner.outbox import Finished, named
 from tenure.client import Client
+from tenure.core.commands import Submit
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
 
@@ -32,6 +33,10 @@ class ClaimWorktree:
         worktrees.commit_all(self.made, message)
         return {"branch": self.branch, "commit": git.commit_id(self.made.path, "HEAD"), "base": self.made.base}
 
+    def commits(self) -> int:
+        """How many commits it has that its base does not."""
+        return int(git.ask(self.made.path, "rev-list", "--count", f"{self.made.base}..HEAD"))
+
     def changed(self) -> git.Counted:
         return git.counted_between(self.made.path, self.made.base, "HEAD")
 
@@ -53,12 +58,25 @@ def check(folder: str) -> None:
 
 
 def land(client: Client, finished: Finished) -> Outcome:
-    """Merge the claim's branch into its target and submit; without commits only submit."""
+    """Merge the claim's branch into its target and submit; without commits only submit.
+
+    A result that would not be accepted now is submitted alone, and names its commits: the verdict comes first.
+    """
     from tenure.agents import land
 
     assert finished.folder is not None
     client = copy(client)
     client.project = finished.project
+    word = (finished.request_id or "").partition(".")[0] or None
+    commit = git.commit_id(finished.folder, f"refs/heads/{finished.branch}")
+    unlanded = named(finished, {"branch": finished.branch, "commit": commit}) if commit else finished
+    alone = Submit(
+        project=client.project, receipt=finished.receipt, request_id=finished.request_id, data=unlanded.data,
+        summary=unlanded.summary,
+    )  # fmt: skip
+    (would,) = client.preview([alone])
+    if isinstance(would, Outcome) and would.outcome in ("VALIDATING", "REVIEW", "INVALID_OUTPUT"):
+        return client.do(alone)
     try:
         return land.land(
             client,
@@ -68,6 +86,7 @@ def land(client: Client, finished: Finished) -> Outcome:
             onto=finished.onto,
             summary=finished.summary,
             result=finished.data,
+            word=word,
         ).outcome
     except land.NothingToLand:
         return client.submit(finished.receipt, finished.data, finished.summary, finished.request_id)

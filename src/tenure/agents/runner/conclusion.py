@@ -22,7 +22,7 @@ import msgspec
 
 from tenure.agents.runner.agent_output import AgentOutput, Failure
 from tenure.agents.runner.clis.cli import GENERIC
-from tenure.agents.runner.outbox import Finished, is_unknown, send
+from tenure.agents.runner.outbox import Finished, is_unknown, named, send
 from tenure.agents.runner.shared import AttemptEnd
 from tenure.core import limits
 from tenure.core.commands import Totals
@@ -149,6 +149,8 @@ def _submit(attempt: Attempt, output: AgentOutput) -> AttemptEnd:
         return _validated(attempt, outcome)
     if outcome is not None and outcome.outcome == "CHANGED":
         return _outdated(attempt, output, outcome)
+    if outcome is not None and not outcome.ok and attempt.claim.stop is not None:
+        _leave_checkpoint(attempt, output, attempt.claim.stop.why)  # a person's pause holds the branch
     is_review = outcome is not None and outcome.outcome == "REVIEW"
     return _reported(attempt, outcome, "waiting" if is_review else "completed")
 
@@ -178,33 +180,39 @@ def _validated(attempt: Attempt, submitted: Outcome) -> AttemptEnd:
         checked = error.message
     if isinstance(checked, str):
         attempt.say(f"{attempt.key}: submitted; {checked}")
+        _say_unlanded(attempt)
         return _done(attempt, "validating", checked)
     outcome = replace(verdict_outcome(submitted, checked), usage=submitted.usage)
+    if outcome.outcome == "ACCEPTED":
+        _say_unlanded(attempt)
     if outcome.outcome == "INVALID_OUTPUT":
         return _reported(attempt, replace(outcome, outcome="OK"), "failed", Failure("invalid_output", outcome.message))
     return _reported(attempt, outcome, "completed" if outcome.outcome == "ACCEPTED" else "validating")
+
+
+def _say_unlanded(attempt: Attempt) -> None:
+    """Nothing lands before its verdict: the commits stay on the branch of the worktree."""
+    tree = attempt.tree
+    if not attempt.options.land or tree is None or not (count := tree.commits()):
+        return
+    said = f"{count} commit{'' if count == 1 else 's'} on {tree.branch}"
+    attempt.say(f"{attempt.key}: not landed before its verdict: {said}; once accepted: git merge {tree.branch}")
 
 
 def _committed(attempt: Attempt, data: Any, summary: str) -> dict[str, Any]:
     """The fields of a submit that names the commits of a worktree, or lands them first."""
     assert attempt.tree is not None
     where = attempt.tree.commit(f"{attempt.task.get('ref', attempt.key)}: {attempt.task['title']}\n\n{summary}\n")
+    judged = is_judged(attempt.task)
     if attempt.options.land:
-        folder = attempt.options.folder
-        return {"what": "land", "folder": folder, "branch": attempt.tree.branch, "onto": attempt.tree.made.onto}
+        at = {"folder": attempt.options.folder, "branch": attempt.tree.branch, "onto": attempt.tree.made.onto}
+        return {"what": "land", "judged": judged, **at}
     counted = attempt.tree.changed()
-    if is_judged(attempt.task):
-        at = f" (branch {where['branch']}, commit {where['commit']})"
-        return {
-            "summary": summary[: MOST_SUMMARY - len(at)] + at,
-            "lines": counted.lines,
-            "test_files": counted.test_files,
-        }
+    result = Finished(what="submit", project="", key="", receipt="", data=data, summary=summary, judged=judged)
+    submitted = named(result, where)
     return {
-        "data": {**data, **where} if isinstance(data, dict) else {**where, "result": data},
-        "lines": counted.lines,
-        "test_files": counted.test_files,
-    }
+        "data": submitted.data, "summary": submitted.summary, "lines": counted.lines, "test_files": counted.test_files,
+    }  # fmt: skip
 
 
 def _failure_by(error: TenureError) -> Failure:
@@ -282,7 +290,7 @@ def report(attempt: Attempt, **fields: Any) -> Outcome | None:
                 project=attempt.client.project,
                 key=attempt.key,
                 receipt=claim.receipt,
-                request_id=f"{attempt.client.session}.{fields['what']}",  # one attempt may send two commands
+                request_id=f"{attempt.word or attempt.client.session}.{fields['what']}",  # it may send two commands
                 usage=attempt.claim_usage.own(attempt.usage()),
                 process=attempt.shared.process,
                 **fields,

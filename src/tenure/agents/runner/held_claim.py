@@ -55,6 +55,7 @@ class HeldClaim:
         *,
         lease: float | str,
         spawn: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
         process: Callable[[], Process | None],
         receipts: Receipts,
         stopped: Callable[[Stop], None],
@@ -63,7 +64,8 @@ class HeldClaim:
         renewed: Callable[[], None],
         say: Callable[[str], None],
     ) -> None:
-        """`process` returns the process whose end proves that the holder has ended; None when it has.
+        """`metadata` is that of every claim of the task. `process` returns the process whose end proves that the holder
+        has ended; None when it has.
 
         `stopped` is called once, when the agent must stop; `settled` once, when it has ended its claim itself;
         `moved` for each new generation, `renewed` after each renewal, while the receipt cannot change."""
@@ -78,7 +80,7 @@ class HeldClaim:
         self.stop: Stop | None = None
         self.own_ending: OwnEnding | None = None
         self.mutex = threading.RLock()  # held while the receipt is used, since it may change at any time
-        self._asked, self._spawn = lease, spawn
+        self._asked, self._spawn, self._metadata = lease, spawn, metadata
         self._lease = granted_lease(lease, granted)
         self._is_denied = False
         self._process = process
@@ -212,7 +214,9 @@ class HeldClaim:
         if process is None:
             self._stop(Stop("abort", "the agent's supervisor was killed"))
             return
-        outcome = self.client.claim(self.id, lease=self._asked, process=process, spawn=self._spawn)
+        outcome = self.client.claim(
+            self.id, lease=self._asked, process=process, spawn=self._spawn, metadata=self._metadata
+        )
         self._is_denied = outcome.outcome == "DENIED_AGENT"
         if outcome.outcome != "GRANTED" or outcome.receipt is None or outcome.generation is None:
             directive = refusal.directive if refusal.directive in ("pause", "cancel") else "abort"

@@ -8,6 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
+
+from msgspec import structs
 
 from tenure.agents import process_table
 from tenure.client import Client, outbox
@@ -16,7 +19,7 @@ from tenure.core.commands import Process
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
 
-__all__ = ["Finished", "Outbox", "Sent", "is_unknown", "send"]
+__all__ = ["Finished", "Outbox", "Sent", "is_unknown", "named", "send"]
 
 
 def send(client: Client, finished: Finished) -> Outcome:
@@ -28,6 +31,16 @@ def send(client: Client, finished: Finished) -> Outcome:
     booked = outbox.send_usage(client, finished)
     outcome = land(client, finished)
     return outcome if outcome.usage else replace(outcome, usage=booked)
+
+
+def named(finished: Finished, at: Mapping[str, Any]) -> Finished:
+    """The result with the commits of the worktree; in its summary where the contract checks the data itself."""
+    if finished.judged:
+        from tenure.agents.land import named_in
+
+        return structs.replace(finished, summary=named_in(finished.summary, at))
+    data = finished.data if isinstance(finished.data, dict) else {"result": finished.data}
+    return structs.replace(finished, data={**data, **at})
 
 
 class Outbox(outbox.Outbox):

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 KEPT = "It is claimed for you, and its lease is renewed while you work."
 ENDING = (
     "Nobody can answer you. Your last message is submitted as the result when you end: {}."
-    " If you cannot do it, say why with the command `fail` below."
+    " If you cannot do it, say why with the command `fail` below. `tenure done`, `tenure land` and claims of other"
+    " tasks are not for you: the runner does that."
 )
 
 
@@ -99,7 +100,7 @@ def _rules(task: Mapping[str, Any], folder: str, tree: ClaimWorktree | None) -> 
         f'- `{tenure} ask {ref} "QUESTION"`: a person must decide; then end, the task waits for the answer',
         f'- `{tenure} fail {ref} --reason "WHY"`: it cannot be done',
     )
-    allowed = "\n".join(("Do not claim other tasks. You may use these commands:", *commands))
+    allowed = "\n".join(("You may use these commands:", *commands))
     return ["## How to work", f"{where} {ENDING.format(_ending(task))}", allowed]
 
 

@@ -25,12 +25,14 @@ MOST_REMEMBERED = limits.RUN_SUMMARY
 class Options(NamedTuple):
     cli: Cli
     program: str  # path of the agent's program
-    name: str  # agents are named NAME-1, NAME-2, …
+    name: str  # agents are named NAME-1, NAME-2, …, or from a later number on
     home: Home
     project: str
     folder: str  # where agents work
     environ: Mapping[str, str]
     slots: int = 1
+    first: int = 0  # other runners have the numbers up to this one
+    checkout: str | None = None  # whose worktrees attempts get as soon as somebody else works in it
     extra: tuple[str, ...] = ()
     model: str | None = None
     route: bool = False  # use the model that a claim recommends
@@ -51,7 +53,7 @@ class Options(NamedTuple):
 
     def agent(self, number: int) -> str:
         """The name of an agent; a pool has named its one agent in full."""
-        return self.name if self.spawn is not None else f"{self.name}-{number}"
+        return self.name if self.spawn is not None else f"{self.name}-{self.first + number}"
 
     @property
     def names_model(self) -> bool:

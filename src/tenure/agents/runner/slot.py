@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import secrets
 import threading
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -13,9 +14,9 @@ from tenure.agents.process_table import described
 from tenure.agents.result_checker import ResultChecker, tools_for
 from tenure.agents.runner.activity import Activity, Wait, wait_of
 from tenure.agents.runner.attempt import Attempt
-from tenure.agents.runner.shared import ONCE, UNTIL_EMPTY, AttemptEnd, Shared
+from tenure.agents.runner.shared import ONCE, UNTIL_EMPTY, AttemptEnd, Options, Shared
 from tenure.client import Client
-from tenure.core import lifecycle, limits
+from tenure.core import lifecycle, limits, runners
 from tenure.core.commands import Principal
 from tenure.core.errors import PASSING, TenureError
 from tenure.core.outcomes import Outcome
@@ -51,6 +52,9 @@ class Slot(threading.Thread):
         self._has_ticket = False
         self._count = 0
         self._next: Client | None = None
+        self._chosen = self.options  # of the next attempt
+        self._beside: str | None = None  # who else works in this checkout
+        self._word: str | None = None  # of the next attempt, where the runner lands: its agent does not know it
         self._waits: Wait | None = None  # why the last claim got no task
 
     def run(self) -> None:
@@ -85,6 +89,7 @@ class Slot(threading.Thread):
                         process=described(supervisor.pid),
                         request_id=client.session,
                         spawn=self.options.spawn,
+                        metadata=runners.mark(self._word),
                         **self.options.filters,
                     )
                     if outcome.outcome == "GRANTED":
@@ -98,6 +103,8 @@ class Slot(threading.Thread):
                             return
                         self._log_wait(outcome)
                         self._idle(mark, outcome)
+                        if self._options_now() != self._chosen:
+                            self._next = None
                     pause = 0.0
                 except PASSING as error:
                     if not pause:
@@ -122,9 +129,29 @@ class Slot(threading.Thread):
         if self._next is None:
             self._count += 1
             self._next = speaking(self.client, self.agent, f"{self.session}.{self._count}")
+            self._chosen = self._options_now()
+            self._word = secrets.token_hex(16) if self._chosen.land else None
             if self.options.sign:  # before its first claim
                 self.register(self._next)
         return self._next
+
+    def _options_now(self) -> Options:
+        """Those of the next attempt: in a worktree that is landed, while somebody else works in this checkout."""
+        options = self.options
+        if options.checkout is None:
+            return options
+        from tenure.agents import git
+        from tenure.agents.runner.neighbours import holder_inside
+
+        who = holder_inside(self.client, options.checkout, options.home.folder)
+        onto = git.branch_here(options.folder) if who is not None else None
+        if who != self._beside and who is not None:
+            place = (
+                f"a git worktree, landed on {onto}" if onto else "the checkout all the same: no branch is checked out"
+            )
+            self.shared.say(f"{self.agent}: {who}: the next task gets {place}")
+        self._beside = who
+        return options if onto is None else options._replace(worktree=True, land=True, onto=onto)
 
     def _is_over(self, outcome: Outcome) -> bool:
         if outcome.outcome == "DENIED_AGENT":
@@ -200,7 +227,7 @@ class Slot(threading.Thread):
     def _work(self, client: Client, granted: Outcome, supervisor: Supervisor) -> None:
         self._waits = None
         try:
-            self.attempt = Attempt(self.shared, client, granted, supervisor, self.checker)
+            self.attempt = Attempt(self.shared, client, granted, supervisor, self.checker, self._chosen, self._word)
         except OSError as error:  # a transcript or a receipt cannot be written
             supervisor.close()
             self.shared.say(f"{self.agent}: {error}")

@@ -33,6 +33,7 @@ from tenure.core.records import (
     Usage,
 )
 from tenure.core.redaction import TRACE
+from tenure.core.runners import MARK
 from tenure.core.signed_results import fingerprint
 from tenure.core.trace_ids import trace_of
 from tenure.engine.archive.recall import recall_dag, remember
@@ -246,7 +247,7 @@ def history(work: UnitOfWork, project: str, name: str) -> list[v.HistoryEntry]:
         | {name: value for name in ("term", "lease_why") if (value := getattr(c, name)) is not None}
         | ({"signatures": signed[c.generation]} if c.generation in signed else {})
         | {
-            "metadata": {name: value for name, value in c.metadata.items() if name != TRACE},
+            "metadata": {name: value for name, value in c.metadata.items() if name not in (TRACE, MARK)},
             "trace": c.metadata.get(TRACE),
             "release_reason": c.reason,
             "renewals": task.renewals if c.state == "active" else c.renewals,

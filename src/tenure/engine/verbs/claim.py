@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from tenure.core import claims, commands, inputs, lifecycle, limits, moves, priority, reservations
+from tenure.core import claims, commands, inputs, lifecycle, limits, moves, priority, reservations, runners
 from tenure.core.commands.command import digest_of
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import NONCE_BYTES
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import Lane, Profile
 from tenure.core.processes import check_process, text_of
-from tenure.core.records import Agent, Brief, Claim, LastError, Project, Reservation, Task, replace
+from tenure.core.records import Agent, Brief, Claim, LastError, Project, Reservation, Row, Task, replace
 from tenure.engine.models.model_choice import Cooling, route_for, tried, user_of
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.batch_reads import Lanes
@@ -96,6 +96,7 @@ def _claimed(work: UnitOfWork, cmd: commands.ClaimTask, sent: Sent) -> Outcome:
     task = task_named(work, cmd.project, cmd.task)
     denial = (
         denied_by_agent(claimant)
+        or _denied_by_runner(work, claimant, task)
         or _denied_by_state(work, task, claimant)
         or _denied_by_line(task, claimant)
         or _denied_by_offer(work, task, claimant)
@@ -132,7 +133,7 @@ def _of_spawn(work: UnitOfWork, cmd: C, decide: Callable[[UnitOfWork, C], Outcom
 
 def _next_claimed(work: UnitOfWork, cmd: commands.ClaimNext, sent: Sent) -> Outcome:
     claimant = Claimant(work, cmd, sent)
-    denial = denied_by_agent(claimant) or denied_by_limit(work, claimant)
+    denial = denied_by_agent(claimant) or _denied_by_runner(work, claimant, None) or denied_by_limit(work, claimant)
     if denial:
         return denial
     cooling = claimant.agent.cool_until
@@ -280,6 +281,23 @@ def denied_by_agent(claimant: Claimant) -> Outcome | None:
         return None
     hint = f"stop here; a person can reinstate it with `tenure agent resume {agent.id}`"
     return Outcome(outcome="DENIED_AGENT", directive=agents.TERMINATED, message=agents.ended_text(agent), hint=hint)
+
+
+def _denied_by_runner(work: UnitOfWork, claimant: Claimant, task: Task | None) -> Outcome | None:
+    """A session that works for a runner claims its task and what is below that, by name; None: any task.
+
+    Its agent has a limit since the runner's claim (`_grant`): all others are not asked for.
+    """
+    if claimant.agent.max_concurrent_tasks is None:
+        return None
+    project = claimant.project.id
+    first = work.find(Claim, {"project": project, "session": claimant.session.id}, limit=1)  # a subtask's id is later
+    if not first or not runners.is_marked(first[0].metadata):
+        return None
+    above = task
+    while above is not None and above.id != first[0].task:
+        above = work.get(Task, project, above.parent) if above.parent is not None else None
+    return runners.denied_claim(work.require(Task, project, first[0].task)) if above is None else None
 
 
 def denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
@@ -553,8 +571,14 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         new = replace(new, lease_why=lease.why, term=task.offer_term)
     new = _with_model(work, task, new, claimant)
     reserved = _reserve(work, held) if task.guarded else []
-    if reserved or claimant.session.public_key is not None:  # its submit must be signed: see engine/checks/signatures
+    rows: list[Row] = [*reserved]
+    # Its submit must be signed, see engine/checks/signatures; or is the runner's alone.
+    if reserved or claimant.session.public_key is not None or runners.has_word(new.metadata):
         held = replace(held, reserved=True)
+    if runners.is_marked(new.metadata):
+        agent = work.require(Agent, task.project, claimant.agent.id)
+        if agent.max_concurrent_tasks is None:  # with a limit its claims take no fast path
+            rows.append(replace(agent, max_concurrent_tasks=limits.RUN_HOLDS))
     if _counts(task, claimant):
         from tenure.engine.budgets.budget_guard import reserve
 
@@ -568,7 +592,7 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         details["term"] = new.term
     if new.funds:
         details["funds"] = new.funds  # the log has no other trace of the reservation
-    kept = work.record("task.claimed", new, *reserved, task=held, details=details)
+    kept = work.record("task.claimed", new, *rows, task=held, details=details)
     if claimant.project.router:
         claimed_on_track(work, held, claimant.agent.id)
     spread(work)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenure.core import claims, commands, limits
+from tenure.core import claims, commands, limits, runners
 from tenure.core.errors import LimitReached
 from tenure.core.landings import check_landing
 from tenure.core.outcomes import Outcome
@@ -28,8 +28,13 @@ MOST = limits.LANDINGS
 
 def land(work: UnitOfWork, cmd: commands.Land) -> Outcome:
     check_landing(cmd)
-    hold = held(work, cmd.project, cmd.receipt)
+    hold = held(work, cmd.project, cmd.receipt, late=True)
     claim = hold.claim
+    if hold.is_late and not claims.is_late_landing_open(hold.task, claim):
+        held(work, cmd.project, cmd.receipt)  # refuses it
+    denial = runners.denied_result(hold.task, claim, cmd.request_id)
+    if denial is not None:
+        return denial
     hold, changed = up_to_date(work, hold, cmd.seen)
     if changed is not None:
         return changed
@@ -49,11 +54,11 @@ def land(work: UnitOfWork, cmd: commands.Land) -> Outcome:
     again = bool(same)
     before = [view(row) for row in of_task(work, hold.task, MOST_RETURNED) if row not in same]
     if again:
-        task = keep_started(work, hold.task)
+        task = hold.task if hold.is_late else keep_started(work, hold.task)
     else:
         message = f"{cmd.branch}: {cmd.old[:12]} → {cmd.new[:12]}"
         details = fields_of(cmd, "branch old new")
-        presented = claims.presented(hold.task, work.now)
+        presented = hold.task if hold.is_late else claims.presented(hold.task, work.now)
         task = work.record("task.landing", landing, task=presented, message=message, details=details)
         spread(work)
     standing = fields_of(task, "state generation lease_until")

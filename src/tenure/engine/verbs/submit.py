@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from tenure.core import claims, commands, inputs, lifecycle, limits, moves, retry
+from tenure.core import claims, commands, inputs, lifecycle, limits, moves, retry, runners
 from tenure.core.errors import RequestIdReused, TooLarge
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Claim, Project, Result, Row, Task, replace
@@ -33,6 +33,8 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
         hold = check_signature(work, hold, cmd, _passed_on(work, hold, cmd.artifacts))
     digest = hashlib.sha256(encoded).hexdigest()[:32]
     answer = _accepted_before(work, hold, cmd, digest)
+    if answer is None and hold.refusal is None:
+        answer = runners.denied_result(hold.task, hold.claim, cmd.request_id)
     if answer is None and hold.refusal is None:
         hold, answer = up_to_date(work, hold, cmd.seen)
     if answer is None and "tokens_per_line" in hold.project.limits:

@@ -1,0 +1,64 @@
+"""What a runner keeps to itself while its agent works: the submit of the task, and what else its session may claim.
+
+The claim of a runner has a mark in its metadata, so that every interface obeys. Where the runner lands the work, the
+mark has the digest of a secret word, and only a request whose id begins with that word may land or submit: the agent
+has the receipt too, but not the word. The agent's session, whose first claim is the marked one, may claim that task
+again and what is below it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from tenure.core.outcomes import Outcome
+from tenure.core.records import Claim, Task
+
+MARK = "$runner"  # in a claim's metadata
+_SUBMITS = "submits"
+
+
+def mark(word: str | None) -> dict[str, Any]:
+    """The metadata of a runner's claim. `word`: known to the runner alone, which lands and submits; None: the agent
+    may submit too."""
+    return {MARK: {} if word is None else {_SUBMITS: _digest(word)}}
+
+
+def is_marked(metadata: Mapping[str, Any]) -> bool:
+    return isinstance(metadata.get(MARK), Mapping)
+
+
+def has_word(metadata: Mapping[str, Any]) -> bool:
+    """Whether only the runner may land and submit."""
+    return is_marked(metadata) and isinstance(metadata[MARK].get(_SUBMITS), str)
+
+
+def denied_result(task: Task, claim: Claim, request_id: str | None) -> Outcome | None:
+    """The refusal of a result, or of a landing, that is not the runner's own."""
+    if not has_word(claim.metadata) or _digest((request_id or "").partition(".")[0]) == claim.metadata[MARK][_SUBMITS]:
+        return None
+    return Outcome(
+        outcome="DENIED_RUNNER",
+        message=f"{task.key}: the runner submits your last message as the result, and lands your commits",
+        hint="commit your work, say in your last message what you did, and end; `tenure fail` if it cannot be done",
+        directive="continue",
+        state=task.state,
+        generation=claim.generation,
+        current_generation=task.generation,
+        work_lost=False,
+    )
+
+
+def denied_claim(own: Task) -> Outcome:
+    """The refusal of a claim by a session that works on `own` for a runner."""
+    return Outcome(
+        outcome="DENIED_RUNNER",
+        message=f"this session works on {own.key} for a runner, which claims the other tasks",
+        hint=f"go on with {own.key}, and end when it is done; its subtasks can be claimed by name",
+        state=own.state,
+    )
+
+
+def _digest(word: str) -> str:
+    return hashlib.sha256(f"tenure runner {word}".encode()).hexdigest()[:32]
