@@ -342,8 +342,8 @@ CLAIMS = (
     Mutant(
         "a process proven gone closes the window",
         "core/settle.py",
-        "free, over = _lost(task, claim, brief, at, fraction, PROCESS_GONE)",
-        "free, over = _lost(task, claim, brief, at, fraction, PROCESS_GONE)\n"
+        "free, over = _lost(task, claim, brief, at, fraction, claims.PROCESS_GONE)",
+        "free, over = _lost(task, claim, brief, at, fraction, claims.PROCESS_GONE)\n"
         "    free = replace(free, late_submit_open=False)",
         "test_the_task_goes_where_a_lost_lease_sends_it[retry-ready]",
     ),

@@ -237,7 +237,7 @@ def _renew(client: Client, held: list[Kept]) -> tuple[list[tuple[Kept, Any]], in
     from tenure.core.errors import TenureError
 
     project = client.project
-    renewals = [Renew(project=project, receipt=kept.receipt, background=True) for kept in held]
+    renewals = [Renew(project=project, receipt=kept.receipt, background=True, worked=True) for kept in held]
     answers = client.batch([*renewals, Heartbeat(project=project, agent=client.agent, session=client.session)])
     outcomes = [(k, a) for k, a in zip(held, answers, strict=False) if not isinstance(a, TenureError)]
     return outcomes, max((a.mail or 0 for a in answers if not isinstance(a, TenureError)), default=0)

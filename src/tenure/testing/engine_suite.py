@@ -33,6 +33,7 @@ from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.lengths import Lengths
+from tenure.testing.engine.losses import Losses
 from tenure.testing.engine.members import Members
 from tenure.testing.engine.models import Models
 from tenure.testing.engine.moved_money import MovedMoney
@@ -99,6 +100,7 @@ class EngineSuite(
     Graphs,
     Order,
     Lengths,
+    Losses,
     Tracks,
     Team,
     AgentLeaders,
