@@ -11,7 +11,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.pools import agent_of
 from tenure.core.processes import check_process, process_of, text_of
 from tenure.core.records import Agent, Claim, HealthMinute, Message, Pool, Project, Row, Session, Task, replace
-from tenure.engine.runtime.effects import end_agent, free_tracks, spread
+from tenure.engine.runtime.effects import end_agent, free_places, spread
 from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
@@ -289,8 +289,11 @@ def terminate(work: UnitOfWork, cmd: commands.Terminate) -> Outcome:
     agent = replace(
         agent, terminated_at=agent.terminated_at or work.now, terminated_for=cmd.reason or agent.terminated_for
     )
+    from tenure.engine.verbs.lead import lost_by
+
     details = {"graceful": cmd.graceful}
     work.record("agent.terminating", agent, project=cmd.project, agent=agent.id, message=cmd.reason, details=details)
+    lost_by(work, agent, "it was terminated")  # though it may finish what it holds
     freed = () if cmd.graceful else give_back(work, holding, lifecycle.SUPERSEDED_BY, "task.recovered")
     agent = end_agent(work, work.get(Agent, cmd.project, agent.id) or agent)
     return _updated(work, agent, f"{agent.id} is terminated{_finishing(work, agent)}", changed=freed)
@@ -335,7 +338,7 @@ def leave(work: UnitOfWork, cmd: commands.Leave) -> Outcome:
     agent = work.get(Agent, cmd.project, session.agent)
     if agent is not None and agent.left_at is None and all(s.id == session.id or is_over(work, s) for s in others):
         work.record("agent.left", replace(agent, left_at=work.now), project=cmd.project, agent=agent.id)
-        free_tracks(work, agent)
+        free_places(work, agent, "it has left")
     return Outcome(outcome="OK", changed=freed, command_id=work.command_id)
 
 
@@ -410,7 +413,7 @@ def _died(work: UnitOfWork, project: str, name: str, process: commands.Process, 
     message = f"process {process.pid} on {process.host} is gone"
     dead = replace(agent, left_at=work.now)
     work.record("agent.died", dead, project=project, agent=name, level="warning", message=message, details=details)
-    free_tracks(work, dead)
+    free_places(work, dead, claims.PROCESS_GONE)
     return True
 
 
