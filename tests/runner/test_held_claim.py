@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from tenure.agents.process_table import described
 from tenure.agents.receipts import Receipts
 from tenure.agents.runner import conclusion
 from tenure.agents.runner.agent_output import ClaimUsage
 from tenure.agents.runner.held_claim import HeldClaim, OwnEnding, Stop
 from tenure.config import Home
 from tenure.core.commands import ClaimTask, Gone, Process
+from tenure.process_table import described
 from tests.runner.conftest import Stage, until
 
 

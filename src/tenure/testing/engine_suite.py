@@ -24,6 +24,7 @@ from tenure.testing.engine.coordinators import Coordinators
 from tenure.testing.engine.crowded import Crowded
 from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.denials import Denials
+from tenure.testing.engine.ended_holders import EndedHoldersFirst
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.forecasts import Forecasts
 from tenure.testing.engine.gauges import Gauges
@@ -79,6 +80,7 @@ from tenure.testing.engine.webhooks import Webhooks
 
 class EngineSuite(
     Timelines,
+    EndedHoldersFirst,
     Endings,
     Attempts,
     Pauses,

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 
-from tenure.agents import process_table
+from tenure import process_table
 from tenure.client import Client, outbox
 from tenure.client.outbox import Finished, Sent, is_unknown
 from tenure.core.commands import Process
