@@ -30,7 +30,8 @@ class OneTask(NamedTuple):
     now: int = 0
     state: str = "ready"
     receipts: tuple[str, ...] = ()  # of generation 1, 2, …
-    session: str | None = None  # of the last claim
+    agent: str | None = None  # of the last claim, and its session
+    session: str | None = None
     until: int = 0  # end of the lease while held
     ended: str | None = None  # how the last claim ended
     attempts: int = 0
@@ -97,11 +98,18 @@ def claim(task: OneTask, given: dict[str, Any]) -> Answered:
         return {"outcome": DENIALS["held"], "generation": generation, "lease_until": task.until, "yours": yours}, task
     if task.state != "ready":
         return {"outcome": DENIALS[task.state]}, task
-    losses = task.losses if task.ended == "EXPIRED" and task.session == given["session"] else 0
+    is_again = task.ended == "EXPIRED" and (task.agent, task.session) == (given["agent"], given["session"])
+    losses = task.losses if is_again else 0
     attempts = task.attempts + (not 0 < losses < LOSSES)
     until = task.now + given["lease"]
     held = task._replace(
-        state="held", session=given["session"], until=until, ended=None, attempts=attempts, losses=losses
+        state="held",
+        agent=given["agent"],
+        session=given["session"],
+        until=until,
+        ended=None,
+        attempts=attempts,
+        losses=losses,
     )
     return {"outcome": "GRANTED", "generation": generation + 1, "attempt": attempts, "lease_until": until}, held
 

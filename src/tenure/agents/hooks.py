@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.agents import dialects, hook_memory, identity, own_usage, process_table
+from tenure import process_table
+from tenure.agents import dialects, hook_memory, identity, own_usage
 from tenure.agents.dialects import AFTER_TOOL, BEFORE_EDIT, COMPACTING, END, START, STOP, Event
 from tenure.agents.hook_memory import hook_state
 from tenure.agents.identity import GIVEN, JOINED, KNOWN, Known, known_types, marked

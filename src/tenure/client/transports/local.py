@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 GLANCE = 0.2  # seconds between checks whether the caller still waits
 MOST_SEEN = limits.HOLDERS_SEEN
 SEEN_EVERY = limits.HOLDERS_SEEN_EVERY
-LEAST_DIGITS = 10**6  # of a number by chance whose first digits are as likely as any
 
 
 class EndedHolders:
@@ -62,8 +61,8 @@ class EndedHolders:
     def _holders(self, tx: Transaction, project: str) -> list[Process]:
         """Of at most MOST_SEEN claims; of more those that follow the last look's, so that each has its turn."""
         place = self._table.place
-        by_chance = LEAST_DIGITS + int(self._engine.random.fraction() * 9 * LEAST_DIGITS)
-        start = self._next.get(project) or f"{place}{by_chance}"
+        first_digits = 10 + int(90 * self._engine.random.fraction())
+        start = self._next.get(project) or f"{place}{first_digits}"
         rows: list[Claim] = []
         for part in (Range(start, f"{place}:"), Range(place, start)):  # digits, then a bar: all before a colon
             where = {"project": project, "process": part}
