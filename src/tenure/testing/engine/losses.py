@@ -11,16 +11,13 @@ from tenure.core.commands import NewTask, Process
 from tenure.core.outcomes import Outcome
 from tenure.core.records import DeadLetter
 from tenure.testing.engine.stage import Stage
-from tenure.testing.factories import AGENT, Scene
+from tenure.testing.factories import Scene
 
 LEASE = 60
 MINE = Process(host="build-7", boot="5c3f-boot", pid=4711, start=99)
 WORK: dict[str, Callable[[Scene, str], object]] = {
     "progress": lambda scene, receipt: scene.do(c.Progress, receipt=receipt, percent=10),
     "checkpoint": lambda scene, receipt: scene.do(c.SaveCheckpoint, receipt=receipt, data={"next": "x"}),
-    "artifact": lambda scene, receipt: scene.do(
-        c.PutArtifact, by=AGENT, receipt=receipt, name="a.txt", digest="0" * 64, size=1, since=scene.now
-    ),
     "spawn": lambda scene, receipt: scene.do(c.Spawn, receipt=receipt, tasks=(NewTask(title="part"),)),
     "usage": lambda scene, receipt: scene.do(c.ReportUsage, receipt=receipt, model="opus", fresh=10),
     "hook": lambda scene, receipt: scene.do(c.Renew, receipt=receipt, background=True, worked=True),
