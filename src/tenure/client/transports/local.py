@@ -36,7 +36,7 @@ SEEN_EVERY = limits.HOLDERS_SEEN_EVERY
 
 
 class EndedHolders:
-    """Ends, before a claim, what processes of this host hold that have ended: it may come before all that is ready.
+    """Ends, before a claim, what processes of this host hold that have ended: it may come before the ready tasks.
 
     Without a daemon nobody else would notice before the lease ends. Safe to share between threads: a look too many does
     no harm.

@@ -100,7 +100,7 @@ def _why_not(leader: Leader | None, holder: str, term: int, now: int) -> str:
     if term < leader.term:
         return f"term {term} is over; {leads}"
     if term > leader.term:
-        return f"there has been no term {term}; {leads}"
+        return f"nobody has led with term {term}; {leads}"
     return f"{holder}'s term {term} is over; {leads}" if holder == leader.holder else f"{holder} does not lead; {leads}"
 
 

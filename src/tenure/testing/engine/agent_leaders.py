@@ -217,7 +217,7 @@ class AgentLeaders(Stage):
         assert why("ben", 1) == "ben does not lead: nobody has led yet"
         here.do(c.Lead, holder="ann", agent=True, lease=60)
         assert why("ben", 1) == "ben does not lead; ann leads with term 1"
-        assert why("ann", 2) == "there has been no term 2; ann leads with term 1"
+        assert why("ann", 2) == "nobody has led with term 2; ann leads with term 1"
         here.pass_time(seconds=60)
         assert why("ann", 1) == "ann's term 1 is over; nobody leads now"
         here.do(c.Lead, holder="ben", agent=True, lease=60)

@@ -15,8 +15,7 @@ from tenure.engine.reads.query_table import read_query
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, PROJECT, Scene
 
-HOST = {"host": "build-7", "boot": "5c3f-boot"}
-MINE, OTHER = (Process(**HOST, pid=pid, start=99) for pid in (4711, 4712))
+MINE, OTHER = (Process(host="build-7", boot="5c3f-boot", pid=pid, start=99) for pid in (4711, 4712))
 ELSEWHERE = Process(host="build-8", boot="5c3f-boot", pid=4711, start=99)
 
 
@@ -103,7 +102,7 @@ class EndedHoldersFirst(Stage):
         assert len(look.table.looks) == 2
 
     def test_it_looks_at_no_more_than_sixteen_and_at_each_in_its_turn(self, scene: Scene, look: Look) -> None:
-        processes = [Process(**HOST, pid=1000 + 217 * n, start=1) for n in range(40)]
+        processes = [Process(host=MINE.host, boot=MINE.boot, pid=1000 + 217 * n, start=1) for n in range(40)]
         for n, process in enumerate(processes):
             scene.take(scene.add(f"Task {n}"), "ann", process=process)
         seen: set[str] = set()
@@ -133,7 +132,7 @@ class EndedHoldersFirst(Stage):
         self, scene: Scene, look: Look
     ) -> None:
         for name, process in (("ann", MINE), ("bo", OTHER)):
-            scene.do(c.Register, agent=name, **HOST, pid=process.pid, pid_start=process.start)
+            scene.do(c.Register, agent=name, host=MINE.host, boot=MINE.boot, pid=process.pid, pid_start=process.start)
         look.table.ended.add(MINE)
         assert statuses(scene, look.table) == {"ann": "offline", "bo": "idle"}
 
