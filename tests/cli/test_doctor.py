@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import redis
 
-from tenure.agents import process_table
+from tenure import process_table
 from tenure.agents.runner.outbox import Finished, Outbox
 from tenure.client import Client
 from tenure.core import commands as c

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents import process_table
+from tenure import process_table
 from tenure.agents.identity import recognise
 from tenure.agents.receipts import NoReceipt, Receipts
 from tenure.config import Home

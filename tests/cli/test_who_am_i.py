@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tenure.agents import identity, process_table
+from tenure import process_table
+from tenure.agents import identity
 from tests.cli.conftest import Tenure
 from tests.cli.scripts import said, script, terminal, until, without_terminal
 
+# A command whose store is this many seconds ahead.
+LATER = """
+import os, sys, time
+from tenure.stores import host_clock
+from tenure.cli import main
+real = time.time_ns
+time.time_ns = lambda: real() + int(os.environ["TENURE_TEST_LATER"]) * 10**9
+sys.exit(main.main(sys.argv[1:]))
+"""
 CLAUDE = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "one-session"}
 
 WORKER = """
@@ -189,6 +200,64 @@ def test_a_script_that_was_killed_is_taken_over_at_once(tenure: Tenure, add: Cal
         job.kill()
         job.wait()
         assert tenure.process("claim", "--session", "bo", "--json").json["generation"] == 2
+
+
+@pytest.mark.parametrize("join", ["tenure join -n kit > /dev/null", 'eval "$(tenure join -n kit)"'])
+def test_the_urgent_task_of_a_killed_script_is_taken_over_though_others_are_ready(
+    tenure: Tenure, add: Callable[..., str], join: str
+) -> None:
+    urgent, *others = (add("Urgent", "-p", "critical"), add("One"), add("Two"))
+    path = script(tenure, "one.sh", f"{join}\ntenure claim --json > claim\nuntil_there never\n")
+    with without_terminal(tenure, str(path)) as job:
+        assert said(tenure, "claim")["key"].startswith(urgent)
+        assert status_of(tenure, "kit") == "active"
+        first = tenure.process("claim", "--session", "bo", "--json").json
+        assert (first["key"][:5], first["generation"]) == (others[0], 1)
+        job.kill()
+        job.wait()
+        assert status_of(tenure, "kit") == "offline"
+        taken = tenure.process("claim", "--session", "bo", "--json").json
+        assert (taken["key"][:5], taken["generation"], taken["attempt"]) == (urgent, 2, 2)
+
+
+def status_of(tenure: Tenure, agent: str) -> str:
+    """What every list of agents calls it."""
+    listed = tenure.process("agents", "--json").json
+    (status,) = {one["status"] for one in listed if one["name"] == agent}
+    in_status = tenure.process("status", "--json").json["agents"]
+    assert [one["status"] for one in in_status if one["name"] == agent] == [status]
+    return str(status)
+
+
+READS = ["status", "inbox", "list", "ready", "agents", "agent list"]
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("join", ["tenure join -n kit > /dev/null", 'eval "$(tenure join -n kit)"'])
+def test_what_a_joined_script_reads_is_a_sign_of_life(
+    tenure: Tenure, monkeypatch: pytest.MonkeyPatch, join: str, read: str
+) -> None:
+    later = f"later() {{ TENURE_TEST_LATER=$1 {sys.executable} -c '{LATER}' {read} > /dev/null; }}\n"
+    path = script(
+        tenure, "one.sh",
+        f"{later}{join}\ntenure agents --json > joined\nlater 59\ntenure agents --json > soon\nlater 61\n"
+        "tenure agents --json > then\n",
+    )  # fmt: skip
+    with without_terminal(tenure, str(path)) as job:
+        assert job.wait() == 0
+    joined, soon, then = (said(tenure, name)[0]["last_seen"] for name in ("joined", "soon", "then"))
+    assert joined == soon < then
+
+
+def test_what_is_read_after_leaving_brings_no_agent_back(tenure: Tenure) -> None:
+    path = script(
+        tenure, "one.sh",
+        f"later() {{ TENURE_TEST_LATER=$1 {sys.executable} -c '{LATER}' status > /dev/null; }}\n"
+        'eval "$(tenure join -n kit)"\ntenure leave > /dev/null\nlater 61\ntenure agents --json > then\n',
+    )  # fmt: skip
+    with without_terminal(tenure, str(path)) as job:
+        assert job.wait() == 0
+    assert [one["status"] for one in said(tenure, "then")] == ["offline"]
 
 
 def test_the_children_of_a_joined_script_speak_for_it_after_its_end(tenure: Tenure, add: Callable[..., str]) -> None:

@@ -74,6 +74,7 @@ def test_the_end_of_a_claim_frees_the_task_and_decides_on_its_attempt(
     assert (free.attempts, over.counted) == (attempts - back, not back)
     assert free.given_back == given_back + (back and ending.attempt == "given back")
     assert (free.agent, free.session, free.lease_until, free.claim_epoch) == (None, None, None, None)
+    assert free.losses == (1 if ending.reason == "EXPIRED" else 0)
     assert free.generation == task.generation
     assert (over.state != "active", over.released_at) == (True, 5)
     fails = over.counted and ending.reason not in ("COMPLETED", "SUBMITTED")
@@ -87,15 +88,22 @@ def test_the_end_of_a_claim_frees_the_task_and_decides_on_its_attempt(
 @given(
     reason=st.sampled_from(["EXPIRED", "VOLUNTARY", "PAUSED", "FAILED"]),
     session=st.sampled_from(["s", "other"]),
+    holder=st.sampled_from(["ann", "bo"]),
     run=st.integers(1, 2),
+    losses=st.integers(1, 4),
+    error=st.sampled_from([None, claims.PROCESS_GONE]),
 )
-def test_a_grant_counts_unless_it_takes_up_its_own_expired_claim(reason: str, session: str, run: int) -> None:
-    task = task_in("ready", attempts=1, run=1, late_submit_open=True, percent=50, offer_to="ann")
-    last = claim_of(reason=reason, session="s", run=run)
+def test_a_grant_counts_unless_it_takes_up_its_own_expired_claim(
+    reason: str, session: str, holder: str, run: int, losses: int, error: str | None
+) -> None:
+    task = task_in("ready", attempts=1, run=1, late_submit_open=True, percent=50, offer_to="ann", losses=losses)
+    last = claim_of(reason=reason, session="s", agent=holder, run=run, error=error)
     held, claim = claims.granted(
         task, last, agent="ann", session=session, user=None, lease=60, now=100, nonce=NONCE, epoch=EPOCH
     )
-    same = reason == "EXPIRED" and session == "s" and run == 1
+    again = reason == "EXPIRED" and session == "s" and holder == "ann" and run == 1
+    same = again and losses < 3 and error is None
+    assert held.losses == (losses if again else 0)
     assert (held.attempts, claim.attempt, claim.continues) == (1 if same else 2, 1 if same else 2, same)
     assert (held.generation, claim.generation, claim.id) == (4, 4, "t@4")
     assert (held.state, held.lease_until, held.late_submit_open, held.percent, held.offer_to) == (
@@ -109,6 +117,13 @@ def test_presenting_never_shortens_and_renewing_sets_anew(lease: int, until: int
     assert claims.presented(task, now).lease_until == max(until, now + lease)
     assert claims.renewed(task, None, now).lease_until == now + lease
     assert claims.renewed(task, 7, now).lease_until == now + 7
+
+
+def test_what_shows_work_ends_a_row_of_losses_and_a_renewal_shows_none() -> None:
+    task = task_in("running", lease=10, lease_until=10, losses=2)
+    assert claims.presented(task, 5).losses == claims.worked(task).losses == 0
+    assert {claims.renewed(task, None, 5, background=background).losses for background in (True, False)} == {2}
+    assert claims.lengthened(task, 5).losses == 2
 
 
 def test_a_background_renewal_is_no_presentation() -> None:

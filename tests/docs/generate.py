@@ -56,6 +56,9 @@ def states() -> str:
         + table(("by", "reason", "claim", "attempt", "late submit"), endings)
         + f"\nAt most {lifecycle.MOST_GIVEN_BACK} attempts are given back in a run; later ones count.\n"
         + "What is free never counts: it is bounded by `max_generations_per_task` alone.\n"
+        + "An expired claim that its agent takes again in the same session is one attempt with the next,\n"
+        + "unless its process was proven gone, or it was lost too often in a row without a sign of work: see\n"
+        + "[leases](../explanation/leases-and-epochs.md#the-end-of-a-lease-is-not-the-end-of-the-work).\n"
     )
 
 

@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from tenure.agents import process_table
+from tenure import process_table
 from tenure.agents.identity import recognise
-from tenure.agents.process_table import Process
 from tenure.mcp.callers import ClientInfo, client_info_of, identify
+from tenure.process_table import Process
 
 CODEX = {"sessionId": "01a1dfb3-a572", "threadId": "other"}
 

@@ -77,9 +77,30 @@ ASSIGNMENT = (
     Mutant(
         "router: an agent that left keeps its tracks",
         "engine/verbs/agents.py",
-        "        free_tracks(work, agent)\n",
+        '        free_places(work, agent, "it has left")\n',
         "",
         "test_the_track_of_an_agent_that_leaves_is_free_at_once",
+    ),
+    Mutant(
+        "an agent that is gone keeps its leadership",
+        "engine/runtime/effects.py",
+        "    lost_by(work, agent, why)\n",
+        "",
+        "test_the_end_of_the_agent_ends_its_term[False-leave]",
+    ),
+    Mutant(
+        "an agent that may finish what it holds keeps its leadership",
+        "engine/verbs/agents.py",
+        '    lost_by(work, agent, "it was terminated")  # though it may finish what it holds\n',
+        "",
+        "test_who_is_asked_to_finish_leads_no_more_though_it_holds_a_task",
+    ),
+    Mutant(
+        "another agent that leaves ends the leadership",
+        LEAD,
+        "leader is not None and leader.holder == agent.id and leader.until > work.now",
+        "leader is not None and leader.until > work.now",
+        "test_the_end_of_another_agent_ends_no_term[leave]",
     ),
     Mutant(
         "router: an offer does not ask for the track",

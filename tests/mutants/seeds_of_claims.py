@@ -82,7 +82,56 @@ CLAIMS = (
         "core/claims.py",
         "counts=not continues",
         "counts=True",
-        "test_the_same_session_goes_on_with_the_same_attempt",
+        "test_two_interruptions_in_a_row_stay_one_attempt",
+    ),
+    Mutant(
+        "no number of losses in a row counts",
+        "core/claims.py",
+        "return lost.error == PROCESS_GONE or task.losses >= UNWORKED_LOSSES",
+        "return lost.error == PROCESS_GONE",
+        "test_the_third_loss_in_a_row_is_a_counted_attempt_and_so_is_each_later_one",
+    ),
+    Mutant(
+        "the death of a process is an interruption",
+        "core/claims.py",
+        "return lost.error == PROCESS_GONE or task.losses >= UNWORKED_LOSSES",
+        "return task.losses >= UNWORKED_LOSSES",
+        "test_the_proven_death_of_its_process_is_a_counted_attempt",
+    ),
+    Mutant(
+        "a renewal ends a row of losses",
+        "core/claims.py",
+        "        renewals=task.renewals + 1,\n        presented_at",
+        "        renewals=task.renewals + 1,\n        losses=0,\n        presented_at",
+        "test_what_a_thread_sends_is_no_sign_of_work[thread]",
+    ),
+    Mutant(
+        "work does not end a row of losses",
+        "core/claims.py",
+        "return replace(task, losses=0) if task.losses else task",
+        "return task",
+        "test_a_sign_of_work_ends_the_row[progress]",
+    ),
+    Mutant(
+        "a row of losses goes on with another session",
+        "core/claims.py",
+        "losses=task.losses if is_again else 0,",
+        "losses=task.losses,",
+        "test_another_agents_claim_begins_a_row_of_its_own",
+    ),
+    Mutant(
+        "another agent continues the attempt of a shared session",
+        "core/claims.py",
+        "and (last.agent, last.session) == (agent, session)",
+        "and last.session == session",
+        "tests/core/test_claims.py::test_a_grant_counts_unless_it_takes_up_its_own_expired_claim",
+    ),
+    Mutant(
+        "a renewal by a hook is left to the store's own statement",
+        "engine/runtime/fast_path/held_claims.py",
+        "if command.background or command.worked or command.seen is not None]",
+        "if command.background or command.seen is not None]",
+        "tests/engine/test_on_postgres.py::TestOnPostgres::test_a_sign_of_work_ends_the_row[hook in front]",
     ),
     Mutant(
         "late result after modify_and_retry",
@@ -342,8 +391,8 @@ CLAIMS = (
     Mutant(
         "a process proven gone closes the window",
         "core/settle.py",
-        "free, over = _lost(task, claim, brief, at, fraction, PROCESS_GONE)",
-        "free, over = _lost(task, claim, brief, at, fraction, PROCESS_GONE)\n"
+        "free, over = _lost(task, claim, brief, at, fraction, claims.PROCESS_GONE)",
+        "free, over = _lost(task, claim, brief, at, fraction, claims.PROCESS_GONE)\n"
         "    free = replace(free, late_submit_open=False)",
         "test_the_task_goes_where_a_lost_lease_sends_it[retry-ready]",
     ),

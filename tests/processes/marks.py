@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tenure.agents import process_table
+from tenure import process_table
 
 
 def marked(mark: str) -> list[int]:

@@ -14,6 +14,7 @@ from tests.reliability.checker import Operation
 
 MOST_ATTEMPTS = 2
 RETRY_DELAY = 500_000
+LOSSES = 3  # in a row by one session: no verb here shows work
 
 DENIALS = {
     "held": "DENIED_ACTIVE_CLAIM",
@@ -29,10 +30,12 @@ class OneTask(NamedTuple):
     now: int = 0
     state: str = "ready"
     receipts: tuple[str, ...] = ()  # of generation 1, 2, …
-    session: str | None = None  # of the last claim
+    agent: str | None = None  # of the last claim, and its session
+    session: str | None = None
     until: int = 0  # end of the lease while held
     ended: str | None = None  # how the last claim ended
     attempts: int = 0
+    losses: int = 0
     retry_at: int = 0
     product: str | None = None  # the accepted data
     moves: tuple[tuple[int, int], ...] = ()  # of the clock: when that was answered, and by how much
@@ -78,7 +81,8 @@ def _at(task: OneTask, operation: Operation) -> Iterator[OneTask]:
 def settled(task: OneTask) -> OneTask:
     """What time alone has done."""
     if task.state == "held" and task.until <= task.now:
-        return task._replace(state="dead_lettered" if task.attempts >= MOST_ATTEMPTS else "ready", ended="EXPIRED")
+        state = "dead_lettered" if task.attempts >= MOST_ATTEMPTS else "ready"
+        return task._replace(state=state, ended="EXPIRED", losses=task.losses + 1)
     if task.state == "retrying" and task.retry_at <= task.now:
         return task._replace(state="ready")
     return task
@@ -94,10 +98,19 @@ def claim(task: OneTask, given: dict[str, Any]) -> Answered:
         return {"outcome": DENIALS["held"], "generation": generation, "lease_until": task.until, "yours": yours}, task
     if task.state != "ready":
         return {"outcome": DENIALS[task.state]}, task
-    continues = task.ended == "EXPIRED" and task.session == given["session"]
-    attempts = task.attempts + (not continues)
+    is_again = task.ended == "EXPIRED" and (task.agent, task.session) == (given["agent"], given["session"])
+    losses = task.losses if is_again else 0
+    attempts = task.attempts + (not 0 < losses < LOSSES)
     until = task.now + given["lease"]
-    held = task._replace(state="held", session=given["session"], until=until, ended=None, attempts=attempts)
+    held = task._replace(
+        state="held",
+        agent=given["agent"],
+        session=given["session"],
+        until=until,
+        ended=None,
+        attempts=attempts,
+        losses=losses,
+    )
     return {"outcome": "GRANTED", "generation": generation + 1, "attempt": attempts, "lease_until": until}, held
 
 

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tenure.agents import process_table
+from tenure import process_table
 from tenure.client import Client
 from tenure.core.commands import NewTask
 from tenure.core.records import RetryPolicy

@@ -8,12 +8,12 @@ import re
 import sys
 from pathlib import Path
 
-from tenure.agents.process_table import described
 from tenure.agents.receipts import Receipts
 from tenure.agents.runner.held_claim import HeldClaim, OwnEnding, Stop
 from tenure.client import Client
 from tenure.config import Home
 from tenure.core.records import RetryPolicy
+from tenure.process_table import described
 from tenure.testing import FakeClock
 from tests.runner.conftest import Stage
 

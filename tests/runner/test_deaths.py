@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from tenure.agents import process_table
+from tenure import process_table
 from tests.runner.conftest import Stage, until
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from tenure.agents.ended_processes import EndedProcesses
 from tenure.agents.leader_process import LeaderProcess, Place
-from tenure.agents.process_table import described
 from tenure.client import Client
+from tenure.process_table import described
 from tenure.server.coordinator import coordinator_of
 from tenure.sinks.settings import Messaging
 from tests.runner.conftest import until

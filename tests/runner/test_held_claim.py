@@ -11,18 +11,18 @@ from typing import Any
 
 import msgspec
 
-from tenure.agents.process_table import described
 from tenure.agents.receipts import Receipts
 from tenure.agents.runner import conclusion
 from tenure.agents.runner.agent_output import ClaimUsage
 from tenure.agents.runner.held_claim import HeldClaim, OwnEnding, Stop
 from tenure.config import Home
 from tenure.core.commands import ClaimTask, Gone, Process
+from tenure.process_table import described
 from tests.runner.conftest import Stage, until
 
 
 def expire(stage: Stage, key: str) -> None:
-    """End the claim as the end of its lease would."""
+    """End the claim as a proof of its process's end would, although the process runs."""
     (holder,) = [p for p in stage.client.processes() if key in p["tasks"]]
     del holder["tasks"]
     assert stage.client.gone([msgspec.convert(holder, Process)]).changed == (key,)
@@ -71,7 +71,7 @@ def test_a_lost_lease_is_taken_again_and_the_agent_works_on(stage: Stage) -> Non
     assert stage.is_completed(key)
     runner.ends()
     assert stage.lineage(key) == [(1, "EXPIRED", None), (2, "COMPLETED", True)]
-    assert [c["attempt"] for c in stage.client.history(key)] == [1, 1]
+    assert [c["attempt"] for c in stage.client.history(key)] == [1, 2]
     # the agent's own commands find the new receipt
     assert (stage.control / "calls" / key).read_text().startswith("0 ")
     folder = stage.home / "transcripts" / "default" / key

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from tenure.agents import process_table
-from tenure.agents.process_table import described
+from tenure import process_table
 from tenure.agents.runner.outbox import Finished
 from tenure.client import Client
 from tenure.client.outbox import of_command, send
 from tenure.core import commands as c
 from tenure.core.commands import Totals
+from tenure.process_table import described
 from tests.runner.conftest import Stage, until
 
 pytestmark = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="needs prlimit, which only Linux has")

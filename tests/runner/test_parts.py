@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.agents import process_table
+from tenure import process_table
 from tenure.agents.briefing import from_claim
 from tenure.agents.quotations import fenced
 from tenure.agents.runner.agent_output import AgentOutput, ClaimUsage, Failure

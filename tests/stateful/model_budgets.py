@@ -45,6 +45,7 @@ class Budgets(Team):
         claim.told += more
         if self.budget:
             self.budget.spent += more
+        task.losses = task.losses if refusal else 0
         if refusal or not task.held:
             return {"outcome": "OK"}
         claim.under += more

@@ -11,6 +11,7 @@ from tests.stateful.model_rows import (
     AGENTS_OWN,
     COUNTING,
     HOUR,
+    LOSSES,
     MINUTE,
     MOST_GENERATIONS,
     MOST_GIVEN_BACK,
@@ -98,7 +99,9 @@ class Fence(Ground):
 
     def _grant(self, task: Task, agent: str, session: str, lease: int, receipt: str) -> Answer:
         last = task.claims[-1] if task.claims else None
-        goes_on = last and last.reason == "EXPIRED" and last.session == session and last.run == task.run
+        again = last and last.reason == "EXPIRED" and (last.agent, last.session, last.run) == (agent, session, task.run)
+        task.losses = task.losses if again else 0
+        goes_on = again and task.losses < LOSSES
         task.attempts += 0 if goes_on else 1
         task.claims.append(
             Claim(task.generation + 1, task.run, task.attempts, receipt, self.epoch, agent, session, self.now, lease,
@@ -268,16 +271,18 @@ class Fence(Ground):
         task, claim, refusal = self._check(receipt, "progress")
         if refusal:
             return refusal
+        task.losses = 0
         self._go_on(task, claim)
         return self._checked(task, {"outcome": "OK", **self._directive(task, claim)})
 
     def checkpoint(self, receipt: Receipt) -> Answer:
-        return self._touch(receipt, "checkpoint")
+        return self._touch(receipt, "checkpoint", is_work=True)
 
-    def _touch(self, receipt: Receipt, verb: str) -> Answer:
+    def _touch(self, receipt: Receipt, verb: str, is_work: bool = False) -> Answer:
         task, claim, refusal = self._check(receipt, verb)
         if refusal:
             return refusal
+        task.losses = 0 if is_work else task.losses
         self._go_on(task, claim)
         return {"outcome": "OK"}
 
@@ -402,6 +407,7 @@ class Fence(Ground):
             return {"outcome": "DENIED_BUDGET"}
         if wait:
             self._check_may_wait(task)  # a refused command makes no subtask either
+        task.losses = 0
         self._go_on(task, claim)
         there = {t.local_name: t for t in self.children(task) if t.parent_run == task.run}
         made = [there.get(name) or self._make_child(task, name) for name in names]

@@ -78,6 +78,7 @@ class Ground:
             self._abort(task, at)
             return
         self._end(task, "EXPIRED")
+        task.losses += 1
         if self._counted(task, at, "lease_expired", by_class=False):
             return
         self._free(task, at)

@@ -17,6 +17,7 @@ COUNTING = ("task", "crash", "timeout", "lease_expired", "invalid_output", "perm
 AGENTS_OWN = ("environment", "auth_failure", "upstream_timeout")
 MOST_GIVEN_BACK = 10
 MOST_GENERATIONS = 100
+LOSSES = 3  # in a row by one session, without a sign of work: this one and later ones count
 POISON = 3  # counted failures, by two agents or more
 NO_OFFER = ("", 0)
 PERSONS = {"person", "drain", "lost"}  # causes that a person's resume lifts
@@ -105,6 +106,7 @@ class Task:
     run: int = 1
     attempts: int = 0
     given_back: int = 0
+    losses: int = 0  # in a row by one session, since its last sign of work
     failures: list[str] = field(default_factory=list)  # agents of counted failures in this run, one an attempt
     before: str | None = None  # of a paused one
     causes: set[str] = field(default_factory=set)  # why it is paused; of a held one: that it is to be drained

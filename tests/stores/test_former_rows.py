@@ -26,6 +26,7 @@ NEW = (
     "pauses",
     "cancelled",
     "failures",
+    "losses",
     "brief_number",
     "reserved",
     "sealed",
@@ -74,7 +75,8 @@ def check(upgraded: dict[tuple[str, str], Task]) -> None:
         assert (task.late_submit_open, task.set_aside_for) == (
             said.get("late_submit_open", sample.late_submit_open), said.get("set_aside_for", sample.set_aside_for)
         ), fields  # fmt: skip
-        assert (task.failures, task.brief_number, task.reserved, task.unseen_since) == ((), 1, False, None)
+        assert (task.failures, task.losses, task.brief_number) == ((), 0, 1)
+        assert (task.reserved, task.unseen_since) == (False, None)
 
 
 def test_an_archived_task_is_read_by_the_names_it_was_written_with() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from tenure.agents.process_table import ended_here, named
+from tenure.agents.ended_holders import ended_here, named
 from tenure.core.commands import Gone
 from tenure.core.errors import TenureError
 from tenure.core.records import Project

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tenure.agents import dialects, hook_memory, identity, own_usage, process_table
+from tenure import process_table
+from tenure.agents import dialects, hook_memory, identity, own_usage
 from tenure.agents.dialects import AFTER_TOOL, BEFORE_EDIT, COMPACTING, END, START, STOP, Event
 from tenure.agents.hook_memory import hook_state
 from tenure.agents.identity import GIVEN, JOINED, KNOWN, Known, known_types, marked
@@ -238,7 +239,7 @@ def _renew(client: Client, held: list[Kept]) -> tuple[list[tuple[Kept, Any]], in
     from tenure.core.errors import TenureError
 
     project = client.project
-    renewals = [Renew(project=project, receipt=kept.receipt, background=True) for kept in held]
+    renewals = [Renew(project=project, receipt=kept.receipt, background=True, worked=True) for kept in held]
     answers = client.batch([*renewals, Heartbeat(project=project, agent=client.agent, session=client.session)])
     outcomes = [(k, a) for k, a in zip(held, answers, strict=False) if not isinstance(a, TenureError)]
     return outcomes, max((a.mail or 0 for a in answers if not isinstance(a, TenureError)), default=0)

@@ -19,9 +19,9 @@ from typing import Any
 
 import msgspec
 
-from tenure.agents import process_table
-from tenure.agents.process_table import Process
+from tenure import process_table
 from tenure.core import limits
+from tenure.process_table import Process
 from tenure.user_state import (
     is_own,
     listed,
@@ -102,6 +102,11 @@ class Who(msgspec.Struct, frozen=True):
     process: Process | None  # whose end ends the session, where there is one
     agent_source: str = ""  # where the agent's name came from
     role_source: str = ""
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether it speaks by the name that `join` gave to its script, or printed for it."""
+        return self.agent_source == "TENURE_AGENT" or self.agent_source.startswith(JOINED)
 
 
 def recognise(environ: Mapping[str, str], agent: str | None = None, session: str | None = None) -> Who:
@@ -194,7 +199,9 @@ def _session(
     if given:
         return given, "--session", None, None
     if environ.get("TENURE_SESSION"):
-        return environ["TENURE_SESSION"], "TENURE_SESSION", None, None
+        # Of a script that joined, though it has also taken over what `join` printed.
+        own = joined.process if joined is not None and joined.session == environ["TENURE_SESSION"] else None
+        return environ["TENURE_SESSION"], "TENURE_SESSION", own, None
     if joined is not None:
         return joined.session, JOINED, joined.process, None
     types = known_types(environ)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tenure.agents import process_table
+from tenure import process_table
 from tenure.core import limits
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome

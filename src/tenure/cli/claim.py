@@ -163,7 +163,7 @@ def _ask(run: Run, given: Namespace, asked: dict[str, Any], request_id: str) -> 
 
 def _is_freed(run: Run) -> bool:
     """End claims of ended processes of this host; called only where no other task can be claimed."""
-    from tenure.agents.process_table import release_ended
+    from tenure.agents.ended_holders import release_ended
 
     return bool(release_ended(run.client))
 
@@ -172,7 +172,7 @@ def _process(run: Run) -> Process | None:
     """The process whose end ends the session; others on this host may then take over before the lease is over."""
     if run.who.process is None:
         return None
-    from tenure.agents.process_table import as_claimed
+    from tenure.process_table import as_claimed
 
     return as_claimed(run.who.process)
 

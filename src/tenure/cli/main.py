@@ -117,10 +117,12 @@ class Run:
 
     def give_sign_of_life(self) -> None:
         """A heartbeat of a known agent that has given no sign for a while; no answer depends on it."""
-        if self.who.role != "agent" or "client" not in self.__dict__:
+        if "client" not in self.__dict__ or not (self.who.role == "agent" or self.who.has_joined):
             return
         with suppress(TenureError):
             agent = self.client.agent_details(self.who.agent)
+            if self.who.role != "agent" and agent["status"] == "offline" and agent["type"] != "human":
+                return  # it left: who looks afterwards does not join again
             if self.client.now() - agent["last_seen"] >= limits.PRESENCE_OF_READERS:
                 self.client.heartbeat()
 
@@ -431,7 +433,9 @@ def _run(words: list[str]) -> int:
 
 
 # Reads that show that an agent is alive: it looks for work. Commands say so by themselves.
-SIGNS_OF_LIFE = frozenset({"list", "ready", "next", "show", "why", "history", "status", "inbox", "prime"})
+SIGNS_OF_LIFE = frozenset(
+    {"list", "ready", "next", "show", "why", "history", "status", "inbox", "agents", "agent list", "prime"}
+)
 
 
 def _answer(function: Verb, run: Run, given: Namespace) -> Answer | int:

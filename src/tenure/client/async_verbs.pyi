@@ -742,8 +742,11 @@ class AsyncVerbs:
             """
         ...
 
-    async def renew(self, receipt: str, lease: Duration | None=None, *, background: bool=False, seen: int | None=None) -> Held:
-        """`seen` is the number of the description that you have read, after the directive `changed`."""
+    async def renew(self, receipt: str, lease: Duration | None=None, *, background: bool=False, worked: bool=False, seen: int | None=None) -> Held:
+        """`worked` says that the holder has just worked, which a renewal alone does not.
+
+            `seen` is the number of the description that you have read, after the directive `changed`.
+            """
         ...
 
     async def start(self, receipt: str) -> Held:

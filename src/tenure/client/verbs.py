@@ -165,10 +165,20 @@ class Verbs(OperatorVerbs):
         return self._as(Claimed, self.claim_or_wait(command, seconds) if seconds > 0 else self.do(command))
 
     def renew(
-        self, receipt: str, lease: Duration | None = None, *, background: bool = False, seen: int | None = None
+        self,
+        receipt: str,
+        lease: Duration | None = None,
+        *,
+        background: bool = False,
+        worked: bool = False,
+        seen: int | None = None,
     ) -> Held:
-        """`seen` is the number of the description that you have read, after the directive `changed`."""
-        return self._do(Held, c.Renew, receipt=receipt, lease=lease, background=background, seen=seen)
+        """`worked` says that the holder has just worked, which a renewal alone does not.
+
+        `seen` is the number of the description that you have read, after the directive `changed`.
+        """
+        given = {"lease": lease, "background": background, "worked": worked, "seen": seen}
+        return self._do(Held, c.Renew, receipt=receipt, **given)
 
     def start(self, receipt: str) -> Held:
         """Start work on the held task."""

@@ -16,6 +16,7 @@ from tenure.core.lifecycle import (
     CANCELLED,
     COMPLETED,
     DEAD_LETTERED,
+    EXPIRED_BY,
     FREE,
     GIVEN_BACK,
     HELD,
@@ -41,6 +42,8 @@ from tenure.core.retry import (
 )
 
 MOST_NAMED = limits.UNFINISHED_NAMED
+UNWORKED_LOSSES = limits.UNWORKED_LOSSES
+PROCESS_GONE = "its process is gone"  # the error of a claim that ended for it
 
 
 def claim_id(task: str, generation: int) -> str:
@@ -112,13 +115,12 @@ def granted(
     metadata: dict[str, Any] | None = None,
     key: str | None = None,
 ) -> tuple[Task, Claim]:
-    """The held task and the new claim. The attempt counts here, so that a crash counts.
-
-    A session that claims its own expired task again continues the same attempt.
-    """
-    continues = is_continued(task, last, session)
+    """The held task and the new claim. The attempt counts here, so that a crash counts."""
+    is_again = _is_claimed_again(task, last, agent, session)
+    continues = is_continued(task, last, agent, session)
     held = moves.granted(
-        task, agent=agent, session=session, lease=lease, at=now, epoch=epoch, counts=not continues
+        task, agent=agent, session=session, lease=lease, at=now, epoch=epoch, counts=not continues,
+        losses=task.losses if is_again else 0,
     )  # fmt: skip
     claim = Claim(
         project=task.project,
@@ -144,15 +146,29 @@ def granted(
     return held, claim
 
 
-def is_continued(task: Task, last: Claim | None, session: str) -> bool:
-    """Whether a claim by this session is the same attempt again: it lost the last claim to its lease."""
+def is_continued(task: Task, last: Claim | None, agent: str, session: str) -> bool:
+    """Whether a claim by these is the same attempt again: they lost the last claim, and the loss does not count."""
+    return last is not None and _is_claimed_again(task, last, agent, session) and not is_loss_counted(task, last)
+
+
+def _is_claimed_again(task: Task, last: Claim | None, agent: str, session: str) -> bool:
+    """Whether this session and agent lost the task, and nobody has had it since."""
     return (
         last is not None
         and last.generation == task.generation
-        and last.reason == "EXPIRED"
-        and last.session == session
+        and last.reason == EXPIRED_BY.reason
+        and (last.agent, last.session) == (agent, session)
         and last.run == task.run
     )
+
+
+def is_loss_counted(task: Task, lost: Claim) -> bool:
+    """Whether a lost claim was a whole attempt, also for the session that had it.
+
+    An interruption is not: the session continues. A proven death is, and so is the third loss in a row without a sign
+    of work, and each later one: a process that its task kills comes back with its configured name for ever.
+    """
+    return lost.error == PROCESS_GONE or task.losses >= UNWORKED_LOSSES
 
 
 # The attempts of a task in these states include the last one that it may get.
@@ -237,8 +253,13 @@ def lengthened(task: Task, now: int) -> Task:
 
 
 def presented(task: Task, now: int) -> Task:
-    """It also starts the work."""
-    return moves.started(lengthened(task, now), now)
+    """It also starts the work, and shows it."""
+    return worked(moves.started(lengthened(task, now), now))
+
+
+def worked(task: Task) -> Task:
+    """Its holder has shown work: losses before this are no longer in a row. A renewal shows none: a thread sends it."""
+    return replace(task, losses=0) if task.losses else task
 
 
 # --- ending -------------------------------------------------------------------------------------------------
@@ -271,6 +292,8 @@ def ended(
         late_submit_open=ending.late_submit, drains=ending is not lifecycle.SUPERSEDED_BY,
         rests=ending not in lifecycle.MOVED_ON,
     )  # fmt: skip
+    if ending is EXPIRED_BY:
+        free = replace(free, losses=task.losses + 1)
     if error_class is not None:
         failure = LastError(error_class=error_class, message=error or "", generation=claim.generation, at=at)
         free = replace(free, failed_at=at, last_error=failure)

@@ -220,6 +220,11 @@ SUBTASK_DEPTH = limit(5, "levels", "subtasks of subtasks", _FIXED, _REACHED)
 LINEAGE = limit(1000, "tasks", "a task with all tasks below it", _FIXED, _REACHED)
 WEIGHT_DEPTH = limit(10, "tasks", "the path that adds to a task's priority", _FIXED, "a longer path adds nothing")
 ATTEMPTS = limit(1000, "attempts", "`max_attempts` and `retry.poison`", _FIXED, _INVALID)
+HOLDERS_SEEN = limit(16, "claims", "claims of this host whose processes a claim looks at first", _FIXED,
+    "the others have their turn at a later claim, or when nothing is ready")
+HOLDERS_SEEN_EVERY = limit(1.0, "s", "between two such looks of a process", _FIXED, "a claim in between does not look")
+UNWORKED_LOSSES = limit(3, "losses", "losses of a task in a row by one session, without a sign of work", _FIXED,
+    "this one and later ones count as attempts")
 GIVEN_BACK = limit(10, "attempts", "attempts given back in one run", _FIXED, "later ones count")
 LEASE_SAMPLES = limit(20, "tasks", "completed tasks of a type, for the lease `auto`", _FIXED,
     "with fewer the default lease applies")

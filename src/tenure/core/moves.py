@@ -79,7 +79,7 @@ def _fields(*targets: str, more: tuple[str, ...] = ()) -> frozenset[str]:
 
 _WAITING = (PENDING, READY)
 _GRANTED = (
-    *_HOLD, "generation", "attempts", "late_submit_open", "percent", "step", "progress_at",
+    *_HOLD, "generation", "attempts", "losses", "late_submit_open", "percent", "step", "progress_at",
 )  # fmt: skip
 _RUN = ("run", "attempts", "given_back", "failures")
 
@@ -135,13 +135,15 @@ def waiting(task: Task, at: int) -> Task:
 # --- held ---------------------------------------------------------------------------------------------------
 
 
-def granted(task: Task, *, agent: str, session: str, lease: int, at: int, epoch: str, counts: bool) -> Task:
-    """Held from `at`; `counts`: it is a new attempt."""
+def granted(
+    task: Task, *, agent: str, session: str, lease: int, at: int, epoch: str, counts: bool, losses: int = 0
+) -> Task:
+    """Held from `at`; `counts`: it is a new attempt; `losses`: that its session has had in a row before."""
     return _moved(
-        task, CLAIMED, generation=task.generation + 1, attempts=task.attempts + counts, agent=agent, session=session,
-        claimed_at=at, lease=lease, lease_until=at + lease, presented_at=at, claim_epoch=epoch, renewals=0,
-        wanted=None, done_by=None, warned_at=None, unseen_since=None, late_submit_open=False, percent=None, step=None,
-        progress_at=None,
+        task, CLAIMED, generation=task.generation + 1, attempts=task.attempts + counts, losses=losses,
+        agent=agent, session=session, claimed_at=at, lease=lease, lease_until=at + lease, presented_at=at,
+        claim_epoch=epoch, renewals=0, wanted=None, done_by=None, warned_at=None, unseen_since=None,
+        late_submit_open=False, percent=None, step=None, progress_at=None,
     )  # fmt: skip
 
 

@@ -445,7 +445,7 @@ _STARTS = frozenset({"spawned", "failures", "wait_until", "error", "error_at"})
 _COUNTS = frozenset({"status", "total", "live", "blocked", "completed", "cancelled", "dead"})
 
 KINDS: dict[type[Row], Kind] = {
-    Task: Kind("task", _STAMPED | _FROM_GRAPH | _RENEWALS | {"metered", "capped", "funded", "reserved"}),
+    Task: Kind("task", _STAMPED | _FROM_GRAPH | _RENEWALS | {"metered", "capped", "funded", "reserved", "losses"}),
     Brief: Kind("brief"),
     Claim: Kind("claim", frozenset({"nonce", "process", "funds", "requests", "key"})),
     Result: Kind("result"),

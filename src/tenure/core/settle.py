@@ -27,7 +27,6 @@ from tenure.core.records import Brief, Claim, Task, replace
 
 MINUTE = 60_000_000
 RAISE_PRIORITY = 10  # points by which an aborted task moves ahead
-PROCESS_GONE = "its process is gone"
 _MISSES_NOTHING = (lifecycle.CREATED, *lifecycle.ENDED)  # states in which a deadline passes without an event
 
 
@@ -171,8 +170,9 @@ def _expired(task: Task, claim: Claim, brief: Brief, at: int, fraction: float) -
 
 def gone(task: Task, claim: Claim, brief: Brief, at: int, fraction: float) -> Settled:
     """The holder's process has ended: the effect of an expired lease, without the wait."""
-    free, over = _lost(task, claim, brief, at, fraction, PROCESS_GONE)
-    return Settled("task.process_gone", free, replace(over, error=PROCESS_GONE), at, {"lease_until": task.lease_until})
+    free, over = _lost(task, claim, brief, at, fraction, claims.PROCESS_GONE)
+    over = replace(over, error=claims.PROCESS_GONE)
+    return Settled("task.process_gone", free, over, at, {"lease_until": task.lease_until})
 
 
 def _lost(task: Task, claim: Claim, brief: Brief, at: int, fraction: float, why: str) -> tuple[Task, Claim]:
@@ -242,6 +242,7 @@ def _is_fresh(task: Task) -> bool:
     return (
         task.generation == 0
         and task.attempts == 0
+        and task.losses == 0
         and task.renewals == 0
         and not task.late_submit_open
         and not task.cool_offs

@@ -60,6 +60,7 @@ class Task(Row, frozen=True, kw_only=True):
     last_error: LastError | None = None
     troubled: tuple[str, ...] = ()  # agents that failed for their own reasons in this run
     failures: tuple[str, ...] = ()  # agents of the counted failures of this run, oldest first
+    losses: int = 0  # times in a row that its holder lost it, since that session's last sign of work
     cool_offs: dict[str, int] = {}  # agent → until when it is not offered this task
 
     priority: int = 50

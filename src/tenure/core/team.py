@@ -21,9 +21,12 @@ PERSON = "human"  # the type of a person's shell
 MINUTE = 60_000_000
 
 
-def status(agent: Agent, holds: int, now: int) -> str:
-    """offline, draining, stale, active or idle. Stale concerns the agent, not its claims."""
-    if agent.left_at is not None or (agent.terminated_at is not None and not holds):
+def status(agent: Agent, holds: int, now: int, *, is_gone: bool = False) -> str:
+    """offline, draining, stale, active or idle. Stale concerns the agent, not its claims.
+
+    `is_gone`: its process is proven to have ended, though nobody has recorded its death.
+    """
+    if is_gone or agent.left_at is not None or (agent.terminated_at is not None and not holds):
         return "offline"
     if agent.draining or agent.terminated_at is not None:
         return "draining"

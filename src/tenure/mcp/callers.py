@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from tenure.agents import process_table
+from tenure import process_table
 from tenure.agents.identity import KNOWN, Known, Who, marked, recognise
 from tenure.agents.receipts import Kept, Receipts
 from tenure.client import Client

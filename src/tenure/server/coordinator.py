@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tenure.agents import process_table
+from tenure import process_table
 from tenure.core.records import STORE, Leader
 from tenure.engine import Engine
 from tenure.engine.duties import election

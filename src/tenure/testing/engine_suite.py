@@ -24,6 +24,7 @@ from tenure.testing.engine.coordinators import Coordinators
 from tenure.testing.engine.crowded import Crowded
 from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.denials import Denials
+from tenure.testing.engine.ended_holders import EndedHoldersFirst
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.forecasts import Forecasts
 from tenure.testing.engine.gauges import Gauges
@@ -33,6 +34,7 @@ from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
 from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.lengths import Lengths
+from tenure.testing.engine.losses import Losses
 from tenure.testing.engine.members import Members
 from tenure.testing.engine.models import Models
 from tenure.testing.engine.moved_money import MovedMoney
@@ -80,6 +82,7 @@ from tenure.testing.engine.webhooks import Webhooks
 
 class EngineSuite(
     Timelines,
+    EndedHoldersFirst,
     Endings,
     Attempts,
     Pauses,
@@ -102,6 +105,7 @@ class EngineSuite(
     Graphs,
     Order,
     Lengths,
+    Losses,
     Tracks,
     Team,
     AgentLeaders,

@@ -13,7 +13,6 @@ from msgspec import structs
 
 from tenure.agents import briefing
 from tenure.agents.identity import KNOWN
-from tenure.agents.process_table import described
 from tenure.agents.receipts import Receipts
 from tenure.agents.runner.activity import Activity
 from tenure.agents.runner.agent_output import TAIL, AgentOutput, ClaimUsage, Exit, Reader
@@ -32,6 +31,7 @@ from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.sealed import without_master_key
 from tenure.core.task_secrets import Hidden, variable_of
+from tenure.process_table import described
 from tenure.processes.output import Lines
 from tenure.processes.supervisor import Ended, Supervisor
 

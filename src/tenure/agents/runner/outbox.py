@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import structs
 
-from tenure.agents import process_table
+from tenure import process_table
 from tenure.client import Client, outbox
 from tenure.client.outbox import Finished, Sent, is_unknown
 from tenure.core.commands import Process

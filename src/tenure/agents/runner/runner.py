@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenure.agents.process_table import release_ended
+from tenure.agents.ended_holders import release_ended
 from tenure.agents.result_checker import ValidationThread, tools_for
 from tenure.agents.runner.activity import Activity
 from tenure.agents.runner.outbox import is_unknown

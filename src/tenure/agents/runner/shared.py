@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tenure.agents.process_table import described
 from tenure.agents.runner.clis.cli import Cli
 from tenure.agents.runner.outbox import Outbox
 from tenure.config import Home
@@ -17,6 +16,7 @@ from tenure.core import limits
 from tenure.core.commands import Totals
 from tenure.core.outcomes import Outcome
 from tenure.core.retry import TROUBLES_IN_A_ROW
+from tenure.process_table import described
 
 FOREVER, UNTIL_EMPTY, ONCE = "forever", "until empty", "once"
 MOST_REMEMBERED = limits.RUN_SUMMARY

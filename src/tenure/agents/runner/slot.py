@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
-from tenure.agents.process_table import described
 from tenure.agents.result_checker import ResultChecker, tools_for
 from tenure.agents.runner.activity import Activity, Wait, wait_of
 from tenure.agents.runner.attempt import Attempt
@@ -20,6 +19,7 @@ from tenure.core import lifecycle, limits, runners
 from tenure.core.commands import Principal
 from tenure.core.errors import PASSING, TenureError
 from tenure.core.outcomes import Outcome
+from tenure.process_table import described
 from tenure.processes.supervisor import Supervisor
 from tenure.processes.tree_usage import TreeMeter
 

@@ -262,7 +262,7 @@ def _left_over(rows: UnitOfWork, project: str) -> Iterator[Finding]:
 
 def _orphans(patient: Patient) -> Iterator[Finding]:
     """Claims whose process has ended, as this host's own process table proves."""
-    from tenure.agents.process_table import ended_holders
+    from tenure.agents.ended_holders import ended_holders
 
     assert patient.client is not None
     ended = ended_holders(patient.client)

@@ -8,16 +8,20 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
+from tenure.core import limits
+from tenure.core.commands import ClaimNext, ClaimTask, Command, Gone, Principal, Process, PutArtifact
 from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
-from tenure.core.records import replace
+from tenure.core.processes import process_of
+from tenure.core.records import Claim, replace
 from tenure.core.task_defaults import SHIPPED, TaskDefaults
 from tenure.core.tenant_records import HOME
 from tenure.engine import Context, Engine, Random
-from tenure.engine.runtime.context import SHIPPED_TABLES, UserTables
+from tenure.engine.runtime.context import SHIPPED_TABLES, HostProcesses, UserTables
+from tenure.process_table import HostTable
 from tenure.stores.open_store import open_store, path_of
-from tenure.stores.port import FAST_PATH, Clock, Store
+from tenure.stores.port import FAST_PATH, Clock, Store, Transaction
 
 if TYPE_CHECKING:
     from tenure.artifacts.port import Artifacts
@@ -27,6 +31,48 @@ if TYPE_CHECKING:
     from tenure.sealing.signing import SigningKey
 
 GLANCE = 0.2  # seconds between checks whether the caller still waits
+MOST_SEEN = limits.HOLDERS_SEEN
+SEEN_EVERY = limits.HOLDERS_SEEN_EVERY
+
+
+class EndedHolders:
+    """Ends, before a claim, what processes of this host hold that have ended: it may come before the ready tasks.
+
+    Without a daemon nobody else would notice before the lease ends. Safe to share between threads: a look too many does
+    no harm.
+    """
+
+    def __init__(self, engine: Engine, table: HostProcesses, monotonic: Callable[[], float]) -> None:
+        self._engine, self._table, self._monotonic = engine, table, monotonic
+        self._looked: dict[str, float] = {}  # project → when
+        self._next: dict[str, str] = {}  # project → where the next look begins
+
+    def end(self, project: str, principal: Principal) -> None:
+        """End the claims of those that hold tasks of the project and have ended; no more often than once a second."""
+        now = self._monotonic()
+        if now - self._looked.get(project, -SEEN_EVERY) < SEEN_EVERY:
+            return
+        self._looked[project] = now
+        found = self._engine.read(lambda tx: self._holders(tx, project))
+        gone = [process for process in found if self._table.has_ended(process)]
+        if gone:
+            self._engine.do(Gone(project=project, processes=tuple(gone)), principal)
+
+    def _holders(self, tx: Transaction, project: str) -> list[Process]:
+        """Of at most MOST_SEEN claims; of more those that follow the last look's, so that each has its turn."""
+        place = self._table.place
+        first_digits = 10 + int(90 * self._engine.random.fraction())
+        start = self._next.get(project) or f"{place}{first_digits}"
+        rows: list[Claim] = []
+        for part in (Range(start, f"{place}:"), Range(place, start)):  # digits, then a bar: all before a colon
+            where = {"project": project, "process": part}
+            rows += tx.find(Claim, where, order="process", limit=MOST_SEEN - len(rows))
+            if len(rows) == MOST_SEEN:
+                break
+        texts = list(dict.fromkeys(row.process for row in rows if row.process is not None))
+        if len(rows) == MOST_SEEN:
+            self._next[project] = f"{texts[-1]}!"  # behind it, and before any other
+        return [process_of(text) for text in texts]
 
 
 class LocalTransport:
@@ -58,13 +104,15 @@ class LocalTransport:
         self._monotonic = monotonic
         self._artifacts = ProjectArtifacts(artifacts, url, tenant or HOME)
         sealer: Any = LazySealer(url)
+        table = HostTable()
         context = Context(
             pause=pause, artifacts=self._artifacts, tables=tables or SHIPPED_TABLES, sealer=sealer,
             task_defaults=task_defaults, allow_http=allow_http, networks=tuple(networks),
             signer=_signer, elects=elects and FAST_PATH not in self.store.features, tenant=tenant or HOME,
-            open_store=open_store,
+            open_store=open_store, table=table,
         )  # fmt: skip
         self.engine = Engine(self.store, random, context) if tenant in (None, HOME) else self._of(context, random)
+        self._ended = EndedHolders(self.engine, table, monotonic)
         self.batcher: Batcher | TenantBatcher | None = None
         if gather:
             from tenure.engine.runtime.batcher import Batcher
@@ -99,9 +147,16 @@ class LocalTransport:
         return [row.id for row in found]
 
     def do(self, command: Command, principal: Principal) -> Outcome:
+        self._end_ended((command,), principal)
         return (self.batcher or self.engine).do(command, principal)
 
+    def _end_ended(self, batch: Sequence[Command], principal: Principal) -> None:
+        """Before claims: what dead processes hold may come first."""
+        for project in {command.project for command in batch if isinstance(command, (ClaimNext, ClaimTask))}:
+            self._ended.end(project, principal)
+
     def run(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:
+        self._end_ended(batch, principal)
         return self.engine.run(batch, principal)
 
     def preview(self, batch: Sequence[Command], principal: Principal) -> list[Outcome | TenureError]:

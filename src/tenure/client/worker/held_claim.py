@@ -1,8 +1,8 @@
 """The claim of a running function: its current receipt, and whether the function may continue.
 
 A claim may be lost while the function runs: its lease expired behind a broken connection, or the store was restored.
-Then the task is claimed again by name at once, and the function continues with the new receipt: another generation, the
-same attempt. The function must stop only if that is denied.
+Then the task is claimed again by name at once, and the function continues with the new receipt: another generation, and
+the same attempt unless it was lost too often. The function must stop only if that is denied.
 """
 
 from __future__ import annotations

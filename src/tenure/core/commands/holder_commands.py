@@ -66,6 +66,7 @@ class Renew(Command, frozen=True, kw_only=True, tag="renew"):
     receipt: str
     lease: float | None = None
     background: bool = False  # a hook or thread renews: the holder did not present the receipt
+    worked: bool = False  # the holder has just worked, as a hook after one of its tools knows
     seen: int | None = None  # the number of the description that the holder has read
 
 

@@ -154,9 +154,9 @@ def _fixable(
     work: UnitOfWork, hold: holder_verbs.Hold, claim: Claim, rows: list[Row], reasons: tuple[str, ...], is_last: bool
 ) -> Task:
     if hold.is_late:  # no attempt to end; the late submit closes with the last try
-        task = replace(hold.task, late_submit_open=not is_last)
+        task = claims.worked(replace(hold.task, late_submit_open=not is_last))
     else:
-        task = holder_verbs.keep_started(work, hold.task)
+        task = holder_verbs.keep_worked(work, hold)
     fields = {"message": text_of(reasons), "details": {"reasons": list(reasons), "count": claim.invalid}}
     kept = work.record("task.output_refused", *rows, claim, task=task, level="warning", holder=claim, **fields)
     spread(work)

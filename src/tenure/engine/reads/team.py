@@ -11,7 +11,7 @@ from tenure.core.records import Agent, HealthMinute, Task
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.rows import brief_of, fields_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
-from tenure.engine.verbs.agents import agent_view, known_or_refused
+from tenure.engine.verbs.agents import agent_view, ended_holders, known_or_refused
 
 if TYPE_CHECKING:
     from tenure.core import views as v
@@ -23,20 +23,25 @@ def agents(
     for word in status or ():
         inputs.check_choice(word, team.STATUSES, "status")
     where: dict[str, Any] = {"project": project} | ({} if managed is None else {"managed": managed})
-    found = [agent_view(work, row) for row in work.find(Agent, where)]
+    dead = ended_holders(work, project)
+    found = [agent_view(work, row, dead) for row in work.find(Agent, where)]
     return found if status is None else [view for view in found if view["status"] in status]
 
 
 def agent(work: UnitOfWork, project: str, name: str) -> v.AgentInFull:
     """One agent with its last hour."""
     row = known_or_refused(work, project, name)
-    view: v.AgentInFull = {**agent_view(work, row), "minutes": _last_hour(work, row)}
+    view: v.AgentInFull = {**_shown(work, row), "minutes": _last_hour(work, row)}
     return view
+
+
+def _shown(work: UnitOfWork, row: Agent) -> v.AgentView:
+    return agent_view(work, row, ended_holders(work, row.project))
 
 
 def health(work: UnitOfWork, project: str, name: str) -> v.HealthView:
     row = known_or_refused(work, project, name)
-    shown: Any = agent_view(work, row)
+    shown: Any = _shown(work, row)
     parts = ("name", "status", "health", "last_seen", "next_heartbeat_at", "task", "step", "percent", "expected_at")
     answer: v.HealthView = {
         **{part: shown[part] for part in (*parts, "memory_mb", "cpu_percent", "metadata")},  # type: ignore[typeddict-item]

@@ -12,6 +12,7 @@ from tenure.core.task_defaults import SHIPPED, TaskDefaults
 
 if TYPE_CHECKING:
     from tenure.artifacts.port import Artifacts
+    from tenure.core.commands import Process
     from tenure.core.sealed import Sealer
     from tenure.engine.reads.task_counts import TaskCounts
     from tenure.engine.runtime.optimistic import Optimism
@@ -40,6 +41,17 @@ class UserTables(msgspec.Struct, frozen=True):
 SHIPPED_TABLES = UserTables()
 
 
+class HostProcesses(Protocol):
+    """The process table of the host: see `processes/table.py`."""
+
+    @property
+    def place(self) -> str:
+        """What the texts of its processes begin with, as claims have them."""
+
+    def has_ended(self, process: Process) -> bool:
+        """Whether it is certain that the process has ended; of one elsewhere it never is."""
+
+
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """`pause` waits between attempts of a transaction; the clock is the store's.
 
@@ -54,6 +66,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     keeps tenants beside `local`, `keeps_schemas`: also in schemas of theirs; the engine sets both. `limits`: those of a
     tenant beside `local`; None: it has none. `elsewhere`: what each write is refused with, where this process is not at
     the tenant's home. `open_store` opens a store by its URL, to prove that of a new tenant; None: it is not proven.
+    `table`: the processes of this host; None: nothing is known of any.
     """
 
     tenant: str = "local"
@@ -74,6 +87,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     limits: TenantLimits | None = None
     elsewhere: Callable[[], NotHome] | None = None
     open_store: Callable[[str], Store] | None = None
+    table: HostProcesses | None = None
 
 
 DEFAULT = Context()

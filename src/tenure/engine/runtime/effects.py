@@ -429,12 +429,15 @@ def end_agent(work: UnitOfWork, agent: Agent) -> Agent:
         return agent
     gone = replace(agent, left_at=work.now)
     work.record("agent.terminated", gone, project=agent.project, agent=agent.id, message=agent.terminated_for or "")
-    free_tracks(work, agent)
+    free_places(work, agent, "it was terminated")
     return gone
 
 
-def free_tracks(work: UnitOfWork, agent: Agent) -> None:
-    """The agent is gone: its tracks are free for others."""
+def free_places(work: UnitOfWork, agent: Agent, why: str) -> None:
+    """The agent is gone: its tracks and its leadership are free for others."""
+    from tenure.engine.verbs.lead import lost_by  # few commands end an agent
+
+    lost_by(work, agent, why)
     if _routes(work, agent.project):
         from tenure.engine.verbs.track_router import left  # few projects route
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.core import claims, commands, ids, inputs, lifecycle, limits, roles, settle, team
 from tenure.core.errors import InvalidInput, LimitReached, NotFound, TooLarge
-from tenure.core.filters import Present, Range, Where
+from tenure.core.filters import Prefix, Present, Range, Where
 from tenure.core.outcomes import Outcome
 from tenure.core.pools import agent_of
 from tenure.core.processes import check_process, process_of, text_of
 from tenure.core.records import Agent, Claim, HealthMinute, Message, Pool, Project, Row, Session, Task, replace
-from tenure.engine.runtime.effects import end_agent, free_tracks, spread
+from tenure.engine.runtime.effects import end_agent, free_places, spread
 from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
@@ -289,8 +290,11 @@ def terminate(work: UnitOfWork, cmd: commands.Terminate) -> Outcome:
     agent = replace(
         agent, terminated_at=agent.terminated_at or work.now, terminated_for=cmd.reason or agent.terminated_for
     )
+    from tenure.engine.verbs.lead import lost_by
+
     details = {"graceful": cmd.graceful}
     work.record("agent.terminating", agent, project=cmd.project, agent=agent.id, message=cmd.reason, details=details)
+    lost_by(work, agent, "it was terminated")  # though it may finish what it holds
     freed = () if cmd.graceful else give_back(work, holding, lifecycle.SUPERSEDED_BY, "task.recovered")
     agent = end_agent(work, work.get(Agent, cmd.project, agent.id) or agent)
     return _updated(work, agent, f"{agent.id} is terminated{_finishing(work, agent)}", changed=freed)
@@ -335,7 +339,7 @@ def leave(work: UnitOfWork, cmd: commands.Leave) -> Outcome:
     agent = work.get(Agent, cmd.project, session.agent)
     if agent is not None and agent.left_at is None and all(s.id == session.id or is_over(work, s) for s in others):
         work.record("agent.left", replace(agent, left_at=work.now), project=cmd.project, agent=agent.id)
-        free_tracks(work, agent)
+        free_places(work, agent, "it has left")
     return Outcome(outcome="OK", changed=freed, command_id=work.command_id)
 
 
@@ -410,15 +414,43 @@ def _died(work: UnitOfWork, project: str, name: str, process: commands.Process, 
     message = f"process {process.pid} on {process.host} is gone"
     dead = replace(agent, left_at=work.now)
     work.record("agent.died", dead, project=project, agent=name, level="warning", message=message, details=details)
-    free_tracks(work, dead)
+    free_places(work, dead, claims.PROCESS_GONE)
     return True
 
 
-def agent_view(work: UnitOfWork, agent: Agent) -> AgentView:
+def ended_holders(work: UnitOfWork, project: str) -> Mapping[str, str]:
+    """Tasks that processes of this host hold which have ended: id → the session of the claim."""
+    table = work.context.table
+    if table is None:
+        return {}
+    here = work.find(Claim, {"project": project, "process": Prefix(table.place)})
+    over = {text for text in {claim.process or "" for claim in here} if table.has_ended(process_of(text))}
+    return {claim.task: claim.session for claim in here if claim.process in over}
+
+
+def _is_gone(work: UnitOfWork, agent: Agent, held: Sequence[Task], dead: Mapping[str, str]) -> bool:
+    """Whether its process has ended, by the rule of `_died`; `dead`: see `ended_holders`."""
+    table = work.context.table
+    if table is None:
+        return False
+    if agent.host and agent.boot and agent.pid is not None and agent.pid_start is not None:
+        own = commands.Process(host=agent.host, boot=agent.boot, pid=agent.pid, start=agent.pid_start)
+        return table.has_ended(own)
+    if not held or any(task.id not in dead for task in held):
+        return False
+    sessions = {dead[task.id] for task in held}
+    others = work.find(Session, {"project": agent.project, "agent": agent.id, "ended_at": Present(False)})
+    return all(other.id in sessions or is_over(work, other) for other in others)
+
+
+def agent_view(work: UnitOfWork, agent: Agent, dead: Mapping[str, str] | None = None) -> AgentView:
+    """`dead`: see `ended_holders`; None: of a command, which no dead agent sends."""
     held = [t for t in work.find(Task, {"project": agent.project, "agent": agent.id}) if claims.is_held(t)]
     fields = "type capabilities models tracks region max_concurrent_tasks last_seen registered_at cool_until"
     more = " host pid draining terminated_at terminated_for managed memory_mb cpu_percent metadata"
-    status = team.status(agent, len(held), work.now)
+    is_gone = dead is not None and _is_gone(work, agent, held, dead)
+    living = [task for task in held if task.id not in (dead or ())]
+    status = team.status(agent, len(living), work.now, is_gone=is_gone)
     answer: AgentView = fields_of(agent, fields + more) | {
         "name": agent.id,
         "status": status,

@@ -347,8 +347,8 @@ def _denied_by_generations(work: UnitOfWork, task: Task, claimant: Claimant) -> 
 
 def _used_up(work: UnitOfWork, task: Task, claimant: Claimant) -> str | None:
     """Why there is no claim left in its run."""
-    session, is_last = claimant.session.id, task.attempts >= task.max_attempts  # by an edit of an earlier version
-    if is_last and not claims.is_continued(task, current_claim(work, task), session):
+    who, is_last = (claimant.agent.id, claimant.session.id), task.attempts >= task.max_attempts  # by an earlier edit
+    if is_last and not claims.is_continued(task, current_claim(work, task), *who):
         return f"has used all of its attempts in this run: max_attempts is {task.max_attempts}"
     most = work.limits_of(claimant.project).get("max_generations_per_task", MOST_GENERATIONS)
     of_run = {"project": task.project, "task": task.id, "run": task.run}

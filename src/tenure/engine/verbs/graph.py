@@ -32,7 +32,7 @@ from tenure.engine.verbs.create import (
     raise_height,
     relink,
 )
-from tenure.engine.verbs.holder_verbs import Hold, done_before, judged, keep_started
+from tenure.engine.verbs.holder_verbs import Hold, done_before, judged, keep_worked
 
 
 def add(work: UnitOfWork, cmd: commands.Add) -> Outcome:
@@ -178,7 +178,7 @@ def spawn(work: UnitOfWork, cmd: commands.Spawn) -> Outcome:
     if cmd.wait:
         waited = _wait(work, current(work, parent))
         return replace(waited, tasks=children)
-    task = keep_started(work, current(work, parent))
+    task = keep_worked(work, hold)
     return Outcome(outcome="OK", tasks=children, **fields_of(task, "state generation lease_until"))
 
 

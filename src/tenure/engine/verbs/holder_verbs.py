@@ -125,6 +125,8 @@ def renew(work: UnitOfWork, cmd: commands.Renew) -> Outcome:
     hold = held(work, cmd.project, cmd.receipt)
     lease = None if cmd.lease is None else inputs.lease_of(cmd.lease, work.limits_of(hold.project))
     before = brief.acknowledged(work, hold.task, cmd.seen)
+    if cmd.worked:
+        before = claims.worked(before)
     task = _started(work, claims.renewed(before, lease, work.now, background=cmd.background))
     answer = Outcome(
         outcome="RENEWED",
@@ -158,6 +160,14 @@ def _started(work: UnitOfWork, task: Task) -> Task:
 def keep_started(work: UnitOfWork, task: Task) -> Task:
     """Store a task whose holder has just presented its receipt."""
     return _started(work, claims.lengthened(task, work.now))
+
+
+def keep_worked(work: UnitOfWork, hold: Hold) -> Task:
+    """Store a task whose holder has shown work, also while its late submit is open."""
+    after = claims.worked(current(work, hold.task))
+    if not hold.is_late:
+        return keep_started(work, after)
+    return work.put(after) if after.losses != hold.task.losses else hold.task
 
 
 def up_to_date(work: UnitOfWork, hold: Hold, seen: int | None) -> tuple[Hold, Outcome | None]:
@@ -213,7 +223,7 @@ def checkpoint(work: UnitOfWork, cmd: commands.SaveCheckpoint) -> Outcome:
     inputs.check_size(cmd.data, "checkpoint", inputs.LARGEST_CHECKPOINT)
     hold = held(work, cmd.project, cmd.receipt, late=True)
     kept = _checkpoint(work, hold, cmd.data)
-    task = hold.task if hold.is_late else claims.presented(hold.task, work.now)
+    task = claims.worked(hold.task) if hold.is_late else claims.presented(hold.task, work.now)
     after = work.record("task.checkpoint", kept, task=task, holder=hold.claim)
     spread(work)
     standing = fields_of(after, _STANDING) | {"generation": hold.claim.generation}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tenure.core import commands, ids, inputs, limits, team
+from tenure.core import claims, commands, ids, inputs, limits, team
 from tenure.core.outcomes import Outcome
 from tenure.core.processes import check_process, text_of
 from tenure.core.records import Agent, Leader, Project, replace
@@ -40,7 +40,7 @@ def lead(work: UnitOfWork, cmd: commands.Lead, store_term: int | None = None) ->
         before = announced(work, before)
         if before.is_auto and cmd.holder == before.holder and cmd.term is None and before.until > work.now:
             # Its commands have elected it: here it gets to know its term. The lease stays as short as it is.
-            return _leads("RENEWED", work.put(replace(before, until=work.now + before.lease)))
+            return _leads("RENEWED", work.put(replace(before, until=work.now + before.lease)), asked=lease)
     leader = team.elected(before, project, name, cmd.holder, lease, cmd.term, work.now, store_term=store_term)
     if leader is None:
         assert before is not None
@@ -55,10 +55,18 @@ def lead(work: UnitOfWork, cmd: commands.Lead, store_term: int | None = None) ->
     return _leads("ELECTED", leader)
 
 
-def _leads(outcome: str, leader: Leader) -> Outcome:
+def _leads(outcome: str, leader: Leader, asked: int | None = None) -> Outcome:
+    """`asked`: the lease that was asked for without the term, and so not given."""
     seconds = leader.lease / inputs.SECOND
     message = f"{leader.holder} leads with term {leader.term} for {seconds:g} s, unless renewed"
-    return Outcome(outcome=outcome, term=leader.term, lease_until=leader.until, lease=seconds, message=message)
+    hint = None
+    if asked is not None:
+        message = f"{leader.holder} leads with term {leader.term} for {seconds:g} s, which each of its commands renews"
+        if asked != leader.lease:
+            hint = f"for a lease of {asked / inputs.SECOND:g} s pass the term: {leader.term}"
+    return Outcome(
+        outcome=outcome, term=leader.term, lease_until=leader.until, lease=seconds, message=message, hint=hint
+    )
 
 
 def step_down(work: UnitOfWork, cmd: commands.StepDown) -> Outcome:
@@ -81,9 +89,19 @@ def check_term(work: UnitOfWork, project: str, name: str, holder: str, term: int
     leader = work.get(Leader, project, name)
     if leader is not None and (leader.holder, leader.term) == (holder, term) and leader.until > work.now:
         return None
-    now_is = f"{leader.holder} with term {leader.term}" if leader and leader.until > work.now else "nobody"
-    message = f"{holder} led with term {term}; now {now_is} leads"
+    message = _why_not(leader, holder or "a sender without a name", term, work.now)
     return Outcome(outcome="STALE_TERM", term=leader.term if leader else None, directive="abort", message=message)
+
+
+def _why_not(leader: Leader | None, holder: str, term: int, now: int) -> str:
+    if leader is None:
+        return f"{holder} does not lead: nobody has led yet"
+    leads = f"{leader.holder} leads with term {leader.term}" if leader.until > now else "nobody leads now"
+    if term < leader.term:
+        return f"term {term} is over; {leads}"
+    if term > leader.term:
+        return f"nobody has led with term {term}; {leads}"
+    return f"{holder}'s term {term} is over; {leads}" if holder == leader.holder else f"{holder} does not lead; {leads}"
 
 
 def check_led(work: UnitOfWork, cmd: commands.Assign | commands.Reassign | commands.Recover) -> None:
@@ -155,8 +173,15 @@ def lost_with(work: UnitOfWork, project: str, processes: Collection[str]) -> boo
     leader = work.get(Leader, project, PROJECT_LEADER)
     if leader is None or leader.until <= work.now or leader.process not in processes:
         return False
-    announced(work, replace(leader, until=work.now), "its process is gone")
+    announced(work, replace(leader, until=work.now), claims.PROCESS_GONE)
     return True
+
+
+def lost_by(work: UnitOfWork, agent: Agent, why: str) -> None:
+    """End the term of a leader that is gone: another may lead at once, and no mail to `@leader` waits for it."""
+    leader = work.get(Leader, agent.project, PROJECT_LEADER)
+    if leader is not None and leader.holder == agent.id and leader.until > work.now:
+        announced(work, replace(leader, until=work.now), why)
 
 
 HANDLERS: Handlers = {commands.Lead: lead, commands.StepDown: step_down}

@@ -22,7 +22,7 @@ from tenure.engine.archive.totals import ARCHIVED
 from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 from tenure.engine.verbs import brief
-from tenure.engine.verbs.holder_verbs import Hold, judged, keep_started
+from tenure.engine.verbs.holder_verbs import Hold, judged, keep_worked
 
 if TYPE_CHECKING:
     from tenure.core import views as v
@@ -38,7 +38,7 @@ def usage(work: UnitOfWork, cmd: commands.ReportUsage) -> Outcome:
     refusal = hold.refusal
     if refusal is not None and not hold.verdict.genuine:
         raise Refused(refusal)
-    task = hold.task if hold.is_late or refusal is not None else keep_started(work, hold.task)
+    task = hold.task if refusal is not None else keep_worked(work, hold)
     answer = Outcome(
         outcome="OK",
         state=task.state,

@@ -9,6 +9,7 @@
 -- 0009_seals d3b6a052536c1c9c429a2e301cbf7ec6d57adc44de16d1c15316c864ca593fb8 since 0.2.0
 -- 0010_task_secrets cfb5a775d91c2921d75589c95b5b6321afcece6fbda1efb44d32cfc2546d394d since 0.2.0
 -- 0011_tenant_places 6746c21cf1d6a66078aa0b5dc59be45e8ad664f7572dffad74b7214825688cc6 since 0.2.0
+-- 0012_losses 021765cbfc1517c8a9be64f3c8ade2544b34c33a5fd56c88cc734e51fdf62ee6 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -927,7 +928,7 @@ CREATE TABLE task (
     band INTEGER NOT NULL,
     rank INTEGER NOT NULL,
     due_at INTEGER,
-    plain INTEGER NOT NULL, pauses TEXT NOT NULL DEFAULT '[]', cancelled TEXT, failures TEXT NOT NULL DEFAULT '[]', brief_number INTEGER NOT NULL DEFAULT 1, reserved INTEGER NOT NULL DEFAULT 0, unseen_since INTEGER, agent_type TEXT, estimate INTEGER, length INTEGER, order_turn INTEGER NOT NULL DEFAULT 0, offer_term INTEGER, sealed INTEGER NOT NULL DEFAULT 0,
+    plain INTEGER NOT NULL, pauses TEXT NOT NULL DEFAULT '[]', cancelled TEXT, failures TEXT NOT NULL DEFAULT '[]', brief_number INTEGER NOT NULL DEFAULT 1, reserved INTEGER NOT NULL DEFAULT 0, unseen_since INTEGER, agent_type TEXT, estimate INTEGER, length INTEGER, order_turn INTEGER NOT NULL DEFAULT 0, offer_term INTEGER, sealed INTEGER NOT NULL DEFAULT 0, losses INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, project, id)
 ) STRICT;
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import Principal, Process
+from tenure.core.errors import InvalidInput
 from tenure.core.records import Leader
 from tenure.engine import Engine
 from tenure.engine.reads.query_table import read_query
@@ -19,6 +21,12 @@ from tenure.testing.factories import PROJECT, Scene, code_of
 ANN, BEN = (Principal(role="agent", agent=name, session=f"s-{name}") for name in ("ann", "ben"))
 PROCESS = Process(host="h", boot="b", pid=7, start=1)
 LED = ("assign", "reassign", "recover")
+ENDS: dict[str, Callable[[Scene], object]] = {
+    "leave": lambda scene: scene.do(c.Leave, session="s-ann"),
+    "death": lambda scene: scene.do(c.Gone, processes=(PROCESS,)),
+    "terminate": lambda scene: scene.do(c.Terminate, agent="ann"),
+    "terminate now": lambda scene: scene.do(c.Terminate, agent="ann", graceful=False),
+}
 
 
 def leader(scene: Scene) -> tuple[str, int] | None:
@@ -129,6 +137,44 @@ class AgentLeaders(Stage):
         here.next("ben")
         assert leader(here) == ("ben", 2)
 
+    @pytest.mark.parametrize("how", ENDS)
+    @pytest.mark.parametrize("is_auto", [False, True])
+    def test_the_end_of_the_agent_ends_its_term(self, here: Scene, how: str, is_auto: bool) -> None:
+        here.do(c.DefineProject, lead="auto" if is_auto else "off")
+        here.take(here.add(), "ann", process=PROCESS)
+        if not is_auto:
+            here.do(c.Lead, holder="ann", agent=True, lease=1800, by=ANN)
+        assert leader(here) == ("ann", 1)
+        ENDS[how](here)
+        assert (leader(here), terms(here, "leader.lost")) == (None, [("ann", 1)])
+        assert here.row(Leader, "agent").until == here.now
+        with pytest.raises(InvalidInput, match="has no leader now"):
+            here.do(c.Send, sender="ben", to="@leader", text="hi")
+        taken = here.do(c.Lead, holder="ben", agent=True, lease=60, by=BEN)
+        assert (taken.outcome, taken.term) == ("ELECTED", 2)
+        assert here.do(c.Send, sender="cem", to="@leader", text="hi").changed == ("ben",)
+
+    @pytest.mark.parametrize("how", ENDS)
+    def test_the_end_of_another_agent_ends_no_term(self, here: Scene, how: str) -> None:
+        here.do(c.Lead, holder="ben", agent=True, lease=1800, by=BEN)
+        here.take(here.add(), "ann", process=PROCESS)
+        ENDS[how](here)
+        assert (leader(here), terms(here, "leader.lost")) == (("ben", 1), [])
+
+    def test_who_leaves_one_session_of_two_still_leads(self, here: Scene) -> None:
+        for session in ("s-ann", "s-other"):
+            here.claim(here.add(), "ann", session=session)
+        assert leader(here) == ("ann", 1)
+        here.do(c.Leave, session="s-ann")
+        assert leader(here) == ("ann", 1)
+        here.do(c.Leave, session="s-other")
+        assert leader(here) is None
+
+    def test_who_is_asked_to_finish_leads_no_more_though_it_holds_a_task(self, here: Scene) -> None:
+        here.take(here.add(), "ann")
+        here.do(c.Terminate, agent="ann")
+        assert (leader(here), here.states("A-001")) == (None, ["claimed"])
+
     def test_an_agent_that_is_stopped_does_not_lead(self, here: Scene) -> None:
         here.do(c.DefineProject, lead="off")
         here.do(c.Register, agent="ann", by=ANN)
@@ -141,7 +187,9 @@ class AgentLeaders(Stage):
         here.next("ann")
         own = here.do(c.Lead, holder="ann", agent=True, lease=600, by=ANN)
         assert (own.outcome, own.term, own.lease) == ("RENEWED", 1, 30.0)
-        assert "term 1" in own.message
+        assert "term 1 for 30 s, which each of its commands renews" in own.message
+        assert own.hint == "for a lease of 600 s pass the term: 1"
+        assert here.do(c.Lead, holder="ann", agent=True, lease=30, by=ANN).hint is None
         longer = here.do(c.Lead, holder="ann", agent=True, lease=600, term=1, by=ANN)
         assert (longer.outcome, longer.lease) == ("RENEWED", 600.0)
         other = here.do(c.Lead, holder="ben", agent=True, by=BEN)
@@ -161,6 +209,19 @@ class AgentLeaders(Stage):
         here.do(c.StepDown, holder="ann", term=1, agent=True, by=ANN)
         here.next("ben")
         assert (leader(here), terms(here, "leader.lost")) == (("ben", 2), [("ann", 1)])
+
+    def test_a_stale_term_is_explained_by_what_was(self, here: Scene) -> None:
+        def why(holder: str, term: int) -> str:
+            return str(here.do(c.StepDown, holder=holder, term=term, agent=True).message)
+
+        assert why("ben", 1) == "ben does not lead: nobody has led yet"
+        here.do(c.Lead, holder="ann", agent=True, lease=60)
+        assert why("ben", 1) == "ben does not lead; ann leads with term 1"
+        assert why("ann", 2) == "nobody has led with term 2; ann leads with term 1"
+        here.pass_time(seconds=60)
+        assert why("ann", 1) == "ann's term 1 is over; nobody leads now"
+        here.do(c.Lead, holder="ben", agent=True, lease=60)
+        assert why("ann", 1) == "term 1 is over; ben leads with term 2"
 
     # --- its verbs ------------------------------------------------------------------------------------------------
 

@@ -59,6 +59,16 @@ def place_of(scene: Scene) -> MemoryArtifacts:
 class Artifacts(Stage):
     # --- putting ------------------------------------------------------------------------------------------------
 
+    def test_an_artifact_is_a_sign_of_work(self, scene: Scene) -> None:
+        key = scene.add()
+        for _ in range(2):
+            scene.take(key, lease=60)
+            scene.pass_time(seconds=60)
+        receipt = scene.take(key, lease=60)
+        give(scene, receipt, "part.txt")
+        scene.pass_time(seconds=60)
+        assert (scene.task(key).losses, scene.claim(key).attempt) == (1, 1)
+
     def test_an_artifact_is_named_shown_and_told(self, scene: Scene) -> None:
         key = scene.add()
         receipt = scene.take(key)

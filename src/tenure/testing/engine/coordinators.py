@@ -197,7 +197,7 @@ class Coordinators(Stage):
         assert notes(scene) == ["before"]
         assert scene.tables() == before[0]
         assert one.term is None
-        assert "now two with term 2 leads" in one.notes[-1].message
+        assert "two leads with term 2" in one.notes[-1].message
 
     def test_a_leader_whose_lease_is_over_writes_nothing_though_nobody_else_leads(self, office: Office) -> None:
         def run(engine: Engine, project: str) -> None:

@@ -114,15 +114,6 @@ class Endings(Stage):
         assert scene.last_claim(key).released_at == began + 60_000_000
         assert scene.task(key).ready_at == began + 60_000_000
 
-    def test_the_same_session_goes_on_with_the_same_attempt(self, scene: Scene) -> None:
-        key = scene.add()
-        for generation in range(1, 8):
-            granted = scene.claim(key, "ann", lease=60)
-            assert (granted.generation, granted.attempt) == (generation, 1)
-            scene.pass_time(seconds=60)
-        other = scene.claim(key, "bo")
-        assert (other.generation, other.attempt) == (8, 2)
-
     def test_a_session_that_comes_back_after_another_makes_a_new_attempt(self, scene: Scene) -> None:
         key = scene.add()
         for agent, attempt in (("ann", 1), ("bo", 2), ("ann", 3)):

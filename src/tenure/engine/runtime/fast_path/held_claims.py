@@ -184,7 +184,7 @@ def renewals(known: Known, run: Run, random: Random) -> Built:
     project = known.project
     if project.funded:  # a budget may add a directive for the holder
         raise NotFast
-    odd = [n for n, (command, _) in enumerate(run) if command.background or command.seen is not None]
+    odd = [n for n, (command, _) in enumerate(run) if command.background or command.worked or command.seen is not None]
     if odd:
         raise NotFast(*odd)
     receipts = _receipts(known, run)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
+from functools import cached_property
 
 import msgspec
 
 from tenure.core import commands
-
-if TYPE_CHECKING:
-    from tenure.client import Client
-    from tenure.core.views import ProcessView
 
 PROC = "/proc"
 
@@ -191,33 +187,14 @@ def described(pid: int) -> commands.Process | None:
     return as_claimed(found) if found else None
 
 
-# --- processes that held a claim and have ended ---------------------------------------------------------------
+class HostTable:
+    """The processes of this host since its boot, for those who have a process in the form in which claims name it."""
 
+    @cached_property
+    def place(self) -> str:
+        """What the texts of its processes begin with."""
+        return f"{host()}|{boot_id()}|"
 
-def ended_holders(client: Client) -> list[ProcessView]:
-    """The processes behind live claims that ran on this host since its boot, and have ended."""
-    return ended_here(client.processes())
-
-
-def ended_here(found: Iterable[ProcessView]) -> list[ProcessView]:
-    here = (host(), boot_id())
-    ours = [p for p in found if (p["host"], p["boot"]) == here]
-    return [p for p in ours if has_ended(p["pid"], p["start"])]
-
-
-def named(view: ProcessView) -> commands.Process:
-    return commands.Process(host=view["host"], boot=view["boot"], pid=view["pid"], start=view["start"])
-
-
-def release_ended(client: Client, say: Callable[[str], None] = lambda _: None) -> tuple[str, ...]:
-    """End the claims of processes of this host that have ended. Returns the keys of their tasks, which are free again.
-
-    Only for a local store: a server does not trust a client's word, and its claims end with their leases.
-    """
-    gone = [] if client.is_remote else ended_holders(client)
-    if not gone:
-        return ()
-    freed = client.gone(map(named, gone))
-    for key in freed.changed or ():
-        say(f"{key}: the process that held it has ended; it can be taken over")
-    return freed.changed or ()
+    def has_ended(self, process: commands.Process) -> bool:
+        """Is it certain? Of a process elsewhere it never is."""
+        return f"{process.host}|{process.boot}|" == self.place and has_ended(process.pid, process.start)

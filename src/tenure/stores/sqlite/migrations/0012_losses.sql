@@ -1,0 +1,5 @@
+-- breaking: no
+-- since: 0.2.0
+
+-- How often in a row a task's holder lost it, since that session's last sign of work.
+ALTER TABLE task ADD COLUMN losses INTEGER NOT NULL DEFAULT 0;
