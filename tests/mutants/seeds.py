@@ -10,6 +10,7 @@ from tests.mutants.seeds_of_batches import BATCHES
 from tests.mutants.seeds_of_brokers import BROKERS
 from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_claims import CLAIMS
+from tests.mutants.seeds_of_closing import CLOSING
 from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_health import HEALTH
 from tests.mutants.seeds_of_identity import IDENTITY
@@ -52,6 +53,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *POSTGRES,
     *BATCHES,
     *BUDGETS,
+    *CLOSING,
     *DISKS,
     *HEALTH,
     *LEADING,

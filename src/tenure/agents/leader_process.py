@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from tenure.agents.tenant_parts import Leading, TenantParts
 from tenure.config import BadConfig, Settings
 from tenure.core import limits
-from tenure.core.errors import InvalidInput
+from tenure.core.errors import InvalidInput, spelled
 from tenure.core.target_urls import checked_url
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.relay.leader_thread import LeaderThread
@@ -80,8 +80,9 @@ def fleet_here(
 class LedParts:
     """A coordinator, and the parts that work while its process leads."""
 
-    def __init__(self, coordinator: Coordinator, parts: Sequence[LeaderPart]) -> None:
-        self.coordinator = coordinator
+    def __init__(self, coordinator: Coordinator, parts: Sequence[LeaderPart], say: Callable[[str], object]) -> None:
+        """`say` receives errors of parts."""
+        self.coordinator, self._say = coordinator, say
         self._parts = [*parts]
 
     def start(self) -> None:
@@ -91,13 +92,21 @@ class LedParts:
 
     def stop(self) -> None:
         """Stop the parts together, then step down: acknowledgements that come meanwhile are still written."""
-        stopping = [threading.Thread(target=part.stop, daemon=True) for part in self._parts]
-        for thread in stopping:
-            thread.start()
-        until = time.monotonic() + STOP
-        for thread in stopping:
-            thread.join(max(0.0, until - time.monotonic()))
-        self.coordinator.stop()
+        stopping = [threading.Thread(target=self._stop, args=(part,), daemon=True) for part in self._parts]
+        try:
+            for thread in stopping:
+                thread.start()
+            until = time.monotonic() + STOP
+            for thread in stopping:
+                thread.join(max(0.0, until - time.monotonic()))
+        finally:
+            self.coordinator.stop()
+
+    def _stop(self, part: LeaderPart) -> None:
+        try:
+            part.stop()
+        except Exception as error:  # noqa: BLE001 - the others stop, and the lease is given back
+            self._say(f"{type(part).__name__} did not stop in order: {spelled(error)}")
 
 
 def of_own_store(
@@ -108,7 +117,7 @@ def of_own_store(
     stepped: Stepped = lambda *_: None,
 ) -> LedParts:
     """What a server runs for a tenant that has its own store: webhooks and relays, and no program of the deployment."""
-    return LedParts(coordinator, _of_tenant(coordinator.engine, coordinator.led, messaging, say, stepped))
+    return LedParts(coordinator, _of_tenant(coordinator.engine, coordinator.led, messaging, say, stepped), say)
 
 
 class LeaderProcess(LedParts):
@@ -125,8 +134,8 @@ class LeaderProcess(LedParts):
         stepped: Stepped = lambda *_: None,
     ) -> None:
         """`say` receives errors of parts; `stepped` what each relay has done. Without `fleet` pools are not filled."""
-        super().__init__(coordinator, ())
-        self._messaging, self._place, self._say = messaging, place, say
+        super().__init__(coordinator, (), say)
+        self._messaging, self._place = messaging, place
         self._engine: Engine = coordinator.engine
         for sink in messaging.sinks:
             _named("sinks", sink.name, partial(opened, sink, self._engine)).close()

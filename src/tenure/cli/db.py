@@ -10,6 +10,7 @@ from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import counted, lasting
 from tenure.config import without_password
+from tenure.core.closing import close_all
 from tenure.core.records import DataKey
 from tenure.core.tenant_records import HOME
 
@@ -46,9 +47,11 @@ def daemon(run: Run, given: Namespace) -> int:
     import signal
     import threading
 
+    from tenure.cli.answers import kept_crash
     from tenure.cli.command_log import log_of
     from tenure.cli.leading import leader_of
     from tenure.cli.validation_verbs import validating_of
+    from tenure.processes.thread_errors import reported
 
     ended = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
@@ -56,12 +59,14 @@ def daemon(run: Run, given: Namespace) -> int:
     log = log_of(run)
     leader = leader_of(run, run.client.engine, lambda text: log.say("warning", text), looks=given.every)
     validating = validating_of(run, lambda text: log.say("info", text))
-    leader.start()
-    validating.start()
-    log.say("info", f"coordinating {run.home.shown}; Ctrl-C or SIGTERM ends it")
-    ended.wait()
-    validating.stop()
-    leader.stop()
+    with reported(lambda text, error: log.say("error", f"{text} ({kept_crash(error, ['daemon']).hint})")):
+        try:
+            leader.start()
+            validating.start()
+            log.say("info", f"coordinating {run.home.shown}; Ctrl-C or SIGTERM ends it")
+            ended.wait()
+        finally:
+            close_all(validating.stop, leader.stop)
     return 0
 
 

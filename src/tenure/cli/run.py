@@ -11,12 +11,14 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, ParamSpec
 
 from tenure.cli.claim import FILTERS, filters_of
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import contents, lease, seconds
 from tenure.core import limits
+from tenure.core.closing import close_all
 
 if TYPE_CHECKING:
     from tenure.agents.leader_process import LeaderProcess
@@ -62,6 +64,8 @@ def run(run: Run, given: Namespace) -> Answer | int:
     code.
     """
     from tenure.agents.runner.runner import Runner
+    from tenure.cli.answers import kept_crash
+    from tenure.processes.thread_errors import reported
 
     began = time.monotonic()
     if given.key_stdin:
@@ -83,17 +87,16 @@ def run(run: Run, given: Namespace) -> Answer | int:
         signal.SIGHUP: signal.signal(signal.SIGHUP, runner.terminate),
     }
     try:
-        if leader is not None:
-            leader.start()
-        shared = runner.run()
+        with reported(lambda text, error: say(f"{text} ({kept_crash(error, ['run']).hint})")):
+            if leader is not None:
+                leader.start()
+            shared = runner.run()
     finally:
-        if live is not None:
-            _quietly(live.close)()
+        first = [] if live is None else [_quietly(live.close)]
         if leader is not None:
-            leader.stop()
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        runner.client.close()
+            first.append(leader.stop)
+        handlers = (partial(signal.signal, number, handler) for number, handler in before.items())
+        close_all(*first, *handlers, runner.client.close)
     return _answer(shared, chosen, time.monotonic() - began)
 
 

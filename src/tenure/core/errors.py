@@ -194,3 +194,8 @@ PASSING = (StoreError, Overloaded, RateLimited, AuthUnavailable, TenantMoving)
 
 class Bug(TenureError):
     code = "BUG"
+
+
+def spelled(error: BaseException) -> str:
+    """An error as a part of a sentence: ours by its message, another with its type."""
+    return error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"

@@ -36,6 +36,7 @@ from tenure.config import (
     task_defaults_of,
 )
 from tenure.core import limits
+from tenure.core.closing import close_all
 from tenure.core.commands import Process
 from tenure.core.errors import NoStore
 from tenure.core.outcomes import Outcome
@@ -169,9 +170,8 @@ class LocalCallers:
     def close(self) -> None:
         """Close every store. Claims stay: the session may continue elsewhere."""
         with self._lock:
-            for client in self._clients.values():
-                client.close()
-            self._clients.clear()
+            clients, self._clients = self._clients, {}
+        close_all(*(client.close for client in clients.values()))
 
 
 def _file(url: str) -> str:

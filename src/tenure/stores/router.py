@@ -8,8 +8,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from tenure.core import limits
+from tenure.core.closing import close_all
 from tenure.core.errors import Overloaded, StoreUnavailable, TenureError
 from tenure.stores.port import Store
 
@@ -75,5 +77,4 @@ class Router:
             found[1].close()
 
     def close(self) -> None:
-        for name in list(self._stores):
-            self.close_one(name)
+        close_all(*(partial(self.close_one, name) for name in list(self._stores)))

@@ -26,6 +26,7 @@ from tenure.agents.runner.shared import AttemptEnd, Shared
 from tenure.agents.transcript_text import of_output
 from tenure.client import Client
 from tenure.client.signed_submits import own_key_file
+from tenure.core.closing import close_all
 from tenure.core.commands import ReportUsage, Totals
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
@@ -124,13 +125,18 @@ class Attempt:
                 self.client.fail(self.claim.receipt, what, "environment")
             raise
         finally:
-            self.claim.close()
-            self.receipts.forget()
-            self.supervisor.close()
-            if self.tree is not None and (left := self.tree.release()):
-                self.say(f"{self.key}: {self.tree.made.path} stays: {'; '.join(left)}")
-            self.transcript.close()
-            self.files.remove()
+            close_all(
+                self.claim.close,
+                self.receipts.forget,
+                self.supervisor.close,
+                self._leave_tree,
+                self.transcript.close,
+                self.files.remove,
+            )
+
+    def _leave_tree(self) -> None:
+        if self.tree is not None and (left := self.tree.release()):
+            self.say(f"{self.key}: {self.tree.made.path} stays: {'; '.join(left)}")
 
     # --- preparation ---
 

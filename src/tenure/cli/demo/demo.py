@@ -28,6 +28,7 @@ from tenure.cli.text_format import style
 from tenure.client import Client
 from tenure.client.wire import plain as wire
 from tenure.core import limits
+from tenure.core.closing import close_all
 from tenure.core.commands import NewTask
 from tenure.core.errors import Bug
 
@@ -156,10 +157,8 @@ class Demo:
         for agent in self.agents.values():
             agent.kill()
         for agent in self.agents.values():
-            agent.wait()
-            for pipe in (agent.stdin, agent.stdout):
-                if pipe is not None:
-                    pipe.close()
+            pipes = (agent.stdin, agent.stdout)
+            close_all(agent.wait, *(pipe.close for pipe in pipes if pipe is not None))
 
     def _check_agents(self) -> None:
         for name, agent in self.agents.items():

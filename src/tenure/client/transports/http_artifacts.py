@@ -29,6 +29,7 @@ from tenure.client.transports.http_messages import (
 from tenure.client.transports.server_address import Failed, lost
 from tenure.client.wire import from_plain
 from tenure.core.artifacts import checked_name
+from tenure.core.closing import close_all
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, StoreUnavailable
 from tenure.core.ids import parse_receipt
@@ -90,8 +91,7 @@ class Stream(NamedTuple):
     response: HTTPResponse
 
     def close(self) -> None:
-        self.response.close()
-        self.connection.close()
+        close_all(self.response.close, self.connection.close)
 
 
 def transfer(connections: Connections, request: Request) -> Reply:

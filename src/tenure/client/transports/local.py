@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tenure.core.closing import close_all
 from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
 from tenure.core.errors import InvalidInput, TenureError
 from tenure.core.outcomes import Outcome
@@ -170,12 +171,8 @@ class LocalTransport:
 
     def close(self) -> None:
         """Close the store, after the commands that other threads have sent."""
-        if self.batcher is not None:
-            self.batcher.close()
-        self._artifacts.close()
-        self.store.close()
-        if self._home_store is not None:
-            self._home_store.close()
+        parts = (self.batcher, self._artifacts, self.store, self._home_store)
+        close_all(*(part.close for part in parts if part is not None))
         if self.url.startswith("memory://"):
             from tenure.artifacts import memory as artifacts
             from tenure.stores import memory as stores
@@ -263,5 +260,4 @@ class ProjectArtifacts:
         return os.path.splitext(os.path.abspath(path))[0] + ".artifacts"
 
     def close(self) -> None:
-        for opened in self._opened.values():
-            opened.close()
+        close_all(*(opened.close for opened in self._opened.values()))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from tenure.core import limits
+from tenure.core.closing import close_all
 from tenure.core.errors import InvalidInput, SchemaMismatch, TenureError
 from tenure.stores.mariadb import address, schema
 from tenure.stores.mariadb import statement_texts as texts
@@ -142,8 +143,7 @@ class Mariadb(ServerStore[Connection]):
 
     def close(self) -> None:
         if self._process == os.getpid():
-            self.wake_ups.close()
-            self.connections.close()
+            close_all(self.wake_ups.close, self.connections.close)
 
     def _aside(self, ask: Callable[[Connection], T], *, database: bool = True) -> T:
         """The result of `ask` on a separate connection, where a statement may take long."""

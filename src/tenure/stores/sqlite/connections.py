@@ -23,6 +23,7 @@ from typing import Any
 
 import apsw
 
+from tenure.core.closing import close_all, popped
 from tenure.core.errors import StoreUnavailable
 from tenure.stores.sqlite.errors import moved, translated
 from tenure.stores.sqlite.store_file import change_of, files_of, make_private, names_of
@@ -136,15 +137,13 @@ class Connections:
         return None if self._files is None else change_of(self._names, self._files)
 
     def give(self, connection: SqliteConnection) -> None:
-        if self._closed:
-            connection.close()
-        else:
-            self._idle.append(connection)
+        self._idle.append(connection)
+        if self._closed:  # perhaps meanwhile
+            self.close()
 
     def close(self) -> None:
         self._closed = True
-        while self._idle:
-            self._idle.pop().close()
+        close_all(*(connection.close for connection in popped(self._idle)))
 
 
 # --- whose turn it is to write ---

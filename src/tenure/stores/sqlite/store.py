@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 
 from tenure.core import limits
+from tenure.core.closing import close_all
 from tenure.core.errors import InvalidInput, NoStore, StoreCorrupt, StoreUnavailable
 from tenure.core.records import KINDS
 from tenure.stores.host_clock import reader_of
@@ -215,15 +216,12 @@ class Sqlite:
         if self._closed or self._process != os.getpid():
             return
         self._closed = True
-        if self._watch is not None:
-            self._watch.close()
-        self._note()
-        if self._lost is None:
-            self._clear_log()
-        self.connections.close()
-        self.turn.close()
         _opened[self._process, self.path] -= 1
         _opened.__iadd__(Counter())  # drops entries that are zero
+        first = [] if self._watch is None else [self._watch.close]
+        if self._lost is None:
+            first += [self._clear_log]
+        close_all(*first, self._note, self.connections.close, self.turn.close)
 
     def _clear_log(self) -> None:
         """Move a long log into the database.
@@ -273,9 +271,7 @@ class Sqlite:
                 known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))
                 ((last,),) = connection.all(LAST)  # after the note: another process may commit, and note it, in between
             except BaseException:
-                if connection is not None:
-                    connection.close()
-                connections.close()
+                close_all(*(() if connection is None else (connection.close,)), connections.close)
                 raise
         connections.give(connection)
         self.schema, self._place = found.schema, here
