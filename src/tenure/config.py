@@ -19,13 +19,20 @@ import msgspec
 from tenure.core import limits
 from tenure.core.errors import NoStore, TenureError
 from tenure.core.setting_values import Port, Priority, Seconds, Setting
+from tenure.store_folder import (
+    DATABASE,
+    find_folder,
+    lost_above,
+    main_worktree,
+    unreadable,
+    unreadable_above,
+    upward,
+)
 from tenure.user_state import store_states
 
 if TYPE_CHECKING:
     from tenure.core.task_defaults import TaskDefaults
 
-FOLDER = ".tenure"
-DATABASE = "tenure.db"
 SHARED = "tenure.toml"  # in the repository, for everybody
 LOCAL = "config.toml"  # in .tenure, for this clone
 LONGEST_NAME = limits.PROJECT_NAME_FILE
@@ -97,6 +104,12 @@ SETTINGS: dict[str, Setting] = {
         ("retry", "back_off", "hold"),
     ),
     "signing_key": Setting(str, None, "the file of the key that signs this session's results: see `join --key`"),
+    "copies.every": Setting(
+        Seconds,
+        limits.COPY_EVERY,
+        "seconds between two copies of an embedded store into your state folder, while `run`, `daemon` or `serve` "
+        "leads; 0: none",
+    ),
     "log.level": Setting(
         str, "info", "the lowest level in the log of commands: `debug`, `info`, `warning` or `error`", LEVELS
     ),
@@ -343,56 +356,6 @@ def without_password(url: str) -> str:
     return f"{before}{password}…{''.join(after.partition('&')[1:])}" if password else url
 
 
-# --- finding the store --------------------------------------------------------------------------------------
-
-
-def upward(start: str) -> list[str]:
-    """`start` and every folder above it."""
-    folders = [os.path.realpath(start)]
-    while (parent := os.path.dirname(folders[-1])) != folders[-1]:
-        folders.append(parent)
-    return folders
-
-
-def main_worktree(folder: str) -> str | None:
-    """The main worktree of the repository that `folder` is a linked worktree of."""
-    try:
-        with open(os.path.join(folder, ".git"), encoding="utf-8") as file:
-            kind, _, path = file.read().strip().partition(": ")
-        if kind != "gitdir":
-            return None
-        own = os.path.join(folder, path)
-        with open(os.path.join(own, "commondir"), encoding="utf-8") as file:
-            common = os.path.realpath(os.path.join(own, file.read().strip()))
-    except OSError:  # no .git, or a folder; a submodule has no commondir
-        return None
-    return os.path.dirname(common) if os.path.basename(common) == ".git" else common
-
-
-def find_folder(start: str) -> str | None:
-    """The `.tenure` folder that serves `start`."""
-    for folder in upward(start):
-        places = (folder, main_worktree(folder))
-        for place in places:
-            if place is not None and os.path.isfile(os.path.join(place, FOLDER, DATABASE)):
-                found = os.path.join(place, FOLDER)
-                refuse_links(found)
-                return found
-    return None
-
-
-def refuse_links(folder: str) -> None:
-    """A repository can bring links: through one, files of `.tenure` would be read or written elsewhere."""
-    links = [folder] if os.path.islink(folder) else [entry.path for entry in os.scandir(folder) if entry.is_symlink()]
-    if links:
-        from tenure.trust.grants import Untrusted
-
-        raise Untrusted(
-            f"{sorted(links)[0]} is a symbolic link, and links in {FOLDER} are not followed",
-            hint="Put the file or folder itself there; TENURE_URL names a store elsewhere.",
-        )
-
-
 def check_store(home: Home, environ: Mapping[str, str]) -> None:
     """Raise Untrusted where the store came with a cloned repository and the user has not allowed it.
 
@@ -422,7 +385,11 @@ def find_home(start: str, settings: Settings) -> Home:
     if url is not None:
         return Home(folder or store_states(settings.environ, url)[0], url, settings["tenant"].value)
     if folder is None:
-        raise NoStore(f"there is no store in {start} or above", "`tenure init` creates one here")
+        raise (
+            unreadable_above(start)
+            or lost_above(start, settings.environ)
+            or NoStore(f"there is no store in {start} or above", "`tenure init` creates one here")
+        )
     return Home(folder, os.path.join(folder, DATABASE), settings["tenant"].value)
 
 
@@ -541,8 +508,11 @@ def _from_file(path: str, problems: list[BadConfig] | None = None) -> tuple[dict
     from tenure.core.errors import InvalidInput
     from tenure.core.toml_text import parsed
 
-    with open(path, "rb") as file:
-        status, text = os.fstat(file.fileno()), file.read()
+    try:
+        with open(path, "rb") as file:
+            status, text = os.fstat(file.fileno()), file.read()
+    except OSError as error:
+        raise BadConfig(*unreadable(path, error)) from None
     try:
         content = parsed(path, text)
     except InvalidInput as error:

@@ -11,6 +11,7 @@ from tests.mutants.seeds_of_brokers import BROKERS
 from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_claims import CLAIMS
 from tests.mutants.seeds_of_closing import CLOSING
+from tests.mutants.seeds_of_copies import COPIES
 from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_health import HEALTH
 from tests.mutants.seeds_of_identity import IDENTITY
@@ -54,6 +55,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *BATCHES,
     *BUDGETS,
     *CLOSING,
+    *COPIES,
     *DISKS,
     *HEALTH,
     *LEADING,

@@ -26,6 +26,7 @@ from tenure.engine.runtime.engine import Engine
 from tenure.sinks.open_sink import open_sink, prefixed
 from tenure.sinks.port import NoticeChannel, Sink
 from tenure.sinks.settings import ChannelSettings, Messaging, SinkSettings, read_messaging
+from tenure.stores.open_store import path_of
 from tenure.trust.grants import Untrusted
 
 if TYPE_CHECKING:
@@ -132,8 +133,12 @@ class LeaderProcess(LedParts):
         *,
         say: Callable[[str], object] = lambda _: None,
         stepped: Stepped = lambda *_: None,
+        copies: float = 0.0,
     ) -> None:
-        """`say` receives errors of parts; `stepped` what each relay has done. Without `fleet` pools are not filled."""
+        """`say` receives errors of parts; `stepped` what each relay has done. Without `fleet` pools are not filled.
+
+        `copies`: seconds between two copies of an embedded store; 0: none.
+        """
         super().__init__(coordinator, (), say)
         self._messaging, self._place = messaging, place
         self._engine: Engine = coordinator.engine
@@ -148,6 +153,8 @@ class LeaderProcess(LedParts):
             self._parts.append(self._notices())
         if fleet is not None:
             self._parts.append(self._fleet(fleet))
+        if copies > 0 and path_of(self._engine.store.url) is not None:
+            self._parts.append(self._copies(copies))
         if coordinator.tenants is not None:
             make = partial(_of_tenant, messaging=messaging, say=say, stepped=stepped)
             self._parts.append(TenantParts(coordinator, make, is_for_all=bool(messaging.sinks)))
@@ -205,6 +212,14 @@ class LeaderProcess(LedParts):
 
         place = self._place
         return FileWatch(self._engine, place.project, place.folder, self.coordinator.led, failed=self._say)
+
+    def _copies(self, seconds: float) -> LeaderPart:
+        from tenure.agents.store_copies import StoreCopies
+
+        place = self._place
+        return StoreCopies(
+            self._engine, self.coordinator.led, place.environ, seconds, project=place.project, say=self._say
+        )
 
     def _processes(self) -> LeaderPart:
         from tenure.agents.ended_processes import EndedProcesses

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tenure.agents.leader_process import LeaderProcess, Place, fleet_here, messaging_here
-from tenure.config import FOLDER
 from tenure.server.coordinator import Note, coordinator_of
+from tenure.store_folder import FOLDER
 
 if TYPE_CHECKING:
     from tenure.cli.main import Run
@@ -34,4 +34,5 @@ def leader_of(run: Run, engine: Engine, say: Callable[[str], object], **settings
     settings.setdefault("lease", run.setting("leader.lease"))
     coordinator, place = coordinator_of(engine, tell=report, **settings), place_of(run)
     fleet = fleet_here(run.settings, place, lambda: Address(run.home.url), say)
-    return LeaderProcess(coordinator, messaging_here(run.settings, say), place, fleet, say=say)
+    copies = run.setting("copies.every")
+    return LeaderProcess(coordinator, messaging_here(run.settings, say), place, fleet, say=say, copies=copies)

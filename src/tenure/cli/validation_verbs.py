@@ -135,8 +135,9 @@ def _risky(run: Run) -> dict[str, dict[str, Any]]:
     """The files here that the user must allow: each real path, and its risky part."""
     import os
 
-    from tenure.config import DATABASE, LOCAL, STORE_SECTION, find_folder, shared_file
+    from tenure.config import LOCAL, STORE_SECTION, shared_file
     from tenure.core.errors import NotFound
+    from tenure.store_folder import DATABASE, find_folder
     from tenure.trust.grants import read_section
     from tenure.trust.ownership import why_store_foreign
 

@@ -314,7 +314,8 @@ def _leading(
     def leading(coordinator: Coordinator, stepped: Stepped) -> Part:
         if coordinator.engine.tenant != HOME:
             return of_own_store(coordinator, messaging, say=say, stepped=stepped)
-        return LeaderProcess(coordinator, messaging, place, fleet, say=say, stepped=stepped)
+        copies = settings["copies.every"].value
+        return LeaderProcess(coordinator, messaging, place, fleet, say=say, stepped=stepped, copies=copies)
 
     return leading
 

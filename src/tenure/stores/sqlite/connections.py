@@ -359,6 +359,10 @@ def _open(path: str) -> int:
             with suppress(FileExistsError):
                 make_private(path)
             return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except PermissionError as error:
+        from tenure.store_folder import unreadable  # here: no other command needs it
+
+        raise StoreUnavailable(*unreadable(path, error)) from error
     except OSError as error:
         raise StoreUnavailable(
             f"{path}: cannot be opened: {error.strerror}", "check the folder's permissions and mount"

@@ -23,8 +23,9 @@ from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, SNAPSHOTS
 from tenure.stores.sqlite import store_file
 from tenure.stores.sqlite.connections import Connections, SqliteConnection, TurnLock, connect
 from tenure.stores.sqlite.errors import moved, translated
-from tenure.stores.sqlite.store_file import FoundFile, note, noted
+from tenure.stores.sqlite.store_file import FoundFile
 from tenure.stores.sqlite.transaction import SqliteTransaction
+from tenure.user_state import NOTE_EVERY, note, noted
 
 if TYPE_CHECKING:
     from tenure.stores.sqlite.commit_watch import CommitWatch
@@ -130,7 +131,7 @@ class Sqlite:
             self.written.notify_all()
         if ended is not None:
             note(self._place, {ended: sequence, epoch: sequence}, os.environ)
-        elif self.monotonic() - self._noted_at >= store_file.NOTE_EVERY:
+        elif self.monotonic() - self._noted_at >= NOTE_EVERY:
             self._note()
 
     def _note(self) -> None:
@@ -191,6 +192,16 @@ class Sqlite:
             raise taken from None
         except OSError as error:
             raise StoreUnavailable(f"{target}: cannot be created: {error.strerror}") from error
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its file was removed or replaced, and not opened again since."""
+        return self._lost is not None
+
+    @property
+    def place(self) -> str:
+        """Device and inode of its file: by them its last event is noted."""
+        return self._place
 
     def check(self) -> list[str]:
         from tenure.stores.sql.orphans import orphans  # here: no other verb needs it
@@ -257,7 +268,9 @@ class Sqlite:
                     raise StoreCorrupt(f"{self.path} is empty", "It was left as it is. Restore a backup.")
             except FileNotFoundError:
                 if not create:
-                    raise NoStore.at(f"at {self.path}") from None
+                    from tenure.store_folder import lost_at  # here: nobody else needs it
+
+                    raise lost_at(self.path, os.environ) or NoStore.at(f"at {self.path}") from None
                 with self._errors("created"):
                     self._make()
             else:
@@ -286,6 +299,10 @@ class Sqlite:
         except apsw.Error as error:
             raise translated(error, self.path) from error
         except OSError as error:
+            if isinstance(error, PermissionError) and what == "opened":
+                from tenure.store_folder import unreadable  # here: no other command needs it
+
+                raise StoreUnavailable(*unreadable(self.path, error)) from error
             raise StoreUnavailable(f"{self.path}: cannot be {what}: {error.strerror}") from error
 
     def _check_log(self) -> None:
