@@ -55,6 +55,14 @@ class Setting:
         return [Path(copy.path) for copy in sorted(copies_at(str(self.path), self.environ), key=lambda one: one.made)]
 
 
+def moved_into_the_file(path: Path) -> None:
+    """Nothing is left in the log beside it."""
+    link = apsw.Connection(str(path))
+    link.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # before it has read, it knows of no log
+    link.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    link.close()
+
+
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
@@ -194,6 +202,7 @@ def test_a_store_with_a_second_name_keeps_its_copies(setting: Setting, tmp_path:
     setting.scene.add("one")
     (copy,) = setting.step()
     setting.store.close()
+    moved_into_the_file(setting.path)
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "tenure.db").hardlink_to(setting.path)
     linked = Setting(tmp_path / "linked" / "tenure.db", state)
@@ -267,15 +276,16 @@ def test_a_damaged_store_drives_out_no_copy(setting: Setting, state: Path) -> No
         setting.scene.add(f"{number} {'long ' * 50}")
     (copy,) = setting.step()
     setting.store.close()
+    moved_into_the_file(setting.path)
     link = apsw.Connection(str(setting.path))
-    link.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     pages = [page for (page,) in link.execute("SELECT pageno FROM dbstat WHERE name = 'brief' AND pagetype = 'leaf'")]
     link.close()
     with setting.path.open("r+b") as file:
         for page in pages[:3]:
             file.seek((page - 1) * 4096)
             file.write(b"\xff" * 64)
-    damaged = Setting(setting.path, state, seed=9000)
+    damaged = Setting(setting.path, state)
+    damaged.scene.engine.random = setting.scene.engine.random  # whose ids go on
     for _ in range(limits.COPIES_OF_STORE + 1):
         damaged.scene.add("more")
         assert damaged.step(limits.COPY_EVERY) == [copy]
