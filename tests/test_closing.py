@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tenure
-from tenure.core.closing import close_all, popped
+from tenure.core.errors import close_all, popped
 from tenure.processes.thread_errors import reported
 
 SOURCES = Path(tenure.__file__).parent

@@ -17,22 +17,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tenure.core import limits
-from tenure.core.errors import NoStore, TenureError
+from tenure.core.errors import NoStore, StoreUnavailable, TenureError
 from tenure.core.setting_values import Port, Priority, Seconds, Setting
-from tenure.store_folder import (
-    DATABASE,
-    find_folder,
-    lost_above,
-    main_worktree,
-    unreadable,
-    unreadable_above,
-    upward,
-)
 from tenure.user_state import store_states
 
 if TYPE_CHECKING:
     from tenure.core.task_defaults import TaskDefaults
 
+FOLDER = ".tenure"
+DATABASE = "tenure.db"
 SHARED = "tenure.toml"  # in the repository, for everybody
 LOCAL = "config.toml"  # in .tenure, for this clone
 LONGEST_NAME = limits.PROJECT_NAME_FILE
@@ -105,10 +98,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "signing_key": Setting(str, None, "the file of the key that signs this session's results: see `join --key`"),
     "copies.every": Setting(
-        Seconds,
-        limits.COPY_EVERY,
-        "seconds between two copies of an embedded store into your state folder, while `run`, `daemon` or `serve` "
-        "leads; 0: none",
+        Seconds, limits.COPY_EVERY, "seconds between two copies of an embedded store into your state folder; 0: none"
     ),
     "log.level": Setting(
         str, "info", "the lowest level in the log of commands: `debug`, `info`, `warning` or `error`", LEVELS
@@ -356,26 +346,65 @@ def without_password(url: str) -> str:
     return f"{before}{password}…{''.join(after.partition('&')[1:])}" if password else url
 
 
-def check_store(home: Home, environ: Mapping[str, str]) -> None:
-    """Raise Untrusted where the store came with a cloned repository and the user has not allowed it.
-
-    Its rows are data to every command. But its keys sign in at a server, and agents work on its tasks.
-    """
-    path = os.path.join(home.folder, DATABASE)
-    if home.url != path:
-        return
-    from tenure.trust.ownership import why_store_foreign
-
-    why = why_store_foreign(path)
-    if why is not None:
-        from tenure.trust.grants import Trusted
-        from tenure.user_state import user_state
-
-        Trusted(user_state(environ)).check(path, STORE_SECTION, why)
+# --- finding the store --------------------------------------------------------------------------------------
 
 
-# The record of `tenure trust` for a store that somebody else made.
-STORE_SECTION = {"store": "its keys sign in at `serve`, its tasks go to the agents of `run` and `mcp`"}
+def upward(start: str) -> list[str]:
+    """`start` and every folder above it."""
+    folders = [os.path.realpath(start)]
+    while (parent := os.path.dirname(folders[-1])) != folders[-1]:
+        folders.append(parent)
+    return folders
+
+
+def main_worktree(folder: str) -> str | None:
+    """The main worktree of the repository that `folder` is a linked worktree of."""
+    try:
+        with open(os.path.join(folder, ".git"), encoding="utf-8") as file:
+            kind, _, path = file.read().strip().partition(": ")
+        if kind != "gitdir":
+            return None
+        own = os.path.join(folder, path)
+        with open(os.path.join(own, "commondir"), encoding="utf-8") as file:
+            common = os.path.realpath(os.path.join(own, file.read().strip()))
+    except OSError:  # no .git, or a folder; a submodule has no commondir
+        return None
+    return os.path.dirname(common) if os.path.basename(common) == ".git" else common
+
+
+def find_folder(start: str) -> str | None:
+    """The `.tenure` folder that serves `start`."""
+    for found in _folders(start):
+        if os.path.isfile(os.path.join(found, DATABASE)):
+            refuse_links(found)
+            return found
+    return None
+
+
+def refuse_links(folder: str) -> None:
+    """A repository can bring links: through one, files of `.tenure` would be read or written elsewhere."""
+    try:
+        inside = os.scandir(folder)
+    except PermissionError as error:
+        from tenure.store_folder import unreadable
+
+        raise StoreUnavailable(*unreadable(folder, error)) from None
+    links = [folder] if os.path.islink(folder) else [entry.path for entry in inside if entry.is_symlink()]
+    if links:
+        from tenure.trust.grants import Untrusted
+
+        raise Untrusted(
+            f"{sorted(links)[0]} is a symbolic link, and links in {FOLDER} are not followed",
+            hint="Put the file or folder itself there; TENURE_URL names a store elsewhere.",
+        )
+
+
+def _folders(start: str) -> Iterator[str]:
+    """Each place of a `.tenure` that would serve `start`, the nearest first."""
+    for folder in upward(start):
+        for place in dict.fromkeys((folder, main_worktree(folder))):
+            if place is not None:
+                yield os.path.join(place, FOLDER)
 
 
 def find_home(start: str, settings: Settings) -> Home:
@@ -385,9 +414,11 @@ def find_home(start: str, settings: Settings) -> Home:
     if url is not None:
         return Home(folder or store_states(settings.environ, url)[0], url, settings["tenant"].value)
     if folder is None:
+        from tenure.store_folder import lost_of, unreadable_of  # here: nobody else needs them
+
         raise (
-            unreadable_above(start)
-            or lost_above(start, settings.environ)
+            unreadable_of(_folders(start))
+            or lost_of((os.path.join(one, DATABASE) for one in _folders(start)), settings.environ)
             or NoStore(f"there is no store in {start} or above", "`tenure init` creates one here")
         )
     return Home(folder, os.path.join(folder, DATABASE), settings["tenant"].value)
@@ -512,6 +543,8 @@ def _from_file(path: str, problems: list[BadConfig] | None = None) -> tuple[dict
         with open(path, "rb") as file:
             status, text = os.fstat(file.fileno()), file.read()
     except OSError as error:
+        from tenure.store_folder import unreadable
+
         raise BadConfig(*unreadable(path, error)) from None
     try:
         content = parsed(path, text)

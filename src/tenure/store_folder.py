@@ -1,4 +1,4 @@
-"""The folder of an embedded store: where it is, who may read it, and what is known of a store that is gone.
+"""Who may read an embedded store, and what is known of one that is gone.
 
 The state folder knows each store at its path: a file `store.json`, made by `init` and by processes that make copies,
 and the copies beside it (`EPOCH-SEQUENCE.db`), each of one store at one moment. So `git clean -xdf` is no loss of the
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -33,61 +33,8 @@ from tenure.user_state import (
 if TYPE_CHECKING:
     from tenure.core.store_copies import Copy
 
-FOLDER = ".tenure"
-DATABASE = "tenure.db"
 KNOWN = "store.json"
 COPIES = "copies"
-
-
-def upward(start: str) -> list[str]:
-    """`start` and every folder above it."""
-    folders = [os.path.realpath(start)]
-    while (parent := os.path.dirname(folders[-1])) != folders[-1]:
-        folders.append(parent)
-    return folders
-
-
-def main_worktree(folder: str) -> str | None:
-    """The main worktree of the repository that `folder` is a linked worktree of."""
-    try:
-        with open(os.path.join(folder, ".git"), encoding="utf-8") as file:
-            kind, _, path = file.read().strip().partition(": ")
-        if kind != "gitdir":
-            return None
-        own = os.path.join(folder, path)
-        with open(os.path.join(own, "commondir"), encoding="utf-8") as file:
-            common = os.path.realpath(os.path.join(own, file.read().strip()))
-    except OSError:  # no .git, or a folder; a submodule has no commondir
-        return None
-    return os.path.dirname(common) if os.path.basename(common) == ".git" else common
-
-
-def find_folder(start: str) -> str | None:
-    """The `.tenure` folder that serves `start`."""
-    for folder in upward(start):
-        places = (folder, main_worktree(folder))
-        for place in places:
-            if place is not None and os.path.isfile(os.path.join(place, FOLDER, DATABASE)):
-                found = os.path.join(place, FOLDER)
-                refuse_links(found)
-                return found
-    return None
-
-
-def refuse_links(folder: str) -> None:
-    """A repository can bring links: through one, files of `.tenure` would be read or written elsewhere."""
-    try:
-        inside = os.scandir(folder)
-    except PermissionError as error:
-        raise StoreUnavailable(*unreadable(folder, error)) from None
-    links = [folder] if os.path.islink(folder) else [entry.path for entry in inside if entry.is_symlink()]
-    if links:
-        from tenure.trust.grants import Untrusted
-
-        raise Untrusted(
-            f"{sorted(links)[0]} is a symbolic link, and links in {FOLDER} are not followed",
-            hint="Put the file or folder itself there; TENURE_URL names a store elsewhere.",
-        )
 
 
 # --- another user's store -------------------------------------------------------------------------------------
@@ -128,20 +75,12 @@ def owner_name(user: int) -> str:
         return f"user {user}"
 
 
-def unreadable_above(start: str) -> StoreUnavailable | None:
-    """A `.tenure` that serves `start` as far as can be seen, and that this user cannot look into."""
-    for folder in _folders(start):
+def unreadable_of(folders: Iterable[str]) -> StoreUnavailable | None:
+    """The first of these folders that is there, and that this user cannot look into."""
+    for folder in folders:
         if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK):
             return StoreUnavailable(*unreadable(folder, PermissionError(13, os.strerror(13))))
     return None
-
-
-def _folders(start: str) -> Iterator[str]:
-    """Each place of a `.tenure` that would serve `start`, the nearest first."""
-    for folder in upward(start):
-        for place in dict.fromkeys((folder, main_worktree(folder))):
-            if place is not None:
-                yield os.path.join(place, FOLDER)
 
 
 # --- a store that is gone -------------------------------------------------------------------------------------
@@ -181,9 +120,9 @@ def remember(known: KnownStore, environ: Mapping[str, str]) -> None:
         write_private(os.path.join(folder, KNOWN), msgspec.json.encode(known))
 
 
-def lost_above(start: str, environ: Mapping[str, str]) -> LostStore | None:
-    """The store that would serve `start`, were its file still there."""
-    return next(filter(None, (lost_at(os.path.join(one, DATABASE), environ) for one in _folders(start))), None)
+def lost_of(paths: Iterable[str], environ: Mapping[str, str]) -> LostStore | None:
+    """The first of these stores that was there, and is gone."""
+    return next(filter(None, (lost_at(path, environ) for path in paths)), None)
 
 
 def lost_at(path: str, environ: Mapping[str, str]) -> LostStore | None:

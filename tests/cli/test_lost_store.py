@@ -179,7 +179,7 @@ def test_doctor_says_which_copy_there_is(worked: Tenure) -> None:
 
 @pytest.mark.parametrize(
     ("how", "level", "words"),
-    [("none", "note", "there is no copy"), ("off", "note", "copies are off"), ("large", "warning", "make backups")],
+    [("none", "ok", "there is none yet"), ("off", "note", "copies are off"), ("large", "warning", "make backups")],
 )
 def test_doctor_says_that_there_is_none(
     tenure: Tenure, monkeypatch: pytest.MonkeyPatch, how: str, level: str, words: str
@@ -189,7 +189,7 @@ def test_doctor_says_that_there_is_none(
     elif how == "large":
         monkeypatch.setattr("tenure.core.limits.COPY_LARGEST", 1)
     (found,) = [one for one in tenure("doctor", "--json").json if one["check"] == "copies"]
-    assert (found["level"], words in found["message"] + found["fix"]) == (level, True), found
+    assert (found["level"], words in found["message"] + (found["fix"] or "")) == (level, True), found
 
 
 # --- somebody else's -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ TEST_MOVING = "tests/server/test_moving_tenants.py"
 CLOSING = (
     Mutant(
         "closing: the first error cuts the rest short",
-        "core/closing.py",
+        "core/errors.py",
         """            if first is None:
                 first = error
                 continue
@@ -21,7 +21,7 @@ CLOSING = (
     ),
     Mutant(
         "closing: an interruption is lost behind an error",
-        "core/closing.py",
+        "core/errors.py",
         "            if isinstance(first, Exception) and not isinstance(error, Exception):",
         "            if False:",
         f"{TEST_CLOSING}::test_an_interruption_comes_before_an_error_and_cuts_nothing_short",

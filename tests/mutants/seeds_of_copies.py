@@ -100,15 +100,15 @@ COPIES = (
     Mutant(
         "lost store: nobody says that it was here",
         "config.py",
-        "            or lost_above(start, settings.environ)\n",
+        "            or lost_of((os.path.join(one, DATABASE) for one in _folders(start)), settings.environ)\n",
         "",
         f"{TEST_LOST}::test_every_verb_says_that_a_store_was_here_and_how_to_get_it_back",
     ),
     Mutant(
         "lost store: the folder of another user is a bug",
-        FOLDER,
-        "    except PermissionError as error:\n        raise StoreUnavailable(*unreadable(folder, error)) from None",
-        "    except NotADirectoryError as error:\n        raise StoreUnavailable(*unreadable(folder, error)) from None",
+        "config.py",
+        "    except PermissionError as error:\n",
+        "    except NotADirectoryError as error:\n",
         f"{TEST_LOST}::test_another_users_store_belongs_to_them_and_is_no_bug",
     ),
 )

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tenure.config import PROJECT
+from tenure.config import DATABASE, FOLDER, PROJECT, main_worktree, refuse_links, upward
 from tenure.core.errors import InvalidInput
 from tenure.core.tenant_records import HOME
-from tenure.store_folder import DATABASE, FOLDER, main_worktree, refuse_links, upward
 
 if TYPE_CHECKING:
     from tenure.stores.port import Store

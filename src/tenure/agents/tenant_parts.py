@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from tenure.core.closing import close_all
-from tenure.core.errors import TenureError
+from tenure.core.errors import TenureError, close_all
 from tenure.core.records import Sink
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.duties.election import LeaderEngine

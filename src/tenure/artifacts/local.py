@@ -18,8 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from tenure.artifacts import port
-from tenure.core.closing import close_all
-from tenure.core.errors import StoreUnavailable
+from tenure.core.errors import StoreUnavailable, close_all
 from tenure.user_state import sync_folder
 
 INCOMING = "incoming"

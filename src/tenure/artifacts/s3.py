@@ -20,8 +20,7 @@ from obstore.store import S3Store
 
 from tenure.artifacts import port
 from tenure.core import limits
-from tenure.core.closing import close_all
-from tenure.core.errors import InvalidInput, StoreUnavailable
+from tenure.core.errors import InvalidInput, StoreUnavailable, close_all
 from tenure.core.loopback import is_loopback
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import counted, lasting
 from tenure.config import without_password
-from tenure.core.closing import close_all
+from tenure.core.errors import close_all
 from tenure.core.records import DataKey
 from tenure.core.tenant_records import HOME
 
@@ -236,7 +236,7 @@ def _lost(run: Run) -> LostStore | None:
 def _make_folder(lost: LostStore) -> None:
     """What `init` puts beside a store: it was lost with it."""
     from tenure.agents import new_store
-    from tenure.store_folder import DATABASE, FOLDER
+    from tenure.config import DATABASE, FOLDER
 
     folder = os.path.dirname(lost.path)
     if (os.path.basename(folder), os.path.basename(lost.path)) == (FOLDER, DATABASE):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tenure.agents.leader_process import LeaderProcess, Place, fleet_here, messaging_here
+from tenure.config import FOLDER
 from tenure.server.coordinator import Note, coordinator_of
-from tenure.store_folder import FOLDER
 
 if TYPE_CHECKING:
     from tenure.cli.main import Run

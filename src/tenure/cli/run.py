@@ -18,7 +18,7 @@ from tenure.cli.claim import FILTERS, filters_of
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import contents, lease, seconds
 from tenure.core import limits
-from tenure.core.closing import close_all
+from tenure.core.errors import close_all
 
 if TYPE_CHECKING:
     from tenure.agents.leader_process import LeaderProcess

@@ -10,12 +10,14 @@ from typing import Any
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.text_format import table
 from tenure.config import (
+    FOLDER,
     LOCAL,
     SETTINGS,
     SHARED,
     BadConfig,
     Settings,
     checked,
+    find_folder,
     read_settings,
     setting_of,
     shared_file,
@@ -23,7 +25,6 @@ from tenure.config import (
 )
 from tenure.core.errors import NoStore
 from tenure.core.setting_values import Priority, Seconds, from_text
-from tenure.store_folder import FOLDER, find_folder
 from tenure.trust.risky_settings import shown
 
 

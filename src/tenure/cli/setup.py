@@ -39,8 +39,8 @@ def init(run: Run, given: Namespace) -> Answer:
     """
     from tenure.agents import new_store
     from tenure.agents.recipes import found_agents
-    from tenure.config import without_password
-    from tenure.store_folder import DATABASE, FOLDER, lost_at
+    from tenure.config import DATABASE, FOLDER, without_password
+    from tenure.store_folder import lost_at
     from tenure.stores.open_store import path_of
 
     asked = _named(run, given.agents) if given.agents is not None else None
@@ -112,8 +112,7 @@ def _set_up_lines(value: dict[str, Any]) -> list[str]:
 
 def _other_projects(run: Run, folder: str) -> list[str]:
     """The name that `init` gave to the store of a folder above: not this one's."""
-    from tenure.config import PROJECT
-    from tenure.store_folder import find_folder
+    from tenure.config import PROJECT, find_folder
 
     above = find_folder(os.path.dirname(os.path.dirname(folder)))
     return [os.path.join(above, PROJECT)] if above else []
@@ -197,7 +196,7 @@ def _named(run: Run, names: str) -> list[str]:
 def _root(run: Run) -> str:
     """The worktree that is set up; the store may be that of another."""
     from tenure.agents.new_store import worktree_of
-    from tenure.store_folder import find_folder
+    from tenure.config import find_folder
 
     return worktree_of(run.folder) or os.path.dirname(find_folder(run.folder) or "") or os.path.realpath(run.folder)
 
@@ -214,7 +213,7 @@ def _place(run: Run, is_global: bool) -> SetupTarget:
 def _memory_file(run: Run, is_global: bool) -> str:
     """Beside the store; for the user's own settings, and where there is no store, in the user's state folder."""
     from tenure.agents.recipes.setup_record import NAME
-    from tenure.store_folder import find_folder
+    from tenure.config import find_folder
     from tenure.user_state import user_state
 
     folder = None if is_global else find_folder(run.folder)

@@ -9,8 +9,7 @@ from typing import Any
 from tenure.client.caller import StoreOnly, SystemRandom, is_server
 from tenure.client.transports.local import LazySealer
 from tenure.core import tenants
-from tenure.core.closing import close_all
-from tenure.core.errors import InvalidInput
+from tenure.core.errors import InvalidInput, close_all
 from tenure.core.records import Tenant, replace
 from tenure.engine import Context, Engine, Random
 from tenure.engine.runtime.tenancy import row_of, url_of

@@ -28,7 +28,6 @@ from tenure.client.signed_submits import session_key
 from tenure.config import (
     Home,
     Value,
-    check_store,
     file_of,
     find_home,
     homes_of,
@@ -36,12 +35,12 @@ from tenure.config import (
     task_defaults_of,
 )
 from tenure.core import limits
-from tenure.core.closing import close_all
 from tenure.core.commands import Process
-from tenure.core.errors import NoStore
+from tenure.core.errors import NoStore, close_all
 from tenure.core.outcomes import Outcome
 from tenure.core.task_defaults import TaskDefaults
 from tenure.engine.runtime.context import UserTables
+from tenure.trust.ownership import check_store
 
 
 class StartOptions(NamedTuple):

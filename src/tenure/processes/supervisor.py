@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tenure.core.closing import close_all
+from tenure.core.errors import close_all
 
 SCRIPT = str(Path(__file__).with_name("supervisor_script.py"))
 TICK = 0.5  # seconds between two calls of `tick`

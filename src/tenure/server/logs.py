@@ -21,9 +21,8 @@ import msgspec
 import structlog
 
 from tenure.core import limits, redaction
-from tenure.core.closing import close_all
 from tenure.core.commands import Principal
-from tenure.core.errors import InvalidInput
+from tenure.core.errors import InvalidInput, close_all
 from tenure.core.redaction import GONE
 from tenure.core.tenant_records import HOME
 from tenure.processes.thread_errors import reported

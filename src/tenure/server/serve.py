@@ -24,8 +24,7 @@ import uvicorn
 from tenure.agents.leader_process import LeaderProcess, Place, Stepped, fleet_here, messaging_here, of_own_store
 from tenure.client.local_token import PREFIX, remove_token, token_file, write_token
 from tenure.config import BadConfig, Settings
-from tenure.core.closing import close_all
-from tenure.core.errors import InvalidInput, StoreError
+from tenure.core.errors import InvalidInput, StoreError, close_all
 from tenure.core.queries import Keys
 from tenure.core.records import Project
 from tenure.core.regions import parse_homes

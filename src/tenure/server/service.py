@@ -15,9 +15,8 @@ from typing import Any, Protocol, TypeVar
 
 from tenure.core import commands as c
 from tenure.core import limits
-from tenure.core.closing import close_all
 from tenure.core.commands import ClaimNext, Command, Principal
-from tenure.core.errors import Overloaded, StoreError, TenureError
+from tenure.core.errors import Overloaded, StoreError, TenureError, close_all
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.engine import Engine

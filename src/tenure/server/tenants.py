@@ -14,8 +14,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from tenure.core import limits
-from tenure.core.closing import close_all
-from tenure.core.errors import StoreUnavailable, spelled
+from tenure.core.errors import StoreUnavailable, close_all, spelled
 from tenure.core.events import Event
 from tenure.core.records import Tenant
 from tenure.core.tenant_records import HOME

@@ -27,7 +27,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.core import limits
-from tenure.core.closing import close_all
+from tenure.core.errors import close_all
 from tenure.core.target_urls import Target, checked_url
 from tenure.sinks.addresses import Address, Network, is_allowed, parsed
 

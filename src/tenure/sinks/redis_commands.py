@@ -11,7 +11,7 @@ import msgspec
 import redis
 
 from tenure.core import limits
-from tenure.core.closing import close_all
+from tenure.core.errors import close_all
 from tenure.sinks.port import SinkUnavailable, error_line
 from tenure.sinks.redis_streams import Streams
 

@@ -11,8 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 from tenure.core import limits
-from tenure.core.closing import close_all
-from tenure.core.errors import Overloaded, StoreUnavailable, TenureError
+from tenure.core.errors import Overloaded, StoreUnavailable, TenureError, close_all
 from tenure.stores.port import Store
 
 AGAIN = 1.0  # seconds until a store that could not be opened is tried again

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tenure.core import limits
-from tenure.core.closing import close_all
+from tenure.core.errors import close_all
 from tenure.processes.supervisor import Supervisor
 from tenure.validators.port import Undecided
 

@@ -26,9 +26,8 @@ from tenure.agents.runner.shared import AttemptEnd, Shared
 from tenure.agents.transcript_text import of_output
 from tenure.client import Client
 from tenure.client.signed_submits import own_key_file
-from tenure.core.closing import close_all
 from tenure.core.commands import ReportUsage, Totals
-from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.errors import InvalidInput, TenureError, close_all
 from tenure.core.outcomes import Outcome
 from tenure.core.sealed import without_master_key
 from tenure.core.task_secrets import Hidden, variable_of

@@ -14,8 +14,7 @@ from tenure.agents.runner.shared import Options, Shared
 from tenure.agents.runner.slot import Slot, speaking
 from tenure.client import Client
 from tenure.core import limits
-from tenure.core.closing import close_all
-from tenure.core.errors import PASSING, NotFound, TenureError
+from tenure.core.errors import PASSING, NotFound, TenureError, close_all
 
 GLANCE = 0.1  # seconds between checks of signals and slots
 WATCH = 1.0  # seconds between two reports of what the agents do

@@ -28,9 +28,8 @@ from tenure.cli.text_format import style
 from tenure.client import Client
 from tenure.client.wire import plain as wire
 from tenure.core import limits
-from tenure.core.closing import close_all
 from tenure.core.commands import NewTask
-from tenure.core.errors import Bug
+from tenure.core.errors import Bug, close_all
 
 PLAN = (
     NewTask(title="Design the schema", name="schema", track="B", priority="high"),

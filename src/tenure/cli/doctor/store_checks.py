@@ -81,11 +81,7 @@ def copies(patient: Patient) -> Iterator[Finding]:
     elif patient.run.setting("copies.every") <= 0:
         yield note("copies", "copies are off (copies.every is 0)", "`tenure db backup FILE` makes a backup")
     else:
-        yield note(
-            "copies",
-            "there is no copy of the store outside of its folder",
-            "`tenure run`, `daemon` and `serve` make them; `tenure db backup FILE` makes a backup",
-        )
+        yield ok("copies", "there is none yet outside of its folder: `tenure run`, `daemon` and `serve` make them")
 
 
 def secrets(patient: Patient) -> Iterator[Finding]:
@@ -258,8 +254,8 @@ def git(patient: Patient) -> Iterator[Finding]:
 
 def trust(patient: Patient) -> Iterator[Finding]:
     """Settings and stores of a cloned repository that the user has not allowed."""
-    from tenure.config import check_store
     from tenure.trust.grants import Untrusted
+    from tenure.trust.ownership import check_store
 
     run, found = patient.run, []
     checks: list[Callable[[Mapping[str, str]], None]] = [source.check for source in run.settings.sources.values()]

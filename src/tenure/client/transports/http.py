@@ -26,8 +26,7 @@ from tenure.client.transports import http_messages as messages
 from tenure.client.transports.http_messages import Reply, Request, Trouble
 from tenure.client.transports.server_address import Address, Credentials, Failed, Unwanted, address_of, lost
 from tenure.core import limits
-from tenure.core.closing import close_all, popped
-from tenure.core.errors import NotHome, OutcomeUnknown, StoreUnavailable, TenureError
+from tenure.core.errors import NotHome, OutcomeUnknown, StoreUnavailable, TenureError, close_all, popped
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query, Status
 from tenure.core.records import replace

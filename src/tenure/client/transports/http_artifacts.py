@@ -29,9 +29,8 @@ from tenure.client.transports.http_messages import (
 from tenure.client.transports.server_address import Failed, lost
 from tenure.client.wire import from_plain
 from tenure.core.artifacts import checked_name
-from tenure.core.closing import close_all
 from tenure.core.commands import Principal
-from tenure.core.errors import InvalidInput, StoreUnavailable
+from tenure.core.errors import InvalidInput, StoreUnavailable, close_all
 from tenure.core.ids import parse_receipt
 
 if TYPE_CHECKING:

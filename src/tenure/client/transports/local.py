@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tenure.core.closing import close_all
 from tenure.core.commands import ClaimNext, Command, Principal, PutArtifact
-from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.errors import InvalidInput, TenureError, close_all
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
 from tenure.core.task_defaults import SHIPPED, TaskDefaults

@@ -25,9 +25,8 @@ from tenure.client.worker.last_tasks import LastTasks
 from tenure.client.worker.mail_commands import MAIL_EVERY, CommandContext, MailCommands
 from tenure.client.worker.watcher import Watcher
 from tenure.core import limits
-from tenure.core.closing import close_all
 from tenure.core.commands import ClaimNext, ClaimTask
-from tenure.core.errors import InvalidInput, NotFound, TenureError
+from tenure.core.errors import InvalidInput, NotFound, TenureError, close_all
 from tenure.core.inputs import MOST_LISTED
 from tenure.core.outcomes import Outcome
 from tenure.sinks.event_loop import EventLoop

@@ -12,8 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from tenure.core.closing import close_all
-from tenure.core.errors import TenureError
+from tenure.core.errors import TenureError, close_all
 from tenure.spawners.port import Spawned, Spawner, SpawnRequest, State
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from tenure.core.closing import close_all
+from tenure.core.errors import close_all
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.reader import Reader
 from tenure.engine.runtime.engine import Engine

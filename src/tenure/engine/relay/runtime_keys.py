@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.core import lifecycle, limits, team
-from tenure.core.closing import close_all
+from tenure.core.errors import close_all
 from tenure.core.filters import Present
 from tenure.core.money import NANO
 from tenure.core.records import Agent, Project, Session, Task, Usage

@@ -13,8 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from tenure.core import webhook_delivery as rule
-from tenure.core.closing import close_all
-from tenure.core.errors import SecretsOff, SecretUnreadable, spelled
+from tenure.core.errors import SecretsOff, SecretUnreadable, close_all, spelled
 from tenure.core.events import Event
 from tenure.core.records import STORE, Delivery, Project, Sink, Webhook, replace
 from tenure.engine.duties.election import LeaderEngine

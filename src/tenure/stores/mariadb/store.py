@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from tenure.core import limits
-from tenure.core.closing import close_all
-from tenure.core.errors import InvalidInput, SchemaMismatch, TenureError
+from tenure.core.errors import InvalidInput, SchemaMismatch, TenureError, close_all
 from tenure.stores.mariadb import address, schema
 from tenure.stores.mariadb import statement_texts as texts
 from tenure.stores.mariadb.answers import Rows

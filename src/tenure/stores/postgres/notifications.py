@@ -26,8 +26,7 @@ from typing import NamedTuple
 import psycopg
 
 from tenure.core import limits
-from tenure.core.closing import close_all
-from tenure.core.errors import StoreUnavailable
+from tenure.core.errors import StoreUnavailable, close_all
 from tenure.stores.postgres.connection import Connection, connect
 from tenure.stores.postgres.errors import Failed
 from tenure.stores.postgres.log_cursor import Snapshot, parse_snapshot, settled

@@ -10,8 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from tenure.core import limits
-from tenure.core.closing import close_all
-from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.errors import InvalidInput, TenureError, close_all
 from tenure.stores.fast_path import Call, Look
 from tenure.stores.fast_path import Rows as FastRows
 from tenure.stores.port import (

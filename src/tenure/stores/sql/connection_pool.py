@@ -6,8 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from tenure.core.closing import close_all, popped
-from tenure.core.errors import StoreUnavailable
+from tenure.core.errors import StoreUnavailable, close_all, popped
 
 
 class Pooled(Protocol):

@@ -23,8 +23,7 @@ from typing import Any
 
 import apsw
 
-from tenure.core.closing import close_all, popped
-from tenure.core.errors import StoreUnavailable
+from tenure.core.errors import StoreUnavailable, close_all, popped
 from tenure.stores.sqlite.errors import moved, translated
 from tenure.stores.sqlite.store_file import change_of, files_of, make_private, names_of
 

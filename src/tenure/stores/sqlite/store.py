@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 
 from tenure.core import limits
-from tenure.core.closing import close_all
-from tenure.core.errors import InvalidInput, NoStore, StoreCorrupt, StoreUnavailable
+from tenure.core.errors import InvalidInput, NoStore, StoreCorrupt, StoreUnavailable, close_all
 from tenure.core.records import KINDS
 from tenure.stores.host_clock import reader_of
 from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, SNAPSHOTS, WAKE_UPS, Clock, ForLeader
