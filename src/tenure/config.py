@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tenure.core import limits
-from tenure.core.errors import NoStore, TenureError
+from tenure.core.errors import NoStore, StoreUnavailable, TenureError
 from tenure.core.setting_values import Port, Priority, Seconds, Setting
 from tenure.user_state import store_states
 
@@ -97,6 +97,9 @@ SETTINGS: dict[str, Setting] = {
         ("retry", "back_off", "hold"),
     ),
     "signing_key": Setting(str, None, "the file of the key that signs this session's results: see `join --key`"),
+    "copies.every": Setting(
+        Seconds, limits.COPY_EVERY, "seconds between two copies of an embedded store into your state folder; 0: none"
+    ),
     "log.level": Setting(
         str, "info", "the lowest level in the log of commands: `debug`, `info`, `warning` or `error`", LEVELS
     ),
@@ -371,19 +374,22 @@ def main_worktree(folder: str) -> str | None:
 
 def find_folder(start: str) -> str | None:
     """The `.tenure` folder that serves `start`."""
-    for folder in upward(start):
-        places = (folder, main_worktree(folder))
-        for place in places:
-            if place is not None and os.path.isfile(os.path.join(place, FOLDER, DATABASE)):
-                found = os.path.join(place, FOLDER)
-                refuse_links(found)
-                return found
+    for found in _folders(start):
+        if os.path.isfile(os.path.join(found, DATABASE)):
+            refuse_links(found)
+            return found
     return None
 
 
 def refuse_links(folder: str) -> None:
     """A repository can bring links: through one, files of `.tenure` would be read or written elsewhere."""
-    links = [folder] if os.path.islink(folder) else [entry.path for entry in os.scandir(folder) if entry.is_symlink()]
+    try:
+        inside = os.scandir(folder)
+    except PermissionError as error:
+        from tenure.store_folder import unreadable
+
+        raise StoreUnavailable(*unreadable(folder, error)) from None
+    links = [folder] if os.path.islink(folder) else [entry.path for entry in inside if entry.is_symlink()]
     if links:
         from tenure.trust.grants import Untrusted
 
@@ -393,26 +399,12 @@ def refuse_links(folder: str) -> None:
         )
 
 
-def check_store(home: Home, environ: Mapping[str, str]) -> None:
-    """Raise Untrusted where the store came with a cloned repository and the user has not allowed it.
-
-    Its rows are data to every command. But its keys sign in at a server, and agents work on its tasks.
-    """
-    path = os.path.join(home.folder, DATABASE)
-    if home.url != path:
-        return
-    from tenure.trust.ownership import why_store_foreign
-
-    why = why_store_foreign(path)
-    if why is not None:
-        from tenure.trust.grants import Trusted
-        from tenure.user_state import user_state
-
-        Trusted(user_state(environ)).check(path, STORE_SECTION, why)
-
-
-# The record of `tenure trust` for a store that somebody else made.
-STORE_SECTION = {"store": "its keys sign in at `serve`, its tasks go to the agents of `run` and `mcp`"}
+def _folders(start: str) -> Iterator[str]:
+    """Each place of a `.tenure` that would serve `start`, the nearest first."""
+    for folder in upward(start):
+        for place in dict.fromkeys((folder, main_worktree(folder))):
+            if place is not None:
+                yield os.path.join(place, FOLDER)
 
 
 def find_home(start: str, settings: Settings) -> Home:
@@ -422,7 +414,13 @@ def find_home(start: str, settings: Settings) -> Home:
     if url is not None:
         return Home(folder or store_states(settings.environ, url)[0], url, settings["tenant"].value)
     if folder is None:
-        raise NoStore(f"there is no store in {start} or above", "`tenure init` creates one here")
+        from tenure.store_folder import lost_of, unreadable_of  # here: nobody else needs them
+
+        raise (
+            unreadable_of(_folders(start))
+            or lost_of((os.path.join(one, DATABASE) for one in _folders(start)), settings.environ)
+            or NoStore(f"there is no store in {start} or above", "`tenure init` creates one here")
+        )
     return Home(folder, os.path.join(folder, DATABASE), settings["tenant"].value)
 
 
@@ -541,8 +539,13 @@ def _from_file(path: str, problems: list[BadConfig] | None = None) -> tuple[dict
     from tenure.core.errors import InvalidInput
     from tenure.core.toml_text import parsed
 
-    with open(path, "rb") as file:
-        status, text = os.fstat(file.fileno()), file.read()
+    try:
+        with open(path, "rb") as file:
+            status, text = os.fstat(file.fileno()), file.read()
+    except OSError as error:
+        from tenure.store_folder import unreadable
+
+        raise BadConfig(*unreadable(path, error)) from None
     try:
         content = parsed(path, text)
     except InvalidInput as error:

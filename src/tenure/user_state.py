@@ -12,7 +12,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TypeVar
 
+from tenure.core import limits
+
 T = TypeVar("T")
+NOTE_EVERY = 1.0  # seconds between two notes of a process
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
 
 
@@ -124,6 +127,72 @@ def safe_name(name: str) -> str:
     import hashlib
 
     return "h-" + hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:40]
+
+
+# --- the last event of each store ---------------------------------------------------------------------------
+#
+# `cp backup.db tenure.db` keeps device and inode, so the file itself cannot show that it was replaced. Notes keep, by
+# device and inode, the last sequence seen in each epoch, as lines `EPOCH SEQUENCE`. A file with a lower one was
+# restored. A note never exceeds the acknowledged commits, so no new epoch begins without a reason. It may be less: a
+# process writes it about once a second and when it closes the store. A note that cannot be read or written is no error.
+
+
+def noted(place: str, environ: Mapping[str, str]) -> dict[str, int]:
+    """The last sequence noted for each epoch of the file with this device and inode."""
+    found: dict[str, int] = {}
+    for base in user_states(environ):
+        for epoch, sequence in _read_note(os.path.join(base, "places", place)).items():
+            found[epoch] = max(sequence, found.get(epoch, 0))
+    return found
+
+
+def note(place: str, seen: Mapping[str, int], environ: Mapping[str, str]) -> None:
+    """Record the last sequence seen in each epoch, in the first state folder that can be written."""
+    for base in user_states(environ):
+        with suppress(OSError):
+            _write_note(os.path.join(base, "places"), place, seen)
+            return
+
+
+def _read_note(path: str) -> dict[str, int]:
+    try:
+        with open(path, encoding="ascii") as file:
+            lines = [line.split() for line in file]
+        return {epoch: int(sequence) for epoch, sequence in lines}
+    except (OSError, ValueError):
+        return {}
+
+
+def _write_note(folder: str, place: str, seen: Mapping[str, int]) -> None:
+    path = os.path.join(folder, place)
+    known = _read_note(path)
+    if not known:
+        make_private_folder(folder)
+        _make_room(folder)
+    for epoch, sequence in seen.items():
+        known[epoch] = max(sequence, known.pop(epoch, 0))  # now the last line
+    text = "".join(f"{epoch} {sequence}\n" for epoch, sequence in list(known.items())[-limits.STORE_NOTE_EPOCHS :])
+    draft = f"{path}.{os.getpid()}.new"
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(handle, text.encode())
+    finally:
+        os.close(handle)
+    os.replace(draft, path)
+
+
+def _make_room(folder: str) -> None:
+    """Delete the older half of the notes where there are too many."""
+    entries = list(os.scandir(folder))
+    if len(entries) < limits.STORE_NOTES:
+        return
+    found = []
+    for entry in entries:
+        with suppress(OSError):
+            found.append((entry.stat().st_mtime, entry.path))
+    for _, path in sorted(found)[: len(found) // 2]:
+        with suppress(OSError):
+            os.unlink(path)
 
 
 # --- folders ------------------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from tests.mutants.seeds_of_batches import BATCHES
 from tests.mutants.seeds_of_brokers import BROKERS
 from tests.mutants.seeds_of_budgets import BUDGETS
 from tests.mutants.seeds_of_claims import CLAIMS
+from tests.mutants.seeds_of_closing import CLOSING
+from tests.mutants.seeds_of_copies import COPIES
 from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_epochs import EPOCHS
 from tests.mutants.seeds_of_health import HEALTH
@@ -54,6 +56,8 @@ MUTANTS: tuple[Mutant, ...] = (
     *POSTGRES,
     *BATCHES,
     *BUDGETS,
+    *CLOSING,
+    *COPIES,
     *DISKS,
     *EPOCHS,
     *HEALTH,

@@ -28,7 +28,7 @@ TRUST = (
     Mutant(
         "trust: links are followed",
         "config.py",
-        "                refuse_links(found)\n",
+        "            refuse_links(found)\n",
         "",
         f"{TEST_UNTRUSTED}::test_a_folder_that_is_a_link_is_not_followed",
     ),
@@ -62,7 +62,7 @@ TRUST = (
     ),
     Mutant(
         "trust: a cloned store is served",
-        "config.py",
+        "trust/ownership.py",
         "    if why is not None:\n        from tenure.trust.grants import Trusted\n",
         "    if False:\n        from tenure.trust.grants import Trusted\n",
         f"{TEST_UNTRUSTED}::test_a_cloned_store_is_neither_served_nor_given_to_agents[18]",

@@ -2,7 +2,8 @@
 
 Workers add, claim and submit; they come back with receipts from before a move, and write straight to a store that may
 not be the tenant's home. Of the moves a third is killed after a step and run again, some are called off first. At the
-end every acknowledged write is there, no old receipt was accepted, and each task has one accepted result.
+end every acknowledged write is there, no old receipt was accepted, and each task has one accepted result. A server is
+asked for the tenant after each move: at the end it has no connection to the store that was left, and no more threads.
 """
 
 from __future__ import annotations
@@ -28,13 +29,16 @@ from tenure.core.errors import MoveRefused
 from tenure.core.records import Result, Task
 from tenure.stores.open_store import open_store
 from tests.reliability import results
+from tests.reliability.many_tenants import key_of
 from tests.reliability.moves_worker import PROJECT, TENANT
 from tests.servers import processes
 from tests.servers.postgres import PostgresServer
+from tests.servers.tenure import TenureServer
 
 MASTER = {"TENURE_MASTER_KEY": "0123456789abcdef" * 4}
 STEPS = ("begin", "freeze", "copy", "switch", "open")
 HERE = "home"
+LEFT = 30.0  # seconds for the server to close what it has left
 _MOVER = """
 import os, signal, sys
 from tenure.client.tenant_move import move_tenant
@@ -50,6 +54,8 @@ class Run:
 
     def __init__(self, home: str, there: str, seed: int, folder: Path) -> None:
         self.home, self.there, self.folder = home, there, folder
+        self.server = TenureServer(home, settings=MASTER)
+        self.threads: int | None = None  # of the server, once it has used both stores and left one
         self.dice = random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.findings: list[str] = []
@@ -60,6 +66,7 @@ class Run:
         with Client(self.home, PROJECT, tenant=TENANT, create=True) as client:
             for number in range(tasks):
                 client.add(f"first {number}")
+            self.key = key_of(client.engine)
 
     @contextmanager
     def working(self, workers: int) -> Iterator[None]:
@@ -108,6 +115,32 @@ class Run:
                 self.findings.append(f"the mover was not killed after {step}: {done.stderr.decode()[-300:]}")
         elif done.returncode:
             self.findings.append(f"a mover failed: {done.stderr.decode()[-300:]}")
+
+    def ask(self) -> None:
+        """Write and read in the tenant through the server, in whichever store it is."""
+        with Client(self.server.url, PROJECT, key=self.key, agent="asker") as client:
+            client.add("asked for after a move")
+            assert client.tasks(limit=1)
+
+    def served(self) -> int:
+        assert self.server.process is not None
+        return len(list(Path(f"/proc/{self.server.process.pid}/task").iterdir()))
+
+    def check_left(self, there: PostgresServer) -> None:
+        """Nothing is left of the store that the tenant has left: call it while the tenant is at home, and alone."""
+
+        def left() -> tuple[int, int]:
+            found = there.ask("SELECT count(*) FROM pg_stat_activity WHERE datname = 'there'")
+            return int(found), max(0, self.served() - (self.threads or 0))
+
+        until = time.monotonic() + LEFT
+        while (found := left()) != (0, 0) and time.monotonic() < until:
+            time.sleep(0.1)
+        self.counts["connections_left"], self.counts["threads_left"] = found
+        if found != (0, 0):
+            self.findings.append(
+                f"the server has {found[0]} connections and {found[1]} threads of the store that was left"
+            )
 
     def finish(self) -> None:
         """Finish a move that is left over."""
@@ -173,11 +206,20 @@ def run(moves: int, workers: int, seed: int, *, between: float, tasks: int = 40)
         story = Run(first.create("home"), second.create("there"), seed, folder)
         open_store(story.there).close()  # its tables
         story.prepare(tasks)
+        stack.enter_context(story.server)
         with story.working(workers):
             for number in range(moves):
                 story.move(number, between)
                 story.finish()
+                story.ask()
                 story.counts["moves"] += 1
+                if number == 1:
+                    time.sleep(1)  # until the store that was left is closed
+                    story.threads = story.served()
+        if moves % 2:
+            move_tenant(story.home, TENANT, to=HERE)
+            story.ask()
+        story.check_left(second)
         story.check()
         return story
 
@@ -186,9 +228,9 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="./x reliability moves", description=(__doc__ or "").split("\n\n", maxsplit=1)[0]
     )
-    parser.add_argument("--moves", type=int, default=20)
+    parser.add_argument("--moves", type=int, default=60)
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--between", type=float, default=3.0, help="seconds of work between two moves")
+    parser.add_argument("--between", type=float, default=1.0, help="seconds of work between two moves")
     parser.add_argument("--seed", type=int, default=None)
     options = parser.parse_args(argv)
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
@@ -199,7 +241,7 @@ def main(argv: list[str]) -> int:
         print(finding)
     names = (
         "moves", "movers_killed", "called_off", "tasks", "completed_once", "added", "accepted", "refused_while_moving",
-        "zombie_tries", "zombies_accepted", "lost",
+        "zombie_tries", "zombies_accepted", "lost", "connections_left", "threads_left",
     )  # fmt: skip
     print("nothing was lost" if not story.findings else f"FAILED: {len(story.findings)} findings")
     results.tell("moves", {name: story.counts[name] for name in names} | {"findings": len(story.findings)})

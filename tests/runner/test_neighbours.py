@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.agents.process_table import described
 from tenure.agents.runner.neighbours import joining
+from tenure.process_table import described
 from tests.runner.conftest import Stage, until
 
 

@@ -17,11 +17,12 @@ from tenure.core.errors import OutcomeUnknown, StoreUnavailable
 from tenure.core.records import Agent, Task
 from tenure.stores.port import Change
 from tenure.stores.sqlite import Sqlite
-from tenure.stores.sqlite.store_file import noted, place_of
+from tenure.stores.sqlite.store_file import place_of
 from tenure.testing import FakeClock
 from tenure.testing.factories import Scene
 from tenure.testing.samples import event_of, row_of
 from tenure.testing.suites.store_setting import add, stored, trial, write
+from tenure.user_state import noted
 
 CLOCK = FakeClock()
 

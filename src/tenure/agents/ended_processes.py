@@ -11,7 +11,7 @@ from functools import partial
 
 from tenure.agents.ended_holders import ended_here, named
 from tenure.core.commands import Gone
-from tenure.core.errors import TenureError
+from tenure.core.errors import spelled
 from tenure.core.records import Project
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.reads.tasks import processes
@@ -40,5 +40,5 @@ class EndedProcesses(LeaderThread):
         return False
 
     def failed(self, error: Exception) -> None:
-        text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
+        text = spelled(error)
         self._report(f"ending the claims of ended processes: {text}")

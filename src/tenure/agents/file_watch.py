@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from tenure.agents import git
 from tenure.core import limits, triggers
 from tenure.core.commands import FilesChanged
-from tenure.core.errors import TenureError
+from tenure.core.errors import spelled
 from tenure.core.records import Trigger
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.leader_thread import LeaderThread
@@ -66,7 +66,7 @@ class FileWatch(LeaderThread):
         return False
 
     def failed(self, error: Exception) -> None:
-        text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
+        text = spelled(error)
         self._report(f"watching files: {text}")
         self._files = None
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from tenure.agents.tenant_parts import Leading, TenantParts
 from tenure.config import BadConfig, Settings
 from tenure.core import limits
-from tenure.core.errors import InvalidInput
+from tenure.core.errors import InvalidInput, spelled
 from tenure.core.target_urls import checked_url
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.relay.leader_thread import LeaderThread
@@ -26,6 +26,7 @@ from tenure.engine.runtime.engine import Engine
 from tenure.sinks.open_sink import open_sink, prefixed
 from tenure.sinks.port import NoticeChannel, Sink
 from tenure.sinks.settings import ChannelSettings, Messaging, SinkSettings, read_messaging
+from tenure.stores.open_store import path_of
 from tenure.trust.grants import Untrusted
 
 if TYPE_CHECKING:
@@ -80,8 +81,9 @@ def fleet_here(
 class LedParts:
     """A coordinator, and the parts that work while its process leads."""
 
-    def __init__(self, coordinator: Coordinator, parts: Sequence[LeaderPart]) -> None:
-        self.coordinator = coordinator
+    def __init__(self, coordinator: Coordinator, parts: Sequence[LeaderPart], say: Callable[[str], object]) -> None:
+        """`say` receives errors of parts."""
+        self.coordinator, self._say = coordinator, say
         self._parts = [*parts]
 
     def start(self) -> None:
@@ -91,13 +93,21 @@ class LedParts:
 
     def stop(self) -> None:
         """Stop the parts together, then step down: acknowledgements that come meanwhile are still written."""
-        stopping = [threading.Thread(target=part.stop, daemon=True) for part in self._parts]
-        for thread in stopping:
-            thread.start()
-        until = time.monotonic() + STOP
-        for thread in stopping:
-            thread.join(max(0.0, until - time.monotonic()))
-        self.coordinator.stop()
+        stopping = [threading.Thread(target=self._stop, args=(part,), daemon=True) for part in self._parts]
+        try:
+            for thread in stopping:
+                thread.start()
+            until = time.monotonic() + STOP
+            for thread in stopping:
+                thread.join(max(0.0, until - time.monotonic()))
+        finally:
+            self.coordinator.stop()
+
+    def _stop(self, part: LeaderPart) -> None:
+        try:
+            part.stop()
+        except Exception as error:  # noqa: BLE001 - the others stop, and the lease is given back
+            self._say(f"{type(part).__name__} did not stop in order: {spelled(error)}")
 
 
 def of_own_store(
@@ -108,7 +118,7 @@ def of_own_store(
     stepped: Stepped = lambda *_: None,
 ) -> LedParts:
     """What a server runs for a tenant that has its own store: webhooks and relays, and no program of the deployment."""
-    return LedParts(coordinator, _of_tenant(coordinator.engine, coordinator.led, messaging, say, stepped))
+    return LedParts(coordinator, _of_tenant(coordinator.engine, coordinator.led, messaging, say, stepped), say)
 
 
 class LeaderProcess(LedParts):
@@ -123,10 +133,14 @@ class LeaderProcess(LedParts):
         *,
         say: Callable[[str], object] = lambda _: None,
         stepped: Stepped = lambda *_: None,
+        copies: float = 0.0,
     ) -> None:
-        """`say` receives errors of parts; `stepped` what each relay has done. Without `fleet` pools are not filled."""
-        super().__init__(coordinator, ())
-        self._messaging, self._place, self._say = messaging, place, say
+        """`say` receives errors of parts; `stepped` what each relay has done. Without `fleet` pools are not filled.
+
+        `copies`: seconds between two copies of an embedded store; 0: none.
+        """
+        super().__init__(coordinator, (), say)
+        self._messaging, self._place = messaging, place
         self._engine: Engine = coordinator.engine
         for sink in messaging.sinks:
             _named("sinks", sink.name, partial(opened, sink, self._engine)).close()
@@ -139,6 +153,8 @@ class LeaderProcess(LedParts):
             self._parts.append(self._notices())
         if fleet is not None:
             self._parts.append(self._fleet(fleet))
+        if copies > 0 and path_of(self._engine.store.url) is not None:
+            self._parts.append(self._copies(copies))
         if coordinator.tenants is not None:
             make = partial(_of_tenant, messaging=messaging, say=say, stepped=stepped)
             self._parts.append(TenantParts(coordinator, make, is_for_all=bool(messaging.sinks)))
@@ -196,6 +212,14 @@ class LeaderProcess(LedParts):
 
         place = self._place
         return FileWatch(self._engine, place.project, place.folder, self.coordinator.led, failed=self._say)
+
+    def _copies(self, seconds: float) -> LeaderPart:
+        from tenure.agents.store_copies import StoreCopies
+
+        place = self._place
+        return StoreCopies(
+            self._engine, self.coordinator.led, place.environ, seconds, project=place.project, say=self._say
+        )
 
     def _processes(self) -> LeaderPart:
         from tenure.agents.ended_processes import EndedProcesses

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from tenure.config import DATABASE, FOLDER, PROJECT, main_worktree, refuse_links, upward
 from tenure.core.errors import InvalidInput
+from tenure.core.tenant_records import HOME
+
+if TYPE_CHECKING:
+    from tenure.stores.port import Store
 
 IGNORED = "# Created by tenure: the store is not part of the repository.\n*\n"
 
@@ -76,3 +82,13 @@ def _write_new(path: str, text: str) -> None:
         open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file,
     ):
         file.write(text)
+
+
+def note_store(store: Store, project: str, environ: Mapping[str, str]) -> None:
+    """Note a new store in the user's state folder: should its file be lost, commands say until when it was here."""
+    from tenure.store_folder import KnownStore, remember
+    from tenure.stores.sqlite.store import Sqlite
+
+    if isinstance(store, Sqlite):
+        with store.begin(HOME, write=False) as tx:
+            remember(KnownStore(store.path, store.place, tx.epoch, project), environ)

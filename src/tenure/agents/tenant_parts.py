@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from tenure.core.errors import StoreError
+from tenure.core.errors import TenureError, close_all
 from tenure.core.records import Sink
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.duties.election import LeaderEngine
@@ -53,9 +53,7 @@ class TenantParts:
         if self._thread is not None and self._pool is not None:
             self._thread.join()
             self._pool.shutdown()
-        for parts in self._parts.values():
-            for part in parts:
-                part.stop()
+        close_all(*(part.stop for parts in self._parts.values() for part in parts))
 
     def hear(self, tenant: str) -> None:
         """The tenant has events, or is looked at for the first time in this term. In the coordinator's thread."""
@@ -86,7 +84,7 @@ class TenantParts:
         again: float | None = PAUSE  # after an error: no event would bring the tenant back
         try:
             again = self._stepped(tenant)
-        except StoreError:
+        except TenureError:
             pass
         finally:
             with self._changed:
@@ -116,8 +114,7 @@ class TenantParts:
         return None
 
     def _forget(self, tenant: str) -> None:
-        for part in self._parts.pop(tenant, ()):
-            part.close()
+        close_all(*(part.close for part in self._parts.pop(tenant, ())))
 
 
 def _has_readers(engine: Engine) -> bool:

@@ -12,12 +12,13 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tenure.artifacts import port
-from tenure.core.errors import StoreUnavailable
+from tenure.core.errors import StoreUnavailable, close_all
 from tenure.user_state import sync_folder
 
 INCOMING = "incoming"
@@ -150,9 +151,8 @@ class _Writing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._measured.stop()
-        self._path.unlink(missing_ok=True)
-        os.close(self._handle)
+        unlink = partial(self._path.unlink, missing_ok=True)
+        close_all(self._measured.stop, unlink, partial(os.close, self._handle))
 
 
 def _incoming(folder: Path) -> tuple[Path, int]:

@@ -20,7 +20,7 @@ from obstore.store import S3Store
 
 from tenure.artifacts import port
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, StoreUnavailable
+from tenure.core.errors import InvalidInput, StoreUnavailable, close_all
 from tenure.core.loopback import is_loopback
 
 if TYPE_CHECKING:
@@ -205,8 +205,7 @@ class _Writing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._measured.stop()
-        self._file.close()
+        close_all(self._measured.stop, self._file.close)
 
 
 def _client(address: Address) -> ClientConfig:

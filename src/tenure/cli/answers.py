@@ -263,7 +263,7 @@ def print_error(error: TenureError, wants_json: bool) -> int:
     return 75 if code in (10, 70) and not error.definite else code  # those two mean that nothing was done
 
 
-def kept_crash(error: Exception, words: Sequence[str]) -> Bug:
+def kept_crash(error: BaseException, words: Sequence[str]) -> Bug:
     """The bug to report, with the path of the details; arguments are listed without their values."""
     import tempfile
     import traceback

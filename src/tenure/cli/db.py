@@ -10,11 +10,13 @@ from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import seconds
 from tenure.cli.text_format import counted, lasting
 from tenure.config import without_password
+from tenure.core.errors import close_all
 from tenure.core.records import DataKey
 from tenure.core.tenant_records import HOME
 
 if TYPE_CHECKING:
     from tenure.client.copy import Copies
+    from tenure.store_folder import LostStore
 
 
 @options()
@@ -46,9 +48,11 @@ def daemon(run: Run, given: Namespace) -> int:
     import signal
     import threading
 
+    from tenure.cli.answers import kept_crash
     from tenure.cli.command_log import log_of
     from tenure.cli.leading import leader_of
     from tenure.cli.validation_verbs import validating_of
+    from tenure.processes.thread_errors import reported
 
     ended = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
@@ -56,12 +60,14 @@ def daemon(run: Run, given: Namespace) -> int:
     log = log_of(run)
     leader = leader_of(run, run.client.engine, lambda text: log.say("warning", text), looks=given.every)
     validating = validating_of(run, lambda text: log.say("info", text))
-    leader.start()
-    validating.start()
-    log.say("info", f"coordinating {run.home.shown}; Ctrl-C or SIGTERM ends it")
-    ended.wait()
-    validating.stop()
-    leader.stop()
+    with reported(lambda text, error: log.say("error", f"{text} ({kept_crash(error, ['daemon']).hint})")):
+        try:
+            leader.start()
+            validating.start()
+            log.say("info", f"coordinating {run.home.shown}; Ctrl-C or SIGTERM ends it")
+            ended.wait()
+        finally:
+            close_all(validating.stop, leader.stop)
     return 0
 
 
@@ -228,8 +234,31 @@ def _copies_text(done: Copies, source: str, target: str) -> str:
     return "\n".join(lines)
 
 
+def _lost(run: Run) -> LostStore | None:
+    """The store that was here, in a folder that has none: it is restored to where it was."""
+    from tenure.store_folder import LostStore
+
+    try:
+        _ = run.home
+    except LostStore as lost:
+        return lost
+    return None
+
+
+def _make_folder(lost: LostStore) -> None:
+    """What `init` puts beside a store: it was lost with it."""
+    from tenure.agents import new_store
+    from tenure.config import DATABASE, FOLDER
+
+    folder = os.path.dirname(lost.path)
+    if (os.path.basename(folder), os.path.basename(lost.path)) == (FOLDER, DATABASE):
+        new_store.make_folder(os.path.dirname(folder))
+        if lost.project:
+            new_store.keep_project(folder, lost.project)
+
+
 @options(
-    arg("backup", help="a file that `tenure db backup` made"),
+    arg("backup", help="a file that `tenure db backup` made, or a copy of your state folder"),
     arg("--to", metavar="PATH", help="the store to replace (else the one found here)"),
 )
 def restore(run: Run, given: Namespace) -> Answer:
@@ -240,11 +269,19 @@ def restore(run: Run, given: Namespace) -> Answer:
     """
     run.must_own()
     from tenure.client.restore import restore as restored
+    from tenure.store_folder import KnownStore, remember
+    from tenure.stores.sqlite.store_file import place_of
 
-    url = _store_named(run, given.to) if given.to else run.home.url
+    lost = _lost(run) if given.to is None else None
+    url = _store_named(run, given.to) if given.to else run.home.url if lost is None else lost.path
+    if lost is not None:
+        _make_folder(lost)
     done = restored(os.path.join(run.folder, given.backup), url)
+    remember(KnownStore(done.store, place_of(done.store), done.epoch, lost.project if lost else ""), run.environ)
     value = {"store": done.store, "aside": done.aside, "epoch": done.epoch, "ended": done.ended}
     lines = [f"{done.store} is restored, in epoch {done.epoch}"]
+    if lost is not None:
+        lines.append("artifacts that were beside it are in no copy: `tenure doctor --verify` lists those that are gone")
     if done.aside:
         lines.append(f"the previous store is in {done.aside}")
     if done.ended:

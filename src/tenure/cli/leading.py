@@ -34,4 +34,5 @@ def leader_of(run: Run, engine: Engine, say: Callable[[str], object], **settings
     settings.setdefault("lease", run.setting("leader.lease"))
     coordinator, place = coordinator_of(engine, tell=report, **settings), place_of(run)
     fleet = fleet_here(run.settings, place, lambda: Address(run.home.url), say)
-    return LeaderProcess(coordinator, messaging_here(run.settings, say), place, fleet, say=say)
+    copies = run.setting("copies.every")
+    return LeaderProcess(coordinator, messaging_here(run.settings, say), place, fleet, say=say, copies=copies)

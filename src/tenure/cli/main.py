@@ -157,7 +157,7 @@ class Run:
     @property
     def own_home(self) -> Home:
         """As `home`, for servers and runners: Untrusted where a clone brought the store."""
-        from tenure.config import check_store
+        from tenure.trust.ownership import check_store
 
         check_store(self.home, self.environ)
         return self.home

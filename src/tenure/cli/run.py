@@ -11,12 +11,14 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, ParamSpec
 
 from tenure.cli.claim import FILTERS, filters_of
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import contents, lease, seconds
 from tenure.core import limits
+from tenure.core.errors import close_all
 
 if TYPE_CHECKING:
     from tenure.agents.leader_process import LeaderProcess
@@ -64,6 +66,8 @@ def run(run: Run, given: Namespace) -> Answer | int:
     """
     from tenure.agents.runner.neighbours import joining
     from tenure.agents.runner.runner import Runner
+    from tenure.cli.answers import kept_crash
+    from tenure.processes.thread_errors import reported
 
     began = time.monotonic()
     if given.key_stdin:
@@ -74,22 +78,12 @@ def run(run: Run, given: Namespace) -> Answer | int:
         record = _recorded(run, chosen)
     live = _live(run)
     say = _printer(run.is_json, live)
+    where = f"a git worktree for each task{f', landed on {chosen.onto}' if chosen.land else ''}"
     if beside is not None:
-        say(
-            f"{beside.sentence}: {chosen.agent(1)} "
-            + (
-                f"gets a git worktree for each task, landed on {chosen.onto}"
-                if chosen.land
-                else "gets a git worktree for each task"
-                if chosen.worktree
-                else "works there too, as you wish"
-            )
-        )
+        does = f"gets {where}" if chosen.worktree else "works there too, as you wish"
+        say(f"{beside.sentence}: {chosen.agent(1)} {does}")
     elif chosen.slots > 1:
-        where = (
-            f"a git worktree for each task, landed on {chosen.onto}" if chosen.land else "a git worktree for each task"
-        )
-        say(f"{chosen.slots} agents, " + (where if chosen.worktree else f"all in {run.folder}"))
+        say(f"{chosen.slots} agents, {where if chosen.worktree else f'all in {run.folder}'}")
     runner = Runner(client, chosen, say, _quietly(live.show) if live else None)
     # A process of a pool works for the leader that started it, and does not become one.
     leader = None if client.is_remote or chosen.spawn else _leader(run, client, say)
@@ -99,20 +93,17 @@ def run(run: Run, given: Namespace) -> Answer | int:
         signal.SIGHUP: signal.signal(signal.SIGHUP, runner.terminate),
     }
     try:
-        if leader is not None:
-            leader.start()
-        shared = runner.run()
+        with reported(lambda text, error: say(f"{text} ({kept_crash(error, ['run']).hint})")):
+            if leader is not None:
+                leader.start()
+            shared = runner.run()
     finally:
-        if live is not None:
-            _quietly(live.close)()
+        first = [] if live is None else [_quietly(live.close)]
         if leader is not None:
-            leader.stop()
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if record is not None:
-            with suppress(OSError):
-                os.unlink(record)
-        runner.client.close()
+            first.append(leader.stop)
+        handlers = (partial(signal.signal, number, handler) for number, handler in before.items())
+        records = () if record is None else (_quietly(partial(os.unlink, record)),)
+        close_all(*first, *handlers, *records, runner.client.close)
     return _answer(shared, chosen, time.monotonic() - began)
 
 
@@ -132,8 +123,8 @@ def _leader(run: Run, client: Client, say: Callable[[str], None]) -> LeaderProce
 
 def _recorded(run: Run, chosen: Options) -> str | None:
     """The file by which other runners see this one; None where its process cannot be named."""
-    from tenure.agents.process_table import described
     from tenure.agents.runner.neighbours import RunnerHere, record
+    from tenure.process_table import described
 
     process = described(os.getpid())
     if process is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from argparse import Namespace
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tenure.agents.recipes.installation import Change, Standing
     from tenure.agents.recipes.recipe import SetupTarget
     from tenure.client import Client
+    from tenure.store_folder import LostStore
 
 LOG = "hook.log"
 LARGEST_LOG = limits.HOOK_LOG_BYTES
@@ -37,15 +39,20 @@ def init(run: Run, given: Namespace) -> Answer:
     """
     from tenure.agents import new_store
     from tenure.agents.recipes import found_agents
-    from tenure.config import DATABASE, without_password
+    from tenure.config import DATABASE, FOLDER, without_password
+    from tenure.store_folder import lost_at
+    from tenure.stores.open_store import path_of
 
     asked = _named(run, given.agents) if given.agents is not None else None
     url = run.setting("url")
-    folder = None
+    folder = lost = None
     if url is None:
         place = os.path.realpath(run.folder) if given.force else new_store.place_for(run.folder)
+        lost = lost_at(os.path.join(place, FOLDER, DATABASE), run.environ)
         folder = new_store.make_folder(place)
         url = os.path.join(folder, DATABASE)
+    elif (path := path_of(url)) is not None:
+        lost = lost_at(os.path.realpath(path), run.environ)
     is_new = not _is_there(run, url)
     if is_new and folder is not None:
         if run.settings["project"].origin in ("default", *_other_projects(run, folder)):
@@ -54,9 +61,14 @@ def init(run: Run, given: Namespace) -> Answer:
     # The creator of a store owns it; in an existing one an agent stays an agent.
     with run.client_at(url, role="owner" if is_new else None, create=is_new) as client:
         is_new_project = _lacks_project(client) and client.init().outcome == "CREATED"
+        if is_new and path_of(url) is not None:
+            new_store.note_store(client.store, run.project, run.environ)
     value: dict[str, Any] = {
         "store": without_password(url), "project": run.project, "made_store": is_new, "made_project": is_new_project,
     }  # fmt: skip
+    if lost is not None:
+        value["lost_store"] = {"last_event": lost.sequence, "copy": lost.copy.path if lost.copy else None}
+        run.warn(f"a store was here until event {lost.sequence}; the one made now is new and empty. {_instead(lost)}")
     if asked is None:
         value["found_agents"] = found_agents(_root(run), run.environ)
         value["set_up_agents"] = _set_up_here(run) if value["found_agents"] else []
@@ -64,6 +76,15 @@ def init(run: Run, given: Namespace) -> Answer:
     done = _set_up(run, asked) if asked else Answer({"agents": []})
     value["setup"] = done.value
     return Answer(value, lambda: _welcome(value, _set_up_lines(done.value)), done.code)
+
+
+def _instead(lost: LostStore) -> str:
+    if lost.copy is None:
+        return "There is no copy of the former one: `tenure db restore FILE` puts a backup in its place."
+    return (
+        f"`tenure db restore {shlex.quote(lost.copy.path)}` puts the former one in its place, "
+        f"as it was at event {lost.copy.sequence}."
+    )
 
 
 def _set_up_here(run: Run) -> list[str]:

@@ -135,10 +135,10 @@ def _risky(run: Run) -> dict[str, dict[str, Any]]:
     """The files here that the user must allow: each real path, and its risky part."""
     import os
 
-    from tenure.config import DATABASE, LOCAL, STORE_SECTION, find_folder, shared_file
+    from tenure.config import DATABASE, LOCAL, find_folder, shared_file
     from tenure.core.errors import NotFound
     from tenure.trust.grants import read_section
-    from tenure.trust.ownership import why_store_foreign
+    from tenure.trust.ownership import STORE_SECTION, why_store_foreign
 
     shared, folder = shared_file(run.folder), find_folder(run.folder)
     found = {os.path.realpath(shared): read_section(shared)} if shared else {}

@@ -9,7 +9,7 @@ from typing import Any
 from tenure.client.caller import StoreOnly, SystemRandom, is_server
 from tenure.client.transports.local import LazySealer
 from tenure.core import tenants
-from tenure.core.errors import InvalidInput
+from tenure.core.errors import InvalidInput, close_all
 from tenure.core.records import Tenant, replace
 from tenure.engine import Context, Engine, Random
 from tenure.engine.runtime.tenancy import row_of, url_of
@@ -38,9 +38,7 @@ class _Stores:
         return found
 
     def close(self) -> None:
-        for engine in self._made.values():
-            if engine.store is not self._home.store:
-                engine.store.close()
+        close_all(*(made.store.close for made in self._made.values() if made.store is not self._home.store))
 
 
 @contextmanager
@@ -54,8 +52,7 @@ def _opened(url: str, name: str, random: Random | None) -> Iterator[tuple[Engine
     try:
         yield home, stores
     finally:
-        stores.close()
-        store.close()
+        close_all(stores.close, store.close)
 
 
 def target_of(row: Tenant | None, to: str | None, store: str | None) -> NewPlace:

@@ -320,6 +320,16 @@ VALKEY_TURN = limit(3.0, "s", "a writer's turn on Valkey without a sign of it", 
 POSTGRES_OLDEST = limit(130000, "version", "the PostgreSQL server", _FIXED, "the store does not open")
 VALUES_PER_QUERY = limit(16_384, "values", "values of one filter", _FIXED, _INVALID)
 PROJECT_NAME_FILE = limit(512, "characters", "the file with the project's name", _FIXED, _CUT)
+COPY_EVERY = limit(600.0, "s", "between two copies of an embedded store that is written, beside its folder",
+    "setting `copies.every`", "the next copy has it")
+COPY_SOONEST = limit(60.0, "s", "the same, where a process that makes them begins; where it ends, none", _FIXED,
+    "the next copy has it")
+COPY_LARGEST = limit(256 * _MIB, "bytes", "an embedded store that is copied", _FIXED,
+    "no copy is made, and the log says so once")
+COPIES_OF_STORE = limit(3, "copies", "one store at one path, of its present epoch", _FIXED, "the oldest is deleted")
+COPIES_OF_EARLIER = limit(2, "copies", "the same, of earlier epochs or former stores there: the last of each", _FIXED,
+    "the oldest is deleted")
+COPIES_BYTES = limit(1024 * _MIB, "bytes", "copies of all stores of a user", _FIXED, "the oldest are deleted")
 TRUST_BYTES = limit(_MIB, "bytes", "a `tenure.toml`", _FIXED, _INVALID)
 TRUST_CHANGES = limit(20, "lines", "changes that `trust` lists", _FIXED, "the rest is counted")
 TRUST_VALUE = limit(200, "characters", "a value that `trust` prints", _FIXED, _CUT)

@@ -28,7 +28,6 @@ from tenure.client.signed_submits import session_key
 from tenure.config import (
     Home,
     Value,
-    check_store,
     file_of,
     find_home,
     homes_of,
@@ -37,10 +36,11 @@ from tenure.config import (
 )
 from tenure.core import limits
 from tenure.core.commands import Process
-from tenure.core.errors import NoStore
+from tenure.core.errors import NoStore, close_all
 from tenure.core.outcomes import Outcome
 from tenure.core.task_defaults import TaskDefaults
 from tenure.engine.runtime.context import UserTables
+from tenure.trust.ownership import check_store
 
 
 class StartOptions(NamedTuple):
@@ -169,9 +169,8 @@ class LocalCallers:
     def close(self) -> None:
         """Close every store. Claims stay: the session may continue elsewhere."""
         with self._lock:
-            for client in self._clients.values():
-                client.close()
-            self._clients.clear()
+            clients, self._clients = self._clients, {}
+        close_all(*(client.close for client in clients.values()))
 
 
 def _file(url: str) -> str:

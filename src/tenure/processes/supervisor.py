@@ -10,8 +10,11 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+from tenure.core.errors import close_all
 
 SCRIPT = str(Path(__file__).with_name("supervisor_script.py"))
 TICK = 0.5  # seconds between two calls of `tick`
@@ -134,9 +137,10 @@ class Supervisor:
     def close(self, patience: float | None = None) -> None:
         """End the supervisor with everything below it, and wait; after `patience` seconds kill it."""
         self.abandon()
-        for stream in (self.popen.stdout, self.popen.stderr, self._status):
-            if stream is not None:
-                stream.close()
+        streams = (self.popen.stdout, self.popen.stderr, self._status)
+        close_all(*(stream.close for stream in streams if stream is not None), partial(self._end, patience))
+
+    def _end(self, patience: float | None) -> None:
         try:
             self.popen.wait(patience)
         except subprocess.TimeoutExpired:

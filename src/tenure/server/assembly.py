@@ -102,7 +102,14 @@ class Assembly:
             self.engines if region.name is None else TenantEngines(engine, time.monotonic, _artifacts_of(engine), **how)
         )
         self._lease, self._leading = lease, leading
-        self.tenants = TenantServices(self.service, self.engines, self._connect, self._leader_of, most_stores)
+        self.tenants = TenantServices(
+            self.service,
+            self.engines,
+            self._connect,
+            self._leader_of,
+            most_stores,
+            say=partial(log.error, part="tenants"),
+        )
         self.authenticator = Authenticator(
             engine,
             policy,

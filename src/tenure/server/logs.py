@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, BinaryIO
@@ -21,9 +22,10 @@ import structlog
 
 from tenure.core import limits, redaction
 from tenure.core.commands import Principal
-from tenure.core.errors import InvalidInput
+from tenure.core.errors import InvalidInput, close_all
 from tenure.core.redaction import GONE
 from tenure.core.tenant_records import HOME
+from tenure.processes.thread_errors import reported
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 # Requested by machines every few seconds; their lines would hide the others.
@@ -69,6 +71,7 @@ class ServerLog:
         self.debug, self.info = self._logger.debug, self._logger.info
         self.warning, self.error = self._logger.warning, self._logger.error
         self._through = _LibraryHandler(self)
+        self._while_open = ExitStack()
         self._before: list[tuple[logging.Logger, list[logging.Handler], int, bool]] = []
 
     def request(
@@ -82,20 +85,24 @@ class ServerLog:
         write("request", method=method, route=route, status=status, seconds=round(seconds, 6), **more)
 
     def take_over(self) -> None:
-        """Pass records of libraries through this log too, until `close`."""
+        """Pass records of libraries, and errors that end a thread, through this log too, until `close`."""
         for name in ("", *_UVICORN):
             logger = logging.getLogger(name)
             self._before.append((logger, logger.handlers, logger.level, logger.propagate))
             logger.handlers = [] if name else [self._through]
             logger.setLevel(logging.WARNING)  # uvicorn's reports of its start and end repeat ours
             logger.propagate = True
+        self._while_open.enter_context(reported(self._thread_ended))
+
+    def _thread_ended(self, text: str, error: BaseException) -> None:
+        self.error(text, part="threads", exc_info=error)
 
     def close(self) -> None:
         while self._before:
             logger, handlers, level, propagate = self._before.pop()
             logger.handlers, logger.propagate = handlers, propagate
             logger.setLevel(level)
-        self.sink.close()
+        close_all(self._while_open.close, self.sink.close)
 
     def log_record(self, record: logging.LogRecord) -> None:
         self._logger.log(record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info)

@@ -24,7 +24,7 @@ import uvicorn
 from tenure.agents.leader_process import LeaderProcess, Place, Stepped, fleet_here, messaging_here, of_own_store
 from tenure.client.local_token import PREFIX, remove_token, token_file, write_token
 from tenure.config import BadConfig, Settings
-from tenure.core.errors import InvalidInput, StoreError
+from tenure.core.errors import InvalidInput, StoreError, close_all
 from tenure.core.queries import Keys
 from tenure.core.records import Project
 from tenure.core.regions import parse_homes
@@ -80,9 +80,7 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._is_worker and sig == signal.SIGINT:
             return  # from the terminal; the parent has it too and sends SIGTERM. uvicorn takes a second one for haste
-        for close in self._closing:
-            close()
-        super().handle_exit(sig, frame)
+        close_all(*self._closing, partial(super().handle_exit, sig, frame))
 
 
 class MountedApp(Protocol):
@@ -166,8 +164,7 @@ def _region(settings: Settings) -> Region:
 
 
 def _close(sockets: Sequence[socket.socket]) -> None:
-    for one in sockets:
-        one.close()
+    close_all(*(one.close for one in sockets))
 
 
 class _Start(NamedTuple):
@@ -316,7 +313,8 @@ def _leading(
     def leading(coordinator: Coordinator, stepped: Stepped) -> Part:
         if coordinator.engine.tenant != HOME:
             return of_own_store(coordinator, messaging, say=say, stepped=stepped)
-        return LeaderProcess(coordinator, messaging, place, fleet, say=say, stepped=stepped)
+        copies = settings["copies.every"].value
+        return LeaderProcess(coordinator, messaging, place, fleet, say=say, stepped=stepped, copies=copies)
 
     return leading
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, Command, Principal
-from tenure.core.errors import Overloaded, StoreError, TenureError
+from tenure.core.errors import Overloaded, StoreError, TenureError, close_all
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.engine import Engine
@@ -56,12 +56,14 @@ class StoreThreads:
 
     def close(self) -> None:
         """Finish accepted commands and queries, then close the store."""
-        self.batcher.close()
-        self.readers.close()
-        self.batch_threads.close()
-        self.reader.close()
-        self.reader.join()
-        self.store.close()
+        close_all(
+            self.batcher.close,
+            self.readers.close,
+            self.batch_threads.close,
+            self.reader.close,
+            self.reader.join,
+            self.store.close,
+        )
 
 
 class Service:
@@ -102,25 +104,23 @@ class Service:
     def begin_close(self) -> None:
         """Answer requests that only wait; accepted commands still run. Safe in a signal handler of the loop."""
         self.is_closing = True
-        self.waiting_claims.close()
-        self.feed.close()
+        close_all(self.waiting_claims.close, self.feed.close)
 
     def leave(self) -> None:
         """Answer requests that only wait, as `begin_close` does; other tenants of the store go on."""
         self.is_closing = True
-        self.waiting_claims.close()
-        self.feed.leave()
+        close_all(self.waiting_claims.close, self.feed.leave)
 
     async def close(self) -> None:
         """Finish accepted requests, then close the store."""
-        self.begin_close()
-        await asyncio.to_thread(self.shut)
+        try:
+            self.begin_close()
+        finally:
+            await asyncio.to_thread(self.shut)
 
     def shut(self) -> None:
         """Stop the parts, finish accepted requests, close the store. Blocks."""
-        for part in reversed(self.parts):
-            part.stop()
-        self.threads.close()
+        close_all(*(part.stop for part in reversed(self.parts)), self.threads.close)
 
     # --- commands ---
 

@@ -10,9 +10,11 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
 
 from tenure.core import limits
-from tenure.core.errors import StoreUnavailable
+from tenure.core.errors import StoreUnavailable, close_all, spelled
 from tenure.core.events import Event
 from tenure.core.records import Tenant
 from tenure.core.tenant_records import HOME
@@ -38,13 +40,17 @@ class TenantServices:
         leader_of: Callable[[Engine], Part],
         most_stores: int = limits.MOST_STORES,
         monotonic: Callable[[], float] = time.monotonic,
+        say: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """`leader_of` makes what leads the store of a tenant that has its own, of which there are `most_stores`."""
+        """`leader_of` makes what leads the store of a tenant that has its own, of which there are `most_stores`.
+
+        `say` receives what a store that is left could not close.
+        """
         self.home, self.engines = home, engines
         # Opens such stores, and reads and writes sign-ins in them. Threads begin when they are needed.
         self.apart = ThreadPool(APART * most_stores, "apart")
         self._leader_of = leader_of
-        self._connect, self._monotonic = connect, monotonic
+        self._connect, self._monotonic, self._say = connect, monotonic, say
         self._services: dict[str, Service] = {}
         self._used: dict[str, float] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -135,29 +141,36 @@ class TenantServices:
         """Forget a tenant's service, and answer requests that only wait: who sends them again gets another."""
         service = self._services.pop(name)
         self._used.pop(name, None)
-        service.leave()
-        if service.threads is not self.home.threads:
-            threading.Thread(target=self._shut, args=(service,), name="tenure-closing", daemon=True).start()
+        try:
+            service.leave()
+        finally:
+            if service.threads is not self.home.threads:
+                threading.Thread(target=self._shut, args=(service,), name="tenure-closing", daemon=True).start()
 
     def _shut(self, service: Service) -> None:
         """Close what belongs to a store of one tenant. Blocks."""
-        service.feed.close()
-        service.shut()
-        self.engines.close_one(service.tenant, service.engine.store)
+        forget = partial(self.engines.close_one, service.tenant, service.engine.store)
+        try:
+            close_all(service.feed.close, service.shut, forget)
+        except Exception as error:  # noqa: BLE001 - the rest is closed; who asked for it does not wait
+            self._say(f"tenant {service.tenant}: a part of its store could not be closed: {spelled(error)}")
 
     def begin_close(self) -> None:
         """Answer requests that only wait. Safe in a signal handler of the loop."""
         if self._timer is not None:
             self._timer.cancel()
-        for service in self:
-            service.begin_close()
+        close_all(*(service.begin_close for service in self))
 
     async def close(self) -> None:
-        self.begin_close()
         far = [service for service in self._services.values() if service.threads is not self.home.threads]
-        await asyncio.gather(*(asyncio.to_thread(self._shut, service) for service in far))
-        self.apart.close()
-        await self.home.close()
+        async with AsyncExitStack() as stack:  # from the last line to the first, whatever one of them raises
+            stack.push_async_callback(self.home.close)
+            stack.callback(self.apart.close)
+            stack.push_async_callback(self._shut_all, far)
+            stack.callback(self.begin_close)
+
+    async def _shut_all(self, services: Sequence[Service]) -> None:
+        await asyncio.gather(*(asyncio.to_thread(self._shut, service) for service in services))
 
     def hears(self, tenant: str, events: Sequence[Event]) -> None:
         """A listener of a tenant's feed: it is in use while something happens in it."""

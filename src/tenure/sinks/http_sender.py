@@ -27,6 +27,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenure.core import limits
+from tenure.core.errors import close_all
 from tenure.core.target_urls import Target, checked_url
 from tenure.sinks.addresses import Address, Network, is_allowed, parsed
 
@@ -104,8 +105,7 @@ class HttpSender:
     def close(self) -> None:
         with self._mutex:
             idle, self._idle = self._idle, deque()
-        for connection in idle:
-            connection.close()
+        close_all(*(connection.close for connection in idle))
 
     # --- connections ---
 
@@ -123,8 +123,7 @@ class HttpSender:
                         found = connection
                     else:
                         old.append(connection)
-        for connection in old:
-            connection.close()
+        close_all(*(connection.close for connection in old))
         if found is not None:
             found.target = target
         return found

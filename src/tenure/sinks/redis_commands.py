@@ -11,6 +11,7 @@ import msgspec
 import redis
 
 from tenure.core import limits
+from tenure.core.errors import close_all
 from tenure.sinks.port import SinkUnavailable, error_line
 from tenure.sinks.redis_streams import Streams
 
@@ -56,6 +57,5 @@ class RedisCommandChannel:
 
     def close(self) -> None:
         subscription, self._subscription = self._subscription, None
-        if subscription is not None:
-            subscription.close()
-        self._streams.close()
+        first = () if subscription is None else (subscription.close,)
+        close_all(*first, self._streams.close)

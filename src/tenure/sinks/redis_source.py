@@ -68,13 +68,15 @@ class RedisSource:
 
     def close(self) -> None:
         """Return unacknowledged messages, so that they need not wait for their time to be over."""
-        if self._has_groups:
-            with suppress(SinkUnavailable):  # it is down: their time will be over
-                for handle in self._held:
-                    self._set_idle(handle, ACKNOWLEDGE_WITHIN)
-                self._asked(self._leave)
-        self._held.clear()
-        self._streams.close()
+        try:
+            if self._has_groups:
+                with suppress(SinkUnavailable):  # it is down: their time will be over
+                    for handle in self._held:
+                        self._set_idle(handle, ACKNOWLEDGE_WITHIN)
+                    self._asked(self._leave)
+        finally:
+            self._held.clear()
+            self._streams.close()
 
     def _leave(self, client: redis.Redis) -> None:
         """Remove our name from the groups where nothing waits under it; with a message it would be lost."""

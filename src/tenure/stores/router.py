@@ -8,9 +8,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from tenure.core import limits
-from tenure.core.errors import Overloaded, StoreUnavailable, TenureError
+from tenure.core.errors import Overloaded, StoreUnavailable, TenureError, close_all
 from tenure.stores.port import Store
 
 AGAIN = 1.0  # seconds until a store that could not be opened is tried again
@@ -75,5 +76,4 @@ class Router:
             found[1].close()
 
     def close(self) -> None:
-        for name in list(self._stores):
-            self.close_one(name)
+        close_all(*(partial(self.close_one, name) for name in list(self._stores)))

@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Protocol
 
 from tenure.core import limits
 from tenure.trust.git_index import Unreadable, is_tracked
@@ -48,6 +49,34 @@ def why_store_foreign(path: str) -> str | None:
     if found.st_uid != os.geteuid() or folder.st_uid != os.geteuid():
         return "it belongs to another user"
     return why_tracked(path)
+
+
+# The record of `tenure trust` for a store that somebody else made.
+STORE_SECTION = {"store": "its keys sign in at `serve`, its tasks go to the agents of `run` and `mcp`"}
+
+
+class FoundStore(Protocol):
+    """Where a store was found: `config.Home`."""
+
+    @property
+    def folder(self) -> str: ...
+
+    @property
+    def url(self) -> str: ...
+
+
+def check_store(home: FoundStore, environ: Mapping[str, str]) -> None:
+    """Raise Untrusted where the store came with a cloned repository and the user has not allowed it.
+
+    Its rows are data to every command. But its keys sign in at a server, and agents work on its tasks.
+    """
+    if os.path.dirname(home.url) != home.folder:
+        return  # it is named by its URL
+    why = why_store_foreign(home.url)
+    if why is not None:
+        from tenure.trust.grants import Trusted
+
+        Trusted(user_state(environ)).check(home.url, STORE_SECTION, why)
 
 
 def why_tracked(path: str) -> str | None:

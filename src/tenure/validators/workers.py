@@ -16,12 +16,14 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from tenure.core import limits
+from tenure.core.errors import close_all
 from tenure.processes.supervisor import Supervisor
 from tenure.validators.port import Undecided
 
@@ -69,8 +71,7 @@ class Workers:
         with self._changed:
             idle, self._idle, self._most = self._idle, [], 0
             self._changed.notify_all()
-        for worker in idle:
-            worker.end()
+        close_all(*(worker.end for worker in idle))
 
     def _take(self) -> _Worker:
         until = time.monotonic() + limits.CHECK_WAIT
@@ -199,8 +200,7 @@ class _Worker:
 
     def end(self) -> None:
         self.is_ready = False
-        os.close(self._stdin)
-        self.supervisor.close()
+        close_all(partial(os.close, self._stdin), self.supervisor.close)
 
 
 _shared: Workers | None = None

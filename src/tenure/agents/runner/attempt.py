@@ -27,7 +27,7 @@ from tenure.client import Client
 from tenure.client.signed_submits import own_key_file
 from tenure.core import runners
 from tenure.core.commands import ReportUsage, Totals
-from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.errors import InvalidInput, TenureError, close_all
 from tenure.core.outcomes import Outcome
 from tenure.core.sealed import without_master_key
 from tenure.core.task_secrets import Hidden, variable_of
@@ -134,13 +134,18 @@ class Attempt:
                 self.client.fail(self.claim.receipt, what, "environment")
             raise
         finally:
-            self.claim.close()
-            self.receipts.forget()
-            self.supervisor.close()
-            if self.tree is not None and (left := self.tree.release()):
-                self.say(f"{self.key}: {self.tree.made.path} stays: {'; '.join(left)}")
-            self.transcript.close()
-            self.files.remove()
+            close_all(
+                self.claim.close,
+                self.receipts.forget,
+                self.supervisor.close,
+                self._leave_tree,
+                self.transcript.close,
+                self.files.remove,
+            )
+
+    def _leave_tree(self) -> None:
+        if self.tree is not None and (left := self.tree.release()):
+            self.say(f"{self.key}: {self.tree.made.path} stays: {'; '.join(left)}")
 
     # --- preparation ---
 

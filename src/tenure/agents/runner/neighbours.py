@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from tenure.agents import process_table
+from tenure import process_table
 from tenure.client import Client
 from tenure.core.commands import Process
 from tenure.core.errors import TenureError

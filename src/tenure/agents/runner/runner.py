@@ -14,7 +14,7 @@ from tenure.agents.runner.shared import Options, Shared
 from tenure.agents.runner.slot import Slot, speaking
 from tenure.client import Client
 from tenure.core import limits
-from tenure.core.errors import PASSING, NotFound, TenureError
+from tenure.core.errors import PASSING, NotFound, TenureError, close_all
 
 GLANCE = 0.1  # seconds between checks of signals and slots
 WATCH = 1.0  # seconds between two reports of what the agents do
@@ -88,10 +88,7 @@ class Runner:
             if obeyed >= 2 or (term_ends is not None and time.monotonic() > term_ends):
                 self._stop()
             self._look_after()
-        self._validating.stop()
-        for slot in self.slots:
-            slot.leave()
-        self._send_outbox()
+        close_all(self._validating.stop, *(slot.leave for slot in self.slots), self._send_outbox)
         for slot in self.slots:
             if slot.error is not None:
                 raise slot.error

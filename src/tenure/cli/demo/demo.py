@@ -29,7 +29,7 @@ from tenure.client import Client
 from tenure.client.wire import plain as wire
 from tenure.core import limits
 from tenure.core.commands import NewTask
-from tenure.core.errors import Bug
+from tenure.core.errors import Bug, close_all
 
 PLAN = (
     NewTask(title="Design the schema", name="schema", track="B", priority="high"),
@@ -156,10 +156,8 @@ class Demo:
         for agent in self.agents.values():
             agent.kill()
         for agent in self.agents.values():
-            agent.wait()
-            for pipe in (agent.stdin, agent.stdout):
-                if pipe is not None:
-                    pipe.close()
+            pipes = (agent.stdin, agent.stdout)
+            close_all(agent.wait, *(pipe.close for pipe in pipes if pipe is not None))
 
     def _check_agents(self) -> None:
         for name, agent in self.agents.items():

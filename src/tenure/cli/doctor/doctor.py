@@ -84,6 +84,7 @@ def _checks(is_thorough: bool) -> Iterator[tuple[str, Check]]:
     yield "repository", store_checks.trust
     yield "file system", store_checks.file_system
     yield "disk", store_checks.disk
+    yield "copies", store_checks.copies
     yield "clock", store_checks.clock
     yield "secrets", store_checks.secrets
     yield "database", database_checks.database

@@ -59,6 +59,31 @@ def store(patient: Patient) -> Iterator[Finding]:
             )
 
 
+def copies(patient: Patient) -> Iterator[Finding]:
+    """Whether an embedded store has a copy outside of its folder."""
+    if patient.client is None or not is_file_store(patient.home.url):
+        return
+    from tenure.store_folder import copies_at
+
+    path = os.path.realpath(path_of(patient.home.url))
+    newest = max(copies_at(path, patient.run.environ), key=lambda copy: copy.made, default=None)
+    size = os.path.getsize(path)
+    if size > limits.COPY_LARGEST:
+        most = limits.COPY_LARGEST // MEGABYTE
+        yield warning(
+            "copies",
+            f"the store has {size // MEGABYTE} MB, and up to {most} MB are copied outside of its folder",
+            "make backups of it with `tenure db backup FILE`",
+        )
+    elif newest is not None:
+        made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(newest.made))
+        yield ok("copies", f"the newest has everything up to event {newest.sequence}, {made}: {newest.path}")
+    elif patient.run.setting("copies.every") <= 0:
+        yield note("copies", "copies are off (copies.every is 0)", "`tenure db backup FILE` makes a backup")
+    else:
+        yield ok("copies", "there is none yet outside of its folder: `tenure run`, `daemon` and `serve` make them")
+
+
 def secrets(patient: Patient) -> Iterator[Finding]:
     """Whether this process can open the secrets that the store has, and none is stored as it is."""
     if patient.client is None or patient.client.is_remote:
@@ -229,8 +254,8 @@ def git(patient: Patient) -> Iterator[Finding]:
 
 def trust(patient: Patient) -> Iterator[Finding]:
     """Settings and stores of a cloned repository that the user has not allowed."""
-    from tenure.config import check_store
     from tenure.trust.grants import Untrusted
+    from tenure.trust.ownership import check_store
 
     run, found = patient.run, []
     checks: list[Callable[[Mapping[str, str]], None]] = [source.check for source in run.settings.sources.values()]

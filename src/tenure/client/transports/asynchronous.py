@@ -15,7 +15,7 @@ from tenure.client.transports.http import TO_ANSWER, TO_CONNECT, Calls, IsWanted
 from tenure.client.transports.http_messages import FOUND, Reply, Request
 from tenure.client.transports.server_address import Failed, lost, may_pass, unreachable
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, StoreError, StoreUnavailable, TenureError
+from tenure.core.errors import InvalidInput, StoreError, StoreUnavailable, TenureError, close_all
 from tenure.core.task_defaults import SHIPPED, TaskDefaults
 
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ class AsyncLocalTransport:
         return await asyncio.to_thread(self._local.now, project, principal)
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._waker.close)
-        await asyncio.to_thread(self._local.close)
+        await asyncio.to_thread(close_all, self._waker.close, self._local.close)
 
 
 class Waker:

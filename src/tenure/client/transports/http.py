@@ -26,7 +26,7 @@ from tenure.client.transports import http_messages as messages
 from tenure.client.transports.http_messages import Reply, Request, Trouble
 from tenure.client.transports.server_address import Address, Credentials, Failed, Unwanted, address_of, lost
 from tenure.core import limits
-from tenure.core.errors import NotHome, OutcomeUnknown, StoreUnavailable, TenureError
+from tenure.core.errors import NotHome, OutcomeUnknown, StoreUnavailable, TenureError, close_all, popped
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query, Status
 from tenure.core.records import replace
@@ -244,8 +244,7 @@ class _BlockingCalls(Calls):
         self.connections = self._all.setdefault(self.url, Connections(self.address))
 
     def close(self) -> None:
-        for connections in self._all.values():
-            connections.close()
+        close_all(*(connections.close for connections in self._all.values()))
 
     async def _exchange(self, request: Request, wait: float, is_wanted: IsWanted) -> Reply:
         return self.connections.exchange(request, wait, is_wanted)
@@ -393,11 +392,7 @@ class Connections:
         self._drop_idle()
 
     def _drop_idle(self) -> None:
-        while True:
-            try:
-                self._idle.pop().close()
-            except IndexError:
-                return
+        close_all(*(connection.close for connection in popped(self._idle)))
 
     def _kept(self) -> HTTPConnection | None:
         """An idle connection that is still good."""

@@ -30,7 +30,7 @@ from tenure.client.transports.server_address import Failed, lost
 from tenure.client.wire import from_plain
 from tenure.core.artifacts import checked_name
 from tenure.core.commands import Principal
-from tenure.core.errors import InvalidInput, StoreUnavailable
+from tenure.core.errors import InvalidInput, StoreUnavailable, close_all
 from tenure.core.ids import parse_receipt
 
 if TYPE_CHECKING:
@@ -90,8 +90,7 @@ class Stream(NamedTuple):
     response: HTTPResponse
 
     def close(self) -> None:
-        self.response.close()
-        self.connection.close()
+        close_all(self.response.close, self.connection.close)
 
 
 def transfer(connections: Connections, request: Request) -> Reply:

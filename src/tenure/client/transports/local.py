@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, ClaimTask, Command, Gone, Principal, Process, PutArtifact
-from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.errors import InvalidInput, TenureError, close_all
 from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
 from tenure.core.processes import process_of
@@ -225,12 +225,8 @@ class LocalTransport:
 
     def close(self) -> None:
         """Close the store, after the commands that other threads have sent."""
-        if self.batcher is not None:
-            self.batcher.close()
-        self._artifacts.close()
-        self.store.close()
-        if self._home_store is not None:
-            self._home_store.close()
+        parts = (self.batcher, self._artifacts, self.store, self._home_store)
+        close_all(*(part.close for part in parts if part is not None))
         if self.url.startswith("memory://"):
             from tenure.artifacts import memory as artifacts
             from tenure.stores import memory as stores
@@ -318,5 +314,4 @@ class ProjectArtifacts:
         return os.path.splitext(os.path.abspath(path))[0] + ".artifacts"
 
     def close(self) -> None:
-        for opened in self._opened.values():
-            opened.close()
+        close_all(*(opened.close for opened in self._opened.values()))

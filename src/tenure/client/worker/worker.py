@@ -26,7 +26,7 @@ from tenure.client.worker.mail_commands import MAIL_EVERY, CommandContext, MailC
 from tenure.client.worker.watcher import Watcher
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, ClaimTask
-from tenure.core.errors import InvalidInput, NotFound, TenureError
+from tenure.core.errors import InvalidInput, NotFound, TenureError, close_all
 from tenure.core.inputs import MOST_LISTED
 from tenure.core.outcomes import Outcome
 from tenure.sinks.event_loop import EventLoop
@@ -270,13 +270,16 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 raised where the worker was started
             self._error = error
         finally:
-            if self._source is not None:
-                self._source.close()
-            self._finish()
-            for keeper in reversed(self._keepers):
-                keeper.close()
-            with suppress(TenureError):
-                self.client.leave()
+            first = [] if self._source is None else [self._source.close]
+            keepers = [keeper.close for keeper in reversed(self._keepers)]
+            try:
+                close_all(*first, self._finish, *keepers, self._leave)
+            except BaseException as error:  # noqa: BLE001 raised where the worker was started
+                self._error = self._error or error
+
+    def _leave(self) -> None:
+        with suppress(TenureError):
+            self.client.leave()
 
     def _claim_on(self, end: End, loop: asyncio.AbstractEventLoop | None) -> None:
         pause = 0.0

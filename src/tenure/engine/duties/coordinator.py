@@ -14,7 +14,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from tenure.core import limits, team
-from tenure.core.errors import OutcomeUnknown, StoreError, StoreUnavailable, TenureError
+from tenure.core.errors import OutcomeUnknown, StoreUnavailable, TenantMoving, TenureError, spelled
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cycles, replace
 from tenure.core.tenant_records import HOME
@@ -150,8 +150,9 @@ class Coordinator:
             return
         try:
             election.resign(self.engine, self.instance, led.term)
-        except StoreError as error:  # the lease will expire
-            self._note("warning", f"could not step down: {error.message}")
+        except Exception as error:  # noqa: BLE001 - the lease will expire: nothing may keep the store from being closed
+            level = "info" if isinstance(error, TenantMoving) else "warning"  # nobody leads where it was before
+            self._note(level, f"could not step down: {spelled(error)}")
 
     # --- the thread ---
 
@@ -185,7 +186,7 @@ class Coordinator:
             if self.tenants is not None:
                 self.tenants.heard(changed)
             return bool(changed)
-        except StoreError:
+        except TenureError:
             return True  # the next cycle reports the error
 
     # --- a cycle ---
@@ -216,7 +217,7 @@ class Coordinator:
             self._lose(refusal.outcome.message)
             return SOONEST
         except Exception as error:  # noqa: BLE001 - a bug, or an unavailable store, must not end the thread for good
-            self._fail(_spelled(error))
+            self._fail(spelled(error))
         self._troubles += 1
         back_off = min(LONGEST_BACK_OFF, 0.5 * 2.0 ** min(self._troubles, 10))
         return back_off * (0.5 + self.engine.random.fraction())
@@ -248,7 +249,7 @@ class Coordinator:
             except (StoreUnavailable, OutcomeUnknown):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is, the other tenants are served
-                self._fail(_spelled(error))
+                self._fail(spelled(error))
                 one.looked(self._monotonic(), is_slow=False, due_in=REFUSED)
             finally:
                 self._tenant = self.engine.tenant
@@ -335,7 +336,7 @@ class Coordinator:
         except (Refused, StoreUnavailable, OutcomeUnknown):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is: see `step`
-            self._fail(f"{what}: {_spelled(error)}")
+            self._fail(f"{what}: {spelled(error)}")
             return None
 
     def _pause(self, seen: DueView) -> float:
@@ -369,7 +370,3 @@ class Coordinator:
         note = Note(self._now, level, message, self._tenant)
         self.notes.append(note)
         self._tell(note)
-
-
-def _spelled(error: Exception) -> str:
-    return error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from tenure.core import limits, pools
-from tenure.core.errors import TenureError
+from tenure.core.errors import spelled
 from tenure.core.lifecycle import READY
 from tenure.core.records import Pool, Project, Spawn, Task
 from tenure.engine.duties.election import LeaderEngine
@@ -82,7 +82,7 @@ class Fleet(LeaderThread):
         self._took_over_at = 0
 
     def failed(self, error: Exception) -> None:
-        text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
+        text = spelled(error)
         if text != self._last_error:
             self._last_error = text
             self._report(f"pools: {text}")
@@ -182,7 +182,7 @@ class Fleet(LeaderThread):
                 continue
             error = None if future.cancelled() else future.exception()
             if future.cancelled() or error is not None:
-                why = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
+                why = "it was cancelled" if error is None else spelled(error)
                 is_definite = isinstance(error, SpawnFailed)
                 led.transact(
                     (project,),

@@ -9,9 +9,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
-from tenure.core.errors import TenureError
+from tenure.core.errors import TenureError, close_all
 from tenure.spawners.port import Spawned, Spawner, SpawnRequest, State
 
 T = TypeVar("T")
@@ -55,11 +56,9 @@ class SpawnerThreads:
 
     def close(self) -> None:
         """Wait for nothing: the processes live on, and what a call under way starts is found by its claim."""
-        for pool in self._pools.values():
-            pool.shutdown(wait=False, cancel_futures=True)
-        for spawner in self._opened:
-            with suppress(Exception):  # a library's own error must not keep the server from stopping
-                spawner.close()
+        pools = (partial(pool.shutdown, wait=False, cancel_futures=True) for pool in self._pools.values())
+        with suppress(Exception):  # a library's own error must not keep the server from stopping
+            close_all(*pools, *(spawner.close for spawner in self._opened))
 
     def _run(self, name: str, purpose: str, threads: int, call: Callable[[Spawner], T]) -> Future[T]:
         pool = self._pools.get((name, purpose))

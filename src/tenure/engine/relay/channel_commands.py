@@ -13,7 +13,7 @@ import msgspec
 
 from tenure.core import commands, limits
 from tenure.core.commands import Principal
-from tenure.core.errors import InvalidInput, NotAllowed, TenureError
+from tenure.core.errors import InvalidInput, NotAllowed, TenureError, spelled
 from tenure.engine.duties import sweep
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.leader_thread import LeaderThread
@@ -107,7 +107,7 @@ class ChannelCommands(LeaderThread):
         return {"outcome": "UPDATED", "message": f"{count} tasks settled", "settled": count}
 
     def failed(self, error: Exception) -> None:
-        text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
+        text = spelled(error)
         self.close()
         if text != self._last_error:
             self._last_error = text

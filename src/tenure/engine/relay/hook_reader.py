@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
+from tenure.core.errors import close_all
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.reader import Reader
 from tenure.engine.runtime.engine import Engine
@@ -29,9 +31,7 @@ class HookReader(Reader):
 
     def stop(self) -> None:
         """Hooks that have begun may end in their time."""
-        super().stop()
-        self._runner.wait(SECONDS)
-        self._runner.close()
+        close_all(super().stop, partial(self._runner.wait, SECONDS), self._runner.close)
 
     def read(self, led: LeaderEngine) -> bool:
         page = self.page(led)

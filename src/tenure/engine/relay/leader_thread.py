@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from tenure.core import limits
-from tenure.core.errors import StoreError
+from tenure.core.errors import TenureError
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.runtime.engine import Engine
 from tenure.engine.runtime.unit_of_work import Refused
@@ -52,7 +52,7 @@ class LeaderThread:
             self._ended.wait(self.gathered)
             try:
                 self.engine.wait(self._mark, pause)
-            except StoreError:
+            except TenureError:
                 self._ended.wait(pause)
         if not self._troubles and self.every is None:
             self.step()  # the last events of a short run

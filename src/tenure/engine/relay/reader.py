@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenure.core.errors import TenureError
+from tenure.core.errors import spelled
 from tenure.core.records import Sink, replace
 from tenure.engine.archive.log_readers import end_of_log
 from tenure.engine.duties.election import LeaderEngine
@@ -37,7 +37,7 @@ class Reader(LeaderThread):
         return more
 
     def failed(self, error: Exception) -> None:
-        text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
+        text = spelled(error)
         if text != self._last_error:
             self._last_error = text
             self._report(f"{self.name}: {text}")

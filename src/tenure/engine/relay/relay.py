@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from tenure.core import limits
-from tenure.core.errors import StoreError, TenureError
+from tenure.core.errors import StoreError, TenureError, spelled
 from tenure.core.events import Event
 from tenure.core.records import Sink as SinkRow
 from tenure.core.records import replace
@@ -200,7 +200,7 @@ class Relay(LeaderThread):
     # --- trouble ---
 
     def failed(self, error: Exception) -> None:
-        text = error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
+        text = spelled(error)
         self._stepped(self.settings.name, Progress(error=text))
         if not isinstance(error, StoreError):
             self.close()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenure.core import lifecycle, limits, team
+from tenure.core.errors import close_all
 from tenure.core.filters import Present
 from tenure.core.money import NANO
 from tenure.core.records import Agent, Project, Session, Task, Usage
@@ -51,8 +52,7 @@ class KeyedSink:
         return self._sink.lag()
 
     def close(self) -> None:
-        self._keys.close()
-        self._sink.close()
+        close_all(self._keys.close, self._sink.close)
 
 
 def snapshot(engine: Engine) -> Snapshot:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import NamedTuple
 
 from tenure.core import webhook_delivery as rule
-from tenure.core.errors import SecretsOff, SecretUnreadable, TenureError
+from tenure.core.errors import SecretsOff, SecretUnreadable, close_all, spelled
 from tenure.core.events import Event
 from tenure.core.records import STORE, Delivery, Project, Sink, Webhook, replace
 from tenure.engine.duties.election import LeaderEngine
@@ -83,11 +84,10 @@ class WebhookRelay(LeaderThread):
         return bool(self._under_way)
 
     def failed(self, error: Exception) -> None:
-        self._report(error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}")
+        self._report(spelled(error))
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        self._closing()
+        close_all(partial(self._threads.shutdown, wait=False, cancel_futures=True), self._closing)
 
     # --- a step ---
 

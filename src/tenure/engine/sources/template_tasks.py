@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tenure.core import limits, templates
 from tenure.core.commands import Template
-from tenure.core.errors import StoreError, TenureError
+from tenure.core.errors import StoreError, TenureError, spelled
 from tenure.core.records import Dag, Project, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.rows import brief_of, tasks_by_idempotency
@@ -119,4 +119,4 @@ def error_line(error: BaseException) -> str:
     """The error in one line."""
     if isinstance(error, Refused):
         return error.outcome.message
-    return error.message if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
+    return spelled(error)

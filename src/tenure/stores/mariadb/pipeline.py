@@ -65,9 +65,11 @@ class Pipeline(pipeline.Pipeline[Connection, Answer]):
                 self._commit()
         finally:
             self._connection = None
-            if connection.is_open and connection.in_transaction:
-                _roll_back(connection)
-            self._store.connections.give(connection)
+            try:
+                if connection.is_open and connection.in_transaction:
+                    _roll_back(connection)
+            finally:
+                self._store.connections.give(connection)
         if kind is None and self._failed is not None:
             raise self._failed
         if kind is None and self._last:

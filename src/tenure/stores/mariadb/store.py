@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from tenure.core import limits
-from tenure.core.errors import Conflict, InvalidInput, SchemaMismatch, TenureError
+from tenure.core.errors import Conflict, InvalidInput, SchemaMismatch, TenureError, close_all
 from tenure.stores.mariadb import address, schema
 from tenure.stores.mariadb import statement_texts as texts
 from tenure.stores.mariadb.answers import Answer, Rows
@@ -168,8 +168,7 @@ class Mariadb(ServerStore[Connection]):
 
     def close(self) -> None:
         if self._process == os.getpid():
-            self.wake_ups.close()
-            self.connections.close()
+            close_all(self.wake_ups.close, self.connections.close)
 
     def _aside(self, ask: Callable[[Connection], T], *, database: bool = True) -> T:
         """The result of `ask` on a separate connection, where a statement may take long."""

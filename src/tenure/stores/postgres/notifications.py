@@ -20,12 +20,13 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import psycopg
 
 from tenure.core import limits
-from tenure.core.errors import StoreUnavailable
+from tenure.core.errors import StoreUnavailable, close_all
 from tenure.stores.postgres.connection import Connection, connect
 from tenure.stores.postgres.errors import Failed
 from tenure.stores.postgres.log_cursor import Snapshot, parse_snapshot, settled
@@ -206,9 +207,8 @@ class Listener:
     def close(self) -> None:
         self._ended.set()
         if self._thread is not None and self._waker is not None:
-            self._waker[1].close()
-            self._thread.join(POLL * 2 + 1)
-            self._waker[0].close()
+            near, far = self._waker
+            close_all(far.close, partial(self._thread.join, POLL * 2 + 1), near.close)
 
     def _run(self) -> None:
         while not self._ended.is_set():
@@ -222,8 +222,7 @@ class Listener:
             except (Failed, Lost, psycopg.Error, OSError):
                 self._ended.wait(BACK_OFF)
             finally:
-                self._notifier.unheard()
-                connection.close()
+                close_all(self._notifier.unheard, connection.close)
 
     def _listen(self, connection: Connection) -> None:
         pause = POLL_UNHEARD

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.errors import InvalidInput, TenureError, close_all
 from tenure.stores.fast_path import Call, Look
 from tenure.stores.fast_path import Rows as FastRows
 from tenure.stores.port import (
@@ -282,9 +282,7 @@ class Postgres(ServerStore[Connection]):
         if self._closed or self._process != os.getpid():
             return
         self._closed = True
-        self.listener.close()
-        if not self._shares:
-            self.connections.close()
+        close_all(self.listener.close, *(() if self._shares else (self.connections.close,)))
 
     def lock_key(self, *names: str) -> int:
         """A lock's number: 64 bits of a hash. Two names that collide would only wait for each other."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from tenure.core.errors import StoreUnavailable
+from tenure.core.errors import StoreUnavailable, close_all, popped
 
 
 class Pooled(Protocol):
@@ -61,18 +61,20 @@ class ConnectionPool(Generic[C]):
 
     def replaced(self, broken: C) -> C:
         """A new connection for a broken one; the other idle ones are as old, and are closed too."""
-        broken.close()
-        while self._idle:
-            self._idle.pop().close()
+        close_all(broken.close, self._close_idle)
         return self._connect()
 
     def give(self, connection: C) -> None:
         """Return it to the pool; close it where it is broken or still in a transaction."""
-        if self._closed or not connection.is_open or connection.in_transaction:
-            connection.close()
-        else:
-            self._idle.append(connection)
-        self._release()
+        try:
+            if self._closed or not connection.is_open or connection.in_transaction:
+                connection.close()
+            else:
+                self._idle.append(connection)
+            if self._closed:  # meanwhile
+                self._close_idle()
+        finally:
+            self._release()
 
     def _release(self) -> None:
         if self._free is not None:
@@ -80,5 +82,7 @@ class ConnectionPool(Generic[C]):
 
     def close(self) -> None:
         self._closed = True
-        while self._idle:
-            self._idle.pop().close()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        close_all(*(connection.close for connection in popped(self._idle)))

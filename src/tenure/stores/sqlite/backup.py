@@ -63,6 +63,23 @@ def copy_into(connection: SqliteConnection, path: str) -> None:
     store_file.sync_folder(path)
 
 
+def looked_at(path: str) -> tuple[str, int, str]:
+    """The epoch and the last event of a backup, and what is wrong with its pages: nothing where it is sound."""
+    connection = apsw.Connection(
+        f"file:{quote(path)}?mode=ro&immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    )
+    try:
+        ((wrong,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
+        if wrong != "ok":
+            return "", 0, str(wrong)
+        ((epoch, last),) = connection.execute("SELECT epoch, (SELECT max(sequence) FROM event) FROM meta").fetchall()
+        return str(epoch), int(last or 0), ""
+    except apsw.Error as error:
+        return "", 0, str(error)
+    finally:
+        connection.close()
+
+
 def make_draft(backup: str, target: str) -> str:
     """A copy of the backup beside the target, after a check of its bytes and its schema; returns the copy's path.
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import apsw
 
-from tenure.core.errors import StoreUnavailable
+from tenure.core.errors import StoreUnavailable, close_all, popped
 from tenure.stores.sqlite.errors import moved, translated
 from tenure.stores.sqlite.store_file import change_of, files_of, make_private, names_of
 
@@ -136,15 +136,13 @@ class Connections:
         return None if self._files is None else change_of(self._names, self._files)
 
     def give(self, connection: SqliteConnection) -> None:
-        if self._closed:
-            connection.close()
-        else:
-            self._idle.append(connection)
+        self._idle.append(connection)
+        if self._closed:  # perhaps meanwhile
+            self.close()
 
     def close(self) -> None:
         self._closed = True
-        while self._idle:
-            self._idle.pop().close()
+        close_all(*(connection.close for connection in popped(self._idle)))
 
 
 # --- whose turn it is to write ---
@@ -360,6 +358,10 @@ def _open(path: str) -> int:
             with suppress(FileExistsError):
                 make_private(path)
             return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except PermissionError as error:
+        from tenure.store_folder import unreadable  # here: no other command needs it
+
+        raise StoreUnavailable(*unreadable(path, error)) from error
     except OSError as error:
         raise StoreUnavailable(
             f"{path}: cannot be opened: {error.strerror}", "check the folder's permissions and mount"

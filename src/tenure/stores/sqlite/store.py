@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, NoStore, StoreCorrupt, StoreUnavailable
+from tenure.core.errors import InvalidInput, NoStore, StoreCorrupt, StoreUnavailable, close_all
 from tenure.core.records import KINDS
 from tenure.stores.host_clock import reader_of
 from tenure.stores.port import BACKUP, DURABLE, HOST_CLOCK, PROCESSES, SNAPSHOTS, WAKE_UPS, Clock, ForLeader
 from tenure.stores.sqlite import store_file
 from tenure.stores.sqlite.connections import Connections, SqliteConnection, TurnLock, connect
 from tenure.stores.sqlite.errors import moved, translated
-from tenure.stores.sqlite.store_file import FoundFile, note, noted
+from tenure.stores.sqlite.store_file import FoundFile
 from tenure.stores.sqlite.transaction import SqliteTransaction
+from tenure.user_state import NOTE_EVERY, note, noted
 
 if TYPE_CHECKING:
     from tenure.stores.sqlite.commit_watch import CommitWatch
@@ -129,7 +130,7 @@ class Sqlite:
             self.written.notify_all()
         if ended is not None:
             note(self._place, {ended: sequence, epoch: sequence}, os.environ)
-        elif self.monotonic() - self._noted_at >= store_file.NOTE_EVERY:
+        elif self.monotonic() - self._noted_at >= NOTE_EVERY:
             self._note()
 
     def _note(self) -> None:
@@ -195,6 +196,16 @@ class Sqlite:
         except OSError as error:
             raise StoreUnavailable(f"{target}: cannot be created: {error.strerror}") from error
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether its file was removed or replaced, and not opened again since."""
+        return self._lost is not None
+
+    @property
+    def place(self) -> str:
+        """Device and inode of its file: by them its last event is noted."""
+        return self._place
+
     def check(self) -> list[str]:
         from tenure.stores.sql.orphans import orphans  # here: no other verb needs it
 
@@ -219,15 +230,12 @@ class Sqlite:
         if self._closed or self._process != os.getpid():
             return
         self._closed = True
-        if self._watch is not None:
-            self._watch.close()
-        self._note()
-        if self._lost is None:
-            self._clear_log()
-        self.connections.close()
-        self.turn.close()
         _opened[self._process, self.path] -= 1
         _opened.__iadd__(Counter())  # drops entries that are zero
+        first = [] if self._watch is None else [self._watch.close]
+        if self._lost is None:
+            first += [self._clear_log]
+        close_all(*first, self._note, self.connections.close, self.turn.close)
 
     def _clear_log(self) -> None:
         """Move a long log into the database.
@@ -263,7 +271,9 @@ class Sqlite:
                     raise StoreCorrupt(f"{self.path} is empty", "It was left as it is. Restore a backup.")
             except FileNotFoundError:
                 if not create:
-                    raise NoStore.at(f"at {self.path}") from None
+                    from tenure.store_folder import lost_at  # here: nobody else needs it
+
+                    raise lost_at(self.path, os.environ) or NoStore.at(f"at {self.path}") from None
                 with self._errors("created"):
                     self._make()
             else:
@@ -277,9 +287,7 @@ class Sqlite:
                 known = max(kept.get(found.epoch, 0) for kept in (noted(here, os.environ), seen or {}))
                 ((last,),) = connection.all(LAST)  # after the note: another process may commit, and note it, in between
             except BaseException:
-                if connection is not None:
-                    connection.close()
-                connections.close()
+                close_all(*(() if connection is None else (connection.close,)), connections.close)
                 raise
         connections.give(connection)
         self.schema, self._place = found.schema, here
@@ -294,6 +302,10 @@ class Sqlite:
         except apsw.Error as error:
             raise translated(error, self.path) from error
         except OSError as error:
+            if isinstance(error, PermissionError) and what == "opened":
+                from tenure.store_folder import unreadable  # here: no other command needs it
+
+                raise StoreUnavailable(*unreadable(self.path, error)) from error
             raise StoreUnavailable(f"{self.path}: cannot be {what}: {error.strerror}") from error
 
     def _check_log(self) -> None:

@@ -4,30 +4,22 @@
 docs schema.sql` writes it). Comparing a file with this text needs no hashing and no second database; every command
 opens the store first. Where the text differs, `schema.compare` decides by the migrations. A new file is created from
 this text too: SQLite reads its whole schema again at each ALTER TABLE of a migration.
-
-**Notes.** `cp backup.db tenure.db` keeps device and inode, so the file itself cannot show that it was replaced. The
-user's state folder keeps, by device and inode, the last sequence seen in each epoch, as lines `EPOCH SEQUENCE`. A file
-with a lower one was restored. A note never exceeds the acknowledged commits, so no new epoch begins without a reason.
-It may be less: a process writes it about once a second and when it closes the store. A note that cannot be read or
-written is not an error.
 """
-# ruff: noqa: PTH101, PTH102, PTH104, PTH105, PTH108, PTH112, PTH116, PTH118, PTH120, PTH123 - pathlib costs every command 7 ms at its start
+# ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH112, PTH116, PTH118, PTH120, PTH123 - pathlib costs every command 7 ms at its start
 
 from __future__ import annotations
 
 import fcntl
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tenure.core import limits
 from tenure.core.errors import SchemaMismatch, StoreCorrupt, StoreUnavailable
-from tenure.user_state import make_private_folder, user_states
 from tenure.user_state import sync_folder as _sync
 
 if TYPE_CHECKING:
@@ -40,7 +32,6 @@ STATISTICS = "\n-- statistics of the planner\n"  # what follows in the snapshot 
 MASTER = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY tbl_name, type DESC, name"
 STEPS = "SELECT number, name, checksum, since FROM migration ORDER BY number"
 META = "SELECT epoch, schema, place FROM meta"
-NOTE_EVERY = 1.0  # seconds between two notes of a process
 
 # WAL needs memory that is shared between processes, and reliable locks; none of these file systems has both.
 NETWORK = {
@@ -250,64 +241,3 @@ def described(steps: list[tuple[Any, ...]], objects: list[tuple[Any, ...]]) -> s
 def headed(steps: Iterable[tuple[Any, ...]]) -> list[str]:
     """The first lines of the text: one a migration."""
     return [f"-- {name} {checksum} since {since}" for _, name, checksum, since in steps]
-
-
-# --- the note of the last sequence ---
-
-
-def noted(place: str, environ: Mapping[str, str]) -> dict[str, int]:
-    """The last sequence noted for each epoch of the file with this device and inode."""
-    found: dict[str, int] = {}
-    for base in user_states(environ):
-        for epoch, sequence in _read(os.path.join(base, "places", place)).items():
-            found[epoch] = max(sequence, found.get(epoch, 0))
-    return found
-
-
-def note(place: str, seen: Mapping[str, int], environ: Mapping[str, str]) -> None:
-    """Record the last sequence seen in each epoch, in the first state folder that can be written."""
-    for base in user_states(environ):
-        with suppress(OSError):
-            _write(os.path.join(base, "places"), place, seen)
-            return
-
-
-def _read(path: str) -> dict[str, int]:
-    try:
-        with open(path, encoding="ascii") as file:
-            lines = [line.split() for line in file]
-        return {epoch: int(sequence) for epoch, sequence in lines}
-    except (OSError, ValueError):
-        return {}
-
-
-def _write(folder: str, place: str, seen: Mapping[str, int]) -> None:
-    path = os.path.join(folder, place)
-    known = _read(path)
-    if not known:
-        make_private_folder(folder)
-        _make_room(folder)
-    for epoch, sequence in seen.items():
-        known[epoch] = max(sequence, known.pop(epoch, 0))  # now the last line
-    text = "".join(f"{epoch} {sequence}\n" for epoch, sequence in list(known.items())[-limits.STORE_NOTE_EPOCHS :])
-    draft = f"{path}.{os.getpid()}.new"
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(handle, text.encode())
-    finally:
-        os.close(handle)
-    os.replace(draft, path)
-
-
-def _make_room(folder: str) -> None:
-    """Delete the older half of the notes where there are too many."""
-    entries = list(os.scandir(folder))
-    if len(entries) < limits.STORE_NOTES:
-        return
-    found = []
-    for entry in entries:
-        with suppress(OSError):
-            found.append((entry.stat().st_mtime, entry.path))
-    for _, path in sorted(found)[: len(found) // 2]:
-        with suppress(OSError):
-            os.unlink(path)

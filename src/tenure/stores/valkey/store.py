@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, NoStore, StoreUnavailable
+from tenure.core.errors import InvalidInput, NoStore, StoreUnavailable, close_all
 from tenure.core.tenant_moves import renewed
 from tenure.stores.port import DURABLE, PROCESSES, TENANTS, WAKE_UPS, WRITERS, Clock, ForLeader
 from tenure.stores.sql.server_errors import Lost, forked, lost, unknown
@@ -222,5 +222,4 @@ class Valkey:
 
     def close(self) -> None:
         if self._process == os.getpid():
-            self.connections.close()
-            self._waiting.close()
+            close_all(self.connections.close, self._waiting.close)
