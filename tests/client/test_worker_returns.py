@@ -1,10 +1,11 @@
-"""A task that comes back to its worker: at once after an ending of its own, and unharmed after the worker was stopped."""
+"""A task that comes back to its worker: at once after its own ending, and unharmed after the worker was stopped."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -91,10 +92,8 @@ def test_a_function_that_goes_on_after_its_claim_has_ended_is_stopped_at_its_nex
 
     @worker.task("t")
     def work(ctx: Context) -> str:
-        try:
+        with suppress(BaseException):
             ctx.ask("which colour?")
-        except BaseException:  # noqa: BLE001 code that catches everything
-            pass
         try:
             ctx.progress(50)
         except Cancelled as error:
@@ -163,7 +162,7 @@ def test_a_claim_that_a_worker_gives_back_again_and_again_counts_in_the_end(plac
     with place.client() as mia:
         mia.add("Work", type="t", max_attempts=2)
         for _ in range(12):
-            grant = mia.claim_next()
+            grant = mia.claim()
             mia.release(grant.receipt or "", "a shutdown", stopped=True)
         assert (mia.show("A-001")["state"], len(mia.history("A-001"))) == ("dead_lettered", 12)
 
@@ -234,8 +233,9 @@ def test_half_a_result_at_a_shutdown_is_kept_and_the_task_is_ready_again(place: 
             thread.join(PATIENCE)
         (result,) = mia.results("A-001")
         assert (result["accepted"], result["reason"], result["data"] > 0) == (False, "STOPPED", True)
-        assert (mia.show("A-001")["state"], ends(mia, "A-001"), mia.show("A-001")["attempts"]) == ("ready", ["STOPPED"], 0)
-        assert mia.claim_next().outcome == "GRANTED"
+        shown = mia.show("A-001")
+        assert (shown["state"], shown["attempts"], ends(mia, "A-001")) == ("ready", 0, ["STOPPED"])
+        assert mia.claim().outcome == "GRANTED"
 
 
 def test_half_a_result_after_max_duration_is_a_counted_timeout(place: Place) -> None:
@@ -248,7 +248,7 @@ def test_half_a_result_after_max_duration_is_a_counted_timeout(place: Place) -> 
         return "half"
 
     with place.client() as mia:
-        mia.add("Work", type="t", constraints={"max_duration": 0.3}, max_attempts=1)
+        mia.add("Work", type="t", constraints={"max_duration": 1.0}, max_attempts=1)
         worker.run(until_idle=True)
         worker.close()
         (entry,) = mia.history("A-001")
@@ -295,7 +295,7 @@ def test_the_end_of_the_program_s_loop_is_no_failure(place: Place) -> None:
         asyncio.run(play())
         worker.close()
         assert ends(mia, "A-001") == ["STOPPED"]
-        assert mia.claim_next().outcome == "GRANTED"
+        assert mia.claim().outcome == "GRANTED"
 
 
 def test_a_claim_asks_for_no_more_tasks_than_one_may_grant(place: Place) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tenure.client.client import Client
-from tenure.client.worker.failures import ended, result_of
+from tenure.client.worker.failures import ended, may_pass, result_of
 from tenure.client.worker.functions import Handler
 from tenure.core import limits
 from tenure.core.error_texts import described
@@ -71,7 +71,13 @@ class MailCommands:
         while source is not None and source.commands:
             one = source.commands[0]  # it stays there while the store does not answer
             is_known = one.action in self._handlers
-            context = self.take(one.id, one.action, one.sender, one.text, one.expires_at) if is_known else None
+            context = None
+            try:
+                context = self.take(one.id, one.action, one.sender, one.text, one.expires_at) if is_known else None
+            except TenureError as error:
+                if may_pass(error):
+                    raise
+                log.warning("the command %s from %s is left: %s", one.action, one.sender, error.message)
             source.commands.popleft()
             if not is_known and one.is_to_type:
                 source.defer(one.received, f"no function is for the command {one.action}")

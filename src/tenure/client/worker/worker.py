@@ -333,7 +333,7 @@ class Worker:
         try:
             lack = self._lacks_function(command.task)
             return Outcome(outcome="DENIED_CAPABILITY", message=lack) if lack else self.client.do(command)
-        except NotFound as error:
+        except (NotFound, InvalidInput) as error:  # whatever a message names
             return Outcome(outcome="NOT_FOUND", message=error.message)
 
     def _settle(self, claim: _Claim, outcome: Outcome) -> None:
