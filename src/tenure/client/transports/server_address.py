@@ -38,11 +38,11 @@ def address_of(url: str, key: str | None) -> Address:
         parts = urlsplit(url)
         port = parts.port
         (parts.hostname or "").encode("idna")
-        is_spelled = parts.path.isascii() and not any(c.isspace() or not c.isprintable() for c in url)
     except ValueError:  # of a port, of brackets, of a host's name
-        is_spelled = False
+        raise _no_address(url) from None
+    is_spelled = parts.path.isascii() and " " not in url and url.isprintable()
     if not is_spelled or not parts.hostname or parts.query or parts.fragment:
-        raise InvalidInput(f"{url[:200]!r} is not a server's URL", "it looks like https://tenure.example.com")
+        raise _no_address(url)
     if parts.username is not None:
         raise InvalidInput("a server's URL has no user or password in it", "pass the key as `key`, or in TENURE_KEY")
     is_secure = parts.scheme == "https"
@@ -56,6 +56,10 @@ def address_of(url: str, key: str | None) -> Address:
     if key is not None and not (key.isascii() and key.isprintable()):
         raise InvalidInput("the key has characters that are not printable ASCII", "copy it exactly as it was shown")
     return address
+
+
+def _no_address(url: str) -> InvalidInput:
+    return InvalidInput(f"{url[:200]!r} is not a server's URL", "it looks like https://tenure.example.com")
 
 
 class Credentials:

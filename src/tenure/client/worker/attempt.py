@@ -225,18 +225,19 @@ class Attempt:
 
     # --- the end ---
 
-    def _submit(self, command: Final | None) -> None:
+    def _submit(self, last: Final) -> None:
         """Send the command until the store answers: a restarting server must not lose an hour of work."""
         pause = SHORTEST
-        while command is not None:
-            command = structs.replace(command, receipt=self.claim.receipt)  # it may have been claimed again since
+        following: Final | None = last
+        while following is not None:
+            command = structs.replace(following, receipt=self.claim.receipt)  # it may have been claimed again since
             try:
-                command = self._next(command, self._client.do(command))
+                following = self._next(command, self._client.do(command))
                 self._forget()
             except TenureError as error:
                 if isinstance(error, REFUSING) and error.definite:
                     log.warning("%s: %s", self.claim.key, error.message)
-                    command = self._replacement(command, error.message)
+                    following = self._replacement(command, error.message)
                     continue
                 self._keep(command)
                 log.warning("%s: cannot be submitted yet: %s", self.claim.key, error.message)
@@ -246,7 +247,7 @@ class Attempt:
             except Exception as error:  # noqa: BLE001 of the result itself: its values may be of any class
                 why = described(error, limits.WORKER_ERROR)
                 log.warning("%s: cannot be sent: %s", self.claim.key, why)
-                command = self._replacement(command, why)
+                following = self._replacement(command, why)
 
     def _keep(self, command: Final) -> None:
         """Write it to the outbox: the next worker or runner of this store sends it if this process ends."""

@@ -48,6 +48,7 @@ class Suspended(BaseException):
 
 def class_of(failure: Failure) -> tuple[str, float | None]:
     """Its class and its delay. A subclass may have anything there: then it is a failure of the task."""
+    name: Any
     try:
         name, after = failure.error_class, failure.retry_after
     except BaseException:  # noqa: BLE001 a property is anybody's code
