@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -47,7 +47,7 @@ class Stub:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as stream:
+        with suppress(ConnectionError), connection, connection.makefile("rb") as stream:
             while (head := self._head(stream)) is not None:
                 length = next((line for line in head.split("\r\n") if line.lower().startswith("content-length:")), ":0")
                 self.requests.append((head, stream.read(int(length.partition(":")[2]))))

@@ -79,6 +79,7 @@ ENDS = [
     ("FAILED", "error", "given back", False),
     ("EXPIRED", "expired", "counts", True),
     ("VOLUNTARY", "released", "given back", False),
+    ("STOPPED", "released", "given back", False),  # as a release, and nobody cools off
     ("PAUSED", "released", "free", True),
     ("WAITING", "released", "free", False),
     ("CANCELLED", "released", "free", False),  # the spec leaves it open: a person's verb, and it may be undone

@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 
 import tenure
-from tenure.core import commands, errors, events, lifecycle, outcomes, records, roles
+from tenure.core import commands, errors, events, lifecycle, outcomes, records, retry, roles
+from tenure.core.instants import lasting
 from tests.docs import (
     async_types,
     captures,
@@ -55,6 +56,8 @@ def states() -> str:
         + "\n## How a claim ends\n\n"
         + table(("by", "reason", "claim", "attempt", "late submit"), endings)
         + f"\nAt most {lifecycle.MOST_GIVEN_BACK} attempts are given back in a run; later ones count.\n"
+        + f"After a release its agent gets no claim of the task for {lasting(retry.RELEASE_COOL_OFF / retry.SECOND)}, "
+        + f"except by name; after `{lifecycle.STOPPED_BY.reason}` at once: a shutdown says nothing of the task.\n"
         + "What is free never counts: it is bounded by `max_generations_per_task` alone.\n"
         + "An expired claim that its agent takes again in the same session is one attempt with the next,\n"
         + "unless its process was proven gone, or it was lost too often in a row without a sign of work: see\n"

@@ -172,8 +172,8 @@ ARTIFACTS = (
     Mutant(
         "hung: the worker takes it again",
         "client/worker/held_claim.py",
-        "return is_hung or ",
-        "return ",
+        'return "another" if is_hung or ',
+        'return "another" if ',
         f"{TEST_WORKER_GOES_ON}::test_a_hung_function_is_warned_then_cancelled_and_its_task_not_taken_again",
     ),
 )

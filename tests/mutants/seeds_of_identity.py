@@ -52,14 +52,14 @@ IDENTITY = (
     Mutant(
         "identity: no claim was ever lost",
         "core/claims.py",
-        "return claim.reason in _OWN_WORDS or (",
+        "return reason in _OWN_WORDS or (",
         "return True or (",
         "test_a_claim_that_was_lost_is_among_them_for_a_day[expired]",
     ),
     Mutant(
         "identity: every ended claim was lost",
         "core/claims.py",
-        "return claim.reason in _OWN_WORDS or (",
+        "return reason in _OWN_WORDS or (",
         "return False and (",
         "test_a_claim_that_its_holder_ended_is_not_among_them[submit]",
     ),

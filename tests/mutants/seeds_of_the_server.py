@@ -183,8 +183,8 @@ THE_SERVER = (
     Mutant(
         "client: each try has its own request id",
         HTTP,
-        "signed = request._replace(headers=request.headers | self._credentials.headers)",
-        "signed = request._replace(headers=request.headers | self._credentials.headers"
+        "signed = request._replace(headers=request.headers | credentials.headers)",
+        "signed = request._replace(headers=request.headers | credentials.headers"
         ' | {"Idempotency-Key": self._random.token(8).hex()})',
         f"{TEST_REMOTE}::test_a_lost_answer_is_asked_for_again_with_the_same_request_id",
     ),

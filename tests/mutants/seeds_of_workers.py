@@ -8,6 +8,10 @@ SOURCE = "tests/sinks/test_worker_source.py"
 WATCHES = "tests/client/test_worker_watches.py"
 
 TROUBLES = "tests/runner/test_troubles.py"
+LIVES = "tests/client/test_worker_lives.py"
+RETURNS = "tests/client/test_worker_returns.py"
+RESTARTED = "tests/client/test_restarted_servers.py"
+STRANGE = "tests/client/test_strange_servers.py"
 
 WORKERS = (
     Mutant(
@@ -168,8 +172,8 @@ WORKERS = (
     Mutant(
         "workers: a task is claimed again beside its running function",
         "client/worker/worker.py",
-        "        if self._runs_here(granted):\n",
-        "        if False:\n",
+        '        heir = "next" if earlier is None else self._heir(earlier, granted)\n',
+        '        heir, earlier = "next", None\n',
         f"{WATCHES}::test_one_worker_never_runs_two_copies_of_a_task[sqlite]",
     ),
     Mutant(
@@ -213,6 +217,202 @@ WORKERS = (
         "    if not 1 <= len(cmd.tasks) <= limits.ADDED_AT_ONCE:\n",
         "    if False:\n",
         "test_a_batch_has_from_one_to_a_thousand_tasks",
+    ),
+    # --- functions that fail
+    Mutant(
+        "workers: an exception whose text cannot be read ends its attempt's thread",
+        "core/error_texts.py",
+        "    try:\n        return storable(str(error), most)\n    except BaseException as broken:",
+        "    try:\n        return storable(str(error), most)\n    except ZeroDivisionError as broken:",
+        f"{LIVES}::test_eight_workers_live_after_the_exception_that_cannot_be_written[store]",
+    ),
+    Mutant(
+        "workers: an error's text is sent with what no store takes",
+        "core/safe_text.py",
+        '    return str.encode(cut, "utf-8", "backslashreplace").decode()',
+        '    return cut or str.encode(cut, "utf-8", "backslashreplace").decode()',
+        f"{LIVES}::test_no_exception_ends_a_worker_or_leaves_a_claim",
+    ),
+    Mutant(
+        "workers: a failure that the store refuses is sent once",
+        "client/worker/attempt.py",
+        '        return self._fail(UNTOLD, "task") if command.message != UNTOLD else None\n',
+        "        return None\n",
+        f"{LIVES}::test_a_failure_that_the_store_refuses_is_sent_again_with_less[store]",
+    ),
+    Mutant(
+        "workers: a result that cannot be read leaves its claim",
+        "client/worker/attempt.py",
+        "            except Exception as error:  # noqa: BLE001 of the result itself",
+        "            except ZeroDivisionError as error:  # of the result itself",
+        f"{LIVES}::test_nothing_that_a_function_hands_over_ends_a_worker_or_leaves_a_claim[store]",
+    ),
+    Mutant(
+        "workers: an async function that exits ends the event loop",
+        "client/worker/failures.py",
+        "    except (KeyboardInterrupt, SystemExit) as error:\n",
+        "    except ZeroDivisionError as error:\n",
+        f"{LIVES}::test_the_program_s_own_loop_outlives_a_function_that_exits[store]",
+    ),
+    Mutant(
+        "workers: a cancellation of the function's own is given back",
+        "client/worker/attempt.py",
+        "        if isinstance(error, (Cancelled, asyncio.CancelledError)) and self._is_asked_to_stop():\n",
+        "        if isinstance(error, (Cancelled, asyncio.CancelledError)):\n",
+        f"{LIVES}::test_no_exception_ends_a_worker_or_leaves_a_claim",
+    ),
+    Mutant(
+        "workers: the end of the program's loop is a failure of its functions",
+        "client/worker/attempt.py",
+        "            turned.wait(ROUND)\n",
+        "            return False\n",
+        f"{RETURNS}::test_the_end_of_the_program_s_loop_is_no_failure[store]",
+    ),
+    Mutant(
+        "workers: no thread ends the worker",
+        "client/worker/worker.py",
+        "        except RuntimeError as error:  # this machine has no thread left\n",
+        "        except ZeroDivisionError as error:  # this machine has no thread left\n",
+        f"{LIVES}::test_without_a_thread_the_task_is_given_back[store]",
+    ),
+    # --- tasks that come back
+    Mutant(
+        "workers: a task that is ready again at once is given back by the worker that held it",
+        "client/worker/held_claim.py",
+        'return "refused" if self.is_cancelled and not (self.is_over or has_returned) else "next"',
+        'return "refused"',
+        f"{RETURNS}::test_a_task_that_is_ready_again_at_once_is_done_at_once[store-4-False]",
+    ),
+    Mutant(
+        "workers: a function begins before the one that waits for subtasks has left",
+        "client/worker/attempt.py",
+        "                earlier.returned.wait()\n",
+        "",
+        f"{RETURNS}::test_a_function_that_waits_for_subtasks_is_called_again_only_when_it_has_left[store]",
+    ),
+    Mutant(
+        "workers: a function goes on after it has ended its claim",
+        "client/worker/held_claim.py",
+        "        if self.why is not None or self.is_over:\n",
+        "        if self.why is not None:\n",
+        f"{RETURNS}::test_a_function_that_goes_on_after_its_claim_has_ended_is_stopped_at_its_next_call[store]",
+    ),
+    Mutant(
+        "workers: a claim asks for more tasks than one may grant",
+        "client/worker/worker.py",
+        "        most = min(n, limits.CLAIMS_AT_ONCE)\n",
+        "        most = n\n",
+        f"{RETURNS}::test_more_functions_at_once_than_one_claim_may_grant[store]",
+    ),
+    Mutant(
+        "workers: half a result is accepted",
+        "client/worker/attempt.py",
+        "            is_part = claim.was_told or claim.is_over\n",
+        "            is_part = False\n",
+        f"{RETURNS}::test_half_a_result_at_a_shutdown_is_kept_and_the_task_is_ready_again[store]",
+    ),
+    Mutant(
+        "workers: a function that read that it must stop counts as unaware",
+        "client/worker/context.py",
+        "        self._claim.was_told |= must_stop\n",
+        "",
+        f"{RETURNS}::test_what_a_function_returns_after_it_was_told_to_stop_is_kept_and_not_accepted"
+        "[store-reads cancelled-blocking]",
+    ),
+    Mutant(
+        "workers: an async function that was cancelled counts as unaware",
+        "client/worker/attempt.py",
+        "            self.claim.was_told = True\n",
+        "            pass\n",
+        f"{RETURNS}::test_what_a_function_returns_after_it_was_told_to_stop_is_kept_and_not_accepted"
+        "[store-reads cancelled-async]",
+    ),
+    Mutant(
+        "workers: half a result after max_duration is no timeout",
+        "client/worker/attempt.py",
+        "            return (self._timed_out(), result) if is_part and claim.is_timed_out else (result,)\n",
+        "            return (result,)\n",
+        f"{RETURNS}::test_half_a_result_after_max_duration_is_a_counted_timeout[store]",
+    ),
+    Mutant(
+        "workers: a shutdown cools the agent off",
+        "engine/verbs/holder_verbs.py",
+        "    if not cmd.stopped:\n",
+        "    if True:\n",
+        "test_a_release_of_a_stopped_holder_cools_nobody_off",
+    ),
+    Mutant(
+        "workers: a stopped holder gives back for ever",
+        "core/lifecycle.py",
+        'STOPPED_BY = Ending("STOPPED", "released", GIVEN_BACK,',
+        'STOPPED_BY = Ending("STOPPED", "released", FREE,',
+        "test_a_stopped_holder_cannot_take_and_give_back_for_ever",
+    ),
+    Mutant(
+        "workers: a stopped holder has failed",
+        "core/lifecycle.py",
+        "NO_FAILURES = (RELEASED_BY, STOPPED_BY, ERROR_BY)",
+        "NO_FAILURES = (RELEASED_BY, ERROR_BY)",
+        "test_a_release_of_a_stopped_holder_is_no_failure_of_its_agent",
+    ),
+    Mutant(
+        "workers: an unfinished result is a late submit",
+        "engine/verbs/submit.py",
+        "    if hold.refusal is None or hold.claim.reason == lifecycle.STOPPED_BY.reason:\n",
+        "    if hold.refusal is None and hold.is_late:\n"
+        "        return hold, accepted(work, hold, cmd, encoded, digest)\n"
+        "    if hold.refusal is None or hold.claim.reason == lifecycle.STOPPED_BY.reason:\n",
+        "test_an_unfinished_result_is_no_late_submit",
+    ),
+    Mutant(
+        "workers: the fast path accepts an unfinished result",
+        "engine/runtime/fast_path/held_claims.py",
+        "    if command.stopped:\n        raise NotFast(number)\n",
+        "",
+        on("postgres", "test_an_unfinished_result_ends_the_claim_and_is_kept[eager]"),
+    ),
+    # --- clients that last
+    Mutant(
+        "client: a refused request is compared with the token that threads share",
+        "client/transports/server_address.py",
+        '        return self.headers.get("Authorization") != refused.get("Authorization")\n',
+        "        return False\n",
+        f"{RESTARTED}::test_a_token_that_another_thread_has_renewed_is_sent_again",
+    ),
+    Mutant(
+        "client: homes that name each other are not waited for",
+        "client/transports/http.py",
+        "                    trouble = Trouble(messages.problem_in(reply, to.url), False)\n",
+        "                    raise messages.problem_in(reply, to.url)\n",
+        f"{RESTARTED}::test_two_homes_that_name_each_other_for_a_moment_are_waited_for",
+    ),
+    Mutant(
+        "client: homes that name each other keep it busy",
+        "client/transports/http.py",
+        "                    if hops <= MOST_HOPS:\n",
+        "                    if hops <= 40:\n",
+        f"{RESTARTED}::test_two_homes_that_go_on_to_name_each_other_are_given_up",
+    ),
+    Mutant(
+        "client: an error of a library leaves it",
+        "client/transports/http.py",
+        "            if isinstance(error, STRANGE):\n",
+        "            if False:\n",
+        f"{STRANGE}::test_only_our_errors_leave_a_client[a length beyond memory]",
+    ),
+    Mutant(
+        "client: a cut reply to a write is told as one without effect",
+        "client/transports/http_messages.py",
+        "    error.definite = not (is_write and reply.status < 300)\n",
+        "",
+        f"{STRANGE}::test_only_our_errors_leave_a_client[cut JSON]",
+    ),
+    Mutant(
+        "workers: a result whose reply was cut is a failure",
+        "client/worker/attempt.py",
+        "isinstance(error, REFUSING) and error.definite:",
+        "isinstance(error, REFUSING):",
+        f"{STRANGE}::test_a_reply_that_a_proxy_has_cut_costs_no_result",
     ),
     # --- opening a store
     Mutant(

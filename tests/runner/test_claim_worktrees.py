@@ -165,6 +165,6 @@ def test_work_for_an_older_description_is_given_back_with_the_difference(stage: 
     runner.ends(None)
 
     assert (stage.state(key), stage.git("rev-parse", "main")) == ("ready", before)
-    assert stage.lineage(key) == [(1, "VOLUNTARY", None)]
+    assert stage.lineage(key) == [(1, "STOPPED", None)]
     assert "+Paint it blue." in json.dumps(stage.client.show(key)["checkpoint"]["data"])
     assert "its description was changed" in runner.log

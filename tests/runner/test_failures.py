@@ -26,6 +26,18 @@ def test_a_failed_task_quotes_the_end_of_stderr(stage: Stage) -> None:
     assert "1 failed" in log
 
 
+def test_a_failure_with_bytes_that_no_store_takes_is_reported(stage: Stage) -> None:
+    key = stage.add("Fails", max_attempts=1)
+    stage.do(says=[json.dumps({"fail": {"class": "task", "message": "bad \0 byte"}})], exit=3)
+    stage.go()
+
+    log = stage.run("--once").ends()
+
+    assert stage.state(key) == "dead_lettered"
+    assert "bad \\x00 byte" in stage.client.history(key)[0]["error"]
+    assert "1 failed" in log
+
+
 def test_a_temporary_failure_costs_no_attempt(stage: Stage) -> None:
     key = stage.add("Later", max_attempts=1)
     stage.do(says=[], exit=75)

@@ -45,7 +45,7 @@ def test_ctrl_c_twice_gives_the_tasks_back(stage: Stage) -> None:
     runner.ends(130)
     assert stage.nothing_left()
     assert stage.state(key) == "ready"
-    assert stage.lineage(key) == [(1, "VOLUNTARY", None)]
+    assert stage.lineage(key) == [(1, "STOPPED", None)]
     assert stage.client.show(key)["attempts"] == 0
     assert stage.client.show(key)["checkpoint"]["data"]["notes"]["why"] == "the runner was stopped"
 

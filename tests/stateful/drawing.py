@@ -182,6 +182,8 @@ class Drawing:
             task = self.world.tasks.get((self.world.receipts.get(arguments["receipt"][0]) or ("",))[0] or "")
             if task and task.text > 1 and dice.often(60):
                 arguments["seen"] = task.text - (1 if dice.often(15) else 0)
+        elif verb == "release" and luck % 4 == 0:
+            arguments["stopped"] = True
         elif verb == "fail":
             arguments["error_class"] = dice.pick(
                 ("task", "task", "crash", "timeout", "environment", "environment", "auth_failure", "upstream_timeout",

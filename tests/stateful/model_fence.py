@@ -27,7 +27,7 @@ from tests.stateful.model_rows import (
     overlap,
 )  # fmt: skip
 
-ENDINGS = ("fail", "budget", "release", "wait", "ask")  # a holder's own words that end its claim
+ENDINGS = ("fail", "budget", "release", "release, stopped", "wait", "ask")  # a holder's own words that end its claim
 WORN_OUT = "claimed too often in this run"
 NOBODYS = Claim(0, 0, 0, "", 0, "", "", 0, 0, 0)
 
@@ -363,12 +363,15 @@ class Fence(Ground):
         task.before = "ready"
         return {"outcome": "OK", "state": "paused"}
 
-    def release(self, receipt: Receipt) -> Answer:
-        task, claim, refusal = self._check(receipt, "release")
+    def release(self, receipt: Receipt, stopped: bool = False) -> Answer:
+        """`stopped`: the holder had to stop, and has not judged the task."""
+        how = "release, stopped" if stopped else "release"
+        task, claim, refusal = self._check(receipt, how)
         if refusal:
             return refusal
-        task.cool_offs[claim.agent] = self.now + 5 * MINUTE
-        if not self._end_given_back(task, "VOLUNTARY", by="release"):
+        if not stopped:
+            task.cool_offs[claim.agent] = self.now + 5 * MINUTE
+        if not self._end_given_back(task, "STOPPED" if stopped else "VOLUNTARY", by=how):
             self._free(task, self.now)
         return {"outcome": "OK", "state": task.state}
 

@@ -253,6 +253,14 @@ def test_a_drain_pauses_when_the_holder_lets_go_and_can_be_taken_back() -> None:
     assert world.do("release", receipt=world.receipts["r1"])["state"] == "paused"
 
 
+def test_a_stopped_holder_may_claim_again_at_once() -> None:
+    for stopped, outcome in ((True, "GRANTED"), (False, "NO_TASK")):
+        world = world_with("t")
+        claim(world, "t", "ann", "r1")
+        world.do("release", receipt=world.receipts["r1"], stopped=stopped)
+        assert world.do("claim_next", agent="ann", session="s1", receipts=["r2"])["outcome"] == outcome
+
+
 def test_pauses_and_persons_verbs_never_count_and_releases_do_after_ten() -> None:
     world = world_with("t", max_attempts=1)
     for number in range(12):

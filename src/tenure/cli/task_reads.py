@@ -294,7 +294,8 @@ def _letters(letters: Sequence[Mapping[str, Any]]) -> str:
 
 HOW = {
     "COMPLETED": "green", "SUBMITTED": "blue", "FAILED": "red", "EXPIRED": "red", "VOLUNTARY": "cyan",
-    "PAUSED": "magenta", "WAITING": "cyan", "CANCELLED": "grey", "SUPERSEDED": "yellow", "ERROR": "red",
+    "STOPPED": "cyan", "PAUSED": "magenta", "WAITING": "cyan", "CANCELLED": "grey", "SUPERSEDED": "yellow",
+    "ERROR": "red",
 }  # fmt: skip
 HEADERS = ("gen", "agent", "session", "held", "ended by", "result", "work product")
 

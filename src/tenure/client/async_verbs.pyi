@@ -803,8 +803,9 @@ class AsyncVerbs:
         """Report a failed attempt. `trace` is the stack trace, kept with the attempt: bounded, secrets removed."""
         ...
 
-    async def release(self, receipt: str, reason: str='') -> Held:
-        """Release the claim; the attempt does not count."""
+    async def release(self, receipt: str, reason: str='', *, stopped: bool=False) -> Held:
+        """Release the claim; the attempt does not count. The agent gets the task again only after five minutes, or at
+            once if it was `stopped`: by a shutdown, not by the task."""
         ...
 
     async def spawn(self, receipt: str, tasks: Iterable[NewTask], *, wait: bool=False) -> Spawned:

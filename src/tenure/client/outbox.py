@@ -44,6 +44,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     test_files: int = 0
     artifacts: tuple[str, ...] | None = None
     seen: int | None = None
+    stopped: bool = False  # of `submit` and `release`
     folder: str | None = None  # of `land`: a folder of the repository, the branch with the work, the target branch
     branch: str | None = None
     onto: str | None = None
@@ -59,9 +60,9 @@ class Sent(NamedTuple):
 
 # The fields that the outbox has of each command; the reason of a release is its message.
 _FIELDS: dict[str, tuple[str, ...]] = {
-    "submit": ("data", "summary", "request_id", "usage", "lines", "test_files", "artifacts", "seen"),
+    "submit": ("data", "summary", "request_id", "usage", "lines", "test_files", "artifacts", "seen", "stopped"),
     "fail": ("message", "error_class", "trace", "retry_after", "model", "request_id"),
-    "release": ("request_id",),
+    "release": ("request_id", "stopped"),
 }
 
 

@@ -341,9 +341,10 @@ class Verbs(OperatorVerbs):
             trace=trace,
         )
 
-    def release(self, receipt: str, reason: str = "") -> Held:
-        """Release the claim; the attempt does not count."""
-        return self._do(Held, c.Release, receipt=receipt, reason=reason)
+    def release(self, receipt: str, reason: str = "", *, stopped: bool = False) -> Held:
+        """Release the claim; the attempt does not count. The agent gets the task again only after five minutes, or at
+        once if it was `stopped`: by a shutdown, not by the task."""
+        return self._do(Held, c.Release, receipt=receipt, reason=reason, stopped=stopped)
 
     def spawn(self, receipt: str, tasks: Iterable[NewTask], *, wait: bool = False) -> Spawned:
         """Create subtasks of the held task; with `wait` it is ready again when all have ended."""

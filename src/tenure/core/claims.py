@@ -62,12 +62,17 @@ def is_held(task: Task) -> bool:
 
 
 # The reasons by which a holder itself ends its claim; a pause is one only where the holder asked a question.
-_OWN_WORDS = frozenset({"COMPLETED", "SUBMITTED", "FAILED", "VOLUNTARY", "WAITING"})
+_OWN_WORDS = frozenset({"COMPLETED", "SUBMITTED", "FAILED", "VOLUNTARY", "STOPPED", "WAITING"})
 
 
 def is_ended_by_holder(claim: Claim) -> bool:
     """Whether the holder itself ended this claim: it knows, so nothing that it sends later is a zombie's."""
-    return claim.reason in _OWN_WORDS or (claim.reason == "PAUSED" and claim.error_class == "question")
+    return is_own_ending(claim.reason, claim.error_class)
+
+
+def is_own_ending(reason: str | None, error_class: str | None) -> bool:
+    """The same, by what the lineage says of a claim."""
+    return reason in _OWN_WORDS or (reason == "PAUSED" and error_class == "question")
 
 
 def is_late_submit_open(task: Task, claim: Claim) -> bool:
@@ -315,8 +320,7 @@ def ended(
             free = moves.dead_lettered(free, at)
     elif ending not in WITH_RESULT:
         assert retry is not None, ending.reason
-        is_failure = ending is not lifecycle.RELEASED_BY and ending is not lifecycle.ERROR_BY
-        free = counted(free, claim, retry, at, error_class, is_failure=is_failure)
+        free = counted(free, claim, retry, at, error_class, is_failure=ending not in lifecycle.NO_FAILURES)
     return free, over
 
 

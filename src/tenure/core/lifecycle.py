@@ -129,6 +129,7 @@ FAILED_GIVEN_BACK = Ending(
 )
 EXPIRED_BY = Ending("EXPIRED", "expired", COUNTS, True, "lease expired; process proven gone")
 RELEASED_BY = Ending("VOLUNTARY", "released", GIVEN_BACK, False, "release, leave")
+STOPPED_BY = Ending("STOPPED", "released", GIVEN_BACK, False, "release, or an unfinished result, of a stopped holder")
 PAUSED_BY = Ending("PAUSED", "released", FREE, True, "pause, budget, question")
 WAITING_BY = Ending("WAITING", "released", FREE, False, "waits for subtasks")
 CANCELLED_BY = Ending("CANCELLED", "released", FREE, False, "cancel")
@@ -139,9 +140,10 @@ SUPERSEDED_BY = Ending(
 ERROR_BY = Ending("ERROR", "error", GIVEN_BACK, False, "new epoch; spawn failed; claimed while the clock was ahead")
 
 ENDINGS = (
-    COMPLETED_BY, SUBMITTED_BY, FAILED_COUNTING, FAILED_GIVEN_BACK, EXPIRED_BY, RELEASED_BY, PAUSED_BY, WAITING_BY,
-    CANCELLED_BY, ABORTED_BY, SUPERSEDED_BY, ERROR_BY,
+    COMPLETED_BY, SUBMITTED_BY, FAILED_COUNTING, FAILED_GIVEN_BACK, EXPIRED_BY, RELEASED_BY, STOPPED_BY, PAUSED_BY,
+    WAITING_BY, CANCELLED_BY, ABORTED_BY, SUPERSEDED_BY, ERROR_BY,
 )  # fmt: skip
+NO_FAILURES = (RELEASED_BY, STOPPED_BY, ERROR_BY)  # an attempt that counts after these has not failed
 WITH_RESULT = (COMPLETED_BY, SUBMITTED_BY)  # these end with a result: none of them uses up the last attempt
 MOVED_ON = (*WITH_RESULT, FAILED_COUNTING, ABORTED_BY, PAUSED_BY, CANCELLED_BY)  # the task does not wait after these
 MOST_GIVEN_BACK = limits.GIVEN_BACK

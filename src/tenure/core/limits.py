@@ -204,7 +204,8 @@ TENANT_LEASE = limit(600.0, "s", "the leader's lease on one of several tenants",
 COOKIE_SESSIONS = limit(8, "sessions", "tenants that a browser is signed in to at once", _FIXED,
                         "the oldest is signed out")
 LISTED_TENANTS = limit(200, "tenants", "names in `/me` for the deployment's owner", _FIXED, "the rest is left out")
-HOPS_TO_HOME = limit(2, "servers", "that a client follows to a tenant's home", _FIXED, "the last answer stands")
+HOPS_TO_HOME = limit(2, "servers", "that a client follows to a tenant's home", _FIXED,
+    "it waits before each further one, until `RETRY_FOR` is over")
 MOST_STORES = limit(50, "stores", "stores of tenants that a server has open", "setting serve.most_stores",
                     "503 for the tenant that would be one more")
 METRIC_PLACES = limit(1000, "projects", "label values of metrics, over all tenants", _FIXED, "the rest is `other`")

@@ -29,6 +29,15 @@ def one_line(text: str) -> str:
     return _UNPRINTABLE.sub(" ", text).strip()
 
 
+def storable(text: str, most: int) -> str:
+    """At most `most` characters of the text as every store takes them: NUL and lone surrogates as escapes.
+
+    Through `str` itself: the text may be of a subclass whose methods do something else.
+    """
+    cut = str.__getitem__(text, slice(most))
+    return str.encode(cut, "utf-8", "backslashreplace").decode().replace("\0", "\\x00")[:most]
+
+
 def escaped_json(text: str) -> str:
     """The same JSON value, with control characters as JSON escapes."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

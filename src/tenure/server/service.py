@@ -165,8 +165,9 @@ class Service:
         for granted in outcome.claims or (outcome,):
             if granted.receipt is not None:
                 release = c.Release(
-                    project=project, receipt=granted.receipt, reason="the client disconnected while it waited"
-                )
+                    project=project, receipt=granted.receipt, reason="the client disconnected while it waited",
+                    stopped=True,
+                )  # fmt: skip
                 with suppress(TenureError):  # closing, or overloaded: the lease ends it
                     self.batcher.submit(release, principal, caller=object())
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tenure.core.errors import InvalidInput
+from tenure.core.safe_text import storable
 
 if TYPE_CHECKING:
     from tenure.core.errors import StoreUnavailable
@@ -46,6 +47,8 @@ def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> 
     if path is not None:
         from tenure.stores.sqlite import Sqlite
 
+        if storable(path, len(path)) != path:
+            raise InvalidInput(f"{path[:200]!r} is no path of a store: it must be UTF-8 without NUL")
         return Sqlite(path, clock=clock, create=create)
     scheme = url.partition("://")[0]
     if scheme == "memory":

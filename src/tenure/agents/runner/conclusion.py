@@ -31,6 +31,7 @@ from tenure.core.lifecycle import spoken
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
+from tenure.core.safe_text import storable
 from tenure.core.validation import BEFORE, NONE, validator_of
 from tenure.processes.supervisor import Ended
 
@@ -72,13 +73,13 @@ def _conclude(attempt: Attempt, ended: Ended, output: AgentOutput) -> AttemptEnd
         attempt.try_to(attempt.report_usage)
         if claim.stop.directive == "pause":
             _leave_checkpoint(attempt, output, claim.stop.why)
-            report(attempt, what="release", message=claim.stop.why)
+            _stopped(attempt, claim.stop.why)
         return _done(attempt, "stopped", claim.stop.why)
     if failure is None:
         return _submit(attempt, output)
     if ended.why == "interrupted":
         _leave_checkpoint(attempt, output, "the runner was stopped")
-        return _reported(attempt, report(attempt, what="release", message="the runner was stopped"), "released")
+        return _reported(attempt, _stopped(attempt, "the runner was stopped"), "released")
     return _fail(attempt, failure)
 
 
@@ -159,7 +160,7 @@ def _outdated(attempt: Attempt, output: AgentOutput, refused: Outcome) -> Attemp
     """The agent worked by an older description and has ended: the next one starts with the new text."""
     why = f"the description was changed while the agent worked:\n{refused.diff}"
     _leave_checkpoint(attempt, output, why[:4000])
-    return _reported(attempt, report(attempt, what="release", message="the description was changed"), "released")
+    return _reported(attempt, _stopped(attempt, "the description was changed"), "released")
 
 
 def _validated(attempt: Attempt, submitted: Outcome) -> AttemptEnd:
@@ -229,7 +230,7 @@ def _fail(attempt: Attempt, failure: Failure) -> AttemptEnd:
         attempt,
         what="fail",
         error_class=failure.error_class,
-        message=failure.message,
+        message=storable(failure.message, limits.TEXT_BYTES // 4),
         retry_after=failure.retry_after,
         model=failure.model,
     )
@@ -278,6 +279,11 @@ def _done(attempt: Attempt, what: str, message: str, failure: Failure | None = N
         seconds=round(time.monotonic() - attempt.began, 3),
         usage=attempt.usage(),
     )
+
+
+def _stopped(attempt: Attempt, why: str) -> Outcome | None:
+    """Release the task: the agent had to stop, and may get it again at once."""
+    return report(attempt, what="release", message=why, stopped=True)
 
 
 def report(attempt: Attempt, **fields: Any) -> Outcome | None:
@@ -329,7 +335,7 @@ def _kept(attempt: Attempt, finished: Finished) -> str:
     """The path of the entry in the outbox; empty where it cannot be written, and only the store remains."""
     try:
         return attempt.shared.outbox.put(finished)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # of the disk, or of text that is not valid UTF-8
         attempt.say(f"{attempt.key}: cannot be kept in the outbox: {error}")
         return ""
 

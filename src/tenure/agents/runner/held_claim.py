@@ -36,6 +36,7 @@ OWN_ENDINGS = {
     "SUBMITTED": OwnEnding("completed", "submitted with its receipt while the agent ran"),
     "FAILED": OwnEnding("failed", "reported as failed while the agent ran"),
     "VOLUNTARY": OwnEnding("released", "released while the agent ran"),
+    "STOPPED": OwnEnding("released", "released while the agent ran"),
     "WAITING": OwnEnding("waiting", "waits for subtasks that the agent has made"),
 }
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.client.contents import PIECE, AsyncDownload, in_threads
 from tenure.client.transports.http import TO_ANSWER, TO_CONNECT, Calls, IsWanted
-from tenure.client.transports.http_messages import FOUND, Reply, Request
-from tenure.client.transports.server_address import Failed, lost, may_pass, unreachable
+from tenure.client.transports.http_messages import FOUND, Reply, Request, Trouble
+from tenure.client.transports.server_address import Address, Failed, lost, may_pass, strange, unreachable
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, StoreError, StoreUnavailable, TenureError, close_all
 from tenure.core.task_defaults import SHIPPED, TaskDefaults
@@ -182,6 +182,13 @@ def _resolve(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
+def _tls(url: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context()
+    except OSError as error:  # of a file that the environment names
+        raise unreachable(url, error).error from error
+
+
 class AsyncHttpTransport(Calls):
     def __init__(
         self,
@@ -203,7 +210,7 @@ class AsyncHttpTransport(Calls):
         self._httpx = httpx2
         is_secure = any(one.startswith("https://") for one in (url, *self._homes.values()))
         self._http = httpx2.AsyncClient(
-            verify=ssl.create_default_context() if is_secure else False,
+            verify=_tls(url) if is_secure else False,
             limits=httpx2.Limits(
                 max_connections=limits.ASYNC_CONNECTIONS, max_keepalive_connections=limits.ASYNC_CONNECTIONS
             ),
@@ -211,26 +218,38 @@ class AsyncHttpTransport(Calls):
             headers={"Accept-Encoding": "identity"},  # as Client: most replies are small, and the server is near
         )
 
-    async def _exchange(self, request: Request, wait: float, is_wanted: IsWanted) -> Reply:
-        url, source = self.url + request.path, request.source
+    async def _exchange(self, address: Address, request: Request, wait: float, is_wanted: IsWanted) -> Reply:
+        url, source = address.url + request.path, request.source
+        if self._http.is_closed:
+            closed = StoreUnavailable(f"{address.url}: this client was closed; nothing was done")
+            raise Failed(Trouble(closed, False), may_pass=False)
         content = in_threads(source.pieces()) if source is not None else request.body or None
         timeout = self._httpx.Timeout(wait + TO_ANSWER, connect=TO_CONNECT)
-        built = self._http.build_request(request.method, url, headers=request.headers, timeout=timeout, content=content)
         try:
+            built = self._http.build_request(
+                request.method, url, headers=request.headers, timeout=timeout, content=content
+            )
             response = await self._http.send(built, stream=True)
             if request.is_download and response.status_code in FOUND:
                 return Reply(response.status_code, b"", response.headers, response)
             return Reply(response.status_code, await response.aread(), response.headers)
         except self._httpx.TransportError as error:
-            raise self._failed(error) from error
+            raise self._failed(error, address.url) from error
+        except TenureError:  # of the content of an upload
+            raise
+        except Exception as error:
+            raise Failed(strange(address.url, error), may_pass=False) from error
 
     async def _pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    def _failed(self, error: httpx2.TransportError) -> Failed:
+    async def _leave(self, stream: Any) -> None:
+        await stream.aclose()
+
+    def _failed(self, error: httpx2.TransportError, url: str) -> Failed:
         # Before these nothing was sent; after any other failure the request may have been applied.
         unsent = (self._httpx.ConnectError, self._httpx.ConnectTimeout, self._httpx.PoolTimeout)
-        trouble = (unreachable if isinstance(error, unsent) else lost)(self.url, error)
+        trouble = (unreachable if isinstance(error, unsent) else lost)(url, error)
         cause = error.__cause__.__cause__ if error.__cause__ is not None else None
         return Failed(trouble, may_pass=not isinstance(cause, OSError) or may_pass(cause))
 
@@ -246,7 +265,7 @@ class AsyncHttpTransport(Calls):
                     yield before
             if last := checking.finish():
                 yield last
-        except self._httpx.TransportError as error:
+        except (self._httpx.HTTPError, self._httpx.StreamError, OSError) as error:
             raise StoreUnavailable(lost(self.url, error).error.message, "get it again") from error
         finally:
             await response.aclose()

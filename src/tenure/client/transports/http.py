@@ -19,12 +19,21 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from functools import wraps
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from tenure.client.transports import http_messages as messages
 from tenure.client.transports.http_messages import Reply, Request, Trouble
-from tenure.client.transports.server_address import Address, Credentials, Failed, Unwanted, address_of, lost
+from tenure.client.transports.server_address import (
+    STRANGE,
+    Address,
+    Credentials,
+    Failed,
+    Unwanted,
+    address_of,
+    lost,
+    strange,
+)
 from tenure.core import limits
 from tenure.core.errors import NotHome, OutcomeUnknown, StoreUnavailable, TenureError, close_all, popped
 from tenure.core.outcomes import Outcome
@@ -56,6 +65,17 @@ NOT_SIGNED_IN, NOT_HOME = 401, 421
 MOST_HOPS = limits.HOPS_TO_HOME
 
 
+class Destination(NamedTuple):
+    """A server and what signs in there. Threads share a client: one request is sent to one of these as a whole."""
+
+    address: Address
+    credentials: Credentials
+
+    @property
+    def url(self) -> str:
+        return self.address.url
+
+
 class Calls:
     """One coroutine for each call of a transport."""
 
@@ -77,15 +97,22 @@ class Calls:
 
     def _go_to(self, url: str) -> None:
         """Send this and later requests there."""
-        self.address = address_of(url, self._key)
-        self.url = self.address.url
-        self._credentials = Credentials(self.address, self._key, self._tenant)
+        address = address_of(url, self._key)
+        self._destination = Destination(address, Credentials(address, self._key, self._tenant))
 
-    async def _exchange(self, request: Request, wait: float, is_wanted: IsWanted) -> Reply:
+    @property
+    def url(self) -> str:
+        return self._destination.url
+
+    async def _exchange(self, address: Address, request: Request, wait: float, is_wanted: IsWanted) -> Reply:
         """Send a request once; raise Failed where no reply came, Unwanted once `is_wanted` returns False."""
         raise NotImplementedError
 
     async def _pause(self, seconds: float) -> None:
+        raise NotImplementedError
+
+    async def _leave(self, stream: Any) -> None:
+        """Close the stream of a download that is not read."""
         raise NotImplementedError
 
     async def do(self, command: Command, principal: Principal) -> Outcome:
@@ -126,11 +153,15 @@ class Calls:
         for part in messages.parts_of(query):
             page: Query | None = messages.first_page(part)
             while page is not None:
-                view = messages.view_of(await self._send(messages.query_request(page, principal)), self.url)
+                reply = await self._send(messages.query_request(page, principal))
+                view = messages.view_of(reply, self.url)
                 if not isinstance(view, dict) or "items" not in view:
                     return view
                 found += view["items"]
-                page = messages.next_page(page, view, len(found), part)
+                try:
+                    page = messages.next_page(page, view, len(found), part)
+                except messages.UNREADABLE:
+                    raise messages.not_tenure(reply, self.url) from None
         return found
 
     async def put(self, upload: Upload, principal: Principal) -> Outcome:
@@ -144,7 +175,12 @@ class Calls:
         from tenure.client.transports.http_artifacts import artifact_of, download_request
 
         reply = await self._send(download_request(wanted, principal))
-        view = artifact_of(reply, self.url)
+        try:
+            view = artifact_of(reply, self.url)
+        except BaseException:
+            if reply.stream is not None:
+                await self._leave(reply.stream)
+            raise
         end = view["size"] if wanted.end is None else min(wanted.end, view["size"])
         return view, Checking(view["digest"], view["size"], wanted.start, end), reply.stream
 
@@ -195,18 +231,26 @@ class Calls:
         tries = Tries(request, self._monotonic, self._random.fraction)
         hops = 0
         while True:
-            signed = request._replace(headers=request.headers | self._credentials.headers)
+            address, credentials = to = self._destination
+            signed = request._replace(headers=request.headers | credentials.headers)
             try:
-                reply = await self._exchange(signed, wait, is_wanted)
-                if reply.status == NOT_SIGNED_IN and self._credentials.is_renewed():
+                reply = await self._exchange(address, signed, wait, is_wanted)
+                if reply.status == NOT_SIGNED_IN and credentials.is_renewed(signed.headers):
                     continue
                 if reply.status == NOT_HOME:
+                    home = self._home_in(reply, to.url)
+                    if self._destination is to:  # else another thread has followed an answer already
+                        self._go_to(home)
                     hops += 1
-                    self._go_to(self._home_in(reply, hops))
-                    continue
-                trouble = messages.trouble_in(reply, self.url)
-                if trouble is None:
-                    return reply
+                    if hops <= MOST_HOPS:
+                        continue
+                    # Servers keep a tenant's row for a moment: after a move each of two names the other.
+                    trouble = Trouble(messages.problem_in(reply, to.url), False)
+                else:
+                    passing = messages.trouble_in(reply, to.url)
+                    if passing is None:
+                        return reply
+                    trouble = passing
             except Failed as failed:
                 trouble = failed.trouble
                 if not failed.may_pass:
@@ -217,16 +261,16 @@ class Calls:
             if is_wanted is not None and not is_wanted():
                 raise Unwanted
 
-    def _home_in(self, reply: Reply, hops: int) -> str:
-        """The tenant's home that a reply names. NotHome where our own table does not name it too.
+    def _home_in(self, reply: Reply, url: str) -> str:
+        """The tenant's home that the reply of this server names. NotHome where our own table does not name it too.
 
         The key goes to no address that only a reply names.
         """
         header = reply.headers.get("Tenure-Home")
         home = named_home(header, self._homes)
-        if home is not None and home != self.url and hops <= MOST_HOPS:
+        if home is not None and home != url:
             return home
-        error = messages.problem_in(reply, self.url)
+        error = messages.problem_in(reply, url)
         if home is None and header:
             hint = f"it names {header[:200]!r}; if that is your server, add it to `homes` (TENURE_HOMES=REGION=URL)"
             raise NotHome(error.message, hint, home=header)
@@ -236,21 +280,25 @@ class Calls:
 class _BlockingCalls(Calls):
     def __init__(self, url: str, pause: Pause, **how: Any) -> None:
         self._all: dict[str, Connections] = {}
+        self._is_closed = False
         super().__init__(url, **how)
         self._sleep = pause
 
-    def _go_to(self, url: str) -> None:
-        super()._go_to(url)
-        self.connections = self._all.setdefault(self.url, Connections(self.address))
-
     def close(self) -> None:
-        close_all(*(connections.close for connections in self._all.values()))
+        self._is_closed = True
+        close_all(*(connections.close for connections in list(self._all.values())))
 
-    async def _exchange(self, request: Request, wait: float, is_wanted: IsWanted) -> Reply:
-        return self.connections.exchange(request, wait, is_wanted)
+    async def _exchange(self, address: Address, request: Request, wait: float, is_wanted: IsWanted) -> Reply:
+        connections = self._all.get(address.url) or self._all.setdefault(address.url, Connections(address))
+        if self._is_closed:
+            connections.close()
+        return connections.exchange(request, wait, is_wanted)
 
     async def _pause(self, seconds: float) -> None:
         self._sleep(seconds)
+
+    async def _leave(self, stream: Any) -> None:
+        stream.close()
 
     async def get(self, wanted: Wanted, principal: Principal) -> Download:
         from tenure.client.contents import Download
@@ -369,6 +417,7 @@ class Connections:
         kept = self._kept()
         connection = kept or self.connect()
         assert connection.sock is not None
+        response: HTTPResponse | None = None
         try:
             connection.sock.settimeout(wait + TO_ANSWER)
             connection.request(request.method, self.address.path + request.path, request.body, request.headers)
@@ -376,14 +425,17 @@ class Connections:
                 _await_reply(connection.sock, wait + TO_ANSWER, is_wanted)
             response = connection.getresponse()
             body = response.read()
-        except (OSError, HTTPException) as error:
+        except BaseException as error:  # of an interrupt too: half a reply may be left in it
             connection.close()
+            if response is not None:  # it keeps the socket of a connection that was to end with it
+                response.close()
+            if isinstance(error, STRANGE):
+                raise Failed(strange(self.address.url, error), may_pass=False) from error
+            if not isinstance(error, (OSError, HTTPException)):
+                raise
             # A server closes idle connections; its notice may cross with a request.
             is_stale = kept is not None and isinstance(error, ConnectionError)
             raise Failed(lost(self.address.url, error), is_stale=is_stale) from error
-        except BaseException:  # an interrupt: half a reply may be left in it
-            connection.close()
-            raise
         self._put_back(connection, is_good=not response.will_close)
         return Reply(response.status, body, response.headers)
 
@@ -417,13 +469,16 @@ class Connections:
 
     def connect(self) -> HTTPConnection:
         host, port, is_secure, _, url = self.address
-        connection = HTTPConnection(host, port, timeout=TO_CONNECT)
-        if is_secure:
-            connection = HTTPSConnection(host, port, timeout=TO_CONNECT, context=self._ssl_context())
+        connection: HTTPConnection | None = None
         try:
+            if is_secure:
+                connection = HTTPSConnection(host, port, timeout=TO_CONNECT, context=self._ssl_context())
+            else:
+                connection = HTTPConnection(host, port, timeout=TO_CONNECT)
             connection.connect()
-        except OSError as error:
-            connection.close()
+        except (OSError, HTTPException, ValueError) as error:  # of the network, of TLS settings, of a host's name
+            if connection is not None:
+                connection.close()
             raise Failed.to_connect(url, error) from error
         return connection
 

@@ -24,9 +24,10 @@ from tenure.client.transports.http_messages import (
     header_text,
     identity_headers,
     not_tenure,
+    path_part,
     view_of,
 )
-from tenure.client.transports.server_address import Failed, lost
+from tenure.client.transports.server_address import STRANGE, Failed, lost, strange
 from tenure.client.wire import from_plain
 from tenure.core.artifacts import checked_name
 from tenure.core.commands import Principal
@@ -68,7 +69,7 @@ def download_request(wanted: Wanted, principal: Principal) -> Request:
 def _artifact_path(project: str, task: str, name: str) -> str:
     if not project or not task:
         raise InvalidInput("project and task must not be empty")
-    filled = ARTIFACT.replace("{project}", quote(project, safe="")).replace("{task}", quote(task, safe=""))
+    filled = ARTIFACT.replace("{project}", path_part(project)).replace("{task}", path_part(task))
     return PREFIX + filled.replace("{name}", quote(checked_name(name), safe="/"))
 
 
@@ -77,10 +78,12 @@ def artifact_of(reply: Reply, url: str) -> dict[str, Any]:
     if reply.status not in FOUND:
         view_of(reply, url)  # raises the error that it reports
     try:
-        view: dict[str, Any] = from_plain(msgspec.json.decode(header_text(reply.headers.get("Tenure-Artifact") or "")))
-        return view
-    except msgspec.DecodeError:
-        raise not_tenure(reply, url) from None
+        view: Any = from_plain(msgspec.json.decode(header_text(reply.headers.get("Tenure-Artifact") or "")))
+        if isinstance(view["digest"], str) and isinstance(view["size"], int):
+            return dict(view)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        pass
+    raise not_tenure(reply, url)
 
 
 class Stream(NamedTuple):
@@ -97,6 +100,7 @@ def transfer(connections: Connections, request: Request) -> Reply:
     """Send an upload, or begin a download: its reply has a Stream."""
     connection = connections.connect()
     is_open = False
+    response: HTTPResponse | None = None
     try:
         assert connection.sock is not None
         connection.sock.settimeout(TO_ANSWER)
@@ -112,9 +116,13 @@ def transfer(connections: Connections, request: Request) -> Reply:
         return Reply(response.status, response.read(), response.headers)
     except (OSError, HTTPException) as error:
         raise Failed(lost(connections.address.url, error)) from error
+    except STRANGE as error:
+        raise Failed(strange(connections.address.url, error), may_pass=False) from error
     finally:
         if not is_open:
             connection.close()
+            if response is not None:
+                response.close()
 
 
 def pieces_of(url: str, stream: Stream, checking: Checking) -> Iterator[bytes]:
@@ -125,7 +133,7 @@ def pieces_of(url: str, stream: Stream, checking: Checking) -> Iterator[bytes]:
                 yield before
         if last := checking.finish():
             yield last
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, *STRANGE) as error:
         raise StoreUnavailable(lost(url, error).error.message, "get it again") from error
     finally:
         stream.close()

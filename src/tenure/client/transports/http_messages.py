@@ -17,7 +17,7 @@ from tenure.core.commands import Command, Principal
 from tenure.core.decoders import converted
 from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
 from tenure.core.ids import parse_receipt
-from tenure.core.outcomes import Outcome
+from tenure.core.outcomes import CODES, Outcome
 from tenure.core.queries import Log, Query, States, Tasks
 from tenure.core.records import replace
 
@@ -71,7 +71,7 @@ def batch_request(batch: Sequence[Command], principal: Principal, *, is_preview:
         )
     if "" in projects:
         raise InvalidInput("a batch over a server cannot have commands without a project", "send them one by one")
-    path = PREFIX + (PREVIEW if is_preview else BATCH).replace("{project}", quote(projects.pop(), safe=""))
+    path = PREFIX + (PREVIEW if is_preview else BATCH).replace("{project}", path_part(projects.pop()))
     body = {
         "commands": [
             {"command": type(command).__struct_config__.tag}
@@ -82,7 +82,11 @@ def batch_request(batch: Sequence[Command], principal: Principal, *, is_preview:
     }
     headers = {**identity_headers(principal), **_trace(None), **_JSON}
     ids = {command.request_id or "" for command in batch}
-    return Request("POST", path, headers, msgspec.json.encode(body), is_preview, min(ids))
+    try:
+        encoded = msgspec.json.encode(body)
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise InvalidInput(f"batch: a command cannot be encoded as JSON: {error}", "send them one by one") from None
+    return Request("POST", path, headers, encoded, is_preview, min(ids))
 
 
 def query_request(query: Query, principal: Principal) -> Request:
@@ -108,9 +112,17 @@ def query_request(query: Query, principal: Principal) -> Request:
 
 
 def news_request(project: str, mark: int, wait: float, principal: Principal, tasks: Collection[str] = ()) -> Request:
-    path = PREFIX + NEWS.replace("{project}", quote(project, safe=""))
-    of = "".join(f"&task={quote(task, safe='')}" for task in tasks) if len(tasks) <= inputs.MOST_LISTED else ""
+    path = PREFIX + NEWS.replace("{project}", path_part(project))
+    of = "".join(f"&task={path_part(task)}" for task in tasks) if len(tasks) <= inputs.MOST_LISTED else ""
     return Request("GET", f"{path}?mark={mark}&wait={wait:g}{of}", identity_headers(principal))
+
+
+def path_part(text: str) -> str:
+    """The text as one part of a path."""
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{text[:80]!r} is not valid UTF-8", "give a name without such bytes") from None
 
 
 def _filled(route: Route, fields: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
@@ -122,7 +134,7 @@ def _filled(route: Route, fields: Mapping[str, Any]) -> tuple[str, frozenset[str
             if not fields[name]:  # an empty segment would be another path
                 raise InvalidInput(f"{name} must not be empty")
             used.add(name)
-            parts.append(quote(str(fields[name]), safe=""))
+            parts.append(path_part(str(fields[name])))
         else:
             parts.append(part)
     return PREFIX + "/".join(parts), frozenset(used)
@@ -182,7 +194,10 @@ def next_page(page: Query, view: Mapping[str, Any], so_far: int, wanted: Query) 
 
 def header_safe(text: str) -> str:
     """Text for a header: `%` and everything but printable ASCII is percent-encoded UTF-8."""
-    return quote(text, safe=_PRINTABLE)
+    try:
+        return quote(text, safe=_PRINTABLE)
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{text[:80]!r} is not valid UTF-8", "give a name without such bytes") from None
 
 
 def header_text(text: str) -> str:
@@ -214,7 +229,7 @@ def _trace(trace_id: str | None) -> dict[str, str]:
         if span.is_valid:
             return {"traceparent": f"00-{span.trace_id:032x}-{span.span_id:016x}-{int(span.trace_flags):02x}"}
     given = os.environ.get("TRACEPARENT")
-    return {"traceparent": header_safe(given)} if given else {}
+    return {"traceparent": given} if given and given.isascii() and given.isprintable() else {}
 
 
 # --- replies ------------------------------------------------------------------------------------------------
@@ -264,10 +279,11 @@ def problem_in(reply: Reply, url: str) -> TenureError:
 
 
 def outcome_of(reply: Reply, url: str) -> Outcome:
-    return _read(reply, url, _outcome)
+    return _read(reply, url, _outcome, is_write=True)
 
 
 def _outcome(value: dict[str, Any]) -> Outcome:
+    CODES[value["outcome"]]  # KeyError for one of a newer server
     if value["outcome"] == "NO_TASK" and not value.get("claims"):
         value.pop("claims", None)  # over HTTP nothing to claim is also an empty list
     return converted(from_plain(value), Outcome)
@@ -275,7 +291,10 @@ def _outcome(value: dict[str, Any]) -> Outcome:
 
 def answers_of(reply: Reply, url: str) -> list[Outcome | TenureError]:
     """The answers to a batch."""
-    return _read(reply, url, lambda value: [_outcome(v) if "outcome" in v else error_of(v) for v in value["outcomes"]])
+    return _read(
+        reply, url, lambda value: [_outcome(v) if "outcome" in v else error_of(v) for v in value["outcomes"]],
+        is_write=True,
+    )  # fmt: skip
 
 
 def view_of(reply: Reply, url: str) -> Any:
@@ -288,30 +307,41 @@ def _view(value: dict[str, Any]) -> Any:
         raise KeyError("nothing")  # no query has an empty answer
     if "outcome" in value and "items" not in value:
         return _outcome(value)
-    return {"items": from_plain(value["items"]), "next": value["next"]} if "items" in value else from_plain(value)
+    if "items" not in value:
+        return from_plain(value)
+    if not isinstance(value["items"], list):
+        raise TypeError("items is no list")
+    return {"items": from_plain(value["items"]), "next": value["next"]}
 
 
 def mark_of(reply: Reply, url: str) -> int:
     return _read(reply, url, lambda value: int(value["mark"]))
 
 
-def _read(reply: Reply, url: str, read: Callable[[Any], T]) -> T:
+def _read(reply: Reply, url: str, read: Callable[[Any], T], *, is_write: bool = False) -> T:
     """What `read` returns for the reply; InvalidInput where a tenure server would not answer so."""
-    value = _value(reply, url)
+    value = _value(reply, url, is_write=is_write)
     try:
         return read(value)
-    except (KeyError, TypeError, AttributeError, ValueError):  # msgspec's own errors are ValueErrors
-        raise not_tenure(reply, url) from None
+    except UNREADABLE:
+        raise not_tenure(reply, url, is_write=is_write) from None
 
 
-def not_tenure(reply: Reply, url: str) -> InvalidInput:
-    return InvalidInput(
+# msgspec's own errors are ValueErrors.
+UNREADABLE = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
+
+
+def not_tenure(reply: Reply, url: str, *, is_write: bool = False) -> InvalidInput:
+    """With `is_write` it is not definite where the reply reports success: a proxy may have cut it."""
+    error = InvalidInput(
         f"{url} does not answer as a tenure server does (status {reply.status})",
         "check the url, and whether the server has another version",
     )
+    error.definite = not (is_write and reply.status < 300)
+    return error
 
 
-def _value(reply: Reply, url: str) -> Any:
+def _value(reply: Reply, url: str, *, is_write: bool = False) -> Any:
     """The JSON of a reply; a problem is raised as its error."""
     problem = _problem(reply)
     if problem is not None:
@@ -321,7 +351,7 @@ def _value(reply: Reply, url: str) -> Any:
         raise InvalidInput(f"{url} redirects to {location[:200]}", "set the url to where the server is")
     value = _decoded(reply)
     if not isinstance(value, dict) or (reply.status >= 400 and "outcome" not in value):
-        raise not_tenure(reply, url)
+        raise not_tenure(reply, url, is_write=is_write)
     return value
 
 

@@ -104,7 +104,8 @@ class UsageTotals:
 class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
     """Every method raises Cancelled once the function no longer holds the task. Set `summary` for the result's summary.
 
-    A function that runs long without calling a method must check `cancelled`.
+    A function that runs long without calling another method calls `check` now and then. What it returns after it was
+    told to stop, by an exception or by `cancelled`, is kept as refused.
     """
 
     def __init__(self, claim: HeldClaim, granted: Outcome) -> None:
@@ -136,8 +137,10 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the function should stop. A result that it still returns is submitted."""
-        return self._claim.is_cancelled
+        """Whether the function must stop. What it returns after it has read True is kept, but is not the result."""
+        must_stop = self._claim.is_cancelled
+        self._claim.was_told |= must_stop
+        return must_stop
 
     @property
     def client(self) -> Client:
@@ -296,6 +299,10 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
 
 
 class Context(TaskContext[None, Outcome, list[dict[str, Any]], str, bytes]):
+    def check(self) -> None:
+        """Raise Cancelled where the function must stop: in loops, between two steps. Sends nothing."""
+        self._claim.check()
+
     def _run(self, action: Callable[[], Any]) -> Any:
         return action()
 
@@ -309,5 +316,10 @@ class AsyncContext(
         Coroutine[Any, Any, bytes],
     ]
 ):
+    async def check(self) -> None:
+        """As `Context.check`; lets other functions run."""
+        await asyncio.sleep(0)
+        self._claim.check()
+
     def _run(self, action: Callable[[], Any]) -> Any:
         return asyncio.to_thread(action)

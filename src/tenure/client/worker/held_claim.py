@@ -13,12 +13,13 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 from tenure.client.client import Client
 from tenure.client.times import granted_lease
 from tenure.client.worker.failures import Cancelled, may_pass
 from tenure.core import limits
+from tenure.core.claims import is_own_ending
 from tenure.core.commands import Command, Renew
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import CODES, Outcome
@@ -28,8 +29,7 @@ log = logging.getLogger("tenure.worker")
 
 SHORTEST, LONGEST = 0.1, 5.0  # seconds between tries while the store is unavailable
 STOPPING = ("pause", "cancel", "abort")
-# The function itself ended the claim: there is nothing to claim again.
-ENDED_BY_HOLDER = frozenset({"COMPLETED", "SUBMITTED", "FAILED", "VOLUNTARY", "WAITING"})
+Heir = Literal["continues", "next", "refused"]
 
 
 class HeldClaim:
@@ -48,6 +48,7 @@ class HeldClaim:
         self.version: int = granted.task["version"]  # the last that this worker knows
         self.is_timed_out = False  # over its max_duration by this host's clock
         self.why: str | None = None  # the function must stop
+        self.was_told = False  # and knows it
         self.is_over = False  # the claim has ended
         self.change: Outcome | None = None  # the last outcome that reported a changed description
         self.seen: int | None = None  # the number of the description that the function has read
@@ -59,6 +60,12 @@ class HeldClaim:
     @property
     def is_cancelled(self) -> bool:
         return self.why is not None
+
+    def check(self) -> None:
+        """Raise Cancelled where the function must stop, or has ended its claim itself."""
+        if self.why is not None or self.is_over:
+            self.was_told = True
+            raise Cancelled(self.why or "the claim has ended")
 
     def present(self, make: Callable[[str], Command]) -> Outcome:
         """Run a holder's command; raises Cancelled where the claim is lost for good."""
@@ -86,8 +93,7 @@ class HeldClaim:
 
     def _try(self, action: Callable[[str], Outcome]) -> Outcome:
         while True:
-            if self.why is not None:
-                raise Cancelled(self.why)
+            self.check()
             receipt = self.receipt
             outcome = action(receipt)
             if CODES[outcome.outcome].kind != "stale":
@@ -114,7 +120,7 @@ class HeldClaim:
         with self._mutex:
             if self.is_over or self.is_cancelled or receipt != self.receipt:
                 return  # another thread has handled it
-            if refusal.outcome == "TASK_CANCELLED" or self._was_ended_on_purpose():
+            if refusal.outcome == "TASK_CANCELLED" or self._ended_by() is not None:
                 self.stop(refusal.message or refusal.outcome)
                 return
             again = self.client.claim(self.task["id"], lease=self._asked)
@@ -123,16 +129,28 @@ class HeldClaim:
                 return
             self._continue_as(again, refusal.message)
 
-    def take_over(self, granted: Outcome) -> bool:
-        """Continue with a receipt that the worker was granted for this task; False where the function must stop."""
+    def take_over(self, granted: Outcome, *, has_returned: bool) -> Heir:
+        """What becomes of a claim that the worker was granted for this task beside this one.
+
+        `continues`: this claim was lost, and the function goes on with that one. `next`: it is for another attempt,
+        which begins when the function has returned. `refused`: the function was told to stop, and may run for long.
+        """
         with self._mutex:
-            if self.is_over or self.is_cancelled:
-                return False
-            if self._was_ended_on_purpose():
-                self.stop("another claim of the task was granted")
-                return False
-            self._continue_as(granted, "its claim has ended")
-            return True
+            if not (self.is_over or self.is_cancelled):
+                ended_by = self._ended_by()
+                if ended_by is None:
+                    self._continue_as(granted, "its claim has ended")
+                    return "continues"
+                if ended_by == "another":
+                    self.stop("another claim of the task was granted")
+            return "refused" if self.is_cancelled and not (self.is_over or has_returned) else "next"
+
+    def end_as(self, receipt: str) -> bool:
+        """The claim has ended with this receipt; False where it goes on with a later one."""
+        with self._mutex:
+            if receipt == self.receipt:
+                self.is_over = True
+            return self.is_over
 
     def _continue_as(self, granted: Outcome, why: str) -> None:
         assert granted.receipt is not None
@@ -142,16 +160,19 @@ class HeldClaim:
         log.warning("%s: %s; claimed again as generation %d", self.key, why, self.generation)
         self.moved()
 
-    def _was_ended_on_purpose(self) -> bool:
-        """Whether a person, a limit or the function itself has ended the claim."""
+    def _ended_by(self) -> Literal["holder", "another"] | None:
+        """Who ended the claim on purpose: the function and this worker, or a person or a limit."""
         for entry in reversed(self.client.history(self.task["id"])):
             if entry["generation"] == self.generation:
-                is_hung = entry["release_reason"] == "SUPERSEDED" and entry["error_class"] == "timeout"
-                return is_hung or entry["release_reason"] in (*ENDED_BY_HOLDER, "PAUSED")
-        return False
+                reason, error_class = entry["release_reason"], entry["error_class"]
+                if is_own_ending(reason, error_class):
+                    return "holder"
+                is_hung = reason == "SUPERSEDED" and error_class == "timeout"
+                return "another" if is_hung or reason == "PAUSED" else None
+        return None
 
     def stop(self, why: str) -> None:
-        """The function must stop; a result that it still returns is submitted."""
+        """The function must stop."""
         with self._mutex:
             if self.why is None and not self.is_over:
                 self.why = why

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tenure.client.client import Client
+from tenure.client.worker.failures import ended, may_pass, result_of
 from tenure.client.worker.functions import Handler
+from tenure.core import limits
+from tenure.core.error_texts import described
 from tenure.core.errors import NotFound, TenureError
 from tenure.core.instants import parse_instant
 from tenure.core.team import TYPE
@@ -68,7 +71,13 @@ class MailCommands:
         while source is not None and source.commands:
             one = source.commands[0]  # it stays there while the store does not answer
             is_known = one.action in self._handlers
-            context = self.take(one.id, one.action, one.sender, one.text, one.expires_at) if is_known else None
+            context = None
+            try:
+                context = self.take(one.id, one.action, one.sender, one.text, one.expires_at) if is_known else None
+            except TenureError as error:
+                if may_pass(error):
+                    raise
+                log.warning("the command %s from %s is left: %s", one.action, one.sender, error.message)
             source.commands.popleft()
             if not is_known and one.is_to_type:
                 source.defer(one.received, f"no function is for the command {one.action}")
@@ -112,14 +121,16 @@ class MailCommands:
         """Call the function. An error is the reply: nobody else learns of it."""
         handler = self._handlers[context.action]
         try:
-            result = handler.function(context)
             if handler.is_async:
                 assert loop is not None
-                asyncio.run_coroutine_threadsafe(result, loop).result()
-        except Exception as error:
-            log.warning("the command %s from %s failed", context.action, context.sender, exc_info=True)
+                result_of(asyncio.run_coroutine_threadsafe(ended(handler.function(context)), loop).result())
+            else:
+                handler.function(context)
+        except BaseException as error:  # noqa: BLE001 nothing that a function raises ends the worker
+            why = described(error, limits.WORKER_ERROR)
+            log.warning("the command %s from %s failed: %s", context.action, context.sender, why)
             try:
-                context.reply(f"{context.action} failed: {type(error).__name__}: {error}"[:1000])
+                context.reply(f"{context.action} failed: {why}")
             except TenureError as unsent:
                 log.warning("the reply to %s was not sent: %s", context.sender, unsent.message)
 

@@ -9,12 +9,14 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput
+from tenure.core.error_texts import described
+from tenure.core.errors import InvalidInput, TenureError
+from tenure.core.instants import parse_instant
 from tenure.core.outcomes import CODES
 from tenure.sinks import names
 from tenure.sinks.open_sink import open_source
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from tenure.core.outcomes import Outcome
 
 log = logging.getLogger("tenure.worker")
+
+T = TypeVar("T")
 
 FETCH = 1.0  # seconds of one wait for a message: a worker that stops is noticed after it
 GLIMPSE = 0.05  # seconds to look for messages where the store may have more tasks
@@ -67,6 +71,16 @@ def check_take(take: str) -> str:
     return take
 
 
+def _asked(ask: Callable[[], T]) -> T:
+    """What the broker answers. Whatever its library raises is SinkUnavailable: the worker tries again."""
+    try:
+        return ask()
+    except TenureError:
+        raise
+    except Exception as error:
+        raise SinkUnavailable(f"the source failed: {described(error, limits.WORKER_ERROR)}") from error
+
+
 class MessageSource:
     """Used by the worker's claimer alone, except for `acknowledge`."""
 
@@ -86,7 +100,7 @@ class MessageSource:
         without a message, until there is none left.
         """
         if not self._requests:
-            self._sort(self._source.fetch(free, GLIMPSE if self._may_have_more else timeout))
+            self._sort(_asked(lambda: self._source.fetch(free, GLIMPSE if self._may_have_more else timeout)))
         if self._requests:
             return self._requests.popleft()
         return ClaimRequest(()) if self._may_have_more else None
@@ -104,7 +118,7 @@ class MessageSource:
     def acknowledge(self, received: Received) -> None:
         """A message whose connection was lost comes again, and then finds its task held or done."""
         try:
-            self._source.acknowledge(received)
+            _asked(lambda: self._source.acknowledge(received))
         except SinkUnavailable as error:
             log.info("%s was not acknowledged: %s", received.id, error.message)
 
@@ -115,11 +129,12 @@ class MessageSource:
             return
         log.info("%s comes again in %d s: %s", received.id, limits.DEFERRED_FOR, why)
         with suppress(SinkUnavailable):  # it comes again in any case
-            self._source.reject(received, limits.DEFERRED_FOR)
+            _asked(lambda: self._source.reject(received, limits.DEFERRED_FOR))
 
     def close(self) -> None:
         """Messages that were not acknowledged go to another worker."""
-        self._source.close()
+        with suppress(SinkUnavailable):
+            _asked(self._source.close)
 
     def _sort(self, fetched: Sequence[Received]) -> None:
         wake_ups = []
@@ -143,7 +158,9 @@ class MessageSource:
             payload = envelope["payload"]
             if not isinstance(payload, dict):
                 raise TypeError("its payload is not an object")
-        except (msgspec.MsgspecError, KeyError, TypeError) as error:
+            if payload.get("expires_at") is not None:
+                parse_instant(payload["expires_at"])
+        except (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError) as error:
             log.warning("a message %s named %s is not an envelope of tenure: %s", received.id, received.name, error)
             self.acknowledge(received)
             return None

@@ -20,7 +20,7 @@ from tenure.client.times import AUTO, seconds_of
 from tenure.client.worker.attempt import Attempt
 from tenure.client.worker.failures import may_pass
 from tenure.client.worker.functions import Handler, Registration
-from tenure.client.worker.held_claim import Renewer
+from tenure.client.worker.held_claim import Heir, Renewer
 from tenure.client.worker.last_tasks import LastTasks
 from tenure.client.worker.mail_commands import MAIL_EVERY, CommandContext, MailCommands
 from tenure.client.worker.watcher import Watcher
@@ -321,7 +321,7 @@ class Worker:
         """The next claim to make. With a source a message asks for it, and None means that there is none now."""
         if self._source is None:
             return _Claim(self._next_claim(free))
-        request = self._source.next_request(free)
+        request = self._source.next_request(min(free, limits.CLAIMS_AT_ONCE))
         if request is None:
             return _Claim(self._next_claim(free)) if is_last and not self._source.commands else None
         if request.task is None:
@@ -336,7 +336,7 @@ class Worker:
         try:
             lack = self._lacks_function(command.task)
             return Outcome(outcome="DENIED_CAPABILITY", message=lack) if lack else self.client.do(command)
-        except NotFound as error:
+        except (NotFound, InvalidInput) as error:  # whatever a message names
             return Outcome(outcome="NOT_FOUND", message=error.message)
 
     def _settle(self, claim: _Claim, outcome: Outcome) -> None:
@@ -398,7 +398,8 @@ class Worker:
         filters = self._filters | {"types": types, "capabilities": self._capabilities or None}
         filters["without"] = self._still_running()
         request_id = self._random.token(16).hex()
-        return ClaimNext(project=self.client.project, **self._who, n=n, request_id=request_id, **filters)
+        most = min(n, limits.CLAIMS_AT_ONCE)
+        return ClaimNext(project=self.client.project, **self._who, n=most, request_id=request_id, **filters)
 
     def _is_wanted(self, command: ClaimNext, free: int, end: End) -> Callable[[], bool]:
         """A waiting claim ends when the worker stops, or when it could claim more tasks than it asked for."""
@@ -423,45 +424,52 @@ class Worker:
 
     def _begin(self, granted: Outcome, loop: asyncio.AbstractEventLoop | None) -> None:
         assert granted.task is not None
-        if self._runs_here(granted):
+        earlier = self._attempt_of(granted.task["id"])
+        heir = "next" if earlier is None else self._heir(earlier, granted)
+        if heir == "continues":
             return
+        attempt = Attempt(self.client, granted, self.lease, self._keepers, loop, self._stopping)
         handler = self._handlers.get(granted.task["type"]) or self._anything
-        if handler is None:  # its type was edited after a message named it
-            self.client.release(str(granted.receipt), f"no function is for tasks of type {granted.task['type']}")
-            return
-        attempt = Attempt(self.client, granted, self.lease, self._keepers, loop)
+        if heir == "refused":
+            why = "a function for an earlier claim of it still runs in this worker"
+            run = partial(attempt.release, why, stopped=True)
+        elif handler is None:  # its type was edited after a message named it
+            run = partial(attempt.release, f"no function is for tasks of type {granted.task['type']}", stopped=False)
+        else:
+            run = partial(attempt.run, handler, earlier)
         with self._changed:
             self._attempts.add(attempt)
-        threading.Thread(
-            target=self._run_attempt, args=(attempt, handler), name=f"task {attempt.claim.key}", daemon=True
-        ).start()
+        try:
+            threading.Thread(
+                target=self._run_attempt, args=(attempt, run), name=f"task {attempt.claim.key}", daemon=True
+            ).start()
+        except RuntimeError as error:  # this machine has no thread left
+            log.warning("%s: %s", attempt.claim.key, error)
+            self._run_attempt(attempt, partial(attempt.fail, error, "environment"))
 
-    def _runs_here(self, granted: Outcome) -> bool:
-        """Whether a function still runs for the task: it continues with this claim, or the claim is released.
-
-        Its own claim has ended in the store without this worker's knowledge. Two functions for one task never run here.
-        """
-        assert granted.task is not None
+    def _attempt_of(self, task: str) -> Attempt | None:
+        """The last attempt at this task that has not left; two functions for one task never run here."""
         with self._changed:
-            running = [one for one in self._attempts if one.claim.task["id"] == granted.task["id"]]
-        if not running:
-            return False
-        if not running[0].claim.take_over(granted):
-            self.client.release(str(granted.receipt), "a function for an earlier claim of it still runs in this worker")
-        return True
+            running = [one for one in self._attempts if one.claim.task["id"] == task]
+        return max(running, key=lambda one: one.claim.generation, default=None)
+
+    @staticmethod
+    def _heir(earlier: Attempt, granted: Outcome) -> Heir:
+        try:
+            return earlier.claim.take_over(granted, has_returned=earlier.returned.is_set())
+        except TenureError as error:
+            log.warning("%s: waits for its earlier attempt: %s", earlier.claim.key, error.message)
+            return "next"
 
     def _still_running(self) -> tuple[str, ...]:
         """The tasks that others may claim although a function for them still runs here."""
         with self._changed:
-            ended = [one.claim for one in self._attempts if one.claim.is_cancelled or one.claim.is_over]
-        return tuple(claim.task["id"] for claim in ended[:MOST_LISTED])
+            running = [one.claim for one in self._attempts if not one.returned.is_set()]
+        return tuple(claim.task["id"] for claim in running if claim.is_cancelled or claim.is_over)[:MOST_LISTED]
 
-    def _run_attempt(self, attempt: Attempt, handler: Handler) -> None:
+    def _run_attempt(self, attempt: Attempt, run: Callable[[], None]) -> None:
         try:
-            attempt.run(handler)
-        except BaseException as error:  # noqa: BLE001 a bug of ours: raised where the worker was started
-            self._error = error
-            self._draining.set()
+            run()
         finally:
             with self._changed:
                 self._attempts.discard(attempt)
@@ -478,11 +486,13 @@ class Worker:
         with self._changed:
             self._changed.wait_for(lambda: not self._busy, self.grace)
             left = list(self._attempts)
-        for attempt in left:  # a thread cannot be ended: its task is released without it
+        for attempt in left:
             attempt.abandoned.set()
-            attempt.claim.end()
+            if attempt.returned.is_set():  # its result is in the outbox
+                continue
+            attempt.claim.end()  # a thread cannot be ended: its task is released without it
             with suppress(TenureError):
-                self.client.release(attempt.claim.receipt, "the worker was stopped")
+                self.client.release(attempt.claim.receipt, "the worker was stopped", stopped=True)
 
 
 def _end_of(until_empty: bool, until_idle: bool) -> End:

@@ -177,6 +177,7 @@ class Submit(Command, frozen=True, kw_only=True, tag="submit"):
     artifacts: tuple[str, ...] | None = None  # names put under this claim; None: all of the task's run
     seen: int | None = None  # the number of the description that the result is for
     signature: ResultSignature | None = None  # of a session with a public key
+    stopped: bool = False  # told to stop before it was done: kept as refused, and the claim ends as of a release
 
 
 class Fail(Command, frozen=True, kw_only=True, tag="fail"):
@@ -193,12 +194,16 @@ class Fail(Command, frozen=True, kw_only=True, tag="fail"):
 
 
 class Release(Command, frozen=True, kw_only=True, tag="release"):
-    """Release the claim; the attempt does not count."""
+    """Release the claim; the attempt does not count.
+
+    The agent gets the task again only after a pause, unless it was `stopped`: then it has not judged the task.
+    """
 
     declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/release")
 
     receipt: str
     reason: str = ""
+    stopped: bool = False  # the holder must stop: a shutdown, a drain, a changed description
 
 
 class Ask(Command, frozen=True, kw_only=True, tag="ask"):

@@ -293,15 +293,20 @@ def _cool_down(work: UnitOfWork, hold: Hold, cmd: commands.Fail, after: int | No
 def release(work: UnitOfWork, cmd: commands.Release) -> Outcome:
     inputs.check_text(cmd.reason, "reason")
     hold = judged(work, cmd.project, cmd.receipt)
+    ending = lifecycle.STOPPED_BY if cmd.stopped else lifecycle.RELEASED_BY
     if hold.refusal is not None:
-        return done_before(hold, "VOLUNTARY") or hold.refusal
-    task, claim = hold.task, hold.claim
-    ending = lifecycle.RELEASED_BY
-    # The brief would cost another round trip.
-    policy = None if claims.is_given_back(task, ending) else brief_of(work, task).retry
-    free, over = claims.ended(task, claim, ending, work.now, retry=policy, error=cmd.reason or None)
-    free = replace(free, cool_offs=retry.cooled(task, claim.agent, work.now, retry.RELEASE_COOL_OFF))
+        return done_before(hold, ending.reason) or hold.refusal
+    free, over = released(work, hold, ending, cmd.reason)
+    if not cmd.stopped:
+        free = replace(free, cool_offs=retry.cooled(hold.task, hold.claim.agent, work.now, retry.RELEASE_COOL_OFF))
     return _gave_up(work, hold, "task.released", free, over, cmd.reason)
+
+
+def released(work: UnitOfWork, hold: Hold, ending: lifecycle.Ending, reason: str) -> tuple[Task, Claim]:
+    """The held task and its claim after its holder let go."""
+    # The brief would cost another round trip.
+    policy = None if claims.is_given_back(hold.task, ending) else brief_of(work, hold.task).retry
+    return claims.ended(hold.task, hold.claim, ending, work.now, retry=policy, error=reason or None)
 
 
 def _gave_up(work: UnitOfWork, hold: Hold, kind: str, free: Task, over: Claim, message: str, **details: Any) -> Outcome:

@@ -10,14 +10,16 @@ from typing import Any
 
 from tenure.core import claims, commands, inputs, lifecycle, limits, moves, retry, runners
 from tenure.core.errors import RequestIdReused, TooLarge
-from tenure.core.outcomes import Outcome
+from tenure.core.outcomes import CODES, Outcome
 from tenure.core.records import Agent, Claim, Project, Result, Row, Task, replace
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.effects import spread
+from tenure.engine.runtime.rows import current
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
-from tenure.engine.verbs.holder_verbs import Hold, judged, up_to_date
+from tenure.engine.verbs.holder_verbs import Hold, judged, released, up_to_date
 
 MOST_REFUSED = limits.REFUSED_RESULTS
+UNFINISHED = "its holder was told to stop before it was done"
 
 
 def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
@@ -33,6 +35,8 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
         hold = check_signature(work, hold, cmd, _passed_on(work, hold, cmd.artifacts))
     digest = hashlib.sha256(encoded).hexdigest()[:32]
     answer = _accepted_before(work, hold, cmd, digest)
+    if answer is None and cmd.stopped:
+        hold, answer = _unfinished(work, hold, cmd, encoded, digest)
     if answer is None and hold.refusal is None:
         answer = runners.denied_result(hold.task, hold.claim, cmd.request_id)
     if answer is None and hold.refusal is None:
@@ -146,6 +150,24 @@ def _accepted_before(work: UnitOfWork, hold: Hold, cmd: commands.Submit, digest:
         return None
     fields = {"again": True, "work_product": result.work_product, "result": result.id}
     return submitted("ACCEPTED", hold.task, claim, f"already accepted as {result.work_product}", **fields)
+
+
+def _unfinished(
+    work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str
+) -> tuple[Hold, Outcome]:
+    """What a holder had when it was told to stop: kept, and never accepted, even where a late submit would be."""
+    if hold.refusal is None and not hold.is_late:
+        free, over = released(work, hold, lifecycle.STOPPED_BY, UNFINISHED)
+        kept = work.record("task.released", over, task=free, message=UNFINISHED, holder=hold.claim,
+                           details={"attempt": over.attempt})  # fmt: skip
+        spread(work)
+        hold = replace(hold, task=current(work, kept), claim=over)
+    if hold.refusal is None or hold.claim.reason == lifecycle.STOPPED_BY.reason:
+        message = f"{hold.task.key}: {CODES['STOPPED'].meaning}"
+        refusal = Outcome(outcome="STOPPED", message=message, state=hold.task.state,
+                          current_generation=hold.task.generation)  # fmt: skip
+        hold = replace(hold, refusal=refusal)
+    return hold, refused(work, hold, cmd, encoded, digest)
 
 
 def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str) -> Outcome:

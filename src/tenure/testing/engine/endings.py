@@ -152,6 +152,57 @@ class Endings(Stage):
         scene.pass_time(minutes=5)
         assert scene.next("ann").outcome == "GRANTED"
 
+    def test_a_release_of_a_stopped_holder_cools_nobody_off(self, scene: Scene) -> None:
+        key = scene.add()
+        receipt = scene.take(key, "ann")
+        scene.do(c.Release, receipt=receipt, reason="a shutdown", stopped=True)
+        assert ended(scene, key) == ("STOPPED", "released", 0, "ready")
+        assert scene.do(c.Release, receipt=receipt, reason="a shutdown", stopped=True).again
+        assert scene.next("ann").outcome == "GRANTED"
+        assert scene.task(key).given_back == 1
+
+    def test_a_stopped_holder_cannot_take_and_give_back_for_ever(self, scene: Scene) -> None:
+        key = scene.add(max_attempts=2)
+        for _ in range(12):
+            scene.do(c.Release, receipt=scene.take(key), stopped=True)
+        assert scene.state(key) == "dead_lettered"
+        assert [claim.counted for claim in scene.lineage(key)] == [False] * 10 + [True] * 2
+
+    def test_a_release_of_a_stopped_holder_is_no_failure_of_its_agent(self, scene: Scene) -> None:
+        """Past those that are given back it counts, and still poisons no task."""
+        key = scene.add(max_attempts=20)
+        for number in range(14):
+            scene.do(c.Release, receipt=scene.take(key, f"a{number}"), stopped=True)
+        assert (scene.state(key), scene.task(key).failures) == ("ready", ())
+
+    def test_an_unfinished_result_ends_the_claim_and_is_kept(self, scene: Scene) -> None:
+        key = scene.add()
+        receipt = scene.take(key, "ann")
+        told = scene.do(c.Submit, receipt=receipt, data="99 of 1000", stopped=True)
+        assert (told.outcome, told.work_lost, told.state) == ("STOPPED", True, "ready")
+        assert ended(scene, key) == ("STOPPED", "released", 0, "ready")
+        again = scene.do(c.Submit, receipt=receipt, data="99 of 1000", stopped=True)
+        assert again.outcome == "STOPPED"
+        (kept,) = scene.results(key)
+        assert (kept.data, kept.accepted, kept.reason) == ("99 of 1000", False, "STOPPED")
+        assert scene.next("ann").outcome == "GRANTED"
+
+    def test_an_unfinished_result_is_no_late_submit(self, scene: Scene) -> None:
+        key = scene.add()
+        receipt = scene.take(key, "ann")
+        scene.do(c.Pause, task=key)
+        assert scene.do(c.Submit, receipt=receipt, data="half", stopped=True).outcome == "STOPPED"
+        assert (scene.state(key), [result.accepted for result in scene.results(key)]) == ("paused", [False])
+        assert scene.submit(receipt, "whole").outcome == "ACCEPTED"  # one that had finished all the same
+
+    def test_an_unfinished_result_of_an_old_claim_is_refused_as_any(self, scene: Scene) -> None:
+        key = scene.add()
+        receipt = scene.take(key, "ann", lease=60)
+        scene.pass_time(seconds=60)
+        scene.take(key, "bo")
+        assert scene.do(c.Submit, receipt=receipt, data="half", stopped=True).outcome == "STALE_GENERATION"
+        assert scene.state(key) == "claimed"
+
     def test_a_pause_takes_the_task_away_at_once(self, scene: Scene) -> None:
         key = scene.add()
         receipt = scene.take(key)

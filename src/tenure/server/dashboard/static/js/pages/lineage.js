@@ -6,8 +6,8 @@ import { Artifacts, Verdict } from "./verdicts.js";
 
 const ENDINGS = {
   COMPLETED: "completed it", SUBMITTED: "submitted it", FAILED: "failed", EXPIRED: "lost its lease",
-  VOLUNTARY: "released it", PAUSED: "was paused", WAITING: "waits for subtasks", CANCELLED: "was cancelled",
-  SUPERSEDED: "was replaced", ERROR: "was aborted",
+  VOLUNTARY: "released it", STOPPED: "was stopped", PAUSED: "was paused", WAITING: "waits for subtasks",
+  CANCELLED: "was cancelled", SUPERSEDED: "was replaced", ERROR: "was aborted",
 };
 const TONES = {
   COMPLETED: "good", SUBMITTED: "good", FAILED: "bad", ERROR: "bad", EXPIRED: "odd", SUPERSEDED: "odd",
