@@ -352,6 +352,31 @@ def test_messages_for_no_task_or_an_unknown_one_are_acknowledged(tmp_path: Path,
         assert waiting(shop.source) == []
 
 
+@pytest.mark.parametrize(
+    ("takes", "other"),
+    [
+        ({"tags": ("gpu", "eu")}, {"tags": ("gpu",)}),
+        ({"tags": ("gpu",)}, {}),
+        ({"tracks": ("A",)}, {"track": "B"}),
+        ({}, {"type": "other"}),
+    ],
+    ids=["one of two tags", "no tag", "track", "type"],
+)
+def test_a_message_for_a_task_that_the_worker_does_not_take_claims_nothing(
+    tmp_path: Path, valkey_broker: Broker, takes: dict[str, Any], other: dict[str, Any]
+) -> None:
+    with shop_at(tmp_path, valkey_broker.url) as shop:
+        shop.client.add("Theirs", **({"type": "t"} | other))
+        shop.client.add("Mine", type="t", tags=("gpu", "eu"))
+        shop.relayed()
+        worker = shop.worker(agent="ann", take="task", **takes)
+        worker.task("t")(lambda ctx: 1)
+        worker.run(until_idle=True)
+        worker.close()
+        states = {task["title"]: task["state"] for task in shop.client.tasks(limit=100)}
+    assert states == {"Mine": "completed", "Theirs": "ready"}
+
+
 def test_a_worker_that_is_stopped_leaves_what_it_has_not_claimed_to_others(
     tmp_path: Path, valkey_broker: Broker
 ) -> None:
