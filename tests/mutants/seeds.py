@@ -14,6 +14,7 @@ from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_health import HEALTH
 from tests.mutants.seeds_of_identity import IDENTITY
 from tests.mutants.seeds_of_leading import LEADING
+from tests.mutants.seeds_of_lists import LISTS
 from tests.mutants.seeds_of_mariadb import MARIADB
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
@@ -55,6 +56,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *DISKS,
     *HEALTH,
     *LEADING,
+    *LISTS,
     *MODELS,
     *MOVES,
     *IDENTITY,

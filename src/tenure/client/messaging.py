@@ -91,7 +91,7 @@ class Messaging(Sources):
         """One webhook, without its secret."""
         return self._ask(q.ShowWebhook(project=self.project, webhook=name))
 
-    def deliveries(self, name: str, *, state: str | None = None, limit: int = 100) -> list[DeliveryView]:
+    def deliveries(self, name: str, *, state: str | None = None, limit: int = 100) -> q.Page[DeliveryView]:
         """The delivery log of a webhook, the newest first; parked deliveries are in it too."""
         return self._ask(q.Deliveries(project=self.project, webhook=name, state=state, limit=limit))
 

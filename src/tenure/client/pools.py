@@ -59,7 +59,7 @@ class Pools(Messaging):
 
     def spawns(
         self, pool: str | None = None, *, state: Iterable[str] | None = None, limit: int = 100
-    ) -> list[SpawnView]:
+    ) -> q.Page[SpawnView]:
         """Processes that pools have started, the newest first; ended ones are kept for a while."""
         states = None if state is None else tuple(state)
         return self._ask(q.Spawns(project=self.project, pool=pool, state=states, limit=limit))

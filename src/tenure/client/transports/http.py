@@ -123,6 +123,7 @@ class Calls:
 
     async def query(self, query: Query, principal: Principal) -> Any:
         found: list[Any] = []
+        view: Any = None
         for part in messages.parts_of(query):
             page: Query | None = messages.first_page(part)
             while page is not None:
@@ -131,7 +132,7 @@ class Calls:
                     return view
                 found += view["items"]
                 page = messages.next_page(page, view, len(found), part)
-        return found
+        return messages.page_of(query, found, view) if query.largest else found
 
     async def put(self, upload: Upload, principal: Principal) -> Outcome:
         from tenure.client.transports.http_artifacts import upload_request

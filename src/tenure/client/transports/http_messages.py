@@ -18,7 +18,8 @@ from tenure.core.decoders import converted
 from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
 from tenure.core.ids import parse_receipt
 from tenure.core.outcomes import Outcome
-from tenure.core.queries import Log, Query, States, Tasks
+from tenure.core.queries import Budgets, Log, Query, States, TaskLog, Tasks
+from tenure.core.query import Page
 from tenure.core.records import replace
 
 if TYPE_CHECKING:
@@ -177,6 +178,16 @@ def next_page(page: Query, view: Mapping[str, Any], so_far: int, wanted: Query) 
     return replace(page, after=int(after), limit=min(left, PAGE))
 
 
+_CURSORS: Mapping[type[Query], Callable[[str], Any]] = {Tasks: read_cursor, Budgets: str, Log: int, TaskLog: int}
+
+
+def page_of(query: Query, found: list[Any], last: Mapping[str, Any]) -> Page[Any]:
+    """What a list has, with the word of its last reply on whether there are more."""
+    text = last["next"]
+    cursor = None if text is None else _CURSORS[type(query)](text)
+    return Page(found, more=last["more"], next=cursor, largest=query.largest)
+
+
 # --- headers ------------------------------------------------------------------------------------------------
 
 
@@ -279,7 +290,7 @@ def answers_of(reply: Reply, url: str) -> list[Outcome | TenureError]:
 
 
 def view_of(reply: Reply, url: str) -> Any:
-    """The answer to a query: a view, an outcome, or a page (`items` and `next`)."""
+    """The answer to a query: a view, an outcome, or a page (`items`, `next` and `more`)."""
     return _read(reply, url, _view)
 
 
@@ -288,7 +299,10 @@ def _view(value: dict[str, Any]) -> Any:
         raise KeyError("nothing")  # no query has an empty answer
     if "outcome" in value and "items" not in value:
         return _outcome(value)
-    return {"items": from_plain(value["items"]), "next": value["next"]} if "items" in value else from_plain(value)
+    if "items" not in value:
+        return from_plain(value)
+    more = value.get("more", value["next"] is not None)  # an older server has no word of it
+    return {"items": from_plain(value["items"]), "next": value["next"], "more": more}
 
 
 def mark_of(reply: Reply, url: str) -> int:
