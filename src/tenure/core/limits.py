@@ -117,7 +117,8 @@ PASSED_OVER = limit(1000, "tasks", "tasks of a state that the answer to a claim 
     "the count stops")
 EVENTS_OF_A_PAGE = limit(4000, "events", "events that a page of the last changed tasks is made from", _FIXED,
     "the tasks are sorted")
-SEARCHED = limit(10_000, "tasks", "tasks that a text search reads", _FIXED, "later tasks are not searched")
+SEARCHED = limit(10_000, "tasks", "tasks that a page of a text search reads", _FIXED,
+    "the page says where to search on")
 EVENTS_LISTED = limit(10_000, "events", "one page of the log", "argument `limit`, up to this",
     "a larger number is refused; an answer that stops says so")
 NOTES_SHOWN = limit(20, "events", "the last notes and edits of a briefing, and as many releases and retries",
