@@ -62,13 +62,13 @@ def test_a_limit_that_no_list_keeps_is_refused(lists: Tenure) -> None:
             assert f"(got {limit})" in said.err, verb
 
 
-@pytest.mark.parametrize("verb", ["list", "budget list", "log"])
+@pytest.mark.parametrize("verb", ["list", "budget list", "log", "inbox"])
 def test_page_after_page_shows_all_of_it(lists: Tenure, verb: str) -> None:
     first = ("--after", "0") if verb == "log" else ()
     whole = lists(*words_of(verb), *first, "--limit", 1000, "--json").json
     found, option = [], first
     while True:
-        said = lists(*words_of(verb), *option, "--limit", 7 if verb != "budget list" else 1, "--json")
+        said = lists(*words_of(verb), *option, "--limit", 7 if verb in ("list", "log") else 1, "--json")
         found += said.json
         if not said.err:
             break

@@ -81,6 +81,13 @@ LISTS = (
         f"{TEST_VERBS}::test_a_verb_for_many_tasks_reaches_all_of_them",
     ),
     Mutant(
+        "lists: a command is looked for in the first page of the mail",
+        "client/worker/mail_commands.py",
+        "        while page.next is not None:",
+        "        while False:",
+        "tests/sinks/test_worker_source.py::test_a_command_among_much_mail_is_found_and_still_taken_once",
+    ),
+    Mutant(
         "lists: nothing is said beside --json",
         "cli/answers.py",
         "        run.warn(answer.left_out)\n",

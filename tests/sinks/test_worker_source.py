@@ -478,6 +478,28 @@ def test_a_command_is_taken_once_however_many_processes_see_it(tmp_path: Path) -
         assert taken(first, late) is None
 
 
+def test_a_command_among_much_mail_is_found_and_still_taken_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = str(tmp_path / "store.db")
+    with (
+        Client(store, "shop", agent="mia", session="s-mia", create=True) as mia,
+        Client(store, "shop", agent="bo") as bo,
+    ):
+        mia.init()
+        bo.register(type="x")
+        for number in range(3):
+            mia.send(f"hello {number}", "bo")
+        one = command(mia, "now")
+        page = bo.inbox
+        monkeypatch.setattr(bo, "inbox", lambda **how: page(**{"limit": 2, **how}))
+        first = MailCommands(bo, {"review": None})  # type: ignore[dict-item]  # no function runs here
+        found = first.next(None)
+        assert found is not None
+        assert found.id == one["id"]
+        assert taken(MailCommands(bo, {}), one) is None
+
+
 def test_a_command_is_not_lost_with_the_answer_of_the_store(tmp_path: Path) -> None:
     """The mail is marked as read, and the answer does not arrive."""
     store = str(tmp_path / "store.db")

@@ -164,15 +164,16 @@ def msg(run: Run, given: Namespace) -> Answer:
         metavar="N",
         help=f"at most N, the oldest first ({limits.LISTED})",
     ),
+    arg("--after", metavar="MESSAGE", help="continue after this message, the last of the previous page"),
     arg("--keep", action="store_true", help="do not mark it as read"),
 )
 def inbox(run: Run, given: Namespace) -> Answer:
     """Read your mail. Reading marks it as read, unless you --keep it."""
-    found = run.client.inbox(unread=given.unread, sender=given.sender, limit=given.limit)
+    found = run.client.inbox(unread=given.unread, sender=given.sender, after=given.after, limit=given.limit)
     unread = [message["id"] for message in found if message["read_at"] is None]
     if unread and not given.keep:
         run.client.read(unread)
-    return shown(found, _mail)
+    return shown(found, _mail, f"--after {found.next}")
 
 
 def _mail(found: list[dict[str, Any]]) -> str:

@@ -229,9 +229,12 @@ class Queries(Caller):
         """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
         return self._ask(q.ShowAgent(project=self.project, agent=name))
 
-    def inbox(self, *, unread: bool = True, sender: str | None = None, limit: int = limits.LISTED) -> Page[MessageView]:
+    def inbox(
+        self, *, unread: bool = True, sender: str | None = None, after: str | None = None, limit: int = limits.LISTED
+    ) -> Page[MessageView]:
         """Mail of this agent, oldest first; does not mark it as read."""
-        return self._ask(q.Inbox(project=self.project, agent=self.agent, unread=unread, sender=sender, limit=limit))
+        who = {"project": self.project, "agent": self.agent}
+        return self._ask(q.Inbox(**who, unread=unread, sender=sender, after=after, limit=limit))
 
     def messages(self, limit: int = 100) -> Page[MessageEntry]:
         """All mail of the project, newest first."""

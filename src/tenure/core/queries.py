@@ -308,7 +308,11 @@ class Inbox(Query, frozen=True, kw_only=True):
     agent: str
     unread: bool = True
     sender: str | None = None
+    after: str | None = None  # the id of the last message of the previous page
     limit: int = limits.LISTED
+
+    def cursor(self, last: Mapping[str, Any]) -> str:
+        return str(last["id"])
 
 
 class Messages(Query, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from tenure.core.decoders import converted
 from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
 from tenure.core.ids import parse_receipt
 from tenure.core.outcomes import Outcome
-from tenure.core.queries import Budgets, Log, Query, States, TaskLog, Tasks
+from tenure.core.queries import Log, Query, States, TaskLog, Tasks
 from tenure.core.query import Page
 from tenure.core.records import replace
 
@@ -178,13 +178,13 @@ def next_page(page: Query, view: Mapping[str, Any], so_far: int, wanted: Query) 
     return replace(page, after=int(after), limit=min(left, PAGE))
 
 
-_CURSORS: Mapping[type[Query], Callable[[str], Any]] = {Tasks: read_cursor, Budgets: str, Log: int, TaskLog: int}
+_CURSORS: Mapping[type[Query], Callable[[str], Any]] = {Tasks: read_cursor, Log: int, TaskLog: int}
 
 
 def page_of(query: Query, found: list[Any], last: Mapping[str, Any]) -> Page[Any]:
     """What a list has, with the word of its last reply on whether there are more."""
     text = last["next"]
-    cursor = None if text is None else _CURSORS[type(query)](text)
+    cursor = None if text is None else _CURSORS.get(type(query), str)(text)
     return Page(found, more=last["more"], next=cursor, largest=query.largest)
 
 

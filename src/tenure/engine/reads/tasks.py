@@ -308,14 +308,25 @@ def dead_letters(work: UnitOfWork, project: str, *, resolved: bool = False) -> l
 
 
 def inbox(
-    work: UnitOfWork, project: str, agent: str, *, unread: bool = True, sender: str | None = None, limit: int = 100
+    work: UnitOfWork,
+    project: str,
+    agent: str,
+    *,
+    unread: bool = True,
+    sender: str | None = None,
+    after: str | None = None,
+    limit: int = 100,
 ) -> list[v.MessageView]:
     where: dict[str, Any] = {"project": project, "recipient": agent}
     if unread:
         where["read_at"] = Present(False)
     if sender is not None:
         where["sender"] = sender
-    return [mail.view(m) for m in work.find(Message, where, order="sent_at", limit=limit)]
+    last = None if after is None else work.get(Message, project, mail.row_id(after, agent))
+    if after is not None and last is None:
+        raise InvalidInput(f"after {after[:80]!r} is no message to {agent}", "pass `next` of the previous page")
+    place = None if last is None else (last.sent_at, last.id)
+    return [mail.view(m) for m in work.find(Message, where, order="sent_at", after=place, limit=limit)]
 
 
 def messages(work: UnitOfWork, project: str, *, limit: int = 100) -> list[v.MessageEntry]:

@@ -298,4 +298,4 @@ def page(items: Schema, cursor: Schema) -> Schema:
 
 
 def _cursor(kind: type[q.Query]) -> Schema:
-    return {"type": ["string", "null"]} if kind in (q.Tasks, q.Log, q.TaskLog, q.Budgets) else {"type": "null"}
+    return {"type": ["string", "null"]} if "after" in kind.__struct_fields__ else {"type": "null"}
