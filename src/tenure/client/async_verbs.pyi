@@ -14,7 +14,8 @@ from tenure.core.commands import ClaimNext, Command, NewTask, NewTrack, Principa
 from tenure.core.commands.graph_commands import NewTask, NewTrack
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
-from tenure.core.queries import Page, Query
+from tenure.core.queries import Query
+from tenure.core.query import Page
 from tenure.core.records import Watch, replace
 from tenure.core.views import AgentInFull, AgentNewsView, AgentView, AlertView, ArtifactView, AttestationView, AuditHeadView, AuditPageView, AuditReportView, BriefingView, BudgetInFull, BudgetView, DagEntry, DagView, DeadLetterView, DeliveryView, EstimatesView, EventView, ForecastView, HeadroomView, HealthView, HistoryEntry, LimitView, MemberView, MessageEntry, MessageView, ModelsView, OwnClaim, PlanView, PoolInFull, PoolView, ProcessView, ProjectView, ProjectionView, RelayView, ReservationView, ResultView, SavingsView, ScheduleInFull, ScheduleView, SessionEntry, SessionView, SpawnView, SpentView, StateLine, StatusView, TaskInFull, TaskLine, TaskView, TenantView, TodoEntry, TrackView, TriggerInFull, TriggerView, WaitingView, WatchedView, WebhookView, WhyView
 from typing import Any, TypedDict, Unpack
@@ -191,7 +192,7 @@ class AsyncVerbs:
         """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
         ...
 
-    async def inbox(self, *, unread: bool=True, sender: str | None=None, limit: int=limits.LISTED) -> Page[MessageView]:
+    async def inbox(self, *, unread: bool=True, sender: str | None=None, after: str | None=None, limit: int=limits.LISTED) -> Page[MessageView]:
         """Mail of this agent, oldest first; does not mark it as read."""
         ...
 
@@ -398,7 +399,7 @@ class AsyncVerbs:
         """One webhook, without its secret."""
         ...
 
-    async def deliveries(self, name: str, *, state: str | None=None, limit: int=100) -> q.Page[DeliveryView]:
+    async def deliveries(self, name: str, *, state: str | None=None, limit: int=100) -> Page[DeliveryView]:
         """The delivery log of a webhook, the newest first; parked deliveries are in it too."""
         ...
 
@@ -449,7 +450,7 @@ class AsyncVerbs:
         """One pool with its live processes."""
         ...
 
-    async def spawns(self, pool: str | None=None, *, state: Iterable[str] | None=None, limit: int=100) -> q.Page[SpawnView]:
+    async def spawns(self, pool: str | None=None, *, state: Iterable[str] | None=None, limit: int=100) -> Page[SpawnView]:
         """Processes that pools have started, the newest first; ended ones are kept for a while."""
         ...
 

@@ -10,7 +10,8 @@ from tenure.client.results import Next
 from tenure.client.times import moment_of
 from tenure.core import limits
 from tenure.core import queries as q
-from tenure.core.queries import Page, Query
+from tenure.core.queries import Query
+from tenure.core.query import Page
 
 if TYPE_CHECKING:
     from typing import TypedDict, Unpack
