@@ -57,7 +57,7 @@ def check_limit(query: Query) -> None:
 
 
 def page_of(query: Query, found: Sequence[Any]) -> Page[Any]:
-    """The page of a query that was asked for one row more than its limit. What was found may be a page already."""
+    """The page of a query that was asked for one row more than its limit. `found` may be a page already."""
     limit = _limit(query)
     if len(found) <= limit:
         more, next = (found.more, found.next) if isinstance(found, Page) else (False, None)

@@ -98,7 +98,7 @@ def of_view(view: Any) -> Response:
 
 
 def of_list(view: list[Any]) -> Response:
-    """A list that is no Page is whole."""
+    """A list without pages is whole."""
     next, more = (view.next, view.more) if isinstance(view, Page) else (None, False)
     cursor = next if next is None else cursor_text(next) if isinstance(next, tuple) else str(next)
     return of_value({"items": plain(view), "next": cursor, "more": more})

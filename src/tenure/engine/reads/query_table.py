@@ -52,7 +52,7 @@ def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> An
         options = {name: getattr(query, name) for name in optional}
         if not query.largest:
             return function(work, query.project, *arguments, **options)
-        options["limit"] += 1  # one more than the page has tells whether there are more
+        options["limit"] += 1  # one more than the page has: are there more?
         return page_of(query, function(work, query.project, *arguments, **options))
 
     at = getattr(query, q.AT, None)

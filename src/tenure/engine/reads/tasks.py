@@ -324,7 +324,7 @@ def inbox(
         where["sender"] = sender
     last = None if after is None else work.get(Message, project, mail.row_id(after, agent))
     if after is not None and last is None:
-        raise InvalidInput(f"after {after[:80]!r} is no message to {agent}", "pass `next` of the previous page")
+        raise InvalidInput(f"after {after[:80]!r} is not a message to {agent}", "pass `next` of the previous page")
     place = None if last is None else (last.sent_at, last.id)
     return [mail.view(m) for m in work.find(Message, where, order="sent_at", after=place, limit=limit)]
 
