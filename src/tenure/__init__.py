@@ -190,6 +190,9 @@ if TYPE_CHECKING:
     from tenure.core.outcomes import (
         Outcome,
     )
+    from tenure.core.query import (
+        Page,
+    )
     from tenure.core.records import (
         RetryPolicy,
     )
@@ -265,6 +268,7 @@ __all__ = [
     "NothingToClaim",
     "OpenSecrets",
     "Outcome",
+    "Page",
     "Pause",
     "PausePool",
     "PauseRelay",
@@ -393,6 +397,7 @@ _NAMES = {
     ),
     "tenure.core.errors": "InvalidInput NotFound TenureError",
     "tenure.core.outcomes": "Outcome",
+    "tenure.core.query": "Page",
     "tenure.core.records": "RetryPolicy",
     "tenure.sealing.signing": "SigningKey",
 }

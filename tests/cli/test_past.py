@@ -33,7 +33,7 @@ def test_a_page_of_the_past_names_the_next(tenure: Tenure, add: Callable[..., st
     then = str(tenure("log", "--json").json[-1]["sequence"])
     add("later")
     said = tenure("list", "--at", then, "--limit", "2").out
-    assert said.endswith(f"… more: tenure list --after A-002 --at {then}\n")
+    assert said.endswith(f"… more: add --after A-002 --at {then}\n")
     assert [task["title"] for task in tenure("list", "--after", "A-002", "--at", then, "--json").json] == ["task 2"]
 
 

@@ -254,14 +254,14 @@ def test_long_lists_are_fetched_page_by_page() -> None:
     row = {"id": "task_1", "created_at": "2026-03-01T12:04:10.000000Z"}
     cursor = cursor_text((1772366650000000, "task_1"))
     first = reply(200, {"items": [row] * 500, "next": cursor})
-    with stubbed(first, first, reply(200, {"items": [row] * 20, "next": None})) as stub, client_of(stub) as client:
-        assert len(client.tasks(limit=1200)) == 1020
+    last = reply(200, {"items": [row] * 20, "next": None, "more": False})
+    with stubbed(first, last, first, first) as stub, client_of(stub) as client:
+        whole = client.tasks(limit=700)
+        assert (len(whole), whole.more, whole.next) == (520, False, None)
+        cut = client.tasks(limit=1000)
+        assert (len(cut), cut.more, cut.next) == (1000, True, (1772366650000000, "task_1"))
         asked = [head.partition(" HTTP")[0].partition("?")[2] for head, _ in stub.requests]
-        assert asked == [
-            "limit=500",
-            f"after={cursor}&limit=500",
-            f"after={cursor}&limit=200",
-        ]
+        assert asked == ["limit=500", f"after={cursor}&limit=200", "limit=500", f"after={cursor}&limit=500"]
 
 
 def test_many_names_are_asked_for_in_several_requests() -> None:

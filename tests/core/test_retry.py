@@ -70,6 +70,11 @@ def test_the_third_trouble_in_a_row_cools_and_a_success_clears() -> None:
     assert (fine.troubles, fine.cool_until) == (0, None)
 
 
+def test_a_first_trouble_ends_no_cool_off_that_is_under_way() -> None:
+    cooling = replace(AGENT, troubles=0, cool_until=5 * MINUTE)
+    assert retry.agent_troubled(cooling, MINUTE).cool_until == 5 * MINUTE
+
+
 def test_a_model_cools_as_long_as_it_said_and_never_less_than_before() -> None:
     model = models.model_limited(MODEL, 0, 5 * MINUTE)
     assert model.cool_until == 5 * MINUTE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from tenure import AsyncClient, Client, Context, TaskFunction, Worker
+from tenure import AsyncClient, Client, Context, Page, TaskFunction, Worker
 from tenure.client import refusals, results
 from tenure.client.handles import Ended, Handle
 from tenure.client.messaging import Messaging
@@ -43,7 +43,7 @@ def page() -> str:
             "## Pools\n", _listed(Pools, _names(Pools)),
             "## Mail, facts, webhooks and relays\n", _listed(Messaging, _names(Messaging)),
             "## Schedules, triggers and the watch\n", _listed(Sources, _names(Sources)),
-            "## Queries\n", _listed(Queries, _names(Queries)),
+            "## Queries\n", _listed(Queries, _names(Queries)), _section("Page", "", Page),
             "## Only on a store\n\nOver a server these raise `STORE_ONLY`: run them on the server's host.\n",
             _listed(Client, upkeep),
             _section("AsyncClient", _signed(AsyncClient), AsyncClient),

@@ -91,6 +91,17 @@ def enrich(scene: Scene) -> Rich:
     )
 
 
+def with_long_lists(scene: Scene) -> Rich:
+    """The same, with at least two of everything that is listed with a `limit`."""
+    rich = enrich(scene)
+    scene.do(c.Send, sender="bo", to="ann", text="and another thing")
+    for scope in ("agent:ann", "agent:bo", f"dag:{rich.dag}"):
+        scene.do(c.SetBudget, scope=scope, usd="100")
+    (delivery,) = scene.rows(Delivery)
+    scene.put(None, replace(delivery, id=f"{delivery.id}-later", sequence=delivery.sequence + 1))
+    return rich
+
+
 def _archived(scene: Scene) -> str:
     """A task that is over for so long that it is a row of the archive, with usage and a landing."""
     key = scene.add("long over", tags=("old",), description=LONG)

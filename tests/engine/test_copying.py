@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tenure.artifacts.local import LocalArtifacts
 from tenure.artifacts.memory import MemoryArtifacts
 from tenure.artifacts.port import put
 from tenure.core import commands as c
@@ -363,6 +364,25 @@ def test_bytes_of_artifacts_go_before_the_rows_that_refer_to_them(opened: Callab
     carried = {listed.digest for listed in places[1].listed()}
     assert carried == {hashlib.sha256(name).hexdigest() for name in (b"a", b"b")}
     assert [digest in finding for finding in lost(new)] == [True]
+
+
+def test_a_content_that_is_cut_short_there_is_copied_whole(opened: Callable[[str], Store], tmp_path: Path) -> None:
+    """As a copy of the folder leaves it that was broken off, or a disk that was full."""
+    old, there = Scene(opened("sqlite"), CLOCK), tmp_path / "there"
+    places = MemoryArtifacts(), LocalArtifacts(there)
+    old.engine = Engine(old.store, old.dice, Context(artifacts=lambda _: places[0]))
+    new = Engine(opened("memory"), Dice(9), Context(artifacts=lambda _: places[1]))
+    receipt = old.take(old.add("work"))
+    kept = put(places[0], [b"all of it"], largest=10)
+    old.do(c.PutArtifact, receipt=receipt, name="a", digest=kept.digest, size=kept.size, since=CLOCK.now)
+    old.submit(receipt)
+    put(places[1], [b"all of it"], largest=10)
+    (file,) = (one for one in there.rglob("*") if one.is_file() and one.stat().st_size == kept.size)
+    file.chmod(0o600)
+    file.write_bytes(b"all")
+    project_copy.copy_project(old.engine, new, PROJECT)
+    assert b"".join(places[1].read(kept.digest)) == b"all of it"
+    assert [*lost(new)] == []
 
 
 def test_without_a_place_for_its_artifacts_a_project_stays(opened: Callable[[str], Store]) -> None:

@@ -17,6 +17,7 @@ from tests.mutants.seeds_of_epochs import EPOCHS
 from tests.mutants.seeds_of_health import HEALTH
 from tests.mutants.seeds_of_identity import IDENTITY
 from tests.mutants.seeds_of_leading import LEADING
+from tests.mutants.seeds_of_lists import LISTS
 from tests.mutants.seeds_of_mariadb import MARIADB
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
@@ -62,6 +63,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *EPOCHS,
     *HEALTH,
     *LEADING,
+    *LISTS,
     *MODELS,
     *MOVES,
     *IDENTITY,

@@ -287,4 +287,11 @@ ASSIGNMENT = (
         "offer_until=work.now + until)",
         "test_an_offer_records_the_term_and_the_claim_shows_it",
     ),
+    Mutant(
+        "router: an agent that left stays pinned",
+        TRACKS,
+        "pinned=tuple(name for name in track.pinned if name not in gone),",
+        "pinned=track.pinned,",
+        "tests/core/test_tracks.py::test_a_pinned_agent_is_assigned_until_it_leaves_and_no_other_is_pinned",
+    ),
 )

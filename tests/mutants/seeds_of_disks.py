@@ -141,4 +141,18 @@ DISKS = (
         "    if True:\n        cancel_task",
         "test_undoing_a_plan_cancels_each_task_once",
     ),
+    Mutant(
+        "undo: a dependency that comes back blocks, whatever it did before",
+        "engine/verbs/undo.py",
+        'on_failure=event.details["on_failure"])',
+        'on_failure="block")',
+        "test_a_dependency_that_comes_back_means_of_a_failure_what_it_meant[cancel-cancelled]",
+    ),
+    Mutant(
+        "sqlite: a reader reads the clock after its snapshot",
+        "stores/sqlite/transaction.py",
+        "            kept = Kept(*known)\n",
+        "            kept, at = Kept(*known), store.clock()\n",
+        f"{TEST_SQLITE_WRITING}::test_a_reader_sees_all_that_was_written_before_its_clock_was_read",
+    ),
 )

@@ -99,4 +99,11 @@ MOVES = (
         "for name in BOUND if name not in KEPT[state] and name != 'offer_to'}",
         f"{TEST_MOVES}::test_a_move_changes_what_it_declares_and_leaves_nothing_of_the_left_state[waiting-ready]",
     ),
+    Mutant(
+        "troubles: a first one ends a cool-off that is under way",
+        "core/retry.py",
+        "if troubles >= TROUBLES_IN_A_ROW else agent.cool_until",
+        "if troubles >= TROUBLES_IN_A_ROW else None",
+        "tests/core/test_retry.py::test_a_first_trouble_ends_no_cool_off_that_is_under_way",
+    ),
 )

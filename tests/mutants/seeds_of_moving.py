@@ -423,4 +423,18 @@ MOVING = (
         'epoch = ""',
         f"{TEST_RESTORING}::test_the_backup_is_the_store_and_its_live_claims_have_ended",
     ),
+    Mutant(
+        "archive: what has gone still counts for the place of the task above",
+        ARCHIVE,
+        "            lower_height(work, needs)\n",
+        "",
+        "test_what_is_below_a_task_no_longer_counts_for_its_place_once_it_has_gone",
+    ),
+    Mutant(
+        "copy: a content of another size counts as there",
+        COPY,
+        "if new.size(row.id) == row.size:",
+        "if new.size(row.id) is not None:",
+        f"{TEST_COPYING}::test_a_content_that_is_cut_short_there_is_copied_whole",
+    ),
 )

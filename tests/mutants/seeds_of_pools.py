@@ -241,4 +241,11 @@ POOLS = (
         '        purpose = "all"\n        pool = self._pools.get((name, purpose))\n',
         "tests/engine/test_fleet.py::test_a_terminated_agent_is_ended_while_its_spawner_hangs_in_other_calls",
     ),
+    Mutant(
+        "pools: offers to other places pass a throttle",
+        OFFERS,
+        "if any(row.throttle and (row.project, row.id) in pending for row in rows):",
+        "if False:",
+        "test_the_offers_of_a_throttled_budget_are_spaced_out_over_all_places",
+    ),
 )

@@ -351,4 +351,19 @@ POSTGRES = (
         "WHERE {{tenant}} <> ''",
         "tests/stores/test_postgres.py::TestPostgres::test_a_tenant_neither_wakes_nor_informs_another",
     ),
+    Mutant(
+        "fast path: time goes back behind events that are in a block",
+        HOT,
+        "(SELECT e.time FROM event_block AS e WHERE e.project = p_project AND e.tenant = p_tenant\n"
+        "                            AND e.last >= v_from ORDER BY e.last DESC LIMIT 1)) AS last",
+        "NULL) AS last",
+        f"{TEST_POSTGRES_GUARDS}::test_time_does_not_go_back_behind_claims_of_the_fast_path_either[None]",
+    ),
+    Mutant(
+        "fast path: a session that was silent too long claims",
+        HOT,
+        " AND t.last_activity > v_now - p_idle",
+        "",
+        f"{TEST_POSTGRES_GUARDS}::test_a_session_that_was_silent_too_long_claims_nothing_by_the_fast_path[idle]",
+    ),
 )

@@ -117,4 +117,18 @@ RELAYS = (
         "",
         "test_facts_have_a_valid_name_a_size_and_a_rate",
     ),
+    Mutant(
+        "relays: tasks of projects that the sink does not read are announced",
+        ANNOUNCE,
+        "if not row.reads(project.id):",
+        "if False:",
+        "test_nothing_is_announced_of_projects_that_the_sink_does_not_read",
+    ),
+    Mutant(
+        "relays: the pause between two announcements grows without end",
+        ANNOUNCE,
+        "min(before.pause * 2, limits.ANNOUNCED_AGAIN)",
+        "before.pause * 2",
+        "test_a_task_is_announced_again_however_often_it_was_before",
+    ),
 )

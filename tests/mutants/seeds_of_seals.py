@@ -325,4 +325,11 @@ SEALED_LOG = (
         "            if False:",
         "tests/mcp/test_stdio.py::test_a_session_with_a_key_signs_what_it_submits_by_mcp",
     ),
+    Mutant(
+        "seals: documents of the archive that were sealed before are sealed again",
+        SEALER,
+        "return [pair for pair in _leaves_of(tx, project) if pair[1] not in known]",
+        "return [*_leaves_of(tx, project)]",
+        "test_what_one_sealer_left_of_the_archive_another_seals_and_no_document_twice",
+    ),
 )

@@ -445,4 +445,11 @@ THE_SERVER = (
         "if False:",
         "tests/server/test_transcripts.py::test_a_link_out_of_the_folder_is_not_followed",
     ),
+    Mutant(
+        "waiting: what comes while everybody looks is forgotten",
+        "server/waiting_claims.py",
+        "self._owed = min(self._owed + count - waiting, self.users)",
+        "self._owed = 0",
+        f"{TEST_WAITING_ROOM}::test_what_comes_between_the_look_of_everybody_and_its_answer_is_not_missed",
+    ),
 )

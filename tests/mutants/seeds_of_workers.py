@@ -436,4 +436,18 @@ WORKERS = (
         "self.transport.query(with_plain_times(query), self.principal)",
         "tests/client/test_opening.py::test_a_value_of_another_type_is_refused_by_name",
     ),
+    Mutant(
+        "worker: a message for a task with other tags is enough",
+        "client/worker/worker.py",
+        ' or not set(tags) <= set(about.get("tags", ())):',
+        ":",
+        SOURCE + "::test_a_message_for_a_task_that_the_worker_does_not_take_claims_nothing[no tag]",
+    ),
+    Mutant(
+        "worker: a message for a task with one of its tags is enough",
+        "client/worker/worker.py",
+        "not set(tags) <= set(about.get(",
+        "not set(tags) & set(about.get(",
+        SOURCE + "::test_a_message_for_a_task_that_the_worker_does_not_take_claims_nothing[one of two tags]",
+    ),
 )

@@ -188,7 +188,7 @@ class Run:
             self.findings += owner.verify()
 
     def _drain(self, client: Client) -> None:
-        for claim in client.tasks(state=("claimed", "running"), limit=10_000):
+        for claim in client.tasks(state=("claimed", "running"), limit=1000):
             client.recover(claim["key"], "the workers have gone")
         while (claim := client.claim(lease=60.0)).receipt is not None:
             client.submit(claim.receipt, "at the end")

@@ -22,6 +22,8 @@ class Store:
         self.waiting_claims = WaitingClaims(self.claim, self.is_still_valid, [])
         self.ended: set[str | None] = set()  # keys
         self.denied: set[str] = set()  # agents
+        self.looked: list[str] = []  # the agents in whose name it was looked
+        self.answers_late = False  # what comes after a look is not in its answer
 
     async def is_still_valid(self, principal):
         return principal.key not in self.ended
@@ -29,6 +31,13 @@ class Store:
     async def claim(self, command, principal):
         self.asked += 1
         await asyncio.sleep(0)
+        answer = self.found(command)
+        self.looked.append(command.agent)
+        if self.answers_late:
+            await asyncio.sleep(0)
+        return answer
+
+    def found(self, command):
         if command.agent in self.denied:
             return Outcome(outcome="DENIED_AGENT")
         for task in self.tasks:
@@ -133,6 +142,20 @@ async def test_what_comes_while_one_looks_is_not_missed():
     await asyncio.sleep(0)  # it has begun to look
     store.add("a")
     assert (await waiting).receipt == "a"
+
+
+async def test_what_comes_between_the_look_of_everybody_and_its_answer_is_not_missed():
+    store = Store()
+    store.answers_late = True
+    waiting = [store.wait(f"a{n}") for n in range(3)]
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert (len(store.looked), store.waiting_claims.waiting) == (3, 0)
+    store.add("a", "a")
+    await settled()
+    assert [w.done() for w in waiting].count(True) == 2  # at once, not by the slow look on behalf of all
+    store.waiting_claims.close()
+    await asyncio.gather(*waiting)
 
 
 async def test_news_while_all_look_lets_as_many_look_again_and_no_more():

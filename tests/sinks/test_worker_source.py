@@ -352,6 +352,31 @@ def test_messages_for_no_task_or_an_unknown_one_are_acknowledged(tmp_path: Path,
         assert waiting(shop.source) == []
 
 
+@pytest.mark.parametrize(
+    ("takes", "other"),
+    [
+        ({"tags": ("gpu", "eu")}, {"tags": ("gpu",)}),
+        ({"tags": ("gpu",)}, {}),
+        ({"tracks": ("A",)}, {"track": "B"}),
+        ({}, {"type": "other"}),
+    ],
+    ids=["one of two tags", "no tag", "track", "type"],
+)
+def test_a_message_for_a_task_that_the_worker_does_not_take_claims_nothing(
+    tmp_path: Path, valkey_broker: Broker, takes: dict[str, Any], other: dict[str, Any]
+) -> None:
+    with shop_at(tmp_path, valkey_broker.url) as shop:
+        shop.client.add("Theirs", **({"type": "t"} | other))
+        shop.client.add("Mine", type="t", tags=("gpu", "eu"))
+        shop.relayed()
+        worker = shop.worker(agent="ann", take="task", **takes)
+        worker.task("t")(lambda ctx: 1)
+        worker.run(until_idle=True)
+        worker.close()
+        states = {task["title"]: task["state"] for task in shop.client.tasks(limit=100)}
+    assert states == {"Mine": "completed", "Theirs": "ready"}
+
+
 def test_a_worker_that_is_stopped_leaves_what_it_has_not_claimed_to_others(
     tmp_path: Path, valkey_broker: Broker
 ) -> None:
@@ -451,6 +476,28 @@ def test_a_command_is_taken_once_however_many_processes_see_it(tmp_path: Path) -
         one, late = command(mia, "now"), command(mia, "late", expires=0)
         assert (taken(first, one) is None, taken(second, one), taken(first, one)) == (False, None, None)
         assert taken(first, late) is None
+
+
+def test_a_command_among_much_mail_is_found_and_still_taken_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = str(tmp_path / "store.db")
+    with (
+        Client(store, "shop", agent="mia", session="s-mia", create=True) as mia,
+        Client(store, "shop", agent="bo") as bo,
+    ):
+        mia.init()
+        bo.register(type="x")
+        for number in range(3):
+            mia.send(f"hello {number}", "bo")
+        one = command(mia, "now")
+        page = bo.inbox
+        monkeypatch.setattr(bo, "inbox", lambda **how: page(**{"limit": 2, **how}))
+        first = MailCommands(bo, {"review": None})  # type: ignore[dict-item]  # no function runs here
+        found = first.next(None)
+        assert found is not None
+        assert found.id == one["id"]
+        assert taken(MailCommands(bo, {}), one) is None
 
 
 def test_a_command_is_not_lost_with_the_answer_of_the_store(tmp_path: Path) -> None:

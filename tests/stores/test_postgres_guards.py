@@ -10,9 +10,10 @@ import pytest
 
 from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
+from tenure.core import team
 from tenure.core.errors import StoreUnavailable
 from tenure.core.ids import Receipt, parse_receipt
-from tenure.core.records import Claim, Row, Task, replace
+from tenure.core.records import Claim, Row, Session, Task, replace
 from tenure.engine import Engine
 from tenure.stores.fast_path import Unusual
 from tenure.stores.port import Asked, Change, Transaction
@@ -216,6 +217,44 @@ def test_the_server_that_goes_back_in_time_does_not_take_the_log_with_it(
     assert now == last.time
     assert behind.last_events == {("local", P): last.sequence + 1}
     behind.close()
+
+
+@pytest.mark.parametrize("known", [0, None])
+def test_time_does_not_go_back_behind_claims_of_the_fast_path_either(
+    store: Postgres, task: Task, known: int | None
+) -> None:
+    """Their events are in a block, behind the last row of the log itself."""
+    added(Engine(store, SystemRandom()), 1)
+    first, second = asked_for(store, 1), asked_for(store, 1, seed=b"d" * 10)
+    store.call("local", [first])
+    with store.begin("local", write=False) as tx:
+        (last,) = tx.events({"project": P}, limit=1, last=True)
+    schema = store.queries.dialect.schema
+    assert store._read(f"SELECT max(last) FROM {schema}event_block") == [(last.sequence,)]
+    assert store._read(f"SELECT max(time) < {last.time} FROM {schema}event") == [(True,)]
+    behind = Postgres(store_url(store), clock=lambda: last.time - 600_000_000)
+    if known is not None:
+        behind.last_events["local", P] = last.sequence + known
+    ((_, now, *_),) = behind.call("local", [second])[0]()
+    assert now == last.time
+    behind.close()
+
+
+@pytest.mark.parametrize(("silent", "is_refused"), [(0, True), (1_000_000, False)], ids=["idle", "not yet"])
+def test_a_session_that_was_silent_too_long_claims_nothing_by_the_fast_path(
+    store: Postgres, task: Task, silent: int, is_refused: bool
+) -> None:
+    """A sweep that has not come by yet makes no difference."""
+    session = only(store, Session)
+    now = session.last_activity + team.SESSION_IDLE - silent
+    later = Postgres(store_url(store), clock=lambda: now)
+    if is_refused:
+        with pytest.raises(Unusual, match="claimants"):
+            later.call("local", [asked_for(later, 1)])
+        assert only(store, Task) == task
+    else:
+        assert len(later.call("local", [asked_for(later, 1)])[0]()) == 1
+    later.close()
 
 
 def test_what_is_not_due_any_more_holds_up_nobody(store: Postgres, task: Task) -> None:

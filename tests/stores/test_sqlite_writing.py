@@ -77,6 +77,19 @@ def test_the_clock_is_read_when_the_lock_is_held(path: Path) -> None:
     assert held == [True]
 
 
+def test_a_reader_sees_all_that_was_written_before_its_clock_was_read(path: Path) -> None:
+    """Else a lease that was renewed in between would look expired."""
+    other = Sqlite(str(path))
+
+    def clock() -> int:
+        add(other, row_of(Agent, project="p", id="just in time"))
+        return 5
+
+    with Sqlite(str(path), clock=clock).begin("local", write=False) as reading:
+        assert [row.id for row in reading.find(Agent, {})] == ["just in time"]
+        assert reading.now >= 5
+
+
 def test_an_impatient_writer_says_that_the_store_is_away(path: Path) -> None:
     store, other = Sqlite(str(path)), Sqlite(str(path), patience=0.05)
     with store.begin("local", write=True), pytest.raises(StoreUnavailable):

@@ -116,7 +116,7 @@ class ResultChecker:
 
     def check_next(self) -> CheckedResult | None:
         """Check the first waiting result that can be checked here; None where there is none."""
-        waiting = [one for one in self.client.validations() if one["state"] == "waiting"]
+        waiting = [one for one in self.client.validations(limits.LISTED) if one["state"] == "waiting"]
         now = self.client.now() if any(one["retry_at"] for one in waiting) else 0
         for one in waiting:
             if (one["retry_at"] or 0) > now or self.obstacle(one):

@@ -186,7 +186,9 @@ def in_a_line(outcome: Outcome) -> str:
 
 def print_answer(answer: Answer, run: Run) -> int:
     """Print the answer and return the exit code. If stdout cannot be written, stderr reports the outcome."""
-    text = "" if run.is_json else _text(answer, run)
+    text = "" if run.is_json else "\n".join(part for part in (_text(answer, run), answer.left_out) if part)
+    if run.is_json and answer.left_out:
+        run.warn(answer.left_out)
     for warning in run.warnings:
         say(f"tenure: {warning}", sys.stderr)
     try:

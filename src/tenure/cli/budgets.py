@@ -54,13 +54,16 @@ def set_(run: Run, given: Namespace) -> Answer:
 @options(
     arg("scope", nargs="?", choices=("tenant", "project", "dag", "task", "agent"), help="only of this kind"),
     arg("--limit", type=int, default=100, metavar="N", help="at most N (100)"),
+    arg("--after", metavar="ID", help="continue after this budget, the last of the previous page"),
     AT,
 )
 def list_(run: Run, given: Namespace) -> Answer:
     """List budgets of the project, and the tenant's. `budget list task` lists those of single tasks."""
     nothing = "no budgets; `tenure budget set --usd 20` creates one"
-    found = run.client.budgets(given.scope, limit=given.limit, at=moment_of(run, given))
-    return shown(found, lambda found: listed(found) or nothing)
+    at = moment_of(run, given)
+    found = run.client.budgets(given.scope, after=given.after, limit=given.limit, at=at)
+    then = f" --at {at}" if at else ""
+    return shown(found, lambda found: listed(found) or nothing, f"--after {found.next}{then}")
 
 
 @options(SCOPE, AT)

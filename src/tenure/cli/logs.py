@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tenure.cli.answers import reader_left, say, say_json
-from tenure.cli.main import Answer, Run, Usage, arg, options
+from tenure.cli.main import Answer, Run, Usage, arg, options, shown
 from tenure.cli.option_kinds import before, instant, seconds
 from tenure.cli.text_format import moment, plain, style
 from tenure.client.wire import plain as wire
@@ -30,27 +30,26 @@ PAGE = 1000
     arg("--kind", metavar="KIND", help="only this kind, as task.claimed, or task for all of tasks"),
     arg("--since", type=instant, metavar="WHEN", help="not older than this instant"),
     arg("-n", "--limit", type=int, default=100, metavar="N", help="the last N (100)"),
+    arg("--after", type=int, metavar="N", help="the first ones behind the event with this sequence (0: the oldest)"),
     arg("--store", action="store_true", help="also events of no project: sinks, leaders; keys and members"),
     arg("-f", "--follow", action="store_true", help="follow new events; with --json one object a line"),
 )
 def log(run: Run, given: Namespace) -> Answer | int:
     """Print events, oldest first. With --agent only those of this agent."""
-    where: dict[str, Any] = {}
-    if given.task:
-        where["task"] = given.task
-    if given.kind:
-        where["kind"] = given.kind
-    if given.agent:  # `log --agent ann`: what ann did
-        where["agent"] = given.agent
-    if given.level:
-        where["level"] = given.level
+    # `log --agent ann`: what ann did
+    where = {name: value for name in ("task", "kind", "agent", "level") if (value := getattr(given, name))}
     if given.store:
         where["store"] = True
     if given.since is not None:
         where["since"] = before(given.since, run.client.now)
+    if given.after is not None:
+        if given.follow:
+            raise Usage("log: --after and --follow exclude each other", "without --follow it shows page after page")
+        where |= {"after": given.after, "last": False}
     events = run.client.log(limit=given.limit, **where)
     if not given.follow:
-        return Answer(wire(events), lambda: "\n".join(line(event) for event in events) or "no events")
+        further = f"--after {events.next}" if given.after is not None else "--after 0 for the oldest first"
+        return shown(events, lambda events: "\n".join(map(line, events)) or "no events", further)
     try:
         for event in _followed(run, events, where):
             if run.is_json:

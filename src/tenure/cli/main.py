@@ -51,11 +51,15 @@ class Usage(TenureError):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A verb's answer: `value` for --json, `text` (or a function that makes it) for people."""
+    """A verb's answer: `value` for --json, `text` (or a function that makes it) for people.
+
+    `left_out`: what a list that stopped does not show; the last line of its text, and a warning beside --json.
+    """
 
     value: Any
     text: str | Callable[[], str] = ""
     code: int = 0
+    left_out: str = ""
 
 
 Option = tuple[tuple[Any, ...], dict[str, Any]]
@@ -317,11 +321,23 @@ def answered(outcome: Outcome, text: str | Callable[[], str] = "", **more: Any) 
     return Answer({**outcome_value(outcome), **more}, text or (lambda: outcome_text(outcome)), exit_of(outcome.outcome))
 
 
-def shown(found: Any, text: Callable[[Any], str]) -> Answer:
-    """The answer to a query: `found` for --json, its text for people."""
+def shown(found: Any, text: Callable[[Any], str], further: str = "") -> Answer:
+    """The answer to a query: `found` for --json, its text for people. `further`: what shows the next page."""
     from tenure.client.wire import plain
 
-    return Answer(plain(found), lambda: text(found))
+    return Answer(plain(found), lambda: text(found), left_out=left_out(found, further))
+
+
+def left_out(found: Any, further: str = "") -> str:
+    """That a page is not the whole list, and how to see more."""
+    from tenure.core.query import Page
+
+    if not isinstance(found, Page) or not found.more:
+        return ""
+    if further:
+        return f"… more: add {further}"
+    way = f"--limit {found.largest} shows more" if len(found) < found.largest else "one list shows no more than these"
+    return f"… more than {len(found)}: {way}"
 
 
 def argument_of(option: Option) -> str:

@@ -17,7 +17,6 @@ from tenure.cli.option_kinds import contents, json_value, seconds, secret
 from tenure.cli.task_reads import TASK
 from tenure.client.wire import outcome_value
 from tenure.core import commands as c
-from tenure.core import limits
 from tenure.core.errors import TenureError
 from tenure.core.inputs import MOST_COMMANDS
 from tenure.core.outcomes import Outcome
@@ -29,7 +28,6 @@ TASKS = arg("tasks", nargs="*", metavar="TASK", help="tasks; or use a filter")
 REASON = arg("-m", "--reason", default="", metavar="TEXT", help="the reason, for the log")
 DRY_RUN = arg("--dry-run", action="store_true", help="show the outcome for each task without writing")
 BULK = (TASKS, *task_reads.FILTERS, DRY_RUN)
-MOST_LISTED = limits.LISTED
 
 
 # --- many at once -------------------------------------------------------------------------------------------
@@ -61,7 +59,7 @@ def _chosen(run: Run, given: Namespace) -> list[str]:
         return list(given.tasks)
     if not filters:
         raise Usage(f"{run.verb}: which tasks?", f"as in `tenure {run.verb} B-003`, or a filter with --dry-run first")
-    return [task["key"] for task in run.client.tasks(limit=MOST_LISTED, **filters)]
+    return [task["key"] for task in task_reads.every_task(run.client, fields="key", **filters)]
 
 
 def _value(answer: Outcome | TenureError) -> dict[str, Any]:

@@ -129,7 +129,7 @@ remove_pool = _verb("remove_pool", "Remove a pool. Agents that hold a task finis
     arg("pool", nargs="?", help="only this pool's"),
     arg("-a", "--all", action="store_true", help="ended and lost ones too"),
     arg("--state", action="append", metavar="STATE", help="starting, running, ended or lost (may be repeated)"),
-    arg("-n", type=int, default=50, metavar="N", help="at most so many, the newest first (50)"),
+    arg("-n", "--limit", type=int, default=50, metavar="N", help="at most so many, the newest first (50)"),
 )
 def list_spawns(run: Run, given: Namespace) -> Answer:
     """List the processes that pools have started, the newest first."""
@@ -140,7 +140,7 @@ def list_spawns(run: Run, given: Namespace) -> Answer:
     def text(found: list[dict[str, Any]]) -> str:
         return _table(found, run.client.now())
 
-    return shown(run.client.spawns(given.pool, state=states, limit=given.n), text)
+    return shown(run.client.spawns(given.pool, state=states, limit=given.limit), text)
 
 
 def _table(found: list[dict[str, Any]], now: int) -> str:

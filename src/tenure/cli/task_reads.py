@@ -6,7 +6,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure.agents.briefing import asked_of, parts_of, text_of
 from tenure.agents.quotations import QUOTED, as_json, fenced
@@ -30,11 +30,17 @@ from tenure.cli.text_format import (
     width_of,
 )
 from tenure.client.wire import plain as wire
+from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import parse_receipt
 from tenure.core.lifecycle import COMPLETED, OPEN, spoken
 
+if TYPE_CHECKING:
+    from tenure.client import Client
+    from tenure.core.views import TaskView
+
 TITLE = 60
+PAGE = limits.LISTED
 TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
 
 
@@ -99,6 +105,15 @@ def filters_of(given: Namespace) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if value is not None}
 
 
+def every_task(client: Client, **filters: Any) -> Iterator[TaskView]:
+    """All tasks that the filters fit, page by page."""
+    page = client.tasks(limit=PAGE, **filters)
+    yield from page
+    while page.next is not None:
+        page = client.tasks(limit=PAGE, after=page.next, **filters)
+        yield from page
+
+
 @options(
     *FILTERS,
     arg("--archived", action="store_true", help="archived ones too"),
@@ -123,9 +138,8 @@ def list_(run: Run, given: Namespace) -> Answer:
         after = (last.get(given.order.lstrip("-")), last["id"])
     page = {"archived": given.archived, "order": given.order, "limit": given.limit, "after": after, "at": at}
     tasks = run.client.tasks(**page, **filters)
-    then = f" --at {at}" if at else ""
-    more = f"\n… more: tenure list --after {tasks[-1]['ref']}{then}" if len(tasks) == given.limit else ""
-    return shown(tasks, lambda tasks: listed(tasks) + more)
+    then = f" --at {at}" if at else ""  # the same moment, also where it was named from now
+    return shown(tasks, listed, f"--after {tasks[-1]['ref']}{then}" if tasks else "")
 
 
 @options(TASK, AT, arg("--receipt", metavar="RECEIPT", help="of your live claim: show the task's secrets too"))

@@ -68,7 +68,7 @@ def leave(run: Run, given: Namespace) -> Answer:
 
     others = []
     if given.force:
-        found = run.client.sessions(run.who.agent)
+        found = run.client.sessions(run.who.agent, limits.LISTED)
         others = [one["id"] for one in found if one["ended_at"] is None and one["id"] != run.who.session]
     for session_ in others:
         _left(run, run.client.leave(session_), session_)
@@ -156,15 +156,24 @@ def msg(run: Run, given: Namespace) -> Answer:
 @options(
     arg("--unread", action="store_true", help="only unread mail"),
     arg("--from", dest="sender", metavar="AGENT", help="only from this agent"),
+    arg(
+        "-n",
+        "--limit",
+        type=int,
+        default=limits.LISTED,
+        metavar="N",
+        help=f"at most N, the oldest first ({limits.LISTED})",
+    ),
+    arg("--after", metavar="MESSAGE", help="continue after this message, the last of the previous page"),
     arg("--keep", action="store_true", help="do not mark it as read"),
 )
 def inbox(run: Run, given: Namespace) -> Answer:
     """Read your mail. Reading marks it as read, unless you --keep it."""
-    found = run.client.inbox(unread=given.unread, sender=given.sender)
+    found = run.client.inbox(unread=given.unread, sender=given.sender, after=given.after, limit=given.limit)
     unread = [message["id"] for message in found if message["read_at"] is None]
     if unread and not given.keep:
         run.client.read(unread)
-    return shown(found, _mail)
+    return shown(found, _mail, f"--after {found.next}")
 
 
 def _mail(found: list[dict[str, Any]]) -> str:
@@ -212,6 +221,8 @@ def _memory(memory: dict[str, Any]) -> str:
             outcome = f": {entry['outcome'].lower()}" if entry.get("outcome") else ""
             what = f"{entry['event']}  {entry['task']} generation {entry['generation']}{outcome}"
             lines += [f"  {moment(entry['time'])}  {what}"]
+    if memory.get("more"):  # an older server has no word of it
+        lines += ["… older entries are left out: `tenure log --after 0` has all events"]
     return "\n".join(lines)
 
 

@@ -15,6 +15,7 @@ from tenure.core.commands.graph_commands import NewTask, NewTrack
 from tenure.core.errors import InvalidInput
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
+from tenure.core.query import Page
 from tenure.core.records import Watch, replace
 from tenure.core.views import AgentInFull, AgentNewsView, AgentView, AlertView, ArtifactView, AttestationView, AuditHeadView, AuditPageView, AuditReportView, BriefingView, BudgetInFull, BudgetView, DagEntry, DagView, DeadLetterView, DeliveryView, EstimatesView, EventView, ForecastView, HeadroomView, HealthView, HistoryEntry, LimitView, MemberView, MessageEntry, MessageView, ModelsView, OwnClaim, PlanView, PoolInFull, PoolView, ProcessView, ProjectView, ProjectionView, RelayView, ReservationView, ResultView, SavingsView, ScheduleInFull, ScheduleView, SessionEntry, SessionView, SpawnView, SpentView, StateLine, StatusView, TaskInFull, TaskLine, TaskView, TenantView, TodoEntry, TrackView, TriggerInFull, TriggerView, WaitingView, WatchedView, WebhookView, WhyView
 from typing import Any, TypedDict, Unpack
@@ -99,11 +100,11 @@ class AsyncVerbs:
         """Everything about one task except its log; `at`: as it was then."""
         ...
 
-    async def tasks(self, **filters: Unpack[TaskFilters]) -> list[TaskView]:
-        """A page of tasks."""
+    async def tasks(self, **filters: Unpack[TaskFilters]) -> Page[TaskView]:
+        """A page of tasks; its `next` is `after` of the next one."""
         ...
 
-    async def ready(self, *, track: str | None=None, limit: int=50) -> list[TaskView]:
+    async def ready(self, *, track: str | None=None, limit: int=50) -> Page[TaskView]:
         """Claimable tasks, best first."""
         ...
 
@@ -135,7 +136,7 @@ class AsyncVerbs:
         """What the next holder of a task must know; `at`: as it was then."""
         ...
 
-    async def todo(self, limit: int=100) -> list[TodoEntry]:
+    async def todo(self, limit: int=100) -> Page[TodoEntry]:
         """Everything that waits for a person, the longest wait first."""
         ...
 
@@ -191,15 +192,15 @@ class AsyncVerbs:
         """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
         ...
 
-    async def inbox(self, *, unread: bool=True, sender: str | None=None) -> list[MessageView]:
-        """Mail of this agent; does not mark it as read."""
+    async def inbox(self, *, unread: bool=True, sender: str | None=None, after: str | None=None, limit: int=limits.LISTED) -> Page[MessageView]:
+        """Mail of this agent, oldest first; does not mark it as read."""
         ...
 
-    async def messages(self, limit: int=100) -> list[MessageEntry]:
+    async def messages(self, limit: int=100) -> Page[MessageEntry]:
         """All mail of the project, newest first."""
         ...
 
-    async def validations(self, limit: int=100) -> list[WaitingView]:
+    async def validations(self, limit: int=100) -> Page[WaitingView]:
         """Results that wait for a verdict, the oldest first, with their validator and who checks them."""
         ...
 
@@ -207,7 +208,7 @@ class AsyncVerbs:
         """The reservations and their holders."""
         ...
 
-    async def sessions(self, agent: str | None=None, limit: int=100) -> list[SessionEntry]:
+    async def sessions(self, agent: str | None=None, limit: int=100) -> Page[SessionEntry]:
         """Sessions, the most recently active first."""
         ...
 
@@ -231,7 +232,7 @@ class AsyncVerbs:
         """One screen: the leader, the agents at work, progress by track, tasks by state; `at`: as it was then."""
         ...
 
-    async def spent(self, by: str='task', limit: int=100) -> list[SpentView]:
+    async def spent(self, by: str='task', limit: int=100) -> Page[SpentView]:
         """What each task, agent, model or session has cost, the most expensive first."""
         ...
 
@@ -247,7 +248,7 @@ class AsyncVerbs:
         """The models by tier, their prices, and which are rate limited."""
         ...
 
-    async def budgets(self, scope: str | None=None, *, after: str | None=None, limit: int=100, at: Moment | None=None) -> list[BudgetView]:
+    async def budgets(self, scope: str | None=None, *, after: str | None=None, limit: int=100, at: Moment | None=None) -> Page[BudgetView]:
         """Budgets of the project and the tenant; those of tasks with `scope="task"`; `at`: as they were then."""
         ...
 
@@ -267,11 +268,11 @@ class AsyncVerbs:
         """Whether budgets allow this agent to claim anything: ask before starting a process for it."""
         ...
 
-    async def log(self, **filters: Unpack[LogFilters]) -> list[EventView]:
+    async def log(self, **filters: Unpack[LogFilters]) -> Page[EventView]:
         """Events, oldest first."""
         ...
 
-    async def task_log(self, task: str, *, level: str | None=None, limit: int=100) -> list[EventView]:
+    async def task_log(self, task: str, *, level: str | None=None, limit: int=100) -> Page[EventView]:
         """The events of one task, oldest first, with the stack traces of its failures."""
         ...
 
@@ -398,7 +399,7 @@ class AsyncVerbs:
         """One webhook, without its secret."""
         ...
 
-    async def deliveries(self, name: str, *, state: str | None=None, limit: int=100) -> list[DeliveryView]:
+    async def deliveries(self, name: str, *, state: str | None=None, limit: int=100) -> Page[DeliveryView]:
         """The delivery log of a webhook, the newest first; parked deliveries are in it too."""
         ...
 
@@ -449,7 +450,7 @@ class AsyncVerbs:
         """One pool with its live processes."""
         ...
 
-    async def spawns(self, pool: str | None=None, *, state: Iterable[str] | None=None, limit: int=100) -> list[SpawnView]:
+    async def spawns(self, pool: str | None=None, *, state: Iterable[str] | None=None, limit: int=100) -> Page[SpawnView]:
         """Processes that pools have started, the newest first; ended ones are kept for a while."""
         ...
 

@@ -17,6 +17,7 @@ from tenure.core.ids import parse_receipt
 from tenure.core.inputs import LARGEST_RESULT
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Artifacts, Query, ShowSession
+from tenure.core.query import check_limit
 from tenure.core.records import replace
 from tenure.core.task_defaults import TaskDefaults
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tenure.sealing.signing import SigningKey
 
 R = TypeVar("R", bound=Result)
-S = TypeVar("S", bound=msgspec.Struct)
+Q = TypeVar("Q", bound=Query)
 T = TypeVar("T")
 
 LARGE = "result.json"  # the artifact of a result that is too large for a row
@@ -148,14 +149,15 @@ class Caller:
         raise NotImplementedError
 
 
-def _checked(query: S) -> S:
-    """The query, its types proven: a store would fail on a wrong one, or find nothing."""
+def _checked(query: Q) -> Q:
+    """The query, its types and its limit proven: a store would fail on a wrong one, or find nothing."""
     try:
         decoder_of(type(query)).decode(msgspec.json.encode(query))
     except UnicodeEncodeError:
         raise InvalidInput(f"{type(query).__name__.lower()}: text that is not valid UTF-8") from None
     except (msgspec.ValidationError, TypeError, ValueError, RecursionError, OverflowError) as error:
         raise InvalidInput(f"{type(query).__name__.lower()}: {error}") from None
+    check_limit(query)
     return query
 
 

@@ -10,6 +10,7 @@ from tenure.client.sources import Sources
 from tenure.client.times import instant_of
 from tenure.core import commands as c
 from tenure.core import queries as q
+from tenure.core.query import Page
 
 if TYPE_CHECKING:
     from tenure.client.times import Duration, Instant
@@ -91,7 +92,7 @@ class Messaging(Sources):
         """One webhook, without its secret."""
         return self._ask(q.ShowWebhook(project=self.project, webhook=name))
 
-    def deliveries(self, name: str, *, state: str | None = None, limit: int = 100) -> list[DeliveryView]:
+    def deliveries(self, name: str, *, state: str | None = None, limit: int = 100) -> Page[DeliveryView]:
         """The delivery log of a webhook, the newest first; parked deliveries are in it too."""
         return self._ask(q.Deliveries(project=self.project, webhook=name, state=state, limit=limit))
 

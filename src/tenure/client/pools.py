@@ -9,6 +9,7 @@ from tenure.client.messaging import Messaging
 from tenure.client.results import Changed
 from tenure.core import commands as c
 from tenure.core import queries as q
+from tenure.core.query import Page
 
 if TYPE_CHECKING:
     from tenure.client.times import Duration
@@ -59,7 +60,7 @@ class Pools(Messaging):
 
     def spawns(
         self, pool: str | None = None, *, state: Iterable[str] | None = None, limit: int = 100
-    ) -> list[SpawnView]:
+    ) -> Page[SpawnView]:
         """Processes that pools have started, the newest first; ended ones are kept for a while."""
         states = None if state is None else tuple(state)
         return self._ask(q.Spawns(project=self.project, pool=pool, state=states, limit=limit))

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tenure.client.caller import Caller
 from tenure.client.results import Next
 from tenure.client.times import moment_of
+from tenure.core import limits
 from tenure.core import queries as q
 from tenure.core.queries import Query
+from tenure.core.query import Page
 
 if TYPE_CHECKING:
     from typing import TypedDict, Unpack
@@ -131,11 +133,11 @@ class Queries(Caller):
         """Everything about one task except its log; `at`: as it was then."""
         return self._ask(q.Show(project=self.project, task=task, at=moment_of(at)))
 
-    def tasks(self, **filters: Unpack[TaskFilters]) -> list[TaskView]:
-        """A page of tasks."""
+    def tasks(self, **filters: Unpack[TaskFilters]) -> Page[TaskView]:
+        """A page of tasks; its `next` is `after` of the next one."""
         return self._ask(_filtered(q.Tasks, self.project, filters))
 
-    def ready(self, *, track: str | None = None, limit: int = 50) -> list[TaskView]:
+    def ready(self, *, track: str | None = None, limit: int = 50) -> Page[TaskView]:
         """Claimable tasks, best first."""
         return self._ask(q.Ready(project=self.project, track=track, limit=limit))
 
@@ -168,7 +170,7 @@ class Queries(Caller):
         """What the next holder of a task must know; `at`: as it was then."""
         return self._ask(q.Briefing(project=self.project, task=task, at=moment_of(at)))
 
-    def todo(self, limit: int = 100) -> list[TodoEntry]:
+    def todo(self, limit: int = 100) -> Page[TodoEntry]:
         """Everything that waits for a person, the longest wait first."""
         return self._ask(q.Todo(project=self.project, limit=limit))
 
@@ -228,15 +230,18 @@ class Queries(Caller):
         """One agent: what it does now, when its next heartbeat is due, its memory and CPU in the last hour."""
         return self._ask(q.ShowAgent(project=self.project, agent=name))
 
-    def inbox(self, *, unread: bool = True, sender: str | None = None) -> list[MessageView]:
-        """Mail of this agent; does not mark it as read."""
-        return self._ask(q.Inbox(project=self.project, agent=self.agent, unread=unread, sender=sender))
+    def inbox(
+        self, *, unread: bool = True, sender: str | None = None, after: str | None = None, limit: int = limits.LISTED
+    ) -> Page[MessageView]:
+        """Mail of this agent, oldest first; does not mark it as read."""
+        who = {"project": self.project, "agent": self.agent}
+        return self._ask(q.Inbox(**who, unread=unread, sender=sender, after=after, limit=limit))
 
-    def messages(self, limit: int = 100) -> list[MessageEntry]:
+    def messages(self, limit: int = 100) -> Page[MessageEntry]:
         """All mail of the project, newest first."""
         return self._ask(q.Messages(project=self.project, limit=limit))
 
-    def validations(self, limit: int = 100) -> list[WaitingView]:
+    def validations(self, limit: int = 100) -> Page[WaitingView]:
         """Results that wait for a verdict, the oldest first, with their validator and who checks them."""
         return self._ask(q.Validations(project=self.project, limit=limit))
 
@@ -244,7 +249,7 @@ class Queries(Caller):
         """The reservations and their holders."""
         return self._ask(q.Reservations(project=self.project))
 
-    def sessions(self, agent: str | None = None, limit: int = 100) -> list[SessionEntry]:
+    def sessions(self, agent: str | None = None, limit: int = 100) -> Page[SessionEntry]:
         """Sessions, the most recently active first."""
         return self._ask(q.Sessions(project=self.project, agent=agent, limit=limit))
 
@@ -270,7 +275,7 @@ class Queries(Caller):
         """One screen: the leader, the agents at work, progress by track, tasks by state; `at`: as it was then."""
         return self._ask(q.Status(project=self.project, at=moment_of(at)))
 
-    def spent(self, by: str = "task", limit: int = 100) -> list[SpentView]:
+    def spent(self, by: str = "task", limit: int = 100) -> Page[SpentView]:
         """What each task, agent, model or session has cost, the most expensive first."""
         return self._ask(q.ShowSpending(project=self.project, by=by, limit=limit))
 
@@ -290,7 +295,7 @@ class Queries(Caller):
 
     def budgets(
         self, scope: str | None = None, *, after: str | None = None, limit: int = 100, at: Moment | None = None
-    ) -> list[BudgetView]:
+    ) -> Page[BudgetView]:
         """Budgets of the project and the tenant; those of tasks with `scope="task"`; `at`: as they were then."""
         return self._ask(q.Budgets(project=self.project, scope=scope, after=after, limit=limit, at=moment_of(at)))
 
@@ -310,11 +315,11 @@ class Queries(Caller):
         """Whether budgets allow this agent to claim anything: ask before starting a process for it."""
         return self._ask(q.Headroom(project=self.project, agent=self.agent))
 
-    def log(self, **filters: Unpack[LogFilters]) -> list[EventView]:
+    def log(self, **filters: Unpack[LogFilters]) -> Page[EventView]:
         """Events, oldest first."""
         return self._ask(_filtered(q.Log, self.project, filters))
 
-    def task_log(self, task: str, *, level: str | None = None, limit: int = 100) -> list[EventView]:
+    def task_log(self, task: str, *, level: str | None = None, limit: int = 100) -> Page[EventView]:
         """The events of one task, oldest first, with the stack traces of its failures."""
         return self._ask(q.TaskLog(project=self.project, task=task, level=level, limit=limit))
 

@@ -275,11 +275,10 @@ def check_size(value: Any, what: str, largest: int) -> bytes:
     return encoded
 
 
-def check_limit(limit: int, most: int) -> int:
-    """The requested limit, and never more than `most`."""
-    if limit < 1:
-        raise InvalidInput(f"limit must be at least 1 (got {limit})")
-    return min(limit, most)
+def check_count(count: int, most: int, what: str) -> int:
+    if not 1 <= count <= most:
+        raise InvalidInput(f"{what} must be from 1 to {most} (got {count})")
+    return count
 
 
 def check_choice(value: str, choices: Collection[str], what: str) -> str:

@@ -106,8 +106,8 @@ MAILBOX_IDLE = limit(7 * _DAYS, "s", "the mailbox of an agent in RabbitMQ or Red
 
 _sections.append("Reads")
 PASTS = limit(2, "queries", "queries with `at` that a process answers at once", _FIXED, "refused with `OVERLOADED`")
-LISTED = limit(1000, "rows", "one page of tasks, budgets, usage or validations", "argument `limit`, up to this",
-    "a larger number counts as this")
+LISTED = limit(1000, "rows", "one page of a list", "argument `limit`, up to this",
+    "a larger number is refused; an answer that stops says so")
 NAMED_BEHIND = limit(20, "tasks", "tasks named behind a dead letter", _FIXED, "the rest is counted")
 COUNTED_BEHIND = limit(2000, "events", "events added to kept counts of tasks", _FIXED, "the tasks are counted again")
 COUNTS_KEPT = limit(600, "s", "counts of tasks that a server keeps", _FIXED, "the tasks are counted again")
@@ -117,9 +117,10 @@ PASSED_OVER = limit(1000, "tasks", "tasks of a state that the answer to a claim 
     "the count stops")
 EVENTS_OF_A_PAGE = limit(4000, "events", "events that a page of the last changed tasks is made from", _FIXED,
     "the tasks are sorted")
-SEARCHED = limit(10_000, "tasks", "tasks that a text search reads", _FIXED, "later tasks are not searched")
+SEARCHED = limit(10_000, "tasks", "tasks that a page of a text search reads", _FIXED,
+    "the page says where to search on")
 EVENTS_LISTED = limit(10_000, "events", "one page of the log", "argument `limit`, up to this",
-    "a larger number counts as this")
+    "a larger number is refused; an answer that stops says so")
 NOTES_SHOWN = limit(20, "events", "the last notes and edits of a briefing, and as many releases and retries",
     _FIXED, "older ones are left out")
 BUDGETS_SHOWN = limit(20, "budgets", "`status`", _FIXED, "the rest is left out")

@@ -302,7 +302,7 @@ _sections.append("Schedules, triggers, webhooks")
 SCHEDULES = limit(1000, "schedules", "a project", _FIXED, _REACHED)
 SCHEDULE_NAME = limit(64, "characters", "a schedule's name", _FIXED, _INVALID)
 SCHEDULE_TICKS_SHOWN = limit(100, "ticks", "a preview of a schedule", "argument `ticks`, up to this",
-    "a larger number counts as this")
+    "a larger number is refused")
 SCHEDULE_TURNS = limit(100, "transactions", "one project's schedules, per tick of the duty", _FIXED,
     "the rest waits for the next tick")
 MISSED_TICKS = limit(100, "ticks", "missed ticks made up for with `misfire: all`", _FIXED, "older ones are skipped")

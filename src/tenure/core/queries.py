@@ -6,13 +6,17 @@ microseconds UTC, as in commands. `at` asks about the past: it names a moment as
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
+from tenure.core import limits
 from tenure.core.commands.command import PROJECT, TASK, Declaration
 from tenure.core.commands.graph_commands import NewTask, NewTrack
-from tenure.core.query import AT, Attest, AuditHead, AuditPage, Query, VerifyAudit
+from tenure.core.query import AT, Attest, AuditHead, AuditPage, Page, Query, VerifyAudit
 
-__all__ = ["AT", "Attest", "AuditHead", "AuditPage", "Query", "VerifyAudit"]
+__all__ = ["AT", "Attest", "AuditHead", "AuditPage", "Page", "Query", "VerifyAudit"]
+
+T = TypeVar("T")
 
 
 class Projects(Query, frozen=True, kw_only=True):
@@ -67,6 +71,7 @@ class Tasks(Query, frozen=True, kw_only=True):
     """
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/tasks")
+    largest: ClassVar = limits.LISTED
 
     state: tuple[str, ...] | None = None
     track: tuple[str, ...] | None = None
@@ -89,6 +94,9 @@ class Tasks(Query, frozen=True, kw_only=True):
     fields: tuple[str, ...] = ()
     at: str | None = None  # as it was at this instant, or after the event with this sequence
 
+    def cursor(self, last: Mapping[str, Any]) -> tuple[Any, str]:
+        return last.get(self.order.lstrip("-")), last["id"]
+
 
 class Show(Query, frozen=True, kw_only=True):
     """Everything about one task except its log."""
@@ -103,6 +111,7 @@ class Ready(Query, frozen=True, kw_only=True):
     """Claimable tasks, best first."""
 
     declaration: ClassVar = Declaration("preview", "viewer", "GET", PROJECT + "/ready")
+    largest: ClassVar = limits.LISTED
 
     track: str | None = None
     limit: int = 50
@@ -145,6 +154,7 @@ class TaskLog(Query, frozen=True, kw_only=True, tag="task_logs"):
     """
 
     declaration: ClassVar = Declaration("event_log", "viewer", "GET", TASK + "/logs")
+    largest: ClassVar = limits.EVENTS_LISTED
 
     task: str
     after: int = 0
@@ -153,6 +163,12 @@ class TaskLog(Query, frozen=True, kw_only=True, tag="task_logs"):
     since: int | None = None
     kind: tuple[str, ...] | None = None
     level: str | None = None
+
+    def cursor(self, last: Mapping[str, Any]) -> int | None:
+        return None if self.last else last["sequence"]
+
+    def kept(self, rows: Sequence[T], limit: int) -> Sequence[T]:
+        return rows[-limit:] if self.last else rows[:limit]
 
 
 class Results(Query, frozen=True, kw_only=True):
@@ -201,6 +217,7 @@ class Todo(Query, frozen=True, kw_only=True):
     """Everything that waits for a person: questions, reviews, dead letters, pauses; the longest wait first."""
 
     declaration: ClassVar = Declaration("todo", "viewer", "GET", PROJECT + "/todo")
+    largest: ClassVar = limits.LISTED
 
     limit: int = 100
 
@@ -283,19 +300,26 @@ class AgentTasks(Query, frozen=True, kw_only=True, tag="agent_tasks"):
 
 
 class Inbox(Query, frozen=True, kw_only=True):
-    """Mail of one agent."""
+    """Mail of one agent, oldest first."""
 
     declaration: ClassVar = Declaration("tasks", "agent", "GET", PROJECT + "/agents/{agent}/inbox")
+    largest: ClassVar = limits.LISTED
 
     agent: str
     unread: bool = True
     sender: str | None = None
+    after: str | None = None  # the id of the last message of the previous page
+    limit: int = limits.LISTED
+
+    def cursor(self, last: Mapping[str, Any]) -> str:
+        return str(last["id"])
 
 
 class Messages(Query, frozen=True, kw_only=True):
     """All mail of the project, newest first, one entry per message with who has read it."""
 
     declaration: ClassVar = Declaration("tasks", "member", "GET", PROJECT + "/messages")
+    largest: ClassVar = limits.LISTED
 
     limit: int = 100
 
@@ -304,6 +328,7 @@ class Validations(Query, frozen=True, kw_only=True):
     """Results that wait for a verdict, longest first: by which validator, who runs it, how often."""
 
     declaration: ClassVar = Declaration("validations", "viewer", "GET", PROJECT + "/validations")
+    largest: ClassVar = limits.LISTED
 
     limit: int = 100
 
@@ -318,6 +343,7 @@ class Sessions(Query, frozen=True, kw_only=True):
     """Sessions, the most recently active first."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/sessions")
+    largest: ClassVar = limits.LISTED
 
     agent: str | None = None
     limit: int = 100
@@ -344,6 +370,7 @@ class ShowSpending(Query, frozen=True, kw_only=True, tag="spent"):
     """Spending by task, agent, model, operation, session, type, dag or track, most expensive first."""
 
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/usage")
+    largest: ClassVar = limits.LISTED
 
     by: str = "task"
     limit: int = 100
@@ -371,11 +398,15 @@ class Budgets(Query, frozen=True, kw_only=True):
     """Budgets of the project, and the tenant's; only of `scope`, if given. Those of tasks only on request."""
 
     declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/budgets")
+    largest: ClassVar = limits.LISTED
 
     scope: str | None = None
     after: str | None = None  # the id of the last one of the previous page
     limit: int = 100
     at: str | None = None  # as it was at this instant, or after the event with this sequence
+
+    def cursor(self, last: Mapping[str, Any]) -> str:
+        return str(last["id"])
 
 
 class ShowBudget(Query, frozen=True, kw_only=True, tag="budget"):
@@ -444,6 +475,7 @@ class Log(Query, frozen=True, kw_only=True):
     """
 
     declaration: ClassVar = Declaration("event_log", "viewer", "GET", PROJECT + "/events")
+    largest: ClassVar = limits.EVENTS_LISTED
 
     after: int = 0
     limit: int = 100
@@ -455,6 +487,12 @@ class Log(Query, frozen=True, kw_only=True):
     agent: str | None = None
     session: str | None = None
     store: bool = False
+
+    def cursor(self, last: Mapping[str, Any]) -> int | None:
+        return None if self.last else last["sequence"]
+
+    def kept(self, rows: Sequence[T], limit: int) -> Sequence[T]:
+        return rows[-limit:] if self.last else rows[:limit]
 
 
 class Keys(Query, frozen=True, kw_only=True):
@@ -548,6 +586,7 @@ class Deliveries(Query, frozen=True, kw_only=True):
     """The delivery log of a webhook, the newest first; parked deliveries are in it too."""
 
     declaration: ClassVar = Declaration("webhooks", "viewer", "GET", PROJECT + "/webhooks/{webhook}/deliveries")
+    largest: ClassVar = limits.WEBHOOK_LOG
 
     webhook: str
     state: str | None = None
@@ -572,6 +611,7 @@ class Spawns(Query, frozen=True, kw_only=True):
     """Processes that pools have started, the newest first; ended ones are kept for a while."""
 
     declaration: ClassVar = Declaration("pools", "viewer", "GET", PROJECT + "/spawns")
+    largest: ClassVar = limits.LISTED
 
     pool: str | None = None
     state: tuple[str, ...] | None = None

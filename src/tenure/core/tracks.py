@@ -3,7 +3,7 @@
 With the router on, one agent works on a track (or `max_agents` of them). An agent is assigned by its first claim there,
 until it leaves, or holds nothing there for 10 minutes; `tenure track assign` assigns it until it leaves or is released.
 Everything follows from the track's row and `now`, so no answer depends on a sweep: `idle_since` has the instant at
-which the agent's last claim there ended.
+which the agent's last claim there ended. A pinned agent is always an assigned one.
 """
 
 from __future__ import annotations
@@ -43,11 +43,8 @@ def joined(track: Track, agent: str, now: int, *, holds: bool, pinned: bool = Fa
     idle = {name: at for name, at in track.idle_since.items() if name in there and name != agent}
     if not holds:
         idle[agent] = now
-    pins = tuple(name for name in track.pinned if name in there)
-    return replace(
-        track, assigned=there | {agent: there.get(agent, now)}, idle_since=idle,
-        pinned=(*pins, agent) if pinned and agent not in pins else pins,
-    )  # fmt: skip
+    pins = (*track.pinned, agent) if pinned and agent not in track.pinned else track.pinned
+    return replace(track, assigned=there | {agent: there.get(agent, now)}, idle_since=idle, pinned=pins)
 
 
 def left(track: Track, agents: Iterable[str]) -> Track:

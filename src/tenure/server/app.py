@@ -293,7 +293,7 @@ class App:
             view, cost = await request.service.look_and_measure(query, request.principal)
             request.operations.append((query, view))
             began = time.thread_time()
-            answer = tagged(responses.of_view(query, view), view["version"] if route.asks is Show else None)
+            answer = tagged(responses.of_view(view), view["version"] if route.asks is Show else None)
             return responses.with_cost(answer, cost + time.thread_time() - began)
 
         return handle
@@ -305,7 +305,7 @@ class App:
             query = read(request.fields, await request.json())
             view = await request.service.look(query, request.principal)
             request.operations.append((query, view))
-            return responses.of_view(query, view)
+            return responses.of_view(view)
 
         return handle
 

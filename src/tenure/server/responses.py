@@ -14,9 +14,7 @@ from tenure.client.routes import OF_ERROR, OF_KIND, OF_OUTCOME
 from tenure.client.wire import cursor_text, outcome_value, plain
 from tenure.core.errors import NotHome, TenureError
 from tenure.core.outcomes import CODES, Outcome
-from tenure.core.queries import Budgets, Log, Query, TaskLog, Tasks
-from tenure.engine.reads.event_log import MOST_EVENTS
-from tenure.engine.reads.tasks import MOST_LISTED
+from tenure.core.query import Page
 from tenure.server.requests import TRACEPARENT, Disconnected, Request, Send
 
 JSON = b"application/json"
@@ -92,25 +90,18 @@ def with_cost(answer: Response, seconds: float) -> Response:
     return answer._replace(headers=(*answer.headers, (b"server-timing", b"cpu;dur=%.1f" % (1000 * seconds))))
 
 
-def of_view(query: Query, view: Any) -> Response:
-    """A list as a page with the cursor of the next page; any other view as it is."""
+def of_view(view: Any) -> Response:
+    """A list as a page that says whether there are more, with the cursor of the next one; any other view as it is."""
     if isinstance(view, Outcome):
         return of_outcome(view)
-    if isinstance(view, list):
-        return of_value({"items": plain(view), "next": _cursor(query, view)})
-    return of_value(plain(view))
+    return of_list(view) if isinstance(view, list) else of_value(plain(view))
 
 
-def _cursor(query: Query, view: Sequence[Any]) -> str | None:
-    """The value of `after` for the next page; None at the end."""
-    if isinstance(query, (Log, TaskLog)):
-        return str(view[-1]["sequence"]) if view and len(view) >= min(query.limit, MOST_EVENTS) else None
-    if isinstance(query, Tasks) and len(view) >= min(query.limit, MOST_LISTED):
-        last = view[-1]
-        return cursor_text((last.get(query.order.lstrip("-")), last["id"]))
-    if isinstance(query, Budgets) and view and len(view) >= min(query.limit, MOST_LISTED):
-        return str(view[-1]["id"])
-    return None
+def of_list(view: list[Any]) -> Response:
+    """A list without pages is whole."""
+    next, more = (view.next, view.more) if isinstance(view, Page) else (None, False)
+    cursor = next if next is None else cursor_text(next) if isinstance(next, tuple) else str(next)
+    return of_value({"items": plain(view), "next": cursor, "more": more})
 
 
 def problem(error: TenureError) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def test_every_look_answers_on_the_wire_as_it_says(tmp_path: Path) -> None:
         if kind not in {route.asks for route in QUERIES}:
             continue
         query = kind(project="" if kind in OF_STORE else PROJECT, **fields)
-        answer = responses.of_view(query, read_query(scene.engine, query))
+        answer = responses.of_view(read_query(scene.engine, query))
         route = ROUTES[kind]
         says = strict["paths"][PREFIX + route.path][route.method.lower()]["responses"]["200"]["content"][
             "application/json"

@@ -63,14 +63,18 @@ def test_a_cursor_of_another_order_is_refused(get: Any, after: str) -> None:
 
 
 def test_a_page_that_was_cut_short_says_so(api: str) -> None:
-    """More was asked for than a page has: what is left comes with the next one."""
+    """What is left comes with the next one. More than a page can have is refused."""
     project = f"{api}/api/v1/projects/many"
     requests.put(project, timeout=30)
     tasks = [{"title": f"t{n}", "name": f"t{n}"} for n in range(MOST_LISTED + 1)]
     assert requests.post(f"{project}/dags", json={"tasks": tasks}, timeout=60).status_code == 201
-    first = requests.get(f"{project}/tasks", params={"limit": 5 * MOST_LISTED}, timeout=60).json()
-    rest = requests.get(f"{project}/tasks", params={"limit": 10, "after": first["next"]}, timeout=60).json()
-    assert (len(first["items"]), len(rest["items"]), rest["next"]) == (MOST_LISTED, 1, None)
+    refused = requests.get(f"{project}/tasks", params={"limit": 5 * MOST_LISTED}, timeout=60)
+    assert (refused.status_code, refused.json()["code"]) == (400, "INVALID_INPUT")
+    assert f"from 1 to {MOST_LISTED}" in refused.json()["detail"]
+    first = requests.get(f"{project}/tasks", params={"limit": MOST_LISTED}, timeout=60).json()
+    rest = requests.get(f"{project}/tasks", params={"limit": 1, "after": first["next"]}, timeout=60).json()
+    assert (len(first["items"]), first["more"]) == (MOST_LISTED, True)
+    assert (len(rest["items"]), rest["more"], rest["next"]) == (1, False, None)
 
 
 def test_an_empty_idempotency_key_is_nobodys(api: str) -> None:

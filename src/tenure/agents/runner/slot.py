@@ -196,7 +196,7 @@ class Slot(threading.Thread):
         if self.checker.principal.role == "agent":
             return False  # a runner started from an agent's session gives no verdicts
         checker = ResultChecker(self.checker, tools_for(self.options.folder, self.options.environ))
-        return any(checker.obstacle(one) is None for one in self.client.validations())
+        return any(checker.obstacle(one) is None for one in self.client.validations(limits.LISTED))
 
     def _is_drained(self) -> bool:
         return any(a["name"] == self.agent and a["status"] == "draining" for a in self.client.agents())

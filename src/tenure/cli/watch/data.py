@@ -10,6 +10,7 @@ from tenure.core import lifecycle, limits
 
 if TYPE_CHECKING:
     from tenure.client import Client
+    from tenure.core.views import TaskView
 
 MOST_TASKS = limits.WATCH_SCREEN_TASKS
 MOST_EVENTS = limits.WATCH_SCREEN_EVENTS
@@ -34,7 +35,7 @@ class Snapshot(NamedTuple):
 def read(client: Client, states: Sequence[str]) -> Snapshot:
     look = glance(client)
     counts = look.status["tasks"]
-    tasks = []
+    tasks: list[TaskView] = []
     for state in states:
         if counts.get(state):
             order = "-created_at" if state in _NEWEST_FIRST else "created_at"

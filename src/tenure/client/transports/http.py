@@ -150,6 +150,7 @@ class Calls:
 
     async def query(self, query: Query, principal: Principal) -> Any:
         found: list[Any] = []
+        view: Any = None
         for part in messages.parts_of(query):
             page: Query | None = messages.first_page(part)
             while page is not None:
@@ -162,7 +163,7 @@ class Calls:
                     page = messages.next_page(page, view, len(found), part)
                 except messages.UNREADABLE:
                     raise messages.not_tenure(reply, self.url) from None
-        return found
+        return messages.page_of(query, found, view) if query.largest else found
 
     async def put(self, upload: Upload, principal: Principal) -> Outcome:
         from tenure.client.transports.http_artifacts import upload_request

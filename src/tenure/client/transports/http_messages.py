@@ -18,7 +18,8 @@ from tenure.core.decoders import converted
 from tenure.core.errors import InvalidInput, StoreUnavailable, TenureError
 from tenure.core.ids import parse_receipt
 from tenure.core.outcomes import CODES, Outcome
-from tenure.core.queries import Log, Query, States, Tasks
+from tenure.core.queries import Log, Query, States, TaskLog, Tasks
+from tenure.core.query import Page
 from tenure.core.records import replace
 
 if TYPE_CHECKING:
@@ -189,6 +190,16 @@ def next_page(page: Query, view: Mapping[str, Any], so_far: int, wanted: Query) 
     return replace(page, after=int(after), limit=min(left, PAGE))
 
 
+_CURSORS: Mapping[type[Query], Callable[[str], Any]] = {Tasks: read_cursor, Log: int, TaskLog: int}
+
+
+def page_of(query: Query, found: list[Any], last: Mapping[str, Any]) -> Page[Any]:
+    """What a list has, with the word of its last reply on whether there are more."""
+    text = last["next"]
+    cursor = None if text is None else _CURSORS.get(type(query), str)(text)
+    return Page(found, more=last["more"], next=cursor, largest=query.largest)
+
+
 # --- headers ------------------------------------------------------------------------------------------------
 
 
@@ -298,7 +309,7 @@ def answers_of(reply: Reply, url: str) -> list[Outcome | TenureError]:
 
 
 def view_of(reply: Reply, url: str) -> Any:
-    """The answer to a query: a view, an outcome, or a page (`items` and `next`)."""
+    """The answer to a query: a view, an outcome, or a page (`items`, `next` and `more`)."""
     return _read(reply, url, _view)
 
 
@@ -310,8 +321,9 @@ def _view(value: dict[str, Any]) -> Any:
     if "items" not in value:
         return from_plain(value)
     if not isinstance(value["items"], list):
-        raise TypeError("items is no list")
-    return {"items": from_plain(value["items"]), "next": value["next"]}
+        raise TypeError("items must be a list")
+    more = value.get("more", value["next"] is not None)  # an older server has no word of it
+    return {"items": from_plain(value["items"]), "next": value["next"], "more": more}
 
 
 def mark_of(reply: Reply, url: str) -> int:

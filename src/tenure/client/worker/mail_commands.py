@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,6 +26,7 @@ from tenure.core.team import TYPE
 
 if TYPE_CHECKING:
     from tenure.client.worker.message_source import MessageSource
+    from tenure.core.views import MessageView
 
 log = logging.getLogger("tenure.worker")
 
@@ -91,7 +92,7 @@ class MailCommands:
         """From the mail, every two seconds. With a source, which brings those to its type, only those to this agent."""
         if time.monotonic() < self._look_at:
             return None
-        for one in self._client.inbox():
+        for one in self._mail():
             action = one.get("action")
             if action is not None and action in self._handlers and (is_alone or not str(one["to"]).startswith(TYPE)):
                 context = self.take(one["id"], action, one["from"], one["text"], one["expires_at"])
@@ -100,6 +101,14 @@ class MailCommands:
         self._look_at = time.monotonic() + MAIL_EVERY
         return None
 
+    def _mail(self, *, unread: bool = True) -> Iterator[MessageView]:
+        """All of it: among the first thousand of an agent that gets much a command may not be."""
+        page = self._client.inbox(unread=unread)
+        yield from page
+        while page.next is not None:
+            page = self._client.inbox(unread=unread, after=page.next)
+            yield from page
+
     def take(self, id: str, action: str, sender: str, text: str, expires_at: int | str | None) -> CommandContext | None:
         """The command, for this caller alone; None where it was run before, or has expired."""
         if id in self._done:
@@ -107,7 +116,7 @@ class MailCommands:
         is_repeated = id in self._unsure
         self._unsure.add(id)
         taken = self._client.read([id]).messages or ()
-        is_read = not taken and any(one["id"] == id for one in self._client.inbox(unread=False))
+        is_read = not taken and any(one["id"] == id for one in self._mail(unread=False))
         self._unsure.discard(id)
         self._remember(id)
         if is_read and not is_repeated:

@@ -256,6 +256,7 @@ class SessionView(SessionEntry):
     project: str
     is_over: bool
     task_log: Sequence[Remembered]
+    more: Annotated[bool, Meta(description="whether `task_log` leaves out older entries")]
     active_claims: Sequence[ActiveClaim]
     completed: Sequence[str]
     track_assignments: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tenure.core import budgets, inputs, lifecycle, limits
@@ -14,7 +15,7 @@ from tenure.core.records import Brief, Budget, Project, Task
 from tenure.engine.budgets.budget_guard import amount, kept_rows, reason, recommendation, used
 from tenure.engine.models.estimates import estimate_of
 from tenure.engine.runtime.effects import descendants
-from tenure.engine.runtime.rows import fields_of, project_of, task_named
+from tenure.engine.runtime.rows import fields_of, pages_by, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 MOST_LISTED = limits.LISTED
 MOST_ESTIMATED = limits.ESTIMATED
 PAGE = 500
+ORDER = (TENANT, PROJECT, AGENT, DAG)  # of a list
 WAITING = (lifecycle.CREATED, lifecycle.PENDING, lifecycle.READY, lifecycle.RETRYING, lifecycle.PAUSED)
 
 
@@ -63,7 +65,7 @@ def read_all(
     """By id, the tenant's and the project's first."""
     if scope is not None:
         inputs.check_choice(scope, SCOPES, "scope")
-    return [view(work, row) for row in rows(work, project, scope, after, inputs.check_limit(limit, MOST_LISTED))]
+    return [view(work, row) for row in rows(work, project, scope, after, limit)]
 
 
 def rows(
@@ -71,15 +73,18 @@ def rows(
 ) -> list[Budget]:
     """Budgets of tasks are many, and left out unless requested."""
     settings = project_of(work, project)
-    wanted = [scope] if scope is not None else [s for s in (TENANT, PROJECT, DAG, AGENT) if s in settings.funded]
+    wanted = [scope] if scope is not None else [s for s in ORDER if s in settings.funded]
+    passed = None if after is None else after.partition(":")[0]
+    if passed in wanted:
+        wanted = wanted[wanted.index(passed) :]
     found: list[Budget] = []
     for kind in wanted:
         if kind == TENANT and work.principal.projects:
             continue
         if kind in (TENANT, PROJECT):
-            found += kept_rows(work, project, (kind,)) if after is None else []
+            found += kept_rows(work, project, (kind,)) if kind != passed else []
             continue
-        place = (after, after) if after is not None and after > f"{kind}:" else None
+        place = (after, after) if after is not None and kind == passed else None
         here = {"project": project, "id": Prefix(f"{kind}:")}
         some = work.find(Budget, here, after=place, limit=max(1, limit - len(found)))
         found += kept_rows(work, project, [row.id for row in some])
@@ -95,7 +100,8 @@ def seen(work: UnitOfWork, project: str, scope: str) -> v.BudgetInFull:
 def alerts(work: UnitOfWork, project: str) -> list[v.AlertView]:
     """All budgets except those of finished tasks."""
     found = [alert for row in rows(work, project) for alert in alerts_of(row)]
-    for row in work.find(Budget, {"project": project, "id": Prefix(f"{TASK}:")}, limit=MOST_LISTED):
+    of_tasks = {"project": project, "id": Prefix(f"{TASK}:")}
+    for row in chain.from_iterable(pages_by(work, Budget, of_tasks, "id", PAGE)):
         task = work.get(Task, project, row.task or "") if row.alerts else None
         if task is not None and task.state not in lifecycle.FINISHED:
             found += alerts_of(row)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from tenure.core import claims, inputs, lifecycle, limits, validation
+from tenure.core import claims, lifecycle, limits, validation
 from tenure.core import queries as q
 from tenure.core.records import Task, Validation
 from tenure.engine.reads import task_view
-from tenure.engine.runtime.rows import brief_of, fields_of
+from tenure.engine.runtime.rows import brief_of, fields_of, pages_by
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 
 if TYPE_CHECKING:
     from tenure.core.views.task_views import ValidationCounts, ValidationView, WaitingView
 
-MOST_LISTED = limits.LISTED
+PAGE = limits.LISTED
 
 
 def row_of_task(work: UnitOfWork, task: Task) -> Validation | None:
@@ -23,12 +25,15 @@ def row_of_task(work: UnitOfWork, task: Task) -> Validation | None:
     return row if validation.is_open(row, task) else None
 
 
-def open_rows(work: UnitOfWork, project: str, most: int) -> list[tuple[Task, Validation]]:
+def open_rows(work: UnitOfWork, project: str) -> Iterator[tuple[Task, Validation]]:
     """Tasks that wait for a verdict now, longest first; not those paused or cancelled meanwhile."""
-    rows = work.find(Validation, {"project": project, "state": validation.OPEN}, order="created_at", limit=most)
-    tasks = work.get_many(Task, project, [row.task for row in rows])
-    pairs = [(tasks[row.task], row) for row in rows if row.task in tasks]
-    return [(task, row) for task, row in pairs if task.state == lifecycle.VALIDATING and validation.is_open(row, task)]
+    where = {"project": project, "state": validation.OPEN}
+    for page in pages_by(work, Validation, where, "created_at", PAGE):
+        tasks = work.get_many(Task, project, [row.task for row in page])
+        for row in page:
+            task = tasks.get(row.task)
+            if task is not None and task.state == lifecycle.VALIDATING and validation.is_open(row, task):
+                yield task, row
 
 
 def of_task(work: UnitOfWork, task: Task) -> list[Validation]:
@@ -66,7 +71,7 @@ def view(work: UnitOfWork, row: Validation, task: Task) -> ValidationView:
 
 def validations(work: UnitOfWork, project: str, *, limit: int = 100) -> list[WaitingView]:
     """Results that wait for a verdict, longest first, with their contract."""
-    found = open_rows(work, project, inputs.check_limit(limit, MOST_LISTED))
+    found = islice(open_rows(work, project), limit)
     return [{**view(work, row, task), "settings": settings(work, task), "task": task.id} for task, row in found]
 
 
@@ -78,7 +83,7 @@ def settings(work: UnitOfWork, task: Task) -> dict[str, object]:
 def counts(work: UnitOfWork, project: str) -> dict[str, ValidationCounts]:
     """How many wait for each validator, and how many are being checked."""
     found: dict[str, ValidationCounts] = {}
-    for _, row in open_rows(work, project, MOST_LISTED):
+    for _, row in open_rows(work, project):
         count = found.setdefault(row.validator, {"waiting": 0, "running": 0})
         count["running" if state_of(work, row) == "running" else "waiting"] += 1
     return found

@@ -7,6 +7,7 @@ It never moves the task's generation.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, NamedTuple
 
 from tenure.core import commands, inputs, lifecycle, limits, roles, validation
@@ -68,7 +69,7 @@ def take(work: UnitOfWork, cmd: commands.TakeValidation) -> Outcome:
 
 
 def _best(work: UnitOfWork, project: str) -> list[tuple[Task, Validation]]:
-    found = open_rows(work, project, MOST_EXAMINED)
+    found = islice(open_rows(work, project), MOST_EXAMINED)
     return sorted(found, key=lambda pair: (pair[0].priority, pair[1].created_at, pair[1].id))
 
 

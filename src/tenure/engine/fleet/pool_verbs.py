@@ -146,7 +146,7 @@ def read_spawns(
     where: dict[str, object] = {"project": project}
     where |= {} if pool is None else {"pool": pool}
     where |= {} if not state else {"state": tuple(state)}
-    found = work.find(Spawn, where, order="-started_at", limit=inputs.check_limit(limit, MOST_LISTED))
+    found = work.find(Spawn, where, order="-started_at", limit=limit)
     return [spawn_view(work, spawn) for spawn in found]
 
 

@@ -2,7 +2,8 @@
 
 Counts of budgets have no events. Spent is the usage in the scope that had been reported by then; reserved is what the
 claims of that moment had reserved when they were granted, less what they had spent. Both are exact where claims report
-their usage when they end. Alerts have events.
+their usage when they end. A usage row says when it last grew, not by how much: in a period that is over, one that began
+before it counts there whole. Alerts have events.
 """
 
 from __future__ import annotations

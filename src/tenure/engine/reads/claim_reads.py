@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import claims, commands, inputs, limits, priority
+from tenure.core import claims, commands, limits, priority
 from tenure.core import queries as q
 from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Project, Task
-from tenure.engine.reads.tasks import MOST_LISTED, views
+from tenure.engine.reads.tasks import views
 from tenure.engine.runtime.batch_reads import Lanes
 from tenure.engine.runtime.rows import fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
@@ -28,7 +28,6 @@ def ready(work: UnitOfWork, project: str, *, track: str | None = None, limit: in
         from tenure.engine.budgets.unaffordable import put_back
 
         put_back(work, project)
-    limit = inputs.check_limit(limit, MOST_LISTED)
     lanes = Lanes(work, project, expected=limit)
     offered = lanes.offer(lambda lane: track in (None, lane.track))
     return views(work, islice((task for task in offered if _is_free(work, settings, task)), limit))

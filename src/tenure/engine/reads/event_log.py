@@ -45,7 +45,6 @@ def log(
         where["kind"] = kinds_of(where["kind"])
     if "level" in where:
         where["level"] = levels_from(where["level"])
-    limit = inputs.check_limit(limit, MOST_EVENTS)
     older: list[Event] = []
     if "task" in where:
         where["task"] = task_named(work, project, where["task"]).id

@@ -11,6 +11,7 @@ from tenure.core import roles
 from tenure.core.commands import OWNER, Principal
 from tenure.core.decoders import defaults_of
 from tenure.core.queries import Query
+from tenure.core.query import check_limit, page_of
 from tenure.engine.runtime.rows import project_of
 from tenure.engine.runtime.unit_of_work import Deferred
 
@@ -31,6 +32,7 @@ def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> An
     roles.check_tenant(principal, engine.tenant)
     engine.check_open()
     roles.check_query(principal, query)
+    check_limit(query)
     function, required, optional = _reading(type(query))
     follows = isinstance(query, (q.Log, q.TaskLog)) and not query.last
     if type(query) in _SEALING and roles.seals_log(principal):
@@ -47,7 +49,11 @@ def read_query(engine: Engine, query: Query, principal: Principal = OWNER) -> An
         if type(query) not in _WITHOUT_PROJECT:
             project_of(work, query.project)
         arguments = [getattr(query, name) for name in required]
-        return function(work, query.project, *arguments, **{name: getattr(query, name) for name in optional})
+        options = {name: getattr(query, name) for name in optional}
+        if not query.largest:
+            return function(work, query.project, *arguments, **options)
+        options["limit"] += 1  # one more than the page has: are there more?
+        return page_of(query, function(work, query.project, *arguments, **options))
 
     at = getattr(query, q.AT, None)
     if at is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,6 +14,7 @@ from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.events import Event
 from tenure.core.filters import Contains, Present, Range
 from tenure.core.processes import process_of, text_of
+from tenure.core.query import Page
 from tenure.core.records import (
     Agent,
     Archived,
@@ -42,7 +44,7 @@ from tenure.engine.checks import validation_reads
 from tenure.engine.reads import task_counts, task_pages, task_view
 from tenure.engine.reads import team as team_reads
 from tenure.engine.reads.project_view import progress_of, track_progress, tracks_of
-from tenure.engine.runtime.rows import brief_of, fields_of, lineage, project_of, task_named
+from tenure.engine.runtime.rows import brief_of, fields_of, lineage, pages_by, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
 from tenure.engine.verbs import land, mail
 from tenure.engine.verbs import usage as usage_rows
@@ -153,11 +155,10 @@ def tasks(
 
     `archived`: also tasks that a person has hidden, and those moved to the archive. Each word of
     `text` is searched for in key, title, description, tags, type, agent, reason and last error, among the first
-    MOST_SEARCHED tasks that pass the other filters.
+    MOST_SEARCHED tasks that pass the other filters; the page then says where to search on.
     """
     where = _filtered(work, project, filters)
     inputs.check_choice(order.removeprefix("-"), ORDERS, "order")
-    limit = inputs.check_limit(limit, MOST_LISTED)
     _check_cursor(after, order)
     for name in fields:
         inputs.check_choice(name, task_view.FIELDS, "field")
@@ -184,9 +185,9 @@ def tasks(
         briefs = work.get_many(Brief, project, [task.id for task in page])
         found += views(work, [task for task in page if task_pages.has(work, task, briefs[task.id], words)])
         if len(page) < MOST_LISTED or len(found) >= limit:
-            break
+            return _only(fields, order, found[:limit])
         after = (getattr(page[-1], order.lstrip("-")), page[-1].id)
-    return _only(fields, order, found[:limit])
+    return Page(_only(fields, order, found), more=True, next=after)
 
 
 def _only(fields: tuple[str, ...], order: str, found: list[v.TaskView]) -> list[v.TaskView]:
@@ -308,21 +309,31 @@ def dead_letters(work: UnitOfWork, project: str, *, resolved: bool = False) -> l
 
 
 def inbox(
-    work: UnitOfWork, project: str, agent: str, *, unread: bool = True, sender: str | None = None
+    work: UnitOfWork,
+    project: str,
+    agent: str,
+    *,
+    unread: bool = True,
+    sender: str | None = None,
+    after: str | None = None,
+    limit: int = 100,
 ) -> list[v.MessageView]:
     where: dict[str, Any] = {"project": project, "recipient": agent}
     if unread:
         where["read_at"] = Present(False)
     if sender is not None:
         where["sender"] = sender
-    return [mail.view(m) for m in work.find(Message, where, order="sent_at", limit=MOST_LISTED)]
+    last = None if after is None else work.get(Message, project, mail.row_id(after, agent))
+    if after is not None and last is None:
+        raise InvalidInput(f"after {after[:80]!r} is not a message to {agent}", "pass `next` of the previous page")
+    place = None if last is None else (last.sent_at, last.id)
+    return [mail.view(m) for m in work.find(Message, where, order="sent_at", after=place, limit=limit)]
 
 
 def messages(work: UnitOfWork, project: str, *, limit: int = 100) -> list[v.MessageEntry]:
     """All mail of the project, newest first: one entry per message, with its recipients and who has read it."""
-    limit = inputs.check_limit(limit, MOST_LISTED)
     entries: dict[str, Any] = {}
-    for row in work.find(Message, {"project": project}, order="-sent_at", limit=MOST_LISTED):
+    for row in chain.from_iterable(pages_by(work, Message, {"project": project}, "-sent_at", MOST_LISTED)):
         if row.message not in entries and len(entries) == limit:
             break
         entry = entries.setdefault(row.message, {**mail.view(row), "recipients": [], "read_by": []})
@@ -336,7 +347,7 @@ def messages(work: UnitOfWork, project: str, *, limit: int = 100) -> list[v.Mess
 def sessions(work: UnitOfWork, project: str, *, agent: str | None = None, limit: int = 100) -> list[v.SessionEntry]:
     """Sessions, the most recently active first."""
     where = {"project": project} | ({} if agent is None else {"agent": agent})
-    found = work.find(Session, where, order="-last_activity", limit=inputs.check_limit(limit, MOST_LISTED))
+    found = work.find(Session, where, order="-last_activity", limit=limit)
     return [_session_entry(row) for row in found]
 
 
@@ -382,10 +393,10 @@ def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
     row = work.get(Session, project, id)
     if row is None:
         raise NotFound(f"no session {id[:80]!r} in project {project}")
-    events = work.tx.events({"project": project, "session": id}, limit=MOST_LISTED, last=True)
+    events = work.tx.events({"project": project, "session": id}, limit=MOST_LISTED + 1, last=True)
     mine = work.find(Claim, {"project": project, "session": id}, order="acquired_at")
     held = [t for t in work.find(Task, {"project": project, "session": id}) if claims.is_held(t)]
-    log: list[Any] = [_remembered(event) for event in events if event.kind in _MEMORY]
+    log: list[Any] = [_remembered(event) for event in events[-MOST_LISTED:] if event.kind in _MEMORY]
     renewed = [(c, c.renewals) for c in mine if c.renewals]
     renewed += [
         (c, t.renewals) for t in held for c in mine if c.id == claims.claim_id(t.id, t.generation) and t.renewals
@@ -401,6 +412,7 @@ def session(work: UnitOfWork, project: str, id: str) -> v.SessionView:
         "project": project,
         "is_over": team.is_over(row, len(held), work.now),
         "task_log": log,
+        "more": len(events) > MOST_LISTED,
         "active_claims": [fields_of(t, "key track generation agent lease_until") for t in held],
         "completed": sorted(t.key for t in done.values()),
         "track_assignments": sorted(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenure.core import inputs, lifecycle, limits, validation
+from tenure.core import lifecycle, limits, validation
 from tenure.core import queries as q
 from tenure.core.records import Brief, Task
 from tenure.engine.checks import validation_reads
@@ -29,7 +29,6 @@ _CAUSES = {
 
 
 def todo(work: UnitOfWork, project: str, *, limit: int = 100) -> list[TodoEntry]:
-    limit = inputs.check_limit(limit, MOST_LISTED)
     found: list[tuple[int, str, Task, str, str | None]] = []
     # State by state: each is a part of an index, while two at once would read every task.
     waiting = [
@@ -47,7 +46,7 @@ def todo(work: UnitOfWork, project: str, *, limit: int = 100) -> list[TodoEntry]
             for pause in task.pauses
             if pause.cause in _CAUSES
         ]
-    for task, row in validation_reads.open_rows(work, project, MOST_LISTED):
+    for task, row in validation_reads.open_rows(work, project):
         if row.validator == validation.REVIEW and task.state == lifecycle.VALIDATING:
             by = f"agent:{task.agent}" if task.agent else None
             found.append((row.created_at, REVIEW, task, "its result waits for a verdict", by))

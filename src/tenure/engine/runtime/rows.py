@@ -348,6 +348,16 @@ def row_pages(tx: Transaction, kind: type[R], where: Where, size: int) -> Iterat
         after = (page[-1].id, page[-1].id)
 
 
+def pages_by(work: Rows, kind: type[R], where: Where, order: str, size: int) -> Iterator[list[R]]:
+    """The rows as this unit of work has them, in that order; no page is empty."""
+    after = None
+    while page := work.find(kind, where, order=order, after=after, limit=size):
+        yield page
+        if len(page) < size:
+            return
+        after = (getattr(page[-1], order.lstrip("-")), page[-1].id)
+
+
 def event_pages(tx: Transaction, where: Where, size: int, after: int = 0) -> Iterator[list[Event]]:
     """The events after that sequence, oldest first; no page is empty."""
     while page := tx.events(where, after=after, limit=size):

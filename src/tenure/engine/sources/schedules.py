@@ -257,7 +257,7 @@ def schedules(work: UnitOfWork, project: str) -> list[ScheduleView]:
 
 def schedule(work: UnitOfWork, project: str, name: str, *, ticks: int = 5) -> ScheduleInFull:
     row = named(work, project, name)
-    count = inputs.check_limit(ticks, MOST_TICKS)
+    count = inputs.check_count(ticks, MOST_TICKS, "ticks")
     coming: list[Any] = []
     at = work.now
     while len(coming) < count:

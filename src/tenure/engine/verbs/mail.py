@@ -36,7 +36,7 @@ def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
     message = work.new_id("msg")
     fields = fields_of(cmd, "project sender type text reply_to action")
     fields |= {"address": cmd.to, "sent_at": work.now, "expires_at": expires_at}
-    rows = [Message(id=f"{message}:{name}", message=message, recipient=name, **fields) for name in to]
+    rows = [Message(id=row_id(message, name), message=message, recipient=name, **fields) for name in to]
     details: dict[str, Any] = {"message": message, "to": cmd.to, "recipients": list(to), "type": cmd.type}
     if cmd.action is not None:  # a broker carries it even where no agent of the type is registered
         details |= fields_of(cmd, "action text reply_to") | {"expires_at": expires_at}
@@ -82,6 +82,10 @@ def read(work: UnitOfWork, cmd: commands.Read) -> Outcome:
     for message in found:
         work.put(replace(message, read_at=work.now))
     return Outcome(outcome="OK", messages=tuple(view(m) for m in found), mail=len(found))
+
+
+def row_id(message: str, recipient: str) -> str:
+    return f"{message}:{recipient}"
 
 
 def view(message: Message) -> MessageView:

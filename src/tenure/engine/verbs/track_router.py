@@ -120,7 +120,7 @@ def assign(work: UnitOfWork, cmd: commands.AssignTrack) -> Outcome:
         message = f"track {track.id} is assigned to {', '.join(there[:5])}; its max_agents is {track.max_agents}"
         hint = f"release it first: tenure track release {track.id} {there[0]}; or define it with more --max-agents"
         return Outcome(outcome="DENIED_TRACK", holder=there[0], message=message, hint=hint)
-    if cmd.agent in track.pinned and cmd.agent in tracks.assigned(track, work.now):
+    if cmd.agent in track.pinned:
         return Outcome(outcome="UNCHANGED", message=f"track {track.id} is assigned to {cmd.agent}")
     pinned = tracks.joined(track, cmd.agent, work.now, holds=_holds(work, track, cmd.agent), pinned=True)
     details = {"track": track.id, "agent": cmd.agent, "by": work.principal.name}

@@ -173,7 +173,6 @@ def of_project(work: UnitOfWork, project: str) -> v.TotalsView:
 def spent_by(work: UnitOfWork, project: str, by: str, limit: int) -> list[v.SpentView]:
     """Totals for each task, agent, model, operation or session that has any, most expensive first."""
     inputs.check_choice(by, BY, "by")
-    limit = inputs.check_limit(limit, MOST_LISTED)
     totals, late = (_grouped(work, project, by, **where) for where in ({}, {"late": True}))
     first = sorted(totals, key=lambda value: (*_dearness(totals[value]), value))[:limit]
     names = {ARCHIVED: "(archived)"} if by == "task" or by in OF_TASK else {}

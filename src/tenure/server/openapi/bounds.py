@@ -130,7 +130,6 @@ OF_QUERY: dict[str, Schema] = {
     "order": _one_of([sign + name for name in ORDERS for sign in ("", "-")]),
     "by": _one_of(BY),
     "minutes": {"minimum": 1, "maximum": MOST_MINUTES},
-    "limit": {"minimum": 1},
 }
 
 
@@ -139,9 +138,10 @@ def bounded(schema: Schema, struct: str, field: str) -> Schema:
     return _within(schema, OF_FIELD.get(f"{struct}.{field}", OF_FIELD.get(field, {})))
 
 
-def bounded_query(schema: Schema, field: str) -> Schema:
-    """The same for a query; most of its fields have no bounds."""
-    return _within(schema, OF_QUERY.get(field, {}))
+def bounded_query(schema: Schema, field: str, largest: int) -> Schema:
+    """The same for a query; most of its fields have no bounds. `largest`: its largest `limit`."""
+    bound = {"minimum": 1, "maximum": largest} if field == "limit" else OF_QUERY.get(field, {})
+    return _within(schema, bound)
 
 
 _FOR = {

@@ -207,7 +207,7 @@ def _parameter(kind: type[q.Query], field: msgspec.structs.FieldInfo) -> Schema:
     if is_instant(field.name) and field.name != q.AT:
         schema = ASKED
     else:
-        schema = bounded_query(schema, field.name)
+        schema = bounded_query(schema, field.name, kind.largest)
     if not field.required and field.default is not None and field.default is not msgspec.NODEFAULT:
         schema = {**schema, DEFAULT: field.default}  # not `default`: generated clients would send it
     return {**made, "schema": schema}
@@ -291,10 +291,11 @@ def page(items: Schema, cursor: Schema) -> Schema:
         "properties": {
             "items": items,
             "next": {**cursor, "description": "the value of `after` for the next page; null at the end"},
+            "more": {"type": "boolean", "description": "whether the list stopped before its end, at `limit`"},
         },
-        "required": ["items", "next"],
+        "required": ["items", "next", "more"],
     }
 
 
 def _cursor(kind: type[q.Query]) -> Schema:
-    return {"type": ["string", "null"]} if kind in (q.Tasks, q.Log, q.TaskLog, q.Budgets) else {"type": "null"}
+    return {"type": ["string", "null"]} if "after" in kind.__struct_fields__ else {"type": "null"}

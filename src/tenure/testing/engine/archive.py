@@ -157,6 +157,18 @@ class Archive(Stage):
         assert scene.claim("A-003").inputs == {"A-002-1": {"data": "output of A-002", **_accepted(scene, "A-002")}}
         assert look(scene, tasks.show, "A-002")["depends_on"][0]["met"]
 
+    def test_what_is_below_a_task_no_longer_counts_for_its_place_once_it_has_gone(self, scene: Scene) -> None:
+        scene.do(c.DefineProject, limits={"archive_after": 3600})
+        rival, above = scene.add("rival"), scene.add("above")
+        scene.finish(above, scene.add("below", depends_on=(above,)))
+        assert scene.task(above).height == 1
+        scene.pass_time(hours=1)
+        scene.do(c.Note, task=above, text="look again")  # so that it stays, alone
+        assert moved(scene) == 1
+        assert scene.task(above).height == 0
+        scene.do(c.Reset, task=above, cascade=False)
+        assert scene.next_keys(2) == [rival, above]
+
     def test_a_dag_goes_when_all_of_it_is_finished(self, scene: Scene) -> None:
         churning(scene)
         keys = scene.plan(NewTask(title="a"), NewTask(title="b"), NewTask(title="c"))

@@ -208,6 +208,23 @@ class Audits(Stage):
         report = verified(scene)
         assert (report["ok"], report["pruned"]) == (True, sum(row.events for row in documents))
 
+    def test_what_one_sealer_left_of_the_archive_another_seals_and_no_document_twice(
+        self, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sealer, "IN_SEAL", 1)
+        monkeypatch.setattr(sealer, "SEALS_AT_ONCE", 1)
+        churning(scene)
+        scene.finish(scene.add(), scene.add())
+        assert mover.move_all(scene.engine, PROJECT).tasks == 2
+        documents = sum(1 + row.events for row in scene.rows(Archived))
+        scene.do(c.AuditOn)
+        first = scene.engine.read(lambda tx: sealer._archived_leaves(tx, PROJECT))[0]
+        assert sealer._add(scene.engine, PROJECT, None, [[first]], of_log=False)
+        assert sealer.seal_all(scene.engine, PROJECT) == documents - 1 + len(in_order(scene))
+        sealed = [one for seal in seals(scene) for one in leaves_in(seal.leaves)]
+        assert len(sealed) == len(set(sealed)) == documents + len(in_order(scene))
+        assert verified(scene)["ok"]
+
     def test_what_retention_has_deleted_is_told_from_what_was_removed(self, scene: Scene) -> None:
         churning(scene, history_retention=1)
         scene.do(c.AuditOn)

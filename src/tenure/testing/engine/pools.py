@@ -10,7 +10,7 @@ import pytest
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, LimitReached, NotFound
-from tenure.core.records import Agent, Spawn
+from tenure.core.records import Agent, Budget, Spawn
 from tenure.spawners.port import Spawned, SpawnRequest
 from tenure.testing.engine.fleets import URL, Port
 from tenure.testing.engine.stage import Stage
@@ -208,6 +208,24 @@ class Pools(Stage):
             scene.add()
         port.step()
         assert len(port.spawns()) == 1
+
+    def test_the_offers_of_a_throttled_budget_are_spaced_out_over_all_places(self, scene: Scene, port: Port) -> None:
+        """The throttle begins with a claim: until then nothing in the budget's row keeps another place waiting."""
+        scene.do(c.SetBudget, usd="20", default_estimate="1", throttle=True)
+        scene.do(c.ReportUsage, receipt=scene.take(scene.add(), "ann", lease=500_000.0), model="opus", cost_usd="6")
+        for _ in range(2):
+            scene.add()
+        port.set(size=2)
+        port.step()
+        (spawn,) = port.spawns()
+        port.receipt(spawn)
+        until = scene.row(Budget, "project").next_claim_at
+        assert until > scene.now
+        port.step()
+        assert len(port.spawns()) == 1
+        port.pass_time((until - scene.now) / 1e6)
+        port.step()
+        assert len(port.spawns()) == 2
 
     # --- the claim judges -----------------------------------------------------------------------------------------
 

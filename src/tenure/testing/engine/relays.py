@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tenure.core import commands as c
+from tenure.core import limits
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound, RateLimited
 from tenure.core.events import KINDS
@@ -14,6 +15,7 @@ from tenure.core.records import Archived, Sink
 from tenure.engine.archive import mover
 from tenure.engine.duties.coordinator import GIVEN_UP, LEASE, Coordinator
 from tenure.engine.reads.query_table import read_query
+from tenure.engine.relay.announce import Announcer
 from tenure.engine.relay.lag import cut_off, stores_behind
 from tenure.engine.relay.relay import ANNOUNCE_EVERY, Relay, Settings
 from tenure.sinks.envelope import messages_of
@@ -237,6 +239,30 @@ class Relays(Stage):
             announced.append(len(post.sink.names("cmd.")) - before)
         assert announced[:8] == [0, 1, 0, 1, 0, 0, 0, 1]
         assert len({m.id for m in post.sink.sent if m.name.startswith("cmd.")}) == 1
+
+    def test_a_task_is_announced_again_however_often_it_was_before(self, scene: Scene, post: Post) -> None:
+        scene.add()
+        announcer = Announcer()
+        scene.pass_time(seconds=limits.ANNOUNCED_AGAIN / 1e6)
+        for _ in range(9):
+            assert len(announcer.sweep(scene.engine, post.row)) == 1
+            assert announcer.sweep(scene.engine, post.row) == []
+            scene.pass_time(seconds=limits.ANNOUNCED_AGAIN / 1e6)
+
+    def test_nothing_is_announced_of_projects_that_the_sink_does_not_read(self, scene: Scene) -> None:
+        post = Post(scene, projects=(PROJECT,))
+        post.run()
+        scene.engine.do(c.DefineProject(project="other"))
+        scene.engine.do(c.Add(project="other", task=c.NewTask(title="of nobody's business here")))
+        own = scene.add()
+        for _ in range(2):
+            scene.pass_time(seconds=ANNOUNCE_EVERY)
+            post.office.pass_time(ANNOUNCE_EVERY)
+            post.coordinator.step()
+            post.run()
+        told = post.sink.bodies("cmd.task.execute")
+        assert len(told) > 1  # by the event, and again by the sweep
+        assert {(one["project"], one["payload"]["key"]) for one in told} == {(PROJECT, own)}
 
     def test_a_wiped_sink_gets_all_ready_tasks_at_once(self, scene: Scene, post: Post) -> None:
         for _ in range(3):

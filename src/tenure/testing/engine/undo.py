@@ -125,6 +125,20 @@ class Undo(Stage):
         assert (view["spec"], view["description"]) == (spec, "d" * 60_000)
         assert all(len(str(event)) < 20_000 for event in scene.events())
 
+    @pytest.mark.parametrize(
+        ("on_failure", "state"), [("cancel", "cancelled"), ("ignore", "ready"), ("block", "pending")]
+    )
+    def test_a_dependency_that_comes_back_means_of_a_failure_what_it_meant(
+        self, scene: Scene, on_failure: str, state: str
+    ) -> None:
+        needed, waits = scene.plan(new("needed", max_attempts=1), new("waits", "needed", on_failure=on_failure))
+        unlinked = scene.do(c.Unlink, task=waits, needs=needed)
+        assert scene.state(waits) == "ready"
+        assert scene.do(c.Undo, command_id=unlinked.command_id).outcome == "UPDATED"
+        assert scene.state(waits) == "pending"
+        scene.bury(needed)
+        assert scene.state(waits) == state
+
     def test_an_undone_edit_can_be_undone_in_turn(self, scene: Scene) -> None:
         key = scene.add(priority=50)
         edited = scene.do(c.Edit, task=key, changes={"priority": 20})
