@@ -36,15 +36,15 @@ RUNNERS = (
     Mutant(
         "runners: a marked claim is plain",
         CLAIM,
-        " or runners.has_word(new.metadata):",
-        ":",
+        "replace(task, reserved=True) if runners.has_word(claim.metadata) else task",
+        "task",
         on("postgres", "test_a_result_that_is_not_the_runners_is_refused_and_the_claim_stays"),
     ),
     Mutant(
         "runners: the agent's claims take the fast path",
         CLAIM,
-        "        if agent.max_concurrent_tasks is None:  # with a limit its claims take no fast path\n",
-        "        if False:\n",
+        "limits.RUN_HOLDS)] if agent.max_concurrent_tasks is None else []",
+        "limits.RUN_HOLDS)] if False else []",
         on("postgres", "test_its_session_claims_no_other_task"),
     ),
     Mutant(

@@ -6,25 +6,20 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
-
-from tenure.core import claims, commands, inputs, lifecycle, limits, moves, priority, reservations, runners
-from tenure.core.commands.command import digest_of
+from tenure.core import claims, commands, inputs, lifecycle, limits, moves, priority, reservations
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import NONCE_BYTES
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import Lane, Profile
-from tenure.core.processes import check_process, text_of
 from tenure.core.records import Agent, Brief, Claim, LastError, Project, Reservation, Row, Task, replace
 from tenure.engine.models.model_choice import Cooling, route_for, tried, user_of
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.batch_reads import Lanes
-from tenure.engine.runtime.decision import check_same
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs import agents
-from tenure.engine.verbs.grant_answer import outcome_of, several
+from tenure.engine.verbs.grant_answer import Sent, granted_again, outcome_of, sending, several
 from tenure.engine.verbs.lease_length import leases_of
 from tenure.engine.verbs.track_router import Assignments, assignments_for
 from tenure.engine.verbs.track_router import claimed as claimed_on_track
@@ -37,14 +32,6 @@ C = TypeVar("C", commands.ClaimTask, commands.ClaimNext)
 MOST_AT_ONCE = limits.CLAIMS_AT_ONCE
 MOST_GENERATIONS = limits.GENERATIONS
 MOST_UNPAID = limits.UNPAID
-
-
-class Sent(msgspec.Struct, frozen=True):
-    """The request, which identifies a repeat, and the process whose end proves that the holder is gone."""
-
-    id: str | None = None
-    digest: str | None = None
-    process: str | None = None
 
 
 class Claimant:
@@ -87,7 +74,7 @@ class Claimant:
 def claim(work: UnitOfWork, cmd: commands.ClaimTask) -> Outcome:
     sent, repeated = sending(work, cmd)
     if repeated:
-        return _granted_again(work, repeated[0], sent.process)
+        return granted_again(work, repeated[0], sent.process)
     return _claimed(work, cmd, sent) if cmd.spawn is None else _of_spawn(work, cmd, partial(_claimed, sent=sent))
 
 
@@ -113,7 +100,7 @@ def _claimed(work: UnitOfWork, cmd: commands.ClaimTask, sent: Sent) -> Outcome:
 def claim_next(work: UnitOfWork, cmd: commands.ClaimNext) -> Outcome:
     sent, repeated = sending(work, cmd)
     if repeated:
-        return several([_granted_again(work, c, sent.process) for c in repeated], cmd.n)
+        return several([granted_again(work, c, sent.process) for c in repeated], cmd.n)
     if not 1 <= cmd.n <= MOST_AT_ONCE:
         raise InvalidInput(f"n must be from 1 to {MOST_AT_ONCE} (got {cmd.n})")
     if cmd.capabilities:
@@ -172,40 +159,6 @@ def _found(search: Search, cmd: commands.ClaimNext) -> Iterator[Task]:
         return
     yield first
     yield from Search(search.work, replace(cmd, types=(first.type,), tracks=(first.track,)), search.claimant)
-
-
-# --- repeats ------------------------------------------------------------------------------------------------
-
-
-def sending(work: UnitOfWork, cmd: commands.ClaimTask | commands.ClaimNext) -> tuple[Sent, list[Claim]]:
-    """The request, and the claims that it was granted when it was first sent, from any process."""
-    sent = sent_of(cmd, work.principal)
-    if cmd.request_id is None or work.has_none(Claim, cmd.project, "request_id", cmd.request_id):
-        return sent, []
-    found = work.find(Claim, {"project": cmd.project, "request_id": cmd.request_id}, order="acquired_at")
-    if found:
-        check_same(found[0].request_hash, _without_process(cmd), work.principal.owner, "claim")
-    return sent, found
-
-
-def sent_of(cmd: commands.ClaimTask | commands.ClaimNext, principal: commands.Principal) -> Sent:
-    process = None if cmd.process is None else text_of(check_process(cmd.process))
-    if cmd.request_id is None:
-        return Sent(process=process)
-    return Sent(cmd.request_id, digest_of(_without_process(cmd), principal.owner), process)
-
-
-def _without_process(cmd: commands.ClaimTask | commands.ClaimNext) -> commands.ClaimTask | commands.ClaimNext:
-    """The stored request without its process: a repeat may come from another one."""
-    return cmd if cmd.process is None else replace(cmd, process=None)
-
-
-def _granted_again(work: UnitOfWork, claim: Claim, process: str | None) -> Outcome:
-    """Return the same receipt again; the claim now belongs to the repeating process."""
-    task = work.require(Task, claim.project, claim.task)
-    if claim.state == "active" and claim.process != process:
-        claim = work.put(replace(claim, process=process))
-    return replace(outcome_of(work, task, claim), again=True)
 
 
 # --- denials ------------------------------------------------------------------------------------------------
@@ -290,6 +243,8 @@ def _denied_by_runner(work: UnitOfWork, claimant: Claimant, task: Task | None) -
     """
     if claimant.agent.max_concurrent_tasks is None:
         return None
+    from tenure.core import runners  # few agents have a limit; keeps startup fast
+
     project = claimant.project.id
     first = work.find(Claim, {"project": project, "session": claimant.session.id}, limit=1)  # a subtask's id is later
     if not first or not runners.is_marked(first[0].metadata):
@@ -572,13 +527,11 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
     new = _with_model(work, task, new, claimant)
     reserved = _reserve(work, held) if task.guarded else []
     rows: list[Row] = [*reserved]
-    # Its submit must be signed, see engine/checks/signatures; or is the runner's alone.
-    if reserved or claimant.session.public_key is not None or runners.has_word(new.metadata):
+    if reserved or claimant.session.public_key is not None:  # its submit must be signed: see engine/checks/signatures
         held = replace(held, reserved=True)
-    if runners.is_marked(new.metadata):
-        agent = work.require(Agent, task.project, claimant.agent.id)
-        if agent.max_concurrent_tasks is None:  # with a limit its claims take no fast path
-            rows.append(replace(agent, max_concurrent_tasks=limits.RUN_HOLDS))
+    if new.metadata:
+        held, limited = _of_runner(work, held, new)
+        rows += limited
     if _counts(task, claimant):
         from tenure.engine.budgets.budget_guard import reserve
 
@@ -597,6 +550,17 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         claimed_on_track(work, held, claimant.agent.id)
     spread(work)
     return outcome_of(work, kept, new)
+
+
+def _of_runner(work: UnitOfWork, task: Task, claim: Claim) -> tuple[Task, list[Agent]]:
+    """The claim of a runner takes no fast path, and its agent has a limit: see `core/runners`."""
+    from tenure.core import runners  # of claims with metadata alone; keeps startup fast
+
+    if not runners.is_marked(claim.metadata):
+        return task, []
+    agent = work.require(Agent, task.project, claim.agent)
+    limited = [replace(agent, max_concurrent_tasks=limits.RUN_HOLDS)] if agent.max_concurrent_tasks is None else []
+    return (replace(task, reserved=True) if runners.has_word(claim.metadata) else task), limited
 
 
 def _with_model(work: UnitOfWork, task: Task, claim: Claim, claimant: Claimant) -> Claim:

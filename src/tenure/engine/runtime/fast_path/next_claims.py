@@ -21,8 +21,8 @@ from tenure.engine.runtime.context import Random
 from tenure.engine.runtime.fast_path.claim_models import ModelFor
 from tenure.engine.runtime.fast_path.command_run import Built, Known, NoLane, NotFast, Run, column
 from tenure.engine.runtime.unit_of_work import Deferred, Reply
-from tenure.engine.verbs.claim import MOST_AT_ONCE, Sent, fits, profile_for, sent_of
-from tenure.engine.verbs.grant_answer import granted_as, several
+from tenure.engine.verbs.claim import MOST_AT_ONCE, fits, profile_for
+from tenure.engine.verbs.grant_answer import Sent, granted_as, sent_of, several
 from tenure.stores.fast_path import APART, BRIEF_FIELDS, TASK_FIELDS, Claims, Rows
 
 _decoded = msgspec.json.decode
