@@ -77,8 +77,8 @@ SIGNING = (
     Mutant(
         "signing: a task of a session that signs is plain, and its result takes the fast path",
         "engine/verbs/claim.py",
-        "    if reserved or claimant.session.public_key is not None or ",
-        "    if reserved or ",
+        "    if reserved or claimant.session.public_key is not None:",
+        "    if reserved:",
         on("postgres", FAST),
     ),
     Mutant(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from tenure.core import claims, commands, inputs, lifecycle, limits, moves, priority, reservations, runners
+from tenure.core import claims, commands, inputs, lifecycle, limits, moves, priority, reservations
 from tenure.core.commands.command import digest_of
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import NONCE_BYTES
@@ -284,20 +284,11 @@ def denied_by_agent(claimant: Claimant) -> Outcome | None:
 
 
 def _denied_by_runner(work: UnitOfWork, claimant: Claimant, task: Task | None) -> Outcome | None:
-    """A session that works for a runner claims its task and what is below that, by name; None: any task.
+    if claimant.agent.max_concurrent_tasks is None:  # the agent of a runner has a limit
+        return None
+    from tenure.engine.verbs import runner_claims  # few agents have one; keeps startup fast
 
-    Its agent has a limit since the runner's claim (`_grant`): all others are not asked for.
-    """
-    if claimant.agent.max_concurrent_tasks is None:
-        return None
-    project = claimant.project.id
-    first = work.find(Claim, {"project": project, "session": claimant.session.id}, limit=1)  # a subtask's id is later
-    if not first or not runners.is_marked(first[0].metadata):
-        return None
-    above = task
-    while above is not None and above.id != first[0].task:
-        above = work.get(Task, project, above.parent) if above.parent is not None else None
-    return runners.denied_claim(work.require(Task, project, first[0].task)) if above is None else None
+    return runner_claims.denied(work, claimant.project.id, claimant.session.id, task)
 
 
 def denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
@@ -572,13 +563,12 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
     new = _with_model(work, task, new, claimant)
     reserved = _reserve(work, held) if task.guarded else []
     rows: list[Row] = [*reserved]
-    # Its submit must be signed, see engine/checks/signatures; or is the runner's alone.
-    if reserved or claimant.session.public_key is not None or runners.has_word(new.metadata):
+    if reserved or claimant.session.public_key is not None:  # its submit must be signed: see engine/checks/signatures
         held = replace(held, reserved=True)
-    if runners.is_marked(new.metadata):
-        agent = work.require(Agent, task.project, claimant.agent.id)
-        if agent.max_concurrent_tasks is None:  # with a limit its claims take no fast path
-            rows.append(replace(agent, max_concurrent_tasks=limits.RUN_HOLDS))
+    if new.metadata:
+        from tenure.engine.verbs import runner_claims  # few claims have any; keeps startup fast
+
+        held = runner_claims.marked(work, held, new, rows)
     if _counts(task, claimant):
         from tenure.engine.budgets.budget_guard import reserve
 
