@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant, on
 
 RULE = "core/runners.py"
 CLAIM = "engine/verbs/claim.py"
+CLAIMS = "engine/verbs/runner_claims.py"
 OWN = "tests/runner/test_own_submits.py"
 NEIGHBOURS = "agents/runner/neighbours.py"
 BESIDE = "tests/runner/test_neighbours.py"
@@ -35,16 +36,16 @@ RUNNERS = (
     ),
     Mutant(
         "runners: a marked claim is plain",
-        CLAIM,
-        "replace(task, reserved=True) if runners.has_word(claim.metadata) else task",
-        "task",
+        CLAIMS,
+        "    return replace(held, reserved=True) if runners.has_word(claim.metadata) else held\n",
+        "    return held\n",
         on("postgres", "test_a_result_that_is_not_the_runners_is_refused_and_the_claim_stays"),
     ),
     Mutant(
         "runners: the agent's claims take the fast path",
-        CLAIM,
-        "limits.RUN_HOLDS)] if agent.max_concurrent_tasks is None else []",
-        "limits.RUN_HOLDS)] if False else []",
+        CLAIMS,
+        "        if agent.max_concurrent_tasks is None:\n",
+        "        if False:\n",
         on("postgres", "test_its_session_claims_no_other_task"),
     ),
     Mutant(
@@ -63,7 +64,7 @@ RUNNERS = (
     ),
     Mutant(
         "runners: its session claims no subtask",
-        CLAIM,
+        CLAIMS,
         "above = work.get(Task, project, above.parent) if above.parent is not None else None",
         "above = None",
         "test_its_session_claims_what_is_below_its_task_by_name",

@@ -3,12 +3,11 @@
 The claim of a runner has a mark in its metadata, so that every interface obeys. Where the runner lands the work, the
 mark has the digest of a secret word, and only a request whose id begins with that word may land or submit: the agent
 has the receipt too, but not the word. The agent's session, whose first claim is the marked one, may claim that task
-again and what is below it.
+again and subtasks of it.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,4 +60,6 @@ def denied_claim(own: Task) -> Outcome:
 
 
 def _digest(word: str) -> str:
+    import hashlib  # as in ids.is_genuine
+
     return hashlib.sha256(f"tenure runner {word}".encode()).hexdigest()[:32]

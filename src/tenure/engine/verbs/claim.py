@@ -237,22 +237,11 @@ def denied_by_agent(claimant: Claimant) -> Outcome | None:
 
 
 def _denied_by_runner(work: UnitOfWork, claimant: Claimant, task: Task | None) -> Outcome | None:
-    """A session that works for a runner claims its task and what is below that, by name; None: any task.
-
-    Its agent has a limit since the runner's claim (`_grant`): all others are not asked for.
-    """
-    if claimant.agent.max_concurrent_tasks is None:
+    if claimant.agent.max_concurrent_tasks is None:  # the agent of a runner has a limit
         return None
-    from tenure.core import runners  # few agents have a limit; keeps startup fast
+    from tenure.engine.verbs import runner_claims  # few agents have one; keeps startup fast
 
-    project = claimant.project.id
-    first = work.find(Claim, {"project": project, "session": claimant.session.id}, limit=1)  # a subtask's id is later
-    if not first or not runners.is_marked(first[0].metadata):
-        return None
-    above = task
-    while above is not None and above.id != first[0].task:
-        above = work.get(Task, project, above.parent) if above.parent is not None else None
-    return runners.denied_claim(work.require(Task, project, first[0].task)) if above is None else None
+    return runner_claims.denied(work, claimant.project.id, claimant.session.id, task)
 
 
 def denied_by_limit(work: UnitOfWork, claimant: Claimant) -> Outcome | None:
@@ -530,8 +519,9 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
     if reserved or claimant.session.public_key is not None:  # its submit must be signed: see engine/checks/signatures
         held = replace(held, reserved=True)
     if new.metadata:
-        held, limited = _of_runner(work, held, new)
-        rows += limited
+        from tenure.engine.verbs import runner_claims  # few claims have any; keeps startup fast
+
+        held = runner_claims.marked(work, held, new, rows)
     if _counts(task, claimant):
         from tenure.engine.budgets.budget_guard import reserve
 
@@ -550,17 +540,6 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         claimed_on_track(work, held, claimant.agent.id)
     spread(work)
     return outcome_of(work, kept, new)
-
-
-def _of_runner(work: UnitOfWork, task: Task, claim: Claim) -> tuple[Task, list[Agent]]:
-    """The claim of a runner takes no fast path, and its agent has a limit: see `core/runners`."""
-    from tenure.core import runners  # of claims with metadata alone; keeps startup fast
-
-    if not runners.is_marked(claim.metadata):
-        return task, []
-    agent = work.require(Agent, task.project, claim.agent)
-    limited = [replace(agent, max_concurrent_tasks=limits.RUN_HOLDS)] if agent.max_concurrent_tasks is None else []
-    return (replace(task, reserved=True) if runners.has_word(claim.metadata) else task), limited
 
 
 def _with_model(work: UnitOfWork, task: Task, claim: Claim, claimant: Claimant) -> Claim:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from tenure.core import claims, commands, inputs, lifecycle, limits, moves, retry, runners
+from tenure.core import claims, commands, inputs, lifecycle, limits, moves, retry
 from tenure.core.errors import RequestIdReused, TooLarge
 from tenure.core.outcomes import CODES, Outcome
 from tenure.core.records import Agent, Claim, Project, Result, Row, Task, replace
@@ -37,7 +37,9 @@ def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
     answer = _accepted_before(work, hold, cmd, digest)
     if answer is None and cmd.stopped:
         hold, answer = _unfinished(work, hold, cmd, encoded, digest)
-    if answer is None and hold.refusal is None:
+    if answer is None and hold.refusal is None and hold.claim.metadata:
+        from tenure.core import runners  # few claims have metadata; keeps startup fast
+
         answer = runners.denied_result(hold.task, hold.claim, cmd.request_id)
     if answer is None and hold.refusal is None:
         hold, answer = up_to_date(work, hold, cmd.seen)
