@@ -43,8 +43,7 @@ SETTINGS: dict[str, Setting] = {
         str,
         None,
         "the store: a path, `sqlite:///path`, `postgresql://…`, `mariadb://…`, `valkey://…`, "
-        "or a scheme that a plug-in brings; "
-        "or a server: `https://…`",
+        "or a scheme that a plug-in brings; or a server: `https://…`",
     ),
     "key": Setting(str, None, "the API key or token for a server; it is never printed"),
     "tenant": Setting(
@@ -97,9 +96,7 @@ SETTINGS: dict[str, Setting] = {
         ("retry", "back_off", "hold"),
     ),
     "signing_key": Setting(str, None, "the file of the key that signs this session's results: see `join --key`"),
-    "copies.every": Setting(
-        Seconds, limits.COPY_EVERY, "seconds between two copies of an embedded store into your state folder; 0: none"
-    ),
+    "copies.every": Setting(Seconds, limits.COPY_EVERY, "seconds between copies of an embedded store; 0: none"),
     "log.level": Setting(
         str, "info", "the lowest level in the log of commands: `debug`, `info`, `warning` or `error`", LEVELS
     ),
@@ -195,7 +192,7 @@ SETTINGS: dict[str, Setting] = {
     "gateway.log": Setting(str, None, "a file that the output of its agents' runners is appended to; by default none"),
     "webhooks.allow_http": Setting(bool, False, "webhooks and channels for notices may have URLs without TLS"),
     "webhooks.networks": Setting(
-        str, None, "private networks that webhooks and channels for notices may send to, with commas between"
+        str, None, "private networks that webhooks and notices may reach, with commas between"
     ),
 }
 
@@ -414,7 +411,7 @@ def find_home(start: str, settings: Settings) -> Home:
     if url is not None:
         return Home(folder or store_states(settings.environ, url)[0], url, settings["tenant"].value)
     if folder is None:
-        from tenure.store_folder import lost_of, unreadable_of  # here: nobody else needs them
+        from tenure.store_folder import lost_of, unreadable_of  # keeps startup fast
 
         raise (
             unreadable_of(_folders(start))

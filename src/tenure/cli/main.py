@@ -51,10 +51,7 @@ class Usage(TenureError):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A verb's answer: `value` for --json, `text` (or a function that makes it) for people.
-
-    `left_out`: what a list that stopped does not show; the last line of its text, and a warning beside --json.
-    """
+    """A verb's answer: `value` for --json; for people `text`, or what makes it, and what a list has `left_out`."""
 
     value: Any
     text: str | Callable[[], str] = ""
@@ -325,19 +322,7 @@ def shown(found: Any, text: Callable[[Any], str], further: str = "") -> Answer:
     """The answer to a query: `found` for --json, its text for people. `further`: what shows the next page."""
     from tenure.client.wire import plain
 
-    return Answer(plain(found), lambda: text(found), left_out=left_out(found, further))
-
-
-def left_out(found: Any, further: str = "") -> str:
-    """That a page is not the whole list, and how to see more."""
-    from tenure.core.query import Page
-
-    if not isinstance(found, Page) or not found.more:
-        return ""
-    if further:
-        return f"… more: add {further}"
-    way = f"--limit {found.largest} shows more" if len(found) < found.largest else "one list shows no more than these"
-    return f"… more than {len(found)}: {way}"
+    return Answer(plain(found), lambda: text(found), left_out=text_format.left_out(found, further))
 
 
 def argument_of(option: Option) -> str:
@@ -450,7 +435,7 @@ def _run(words: list[str]) -> int:
 
 # Reads that show that an agent is alive: it looks for work. Commands say so by themselves.
 SIGNS_OF_LIFE = frozenset(
-    {"list", "ready", "next", "show", "why", "history", "status", "inbox", "agents", "agent list", "prime"}
+    ["agents", "agent list", "history", "inbox", "list", "next", "prime", "ready", "show", "status", "why"]
 )
 
 

@@ -275,3 +275,15 @@ def shares(done: int, doing: int, rest: int, width: int) -> Shares:
 def bar(done: int, doing: int, rest: int, width: int = 20) -> str:
     part = shares(done, doing, rest, width)
     return style("█" * part.done, "green") + style("▓" * part.doing, "yellow") + style("░" * part.rest, "grey")
+
+
+def left_out(found: Any, further: str = "") -> str:
+    """That a page is not the whole list, and how to see more."""
+    from tenure.core.query import Page
+
+    if not isinstance(found, Page) or not found.more:
+        return ""
+    if further:
+        return f"… more: add {further}"
+    way = f"--limit {found.largest} shows more" if len(found) < found.largest else "one list shows no more than these"
+    return f"… more than {len(found)}: {way}"

@@ -6,17 +6,15 @@ microseconds UTC, as in commands. `at` asks about the past: it names a moment as
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from tenure.core import limits
 from tenure.core.commands.command import PROJECT, TASK, Declaration
 from tenure.core.commands.graph_commands import NewTask, NewTrack
-from tenure.core.query import AT, Attest, AuditHead, AuditPage, Page, Query, VerifyAudit
+from tenure.core.query import AT, Attest, AuditHead, AuditPage, EventQuery, Page, Query, VerifyAudit
 
 __all__ = ["AT", "Attest", "AuditHead", "AuditPage", "Page", "Query", "VerifyAudit"]
-
-T = TypeVar("T")
 
 
 class Projects(Query, frozen=True, kw_only=True):
@@ -148,27 +146,17 @@ class History(Query, frozen=True, kw_only=True):
     at: str | None = None  # as it was at this instant, or after the event with this sequence
 
 
-class TaskLog(Query, frozen=True, kw_only=True, tag="task_logs"):
+class TaskLog(EventQuery, frozen=True, kw_only=True, tag="task_logs"):
     """The events of one task, oldest first, with the stack traces of its failures: the newest `limit`, or with `last`
     off the first behind `after`. `level` is the lowest that is wanted.
     """
 
     declaration: ClassVar = Declaration("event_log", "viewer", "GET", TASK + "/logs")
-    largest: ClassVar = limits.EVENTS_LISTED
 
     task: str
-    after: int = 0
-    limit: int = 100
-    last: bool = True
     since: int | None = None
     kind: tuple[str, ...] | None = None
     level: str | None = None
-
-    def cursor(self, last: Mapping[str, Any]) -> int | None:
-        return None if self.last else last["sequence"]
-
-    def kept(self, rows: Sequence[T], limit: int) -> Sequence[T]:
-        return rows[-limit:] if self.last else rows[:limit]
 
 
 class Results(Query, frozen=True, kw_only=True):
@@ -466,7 +454,7 @@ class Processes(Query, frozen=True, kw_only=True):
     declaration: ClassVar = Declaration("tasks", "viewer", "GET", PROJECT + "/processes")
 
 
-class Log(Query, frozen=True, kw_only=True):
+class Log(EventQuery, frozen=True, kw_only=True):
     """Events, oldest first: the newest `limit`, or with `last` off the first behind `after`.
 
     A `kind` is one kind of event, or a noun for all kinds of it: `task`. `level` is the lowest that is wanted. With
@@ -475,11 +463,7 @@ class Log(Query, frozen=True, kw_only=True):
     """
 
     declaration: ClassVar = Declaration("event_log", "viewer", "GET", PROJECT + "/events")
-    largest: ClassVar = limits.EVENTS_LISTED
 
-    after: int = 0
-    limit: int = 100
-    last: bool = True
     since: int | None = None
     task: str | None = None
     kind: tuple[str, ...] | None = None
@@ -487,12 +471,6 @@ class Log(Query, frozen=True, kw_only=True):
     agent: str | None = None
     session: str | None = None
     store: bool = False
-
-    def cursor(self, last: Mapping[str, Any]) -> int | None:
-        return None if self.last else last["sequence"]
-
-    def kept(self, rows: Sequence[T], limit: int) -> Sequence[T]:
-        return rows[-limit:] if self.last else rows[:limit]
 
 
 class Keys(Query, frozen=True, kw_only=True):
@@ -618,4 +596,5 @@ class Spawns(Query, frozen=True, kw_only=True):
     limit: int = 100
 
 
-ALL: tuple[type[Query], ...] = tuple(Query.__subclasses__())
+_KINDS = (*Query.__subclasses__(), *EventQuery.__subclasses__())
+ALL: tuple[type[Query], ...] = tuple(kind for kind in _KINDS if kind is not EventQuery)

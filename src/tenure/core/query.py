@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from tenure.core import limits
 from tenure.core.commands.command import PROJECT, Declaration
 from tenure.core.errors import InvalidInput
 
@@ -46,6 +47,22 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, tag_field="query", tag=st
     def kept(self, rows: Sequence[T], limit: int) -> Sequence[T]:
         """The rows that the page has, of more than it may have."""
         return rows[:limit]
+
+
+class EventQuery(Query, frozen=True, kw_only=True):
+    """Events, oldest first: the newest `limit`, or with `last` off the first behind `after`."""
+
+    largest: ClassVar = limits.EVENTS_LISTED
+
+    after: int = 0
+    limit: int = 100
+    last: bool = True
+
+    def cursor(self, last: Mapping[str, Any]) -> int | None:
+        return None if self.last else last["sequence"]
+
+    def kept(self, rows: Sequence[T], limit: int) -> Sequence[T]:
+        return rows[-limit:] if self.last else rows[:limit]
 
 
 def check_limit(query: Query) -> None:
