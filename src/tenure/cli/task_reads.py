@@ -34,6 +34,7 @@ from tenure.core import limits
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import parse_receipt
 from tenure.core.lifecycle import COMPLETED, OPEN, spoken
+from tenure.core.query import Page
 
 if TYPE_CHECKING:
     from tenure.client import Client
@@ -251,9 +252,11 @@ def todo(run: Run, given: Namespace) -> Answer:
     listed where its repository is.
     """
     now = run.client.now()
-    found = [*run.client.todo(given.limit), *_unlanded(run)]
-    found.sort(key=lambda one: one["since"])
-    return shown(found[: given.limit], lambda found: _todo_text(found, now))
+    page = run.client.todo(given.limit)
+    found = sorted([*page, *_unlanded(run)], key=lambda one: one["since"])
+    more = page.more or len(found) > given.limit
+    both = Page(found[: given.limit], more=more, largest=page.largest)
+    return shown(both, lambda found: _todo_text(found, now))
 
 
 def _unlanded(run: Run) -> Iterator[dict[str, Any]]:
