@@ -434,9 +434,7 @@ def _run(words: list[str]) -> int:
 
 
 # Reads that show that an agent is alive: it looks for work. Commands say so by themselves.
-SIGNS_OF_LIFE = frozenset(
-    ["agents", "agent list", "history", "inbox", "list", "next", "prime", "ready", "show", "status", "why"]
-)
+SIGNS_OF_LIFE = {"agents", "agent list", "history", "inbox", "list", "next", "prime", "ready", "show", "status", "why"}
 
 
 def _answer(function: Verb, run: Run, given: Namespace) -> Answer | int:
