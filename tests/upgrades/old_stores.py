@@ -130,7 +130,8 @@ class OldPostgres:
         return Postgres(self.url, clock=self.clock, **options)
 
     def settle(self) -> None:
-        ((here,),) = self.ask(postgres_schema.HERE.replace("?", "%s"), self.name)
+        ((here,),) = self.ask(postgres_schema.HERE.replace("?", "%s"), self.name, self.name)
+        here = here.rpartition("/")[0]  # as a store of before schema 19 has it
         for table in ("meta", "epoch"):
             self.ask(f"UPDATE {self.name}.{table} SET place = %s", here)
 

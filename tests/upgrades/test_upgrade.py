@@ -38,7 +38,7 @@ RELEASES = sorted(path.name for path in FOLDER.glob("[0-9]*"))
 REWRITTEN: dict[str, set[str]] = {
     t: {"reason", "resume_at"}  # 0002: `pauses` and `cancelled`
     for t in ("task", "task_base")
-}
+} | {"epoch": {"place"}}  # 0019 of PostgreSQL: the OID of `meta`; the epoch itself is compared
 # Columns that a migration renamed: table → former name → name.
 RENAMED: dict[str, dict[str, str]] = {
     "task": {"answerable": "late_submit_open", "parked": "set_aside_for"},  # 0003
