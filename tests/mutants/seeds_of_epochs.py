@@ -119,14 +119,14 @@ EPOCHS = (
         MIGRATION,
         "UPDATE meta SET place = place_here() WHERE place = without_oid(place_here());\n",
         "",
-        f"{PLACES}::test_an_upgrade_adds_the_oid_and_begins_no_epoch",
+        f"{PLACES}::test_the_step_adds_the_oid_and_begins_no_epoch",
     ),
     Mutant(
         "place: an upgrade takes a copy for the store",
         MIGRATION,
         "UPDATE meta SET place = place_here() WHERE place = without_oid(place_here());\n",
         "UPDATE meta SET place = place_here();\n",
-        f"{PLACES}::test_an_upgrade_of_a_copy_is_a_copy",
+        f"{PLACES}::test_the_step_leaves_a_copy_a_copy",
     ),
     Mutant(
         "hosts: a silent one is tried first again",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tenure.client.caller import SystemRandom
@@ -123,53 +124,53 @@ def test_the_dump_of_a_tenants_own_schema_begins_an_epoch_there(postgres: Postgr
     postgres.ask(f"DROP SCHEMA {own} CASCADE")
 
 
-def without_last_step(postgres: PostgresServer, name: str, tmp_path: Path, patch: pytest.MonkeyPatch) -> str:
-    """A store as the program before schema 19 left it, with a live claim in two tenants; the receipt of one."""
-    folder = tmp_path / "migrations"
-    shutil.copytree(schema.FOLDER, folder)
-    for step in folder.glob("*.sql"):
-        if step.name >= "0019":
-            step.unlink()
-    with patch.context() as older:
-        older.setattr(schema, "FOLDER", folder)
-        schema.migrations.cache_clear()
-        store = Postgres(postgres.place(name))
-        engine = engine_of(store, "acme")
-        receipt = held(engine)
-        engine_of(store).transact((), lambda work: work.tx.set_epoch("0a0a0a0a"))
-        store.close()
-    schema.migrations.cache_clear()
+STEP = schema.FOLDER / "0019_epochs_of_all.sql"
+
+
+def before_the_step(postgres: PostgresServer, name: str) -> tuple[str, str]:
+    """A store whose places and functions are as before schema 19; the receipt of a live claim, and a place.
+
+    `tests/upgrades` opens stores of that time; here the step alone runs, whatever steps there are after it.
+    """
+    store = Postgres(postgres.place(name))
+    receipt = held(engine_of(store, "acme"))
+    engine_of(store).transact((), lambda work: work.tx.set_epoch("0a0a0a0a"))
+    place = store.place
+    store.close()
     for table in ("meta", "epoch"):
         postgres.ask(f"UPDATE {name}.{table} SET place = {WITHOUT_OID}")
+    for function in ("begin_epochs", "place_here", "without_oid"):
+        postgres.ask(f"DROP FUNCTION {name}.{function}")
     assert postgres.ask(f"SELECT place FROM {name}.meta").count("/") == 2
-    return receipt
+    return receipt, place
 
 
-def test_an_upgrade_adds_the_oid_and_begins_no_epoch(
-    postgres: PostgresServer, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    receipt = without_last_step(postgres, name, tmp_path, monkeypatch)
+def step(postgres: PostgresServer, name: str) -> None:
+    with psycopg.connect(postgres.url, autocommit=True) as link:
+        link.execute(f"SET search_path = {name}".encode())
+        link.execute(STEP.read_bytes())
+
+
+def test_the_step_adds_the_oid_and_begins_no_epoch(postgres: PostgresServer, name: str) -> None:
+    receipt, place = before_the_step(postgres, name)
     before = postgres.ask(f"SELECT epoch FROM {name}.meta")
+    step(postgres, name)
     store = Postgres(postgres.place(name))
-    assert (store.schema, store.is_copy) == (len(schema.migrations()), False)
-    oid = postgres.ask(f"SELECT '{name}.meta'::regclass::oid")
+    assert (store.is_copy, store.place) == (False, place)
+    assert place.rpartition("/")[2] == postgres.ask(f"SELECT '{name}.meta'::regclass::oid")
     for table in ("meta", "epoch"):
-        assert postgres.ask(f"SELECT place FROM {name}.{table}") == store.place
-    assert store.place.rpartition("/")[2] == oid
-    assert (postgres.ask(f"SELECT epoch FROM {name}.meta"), engine_of(store).read(lambda tx: tx.epoch)) == (
-        before,
-        "0a0a0a0a",
-    )
+        assert postgres.ask(f"SELECT place FROM {name}.{table}") == place
+    assert postgres.ask(f"SELECT epoch FROM {name}.meta") == before
+    assert engine_of(store).read(lambda tx: tx.epoch) == "0a0a0a0a"
     assert code_of(engine_of(store, "acme"), receipt) == "ACCEPTED"
     store.close()
 
 
-def test_an_upgrade_of_a_copy_is_a_copy(
-    postgres: PostgresServer, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    receipt = without_last_step(postgres, name, tmp_path, monkeypatch)
+def test_the_step_leaves_a_copy_a_copy(postgres: PostgresServer, name: str) -> None:
+    receipt, _ = before_the_step(postgres, name)
     for table in ("meta", "epoch"):
         postgres.ask(f"UPDATE {name}.{table} SET place = regexp_replace(place, '/[0-9]+/', '/1/')")
+    step(postgres, name)
     store = Postgres(postgres.place(name))
     assert store.is_copy
     assert code_of(engine_of(store, "acme"), receipt) == "STALE_EPOCH"
