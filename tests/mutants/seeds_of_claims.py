@@ -462,8 +462,8 @@ CLAIMS = (
     Mutant(
         "a task without an attempt left is granted",
         "engine/verbs/claim.py",
-        "is_last = claimant.session.id, task.attempts >= task.max_attempts",
-        "is_last = claimant.session.id, task.attempts > task.max_attempts",
+        "is_last = (claimant.agent.id, claimant.session.id), task.attempts >= task.max_attempts",
+        "is_last = (claimant.agent.id, claimant.session.id), task.attempts > task.max_attempts",
         "test_a_row_without_an_attempt_left_is_a_dead_letter_and_not_granted",
     ),
 )
