@@ -411,13 +411,11 @@ def find_home(start: str, settings: Settings) -> Home:
     if url is not None:
         return Home(folder or store_states(settings.environ, url)[0], url, settings["tenant"].value)
     if folder is None:
-        from tenure.store_folder import lost_of, unreadable_of  # keeps startup fast
+        from tenure.store_folder import why_none  # here: nobody else needs it
 
-        raise (
-            unreadable_of(_folders(start))
-            or lost_of((os.path.join(one, DATABASE) for one in _folders(start)), settings.environ)
-            or NoStore(f"there is no store in {start} or above", "`tenure init` creates one here")
-        )
+        paths = [os.path.join(one, DATABASE) for one in _folders(start)]
+        none = NoStore(f"there is no store in {start} or above", "`tenure init` creates one here")
+        raise why_none(paths, settings.environ) or none
     return Home(folder, os.path.join(folder, DATABASE), settings["tenant"].value)
 
 

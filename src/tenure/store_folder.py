@@ -1,8 +1,8 @@
-"""Who may read an embedded store, and what is known of one that is gone.
+"""Who may read an embedded store, and traces of one that is gone.
 
 The state folder knows each store at its path: a file `store.json`, made by `init` and by processes that make copies,
-and the copies beside it (`EPOCH-SEQUENCE.db`), each of one store at one moment. So `git clean -xdf` is no loss of the
-plan without a trace. Two clones have two paths; a folder that was moved takes its copies along (`moved_here`); a new
+and the copies beside it (`EPOCH-SEQUENCE.db`), each of one store at one moment. So `git clean -xdf` leaves a trace.
+Two clones have two paths; a folder that was moved takes its copies along (`moved_here`); a new
 store at the path of a former one has another epoch, and its copies stand beside those of the former.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -114,15 +114,16 @@ class LostStore(NoStore):
 
 
 def remember(known: KnownStore, environ: Mapping[str, str]) -> None:
-    """Note the store at its path. What cannot be noted is no error."""
+    """Note the store at its path. A failure to note it is ignored."""
     with suppress(OSError):
         folder = writable_store_state(environ, known.path)
         write_private(os.path.join(folder, KNOWN), msgspec.json.encode(known))
 
 
-def lost_of(paths: Iterable[str], environ: Mapping[str, str]) -> LostStore | None:
-    """The first of these stores that was there, and is gone."""
-    return next(filter(None, (lost_at(path, environ) for path in paths)), None)
+def why_none(paths: Sequence[str], environ: Mapping[str, str]) -> StoreUnavailable | None:
+    """Why there is no store at any of these paths: its folder cannot be read, or it was there and is gone."""
+    unread = unreadable_of(map(os.path.dirname, paths))
+    return unread or next(filter(None, (lost_at(path, environ) for path in paths)), None)
 
 
 def lost_at(path: str, environ: Mapping[str, str]) -> LostStore | None:

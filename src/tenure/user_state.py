@@ -134,7 +134,7 @@ def safe_name(name: str) -> str:
 # `cp backup.db tenure.db` keeps device and inode, so the file itself cannot show that it was replaced. Notes keep, by
 # device and inode, the last sequence seen in each epoch, as lines `EPOCH SEQUENCE`. A file with a lower one was
 # restored. A note never exceeds the acknowledged commits, so no new epoch begins without a reason. It may be less: a
-# process writes it about once a second and when it closes the store. A note that cannot be read or written is no error.
+# process writes it about once a second and when it closes the store. Errors with a note are ignored.
 
 
 def noted(place: str, environ: Mapping[str, str]) -> dict[str, int]:

@@ -99,9 +99,9 @@ COPIES = (
     ),
     Mutant(
         "lost store: nobody says that it was here",
-        "config.py",
-        "            or lost_of((os.path.join(one, DATABASE) for one in _folders(start)), settings.environ)\n",
-        "",
+        FOLDER,
+        "    return unread or next(filter(None, (lost_at(path, environ) for path in paths)), None)",
+        "    return unread",
         f"{TEST_LOST}::test_every_verb_says_that_a_store_was_here_and_how_to_get_it_back",
     ),
     Mutant(

@@ -427,9 +427,8 @@ class Connections:
             response = connection.getresponse()
             body = response.read()
         except BaseException as error:  # of an interrupt too: half a reply may be left in it
-            connection.close()
-            if response is not None:  # it keeps the socket of a connection that was to end with it
-                response.close()
+            # A reply keeps the socket of a connection that was to end with it.
+            close_all(connection.close, *(() if response is None else (response.close,)))
             if isinstance(error, STRANGE):
                 raise Failed(strange(self.address.url, error), may_pass=False) from error
             if not isinstance(error, (OSError, HTTPException)):

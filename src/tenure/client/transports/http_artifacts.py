@@ -120,9 +120,7 @@ def transfer(connections: Connections, request: Request) -> Reply:
         raise Failed(strange(connections.address.url, error), may_pass=False) from error
     finally:
         if not is_open:
-            connection.close()
-            if response is not None:
-                response.close()
+            close_all(connection.close, *(() if response is None else (response.close,)))
 
 
 def pieces_of(url: str, stream: Stream, checking: Checking) -> Iterator[bytes]:
