@@ -310,7 +310,7 @@ def _view(value: dict[str, Any]) -> Any:
     if "items" not in value:
         return from_plain(value)
     if not isinstance(value["items"], list):
-        raise TypeError("items is no list")
+        raise TypeError("its items are not a list")
     return {"items": from_plain(value["items"]), "next": value["next"]}
 
 
