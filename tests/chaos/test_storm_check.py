@@ -131,7 +131,7 @@ def test_an_error_that_said_nothing_was_done_is_found_untrue(folder: Path) -> No
     assert "untrue" in kinds_found(folder)
 
 
-def test_an_accepted_result_that_its_sender_was_told_is_stale_is_found(folder: Path) -> None:
+def test_an_accepted_result_that_its_sender_has_noticed_is_stale_is_found(folder: Path) -> None:
     (request,) = accepted_requests(folder)[:1]
     log = Log(log_path(folder, slot=2, life=0))
     log.asking([request], [commands.Submit(project=PROJECT, receipt=receipts(folder)[0], data=1)])

@@ -169,7 +169,7 @@ def test_a_claim_that_a_worker_gives_back_again_and_again_counts_in_the_end(plac
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["blocking", "async"])
 @pytest.mark.parametrize("how", ["reads cancelled", "is raised at", "stays unaware"])
-def test_what_a_function_returns_after_it_was_told_to_stop_is_kept_and_not_accepted(
+def test_what_a_function_returns_after_it_has_noticed_to_stop_is_kept_and_not_accepted(
     place: Place, how: str, is_async: bool
 ) -> None:
     worker = Worker(place.url, "shop", lease=300.0)

@@ -307,24 +307,24 @@ WORKERS = (
     Mutant(
         "workers: half a result is accepted",
         "client/worker/attempt.py",
-        "            is_part = claim.was_told or claim.is_over\n",
+        "            is_part = claim.has_noticed or claim.is_over\n",
         "            is_part = False\n",
         f"{RETURNS}::test_half_a_result_at_a_shutdown_is_kept_and_the_task_is_ready_again[store]",
     ),
     Mutant(
         "workers: a function that read that it must stop counts as unaware",
         "client/worker/context.py",
-        "        self._claim.was_told |= must_stop\n",
+        "        self._claim.has_noticed |= must_stop\n",
         "",
-        f"{RETURNS}::test_what_a_function_returns_after_it_was_told_to_stop_is_kept_and_not_accepted"
+        f"{RETURNS}::test_what_a_function_returns_after_it_has_noticed_to_stop_is_kept_and_not_accepted"
         "[store-reads cancelled-blocking]",
     ),
     Mutant(
         "workers: an async function that was cancelled counts as unaware",
         "client/worker/attempt.py",
-        "            self.claim.was_told = True\n",
+        "            self.claim.has_noticed = True\n",
         "            pass\n",
-        f"{RETURNS}::test_what_a_function_returns_after_it_was_told_to_stop_is_kept_and_not_accepted"
+        f"{RETURNS}::test_what_a_function_returns_after_it_has_noticed_to_stop_is_kept_and_not_accepted"
         "[store-reads cancelled-async]",
     ),
     Mutant(

@@ -71,7 +71,7 @@ def is_ended_by_holder(claim: Claim) -> bool:
 
 
 def is_own_ending(reason: str | None, error_class: str | None) -> bool:
-    """The same, by what the lineage says of a claim."""
+    """The same, by the reason and the error class in the lineage."""
     return reason in _OWN_WORDS or (reason == "PAUSED" and error_class == "question")
 
 

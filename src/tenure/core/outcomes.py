@@ -55,7 +55,7 @@ CODES: dict[str, Code] = {
     "STALE_TERM": Code("stale", "a later leader took over"),
     "ALREADY_EXPIRED": Code("stale", "the claim expired; claim the task again to continue"),
     "NO_CLAIM": Code("stale", "the claim has ended"),
-    "STOPPED": Code("stale", "the holder was told to stop: its claim has ended, and the result is kept, not accepted"),
+    "STOPPED": Code("stale", "the holder was asked to stop: its claim has ended, and the result is kept, not accepted"),
     "TASK_ALREADY_COMPLETED": Code("stale", "the task has its accepted result"),
     "TASK_CANCELLED": Code("stale", "the task was cancelled"),
     "VERSION_CONFLICT": Code("invalid", "the task changed since that version"),

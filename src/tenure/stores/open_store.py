@@ -48,7 +48,7 @@ def open_store(url: str, *, clock: Clock | None = None, create: bool = True) -> 
         from tenure.stores.sqlite import Sqlite
 
         if storable(path, len(path)) != path:
-            raise InvalidInput(f"{path[:200]!r} is no path of a store: it must be UTF-8 without NUL")
+            raise InvalidInput(f"{path[:200]!r} cannot be the path of a store: it must be UTF-8 without NUL")
         return Sqlite(path, clock=clock, create=create)
     scheme = url.partition("://")[0]
     if scheme == "memory":

@@ -131,7 +131,7 @@ def test_what_was_made_before_is_read_from_the_store(scene: Scene) -> None:
     assert server["tenure_task_latency_seconds_sum", "p"] == 25 + 70 + 30
 
 
-def test_what_a_first_claim_was_told_is_not_read_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_first_claim_has_noticed_is_not_read_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     made = [scene.add(type="research") for _ in range(2)]
     server = Counted(scene, "one")
     lead(scene, "one")

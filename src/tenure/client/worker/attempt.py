@@ -129,7 +129,7 @@ class Attempt:
 
     def _cancel_running(self) -> None:
         if self._running is not None and self._running.cancel():
-            self.claim.was_told = True
+            self.claim.has_noticed = True
 
     # --- the function ---
 
@@ -143,7 +143,7 @@ class Attempt:
             timer = self._timer()
             context, data = self._returned(handler)
             usage = context.usage_totals.totals()
-            is_part = claim.was_told or claim.is_over
+            is_part = claim.has_noticed or claim.is_over
             result = c.Submit(
                 **self._named, data=data, summary=context.summary, usage=usage, seen=claim.seen, stopped=is_part
             )

@@ -105,7 +105,7 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
     """Every method raises Cancelled once the function no longer holds the task. Set `summary` for the result's summary.
 
     A function that runs long without calling another method calls `check` now and then. What it returns after it was
-    told to stop, by an exception or by `cancelled`, is kept as refused.
+    asked to stop, by an exception or by `cancelled`, is kept as refused.
     """
 
     def __init__(self, claim: HeldClaim, granted: Outcome) -> None:
@@ -139,7 +139,7 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
     def cancelled(self) -> bool:
         """Whether the function must stop. What it returns after it has read True is kept, but is not the result."""
         must_stop = self._claim.is_cancelled
-        self._claim.was_told |= must_stop
+        self._claim.has_noticed |= must_stop
         return must_stop
 
     @property

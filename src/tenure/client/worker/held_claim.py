@@ -48,7 +48,7 @@ class HeldClaim:
         self.version: int = granted.task["version"]  # the last that this worker knows
         self.is_timed_out = False  # over its max_duration by this host's clock
         self.why: str | None = None  # the function must stop
-        self.was_told = False  # and knows it
+        self.has_noticed = False  # and knows it
         self.is_over = False  # the claim has ended
         self.change: Outcome | None = None  # the last outcome that reported a changed description
         self.seen: int | None = None  # the number of the description that the function has read
@@ -64,7 +64,7 @@ class HeldClaim:
     def check(self) -> None:
         """Raise Cancelled where the function must stop, or has ended its claim itself."""
         if self.why is not None or self.is_over:
-            self.was_told = True
+            self.has_noticed = True
             raise Cancelled(self.why or "the claim has ended")
 
     def present(self, make: Callable[[str], Command]) -> Outcome:
@@ -133,7 +133,7 @@ class HeldClaim:
         """What becomes of a claim that the worker was granted for this task beside this one.
 
         `continues`: this claim was lost, and the function goes on with that one. `next`: it is for another attempt,
-        which begins when the function has returned. `refused`: the function was told to stop, and may run for long.
+        which begins when the function has returned. `refused`: the function was asked to stop, and may run for long.
         """
         with self._mutex:
             if not (self.is_over or self.is_cancelled):

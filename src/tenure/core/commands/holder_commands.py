@@ -177,7 +177,7 @@ class Submit(Command, frozen=True, kw_only=True, tag="submit"):
     artifacts: tuple[str, ...] | None = None  # names put under this claim; None: all of the task's run
     seen: int | None = None  # the number of the description that the result is for
     signature: ResultSignature | None = None  # of a session with a public key
-    stopped: bool = False  # told to stop before it was done: kept as refused, and the claim ends as of a release
+    stopped: bool = False  # asked to stop before it was done: kept as refused, and the claim ends as of a release
 
 
 class Fail(Command, frozen=True, kw_only=True, tag="fail"):

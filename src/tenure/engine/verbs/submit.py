@@ -19,7 +19,7 @@ from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold, judged, released, up_to_date
 
 MOST_REFUSED = limits.REFUSED_RESULTS
-UNFINISHED = "its holder was told to stop before it was done"
+UNFINISHED = "its holder was asked to stop before it was done"
 
 
 def submit(work: UnitOfWork, cmd: commands.Submit) -> Outcome:
@@ -157,7 +157,7 @@ def _accepted_before(work: UnitOfWork, hold: Hold, cmd: commands.Submit, digest:
 def _unfinished(
     work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, digest: str
 ) -> tuple[Hold, Outcome]:
-    """What a holder had when it was told to stop: kept, and never accepted, even where a late submit would be."""
+    """What a holder had when it was asked to stop: kept, and never accepted, even where a late submit would be."""
     if hold.refusal is None and not hold.is_late:
         free, over = released(work, hold, lifecycle.STOPPED_BY, UNFINISHED)
         kept = work.record("task.released", over, task=free, message=UNFINISHED, holder=hold.claim,

@@ -202,7 +202,7 @@ class AnsweredRequests(Stage):
         assert scene.do(c.Reserve, **ask).outcome == "NOT_FOUND"
         scene.engine.new_epoch("a failover")
 
-    def test_a_stale_renewal_is_refused_whatever_it_was_told_before(self, scene: Scene) -> None:
+    def test_a_stale_renewal_is_refused_whatever_it_has_noticed_before(self, scene: Scene) -> None:
         key = scene.add()
         receipt = scene.take(key, lease=60)
         assert scene.do(c.Renew, receipt=receipt, request_id="r1").outcome == "RENEWED"

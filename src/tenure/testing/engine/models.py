@@ -207,7 +207,7 @@ class Models(Stage):
         scene.pass_time(seconds=60)
         assert len(scene.next(n=2).claims or ()) == 1
 
-    def test_what_was_used_clears_a_model_whatever_was_told(self, scene: Scene) -> None:
+    def test_what_was_used_clears_a_model_whatever_has_noticed(self, scene: Scene) -> None:
         scene.fail(scene.take(scene.add()), "rate_limit", model="our-own", retry_after=60)
         scene.submit(scene.take(scene.add()), usage=used("our-own", fresh=5))
         assert scene.rows(Model) == []
