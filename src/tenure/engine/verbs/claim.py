@@ -496,21 +496,11 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
     lease = claimant.leases(task)
     last = current_claim(work, task) if task.generation else None
     held, new = claims.granted(
-        task,
-        last,
-        agent=claimant.agent.id,
-        session=claimant.session.id,
-        user=claimant.user,
-        lease=lease.length,
-        now=work.now,
-        nonce=work.random.token(NONCE_BYTES),
-        epoch=work.epoch,
-        process=claimant.sent.process,
-        request_id=claimant.sent.id,
-        request_hash=claimant.sent.digest,
-        metadata=claimant.metadata,
+        task, last, agent=claimant.agent.id, session=claimant.session.id, user=claimant.user, lease=lease.length,
+        now=work.now, nonce=work.random.token(NONCE_BYTES), epoch=work.epoch, process=claimant.sent.process,
+        request_id=claimant.sent.id, request_hash=claimant.sent.digest, metadata=claimant.metadata,
         key=work.principal.key,
-    )
+    )  # fmt: skip
     if lease.why is not None or task.offer_term is not None:
         new = replace(new, lease_why=lease.why, term=task.offer_term)
     new = _with_model(work, task, new, claimant)
@@ -526,11 +516,8 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         from tenure.engine.budgets.budget_guard import reserve
 
         held, new = reserve(work, claimant.project, held, new)
-    details: dict[str, Any] = {
-        "lease_until": held.lease_until,
-        "attempt": held.attempts,
-        "previous_generation": task.generation,
-    }
+    details: dict[str, Any] = {"lease_until": held.lease_until, "attempt": held.attempts}
+    details["previous_generation"] = task.generation
     if new.term is not None:
         details["term"] = new.term
     if new.funds:
