@@ -192,7 +192,9 @@ URLS = [
 
 @pytest.mark.parametrize("url", URLS, ids=[ascii(url)[:20] for url in URLS])
 @pytest.mark.parametrize("create", [False, True])
-def test_any_text_is_a_url_or_refused(url: str, create: bool) -> None:
+def test_any_text_is_a_url_or_refused(url: str, create: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some are paths
+
     def blocking() -> None:
         with Client(url, "p", create=create) as client:
             client.tasks()
