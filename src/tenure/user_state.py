@@ -120,6 +120,11 @@ def write_private(path: str, content: bytes) -> None:
         raise
 
 
+def transcripts_of(folder: str, project: str, key: str) -> str:
+    """Where the transcripts of a task are. `.` and `..`, which may be stored as names, would lead out of the folder."""
+    return os.path.join(folder, safe_name(project) if project in (".", "..") else project, key)
+
+
 def safe_name(name: str) -> str:
     """A file name for any text; a text that is not safe as a name becomes its hash."""
     if name and set(name) <= _PLAIN and not name.startswith(".") and len(name) <= 100:

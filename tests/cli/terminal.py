@@ -18,7 +18,7 @@ from contextlib import suppress
 PATIENCE = 20.0
 # The terminal's keys, such as Ctrl-C, reach only the session whose controlling terminal it is. A terminal's shell does
 # not ignore SIGHUP, even where the tests were started by nohup.
-_TAKE_TERMINAL = (
+TAKE_TERMINAL = (
     "import fcntl, os, signal as s, sys, termios as t; fcntl.ioctl(0, t.TIOCSCTTY, 0); s.signal(s.SIGHUP, s.SIG_DFL); "
     "os.execv(sys.argv[1], sys.argv[1:])"
 )
@@ -119,7 +119,7 @@ class Terminal:
         self._set_size(columns, lines)
         self.settings = termios.tcgetattr(theirs)
         self.process = subprocess.Popen(
-            [sys.executable, "-S", "-c", _TAKE_TERMINAL, *words], stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd,
+            [sys.executable, "-S", "-c", TAKE_TERMINAL, *words], stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd,
             start_new_session=True, env={**environ, "TERM": "xterm-256color"},
         )  # fmt: skip
         self._theirs = theirs  # kept open, so that its settings can be asked for after the end

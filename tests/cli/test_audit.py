@@ -72,10 +72,11 @@ def test_an_auditors_day(tenure: Tenure, add: Callable[..., str], tmp_path: Path
     both = tenure("audit", "verify", "--json").json
     assert [one["project"] for one in both["projects"]] == ["default", ""]
     assert len(tenure("audit", "head", "--all", "--json").json) == 2
-    assert tenure("audit", "export", "log.jsonl").code == 0
+    digest = tenure("audit", "export", "log.jsonl", "--json").json["digest"]
     assert (tmp_path / "log.jsonl").stat().st_mode & 0o777 == 0o600
     assert tenure("audit", "export", "log.jsonl").code != 0  # it is there
-    assert tenure("audit", "verify", "log.jsonl", "--head", head["head"]).code == 0
+    checked = tenure("audit", "verify", "log.jsonl", "--head", head["head"])
+    assert (checked.code, f"digest of the file: {digest}" in checked.out) == (0, True)
     with sqlite3.connect(tmp_path / STORE) as db:
         db.execute("UPDATE event SET user = 'mallory' WHERE sequence = 3")
     found = tenure("audit", "verify")
@@ -104,6 +105,7 @@ def test_an_export_is_checked_without_a_store(bare: Tenure, tmp_path: Path) -> N
     (tmp_path / "log.jsonl").write_text(text, "utf-8")
     good = bare("audit", "verify", "log.jsonl", "--json").json
     assert (good["ok"], good["projects"][0]["signatures"]) == (True, 3)
+    assert "An older version wrote this file" in bare("audit", "verify", "log.jsonl").out
     head = json.loads(text.splitlines()[0])["head"]
     (tmp_path / "log.jsonl").write_text(text.replace(head, f"9:{'0' * 64}"), "utf-8")
     found = bare("audit", "verify", "log.jsonl")
@@ -140,12 +142,16 @@ def test_the_same_over_http(tmp_path: Path, tenure: Tenure, add: Callable[..., s
         assert client.audit_on().outcome == "UPDATED"
         head = client.audit_head()["head"]
         assert client.verify_audit(head=head)["ok"]
-        assert client.export_audit(tmp_path / "log.jsonl") > 3
+        assert client.export_audit(tmp_path / "log.jsonl")["lines"] > 3
         attested = client.attest()
         assert attested["head"] == head
     assert tenure("audit", "verify", "log.jsonl", "--head", head).code == 0
     (tmp_path / "head.json").write_text(json.dumps(attested))
     assert tenure("audit", "verify", "--head", "head.json").code == 0
+    assert tenure("audit", "verify", "log.jsonl", "--head", "head.json").code == 0
+    of_another = (tmp_path / "log.jsonl").read_text().replace('"tenant":"local"', '"tenant":"other"', 1)
+    (tmp_path / "other.jsonl").write_text(of_another)
+    assert "of the tenant local, not of other" in tenure("audit", "verify", "other.jsonl", "--head", "head.json").err
 
 
 def test_a_preset_is_set_with_the_limits(tenure: Tenure) -> None:

@@ -18,7 +18,8 @@ from tenure.agents.runner.outbox import Finished, Outbox
 from tenure.client import Client
 from tenure.core import commands as c
 from tenure.core.commands import Process
-from tenure.core.records import Reservation, replace
+from tenure.core.records import Reservation, Session, replace
+from tenure.sealing.signing import SigningKey
 from tenure.stores.port import Change
 from tenure.stores.sqlite import schema, store_file
 from tests.cli.conftest import Tenure
@@ -287,6 +288,18 @@ def test_what_waits_for_a_person_is_named_with_the_command_that_helps(
         assert bare(*words, "--project", "shop").code == 0, command
     left = told(examine("--project", "shop"), "stuck")
     assert [message for level, message in left if level == "warning"] == []
+
+
+def test_a_stored_key_that_signs_nothing_is_found(shop: Shop, examine: Callable[..., Findings]) -> None:
+    ann = shop.client("ann")
+    ann.signing_key = SigningKey(b"\x01" * 32)
+    ann.register()
+    assert told(examine(), "keys") == []
+    with ann.store.begin("local", write=True) as tx:
+        (session,) = [row for row in tx.find(Session, {}) if row.public_key]
+        tx.save([Change(session, replace(session, public_key="01" + "00" * 31))])
+    ((level, message),) = told(examine(code=7), "keys")
+    assert (level, "small order" in message, session.id in message) == ("error", True, True)
 
 
 def test_many_of_a_kind_are_counted(shop: Shop, examine: Callable[..., Findings]) -> None:

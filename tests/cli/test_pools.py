@@ -53,7 +53,7 @@ def test_what_a_pool_cannot_be_is_refused_with_what_to_do(tenure: Tenure) -> Non
     for words, code, said in (
         (("pool", "set", "coders"), 8, "which program"),
         (("pool", "set", "coders", "--agent", "claude", "--size", "0"), 8, "got 0"),
-        (("pool", "set", "a:b", "--agent", "claude"), 8, "no ':'"),
+        (("pool", "set", "a:b", "--agent", "claude"), 8, "ASCII letters"),
         (("pool", "show", "coders"), 4, "no pool 'coders'"),
         (("spawn", "list", "--state", "asleep"), 8, "asleep"),
         (("spawn", "list", "--all", "--state", "lost"), 2, "exclude each other"),

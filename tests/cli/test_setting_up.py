@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tenure.client import Client
+from tenure.core.records import Agent
+from tenure.stores.port import Change
 from tests.cli.conftest import Tenure
 
 AGENT = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "abcd-1234"}
@@ -135,10 +138,10 @@ def test_an_agent_that_makes_a_store_owns_the_making_and_nothing_more(bare: Tenu
 
 
 def test_a_named_project_is_the_one_that_commands_speak_of(bare: Tenure) -> None:
-    assert bare("init", "--project", 'my"app').code == 0
+    assert bare("init", "--project", "my.app").code == 0
     bare("add", "one")
     assert bare("list", "--json").json[0]["key"] == "A-001-one"
-    assert bare("whoami", "--json").json["project"] == 'my"app'
+    assert bare("whoami", "--json").json["project"] == "my.app"
 
 
 def test_init_where_a_file_is_in_the_way_says_so(bare: Tenure) -> None:
@@ -359,3 +362,25 @@ def test_a_hook_with_a_broken_store_or_broken_settings_is_silent(tenure: Tenure)
     said = tenure.process("hook", stdin=payload, **AGENT)
     assert (said.code, said.out, said.err) == (0, "", "")
     assert "hook" in (tenure.folder / ".tenure" / "hook.log").read_text()
+
+
+@pytest.mark.parametrize(("folder", "project"), [("Größe & Co", "Grosse-Co"), ("$(id)", "id"), ("plain", "plain")])
+def test_a_project_gets_a_name_from_its_folder_and_the_sentence_says_so(
+    bare: Tenure, folder: str, project: str
+) -> None:
+    place = bare.folder / folder
+    place.mkdir()
+    here = Tenure(place, bare.environ)
+    said = here("init")
+    assert f"project {project}." in said.out
+    assert ("Its folder is" in said.out) is (folder != project)
+    assert here("add", "a task").code == 0
+
+
+def test_join_quotes_the_names_that_a_shell_will_read(tenure: Tenure) -> None:
+    old = Agent(project="default", id="$(id)", registered_at=1, last_seen=1)
+    store = str(tenure.folder / ".tenure" / "tenure.db")
+    with Client(store, "default") as client, client.store.begin("local", write=True) as tx:
+        tx.save([Change(None, old)])
+    assert "export TENURE_AGENT='$(id)'" in tenure("join", "-n", "$(id)").out
+    assert tenure("join", "-n", "$(whoami)").code == 8

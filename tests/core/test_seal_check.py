@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,8 +124,8 @@ def test_so_many_findings_are_listed_and_the_others_counted() -> None:
 def changed_file(folder: Path, change: Any) -> str:
     lines = [json.loads(line) for line in GOLDEN.read_text("utf-8").splitlines()]
     path = folder / "changed.jsonl"
-    with new_export(path) as write:
-        write(json.dumps(line) for line in change(lines))
+    with new_export(path) as file:  # of the former format, which has no end
+        file.write(msgspec.json.encode(line).decode() for line in change(lines))
     return str(path)
 
 
@@ -142,6 +143,18 @@ def test_a_forged_result_has_the_wrong_signature_too(tmp_path: Path) -> None:
     assert len(check_file(changed_file(tmp_path / "..", forged)).report.findings) == 1  # no signature is checked
 
 
+def test_a_signature_of_a_weak_key_is_named_as_such(tmp_path: Path) -> None:
+    def weakened(lines: list[Any]) -> list[Any]:
+        for line in lines:
+            for table, _, fields in line.get("event", {}).get("patch", ()):
+                if table == "signature":
+                    fields["public_key"] = "01" + "00" * 31
+        return lines
+
+    findings = check_file(changed_file(tmp_path, weakened), is_signed=is_signed).report.findings
+    assert any("proves nothing: its key is a point of small order" in line for line in findings)
+
+
 def test_an_export_that_is_cut_off_or_something_else_is_refused(tmp_path: Path) -> None:
     whole = GOLDEN.read_bytes()
     for number, content in enumerate((b"", b"{}\n", whole[:-30], whole + b"[]\n", whole + b'{"strange":1}\n')):
@@ -153,8 +166,8 @@ def test_an_export_that_is_cut_off_or_something_else_is_refused(tmp_path: Path) 
         check_file(str(tmp_path / "missing"))
     with pytest.raises(InvalidInput), new_export(path):
         pass
-    with pytest.raises(AttributeError), new_export(tmp_path / "half") as write:
-        write(["{}", None])  # type: ignore[list-item]
+    with pytest.raises(AttributeError), new_export(tmp_path / "half") as file:
+        file.write(["{}", None])  # type: ignore[list-item]
     assert not (tmp_path / "half").exists()
 
 

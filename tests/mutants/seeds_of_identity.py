@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+TEST_COMPLETION = "tests/cli/test_completion.py"
 TEST_AFTER_THE_COMMIT = "tests/cli/test_after_the_commit.py"
 TEST_IDENTITY = "tests/cli/test_identity.py"
 TEST_WHO_AM_I = "tests/cli/test_who_am_i.py"
@@ -183,5 +184,76 @@ IDENTITY = (
         'own = joined.process if joined is not None and joined.session == environ["TENURE_SESSION"] else None',
         "own = None",
         "tests/cli/test_who_am_i.py::test_the_urgent_task_of_a_killed_script_is_taken_over_though_others_are_ready",
+    ),
+    # --- names, and the shells that complete them
+    Mutant(
+        "completion: bash expands the names",
+        "cli/completion.py",
+        '      printf -v line %q "$line"\n      [[ $line == "$word"* ]] && COMPREPLY+=("$line")\n',
+        '      COMPREPLY+=($(compgen -W "$line" -- "$word"))\n',
+        f"{TEST_COMPLETION}::test_no_name_is_run_at_any_place_where_tab_is_pressed[bash]",
+    ),
+    Mutant(
+        "completion: names are inserted without quotes",
+        "cli/completion.py",
+        '      printf -v line %q "$line"\n',
+        "",
+        f"{TEST_COMPLETION}::test_a_name_that_is_inserted_is_one_word_of_the_command[bash]",
+    ),
+    Mutant(
+        "completion: inside of quotes every name is offered",
+        "cli/completion.py",
+        " && $line != *[!A-Za-z0-9._@%+:,=-]* ]]",
+        " ]]",
+        f"{TEST_COMPLETION}::test_inside_of_quotes_that_the_user_has_opened_only_plain_names_are_offered",
+    ),
+    Mutant(
+        "completion: the names of members are offered",
+        "cli/completion.py",
+        '    "TENANT": lambda run:',
+        '    "USER": lambda run: [member["user"] for member in run.client.members()],\n    "TENANT": lambda run:',
+        f"{TEST_COMPLETION}::test_names_of_members_are_not_offered_to_a_shell",
+    ),
+    Mutant(
+        "names: a new agent may have any",
+        "engine/runtime/rows.py",
+        "    if not ids.is_new_name(name) and not is_known_agent(work, project, name):",
+        "    if False:",
+        "test_a_new_name_is_one_that_no_shell_reads",
+    ),
+    Mutant(
+        "names: a new session may have any",
+        "engine/verbs/agents.py",
+        '        ids.check_new_name(id, "session")',
+        "        pass",
+        "test_a_new_name_is_one_that_no_shell_reads",
+    ),
+    Mutant(
+        "names: a new project may have any",
+        "engine/verbs/projects.py",
+        '    ids.check_new_name(name, "project")\n',
+        "",
+        "test_a_new_name_is_one_that_no_shell_reads",
+    ),
+    Mutant(
+        "names: a key may name any agent",
+        "engine/verbs/api_keys.py",
+        '            ids.check_new_name(cmd.agent, "agent")',
+        "            pass",
+        "test_a_new_name_is_one_that_no_shell_reads",
+    ),
+    Mutant(
+        "names: an agent that is stored under an old name cannot go on",
+        "engine/runtime/rows.py",
+        "    if not ids.is_new_name(name) and not is_known_agent(work, project, name):",
+        "    if not ids.is_new_name(name):",
+        "tests/engine/test_old_names.py::test_what_is_stored_under_an_old_name_goes_on",
+    ),
+    Mutant(
+        "hints: names are not quoted",
+        "core/safe_text.py",
+        "    return shlex.quote(text)",
+        "    return text",
+        "tests/engine/test_old_names.py::test_a_name_in_a_hint_is_one_word_for_a_shell",
     ),
 )

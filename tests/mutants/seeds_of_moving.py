@@ -304,14 +304,14 @@ MOVING = (
     ),
     Mutant(
         "PostgreSQL: the last event is dropped",
-        "stores/postgres/migrations/0011_row_security.sql",
-        "AND e.sequence + 0 < v_last",
-        "AND e.sequence + 0 <= v_last",
+        "stores/postgres/migrations/0021_guarded_log.sql",
+        "AND e.sequence + 0 < v_last;",
+        "AND e.sequence + 0 <= v_last;",
         "tests/stores/test_postgres.py::TestPostgres::test_the_last_event_stays_and_sequences_go_on_from_it",
     ),
     Mutant(
         "PostgreSQL: the last event is dropped from its block",
-        "stores/postgres/migrations/0011_row_security.sql",
+        "stores/postgres/migrations/0021_guarded_log.sql",
         " AND gone.at < v_last",
         "",
         "tests/stores/test_postgres_blocks.py::test_what_is_dropped_leaves_its_neighbours",

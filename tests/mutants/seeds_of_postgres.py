@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import HOT, Mutant, on
 
-_DROPS = "stores/postgres/migrations/0011_row_security.sql"
+_DROPS = "stores/postgres/migrations/0021_guarded_log.sql"
 TEST_POSTGRES_GUARDS = "tests/stores/test_postgres_guards.py"
 _GENERATION = "AND t.generation = f.generation\n            "
 _NONCE = "AND coalesce(t.nonce, f.own_nonce) = f.nonce"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import HOT, Mutant
 
-MIGRATION = "stores/postgres/migrations/0011_row_security.sql"
+MIGRATION = "stores/postgres/migrations/0021_guarded_log.sql"
 SECURITY = "stores/postgres/row_security.py"
 TEST = "tests/stores/test_postgres_row_security.py"
 TEST_PLANS = "tests/stores/test_postgres_plans.py"
@@ -35,8 +35,8 @@ ROW_SECURITY = (
     Mutant(
         "a role that may change the log",
         SECURITY,
-        '("SELECT", "INSERT") if table in APPENDED else',
-        '("SELECT", "INSERT") if table in () else',
+        "    if table in APPENDED:",
+        "    if table in ():",
         f"{TEST}::test_the_role_may_not[DELETE FROM {{0}}.event]",
     ),
     Mutant(
@@ -88,6 +88,56 @@ ROW_SECURITY = (
         "FROM event_block AS e WHERE e.project = p_project AND e.tenant = p_tenant\n",
         "FROM event_block AS e WHERE e.project = p_project\n",
         f"{TEST_HOT_PLANS}::test_the_first_claim_of_a_tenant_reads_nothing_of_a_busy_one",
+    ),
+    # --- the log and the epoch
+    Mutant(
+        "the role drops the log of a task that is not archived",
+        MIGRATION,
+        "AND e.sequence + 0 < v_last AND NOT EXISTS (",
+        "AND false AND NOT EXISTS (",
+        f"{TEST}::test_the_log_of_a_task_that_is_not_archived_is_not_dropped",
+    ),
+    Mutant(
+        "the role drops more events than its documents have",
+        MIGRATION,
+        "+ cardinality(p_gone) > (",
+        "- 1000 > (",
+        f"{TEST}::test_the_log_of_a_task_that_is_not_archived_is_not_dropped",
+    ),
+    Mutant(
+        "the role may clear a log",
+        SECURITY,
+        'OWNERS = frozenset({"clear_log"})',
+        "OWNERS: frozenset[str] = frozenset()",
+        f"{TEST}::test_a_live_log_is_not_cleared_by_way_of_a_mark_in_its_epoch",
+    ),
+    Mutant(
+        "the role may delete an epoch",
+        SECURITY,
+        'NEVER_DELETED = frozenset({"epoch"})',
+        "NEVER_DELETED: frozenset[str] = frozenset()",
+        f"{TEST}::test_the_role_may_not[DELETE FROM {{0}}.epoch]",
+    ),
+    Mutant(
+        "the role freezes a tenant under receipts that stay valid",
+        MIGRATION,
+        "        OR (NEW.epoch <> v_before AND substr(NEW.epoch, 1, 8) = substr(v_before, 1, 8))\n",
+        "",
+        f"{TEST}::test_an_epoch_that_the_program_would_not_make_is_refused[frozen under the same receipts]",
+    ),
+    Mutant(
+        "the role writes an epoch in any form",
+        MIGRATION,
+        "    IF NEW.epoch !~ '^[0-9a-f]{8}([.][0-9]{1,18})?$'\n",
+        "    IF false\n",
+        f"{TEST}::test_an_epoch_that_the_program_would_not_make_is_refused[another form]",
+    ),
+    Mutant(
+        "the role writes an epoch of another place",
+        MIGRATION,
+        "        OR NEW.place NOT IN (place_here(), without_oid(place_here()))",
+        "",
+        f"{TEST}::test_an_epoch_that_the_program_would_not_make_is_refused[another place]",
     ),
     Mutant(
         "a server elsewhere is not verified",

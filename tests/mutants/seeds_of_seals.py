@@ -10,15 +10,18 @@ SEALER = "engine/audit/sealer.py"
 MOVER = "engine/archive/mover.py"
 COMPLIANCE = "core/compliance.py"
 SIGNED = "core/signed_log.py"
+LINES = "core/audit_lines.py"
 
 TEST_CHECK = "tests/core/test_seal_check.py"
+TEST_FILE = "tests/client/test_audit_file.py"
+FORGED = f"{TEST_FILE}::test_a_forgery_is_found_although_its_digest_was_computed_again"
 TEST_SEALS = "tests/core/test_log_seals.py"
 TEST_COPIED = "tests/engine/test_copied_seals.py"
 TEST_PRESETS = "tests/core/test_compliance.py"
 TEST_SIGNING = "tests/client/test_signing.py"
 
 ROWS = "tests/stores/test_postgres_row_security.py"
-DROPS = "stores/postgres/migrations/0011_row_security.sql"
+DROPS = "stores/postgres/migrations/0021_guarded_log.sql"
 UNSEALED = f"{ROWS}::test_events_that_no_seal_covers_are_not_dropped_from_a_sealed_log"
 
 SEALED_LOG = (
@@ -248,8 +251,8 @@ SEALED_LOG = (
     Mutant(
         "seal check: an edited document is not found",
         CHECK,
-        "        if not row.out and not self._is_document(row.id, inside):",
-        "        if False:",
+        "        elif not row.out and not self._is_document(row.id, inside):",
+        "        elif False:",
         "test_an_edited_document_of_the_archive_is_found",
     ),
     Mutant(
@@ -263,22 +266,22 @@ SEALED_LOG = (
     Mutant(
         "seal check: the leaves of deleted events are not compared with their event",
         CHECK,
-        '        elif event.details.get("leaves") != pruned_digest(row.leaves):',
+        '        elif event.details.get("leaves") != pruned_digest(row.leaves) or event.time != row.at:',
         "        elif False:",
         "test_what_retention_has_deleted_is_told_from_what_was_removed",
     ),
     Mutant(
         "seal check: the order of a copied log is not checked",
         CHECK,
-        "            if turn < self._order:",
+        "            if turn <= self._order:",
         "            if False:",
         f"{TEST_COPIED}::test_a_change_in_the_copy_is_found",
     ),
     Mutant(
         "seal check: signatures are not compared",
         SIGNED,
-        "            if not self._is_signed(key, value, covered):",
-        "            if False:",
+        "            elif not self._is_signed(key, value, covered):",
+        "            elif False:",
         f"{TEST_CHECK}::test_a_forged_result_has_the_wrong_signature_too",
     ),
     Mutant(
@@ -310,7 +313,134 @@ SEALED_LOG = (
         "    return setting",
         "tests/server/observability/test_access_log.py::test_a_preset_of_a_project_keeps_old_files_longer",
     ),
+    # --- the lines of an export
+    Mutant(
+        "export: a line need not be in its canonical form",
+        LINES,
+        '        elif text != canonical + b"\\n":',
+        "        elif False:",
+        (f"{FORGED}[a field twice, a forged one first]", f"{FORGED}[spaces]"),
+    ),
+    Mutant(
+        "export: unknown fields are passed over",
+        LINES,
+        "        if unknown:\n",
+        "        if False:\n",
+        f"{TEST_FILE}::test_a_forgery_of_a_former_file_is_found[a field put beside an event]",
+    ),
+    Mutant(
+        "export: lines may be there twice, or swapped",
+        LINES,
+        "            if place <= self._last[part]:",
+        "            if False:",
+        (f"{FORGED}[an event twice]", f"{FORGED}[two documents swapped]"),
+    ),
+    Mutant(
+        "export: the event of a deletion may say something else the second time",
+        LINES,
+        "        if self._deletions.get(event.sequence) != event:",
+        "        if False:",
+        f"{FORGED}[the event of a deletion, the second time]",
+    ),
+    Mutant(
+        "export: leaves of a deletion need no event before them",
+        LINES,
+        "        if named != given:",
+        "        if False:",
+        f"{FORGED}[the event of a deletion removed]",
+    ),
+    Mutant(
+        "export: a large value may stand anywhere",
+        LINES,
+        "        if row.id not in self._named:",
+        "        if False:",
+        f"{FORGED}[a large value twice]",
+    ),
+    Mutant(
+        "export: the digest of a file is not compared",
+        LINES,
+        "        if self.digest != digest:",
+        "        if False:",
+        f"{TEST_FILE}::test_the_header_is_proved_by_the_digest_alone",
+    ),
+    Mutant(
+        "export: a file may end anywhere",
+        LINES,
+        "        if self.digest is None and not self.is_former:",
+        "        if False:",
+        f"{TEST_FILE}::test_a_file_without_its_end_was_cut_off",
+    ),
+    Mutant(
+        "seal check: the id of a seal is not compared",
+        CHECK,
+        "        if seal.id != seal_id(seal.number):",
+        "        if False:",
+        f"{FORGED}[the id of a seal]",
+    ),
+    Mutant(
+        "seal check: the size of a document is not compared",
+        CHECK,
+        "        if row.size != len(archive.inflated(row.document)) or row.events != len(events):",
+        "        if False:",
+        f"{FORGED}[the size of a document]",
+    ),
+    Mutant(
+        "seal check: any document may be marked as brought back",
+        CHECK,
+        "        if row.out and row.id not in self._returned:",
+        "        if False:",
+        f"{FORGED}[a document marked as brought back]",
+    ),
+    Mutant(
+        "seal check: a large value may have any content",
+        CHECK,
+        "        if hashlib.sha256(content).hexdigest() != name:",
+        "        if False:",
+        f"{TEST_FILE}::test_150_random_changes_are_found_although_the_digest_was_computed_again",
+    ),
+    Mutant(
+        "attestation: of any tenant",
+        "core/attestation.py",
+        "    if tenant is not None and of_tenant != tenant:",
+        "    if False:",
+        "tests/cli/test_audit.py::test_the_same_over_http",
+    ),
     # --- signatures
+    Mutant(
+        "signatures: a key of small order may be registered",
+        "core/signed_results.py",
+        "    if height % _PRIME in _SMALL:",
+        "    if height in (0, 1):",
+        "tests/sealing/test_weak_keys.py::test_a_key_of_small_order_is_refused_however_it_is_written",
+    ),
+    Mutant(
+        "signatures: a key may be written in another way",
+        "core/signed_results.py",
+        "    if height >= _PRIME:",
+        "    if False:",
+        "tests/sealing/test_weak_keys.py::test_a_point_that_is_written_in_another_way_is_refused",
+    ),
+    Mutant(
+        "signatures: a stored weak key signs",
+        "engine/checks/signatures.py",
+        "    if weakness:",
+        "    if False:",
+        "test_a_weak_key_is_refused_and_one_that_is_stored_signs_nothing",
+    ),
+    Mutant(
+        "signatures: a weak key verifies, as of an attestation",
+        "sealing/signing.py",
+        "    if weakness_of(public_key):",
+        "    if False:",
+        "tests/sealing/test_weak_keys.py::test_the_library_accepts_one_signature_of_such_a_key_for_every_text",
+    ),
+    Mutant(
+        "doctor: a stored weak key is passed over",
+        "cli/doctor/team_checks.py",
+        "        weakness = weakness_of(key)\n",
+        '        weakness = ""\n',
+        "tests/cli/test_doctor.py::test_a_stored_key_that_signs_nothing_is_found",
+    ),
     Mutant(
         "signatures: results in a batch are not signed",
         "client/client.py",

@@ -171,7 +171,7 @@ def test_endless_output_fills_neither_memory_nor_disk(stage: Stage) -> None:
         (("--agent", "true", "--timeout", "soon"), 2, "not a duration"),
         (("--agent", "true", "--lease", "0.01"), 8, "min_lease"),
         (("--agent", "true", "--onto", "main"), 2, "--worktree or --land"),
-        (("--agent", "true", "--name", "a b"), 8, "without spaces"),
+        (("--agent", "true", "--name", "a b"), 8, "ASCII letters"),
     ],
 )
 def test_a_run_that_cannot_begin_claims_nothing(stage: Stage, words: tuple[str, ...], code: int, said: str) -> None:

@@ -23,6 +23,7 @@ _PR_SET_PDEATHSIG = 1
 # Every program that tests start and that a bare Debian lacks, with its package. `tests/test_programs.py` checks that
 # tests start no other program.
 PACKAGES = {
+    "bash": "bash",
     "bwrap": "bubblewrap",
     "chromium": "chromium",  # where there is no shell of it
     "chromium-headless-shell": "chromium-headless-shell",
@@ -30,6 +31,7 @@ PACKAGES = {
     "debootstrap": "debootstrap",
     "epmd": "erlang-base",
     "faketime": "faketime",
+    "fish": "fish",
     "gcc": "gcc",
     "git": "git",
     "ip": "iproute2",
@@ -46,6 +48,7 @@ PACKAGES = {
     "strace": "strace",
     "systemd-analyze": "systemd",
     "xxd": "xxd",
+    "zsh": "zsh",
 }
 _FOLDERS = ("/usr/sbin", "/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin")  # beside those of the PATH
 _INSTALLING = Path(tempfile.gettempdir()) / "tenure-tests-install.lock"

@@ -6,7 +6,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,16 @@ import pytest
 
 from tenure.client.caller import SystemRandom
 from tenure.core import commands as c
-from tenure.core.errors import SchemaMismatch, TenureError, UnsafeRole
-from tenure.core.records import Agent, Task
+from tenure.core.errors import MoveRefused, SchemaMismatch, TenureError, UnsafeRole
+from tenure.core.records import Agent, Archived, Task, replace
 from tenure.engine import Context, Engine
 from tenure.engine.archive.mover import move_all
 from tenure.engine.audit import sealer
 from tenure.engine.runtime.epoch import begin_epoch
+from tenure.stores.port import Change
 from tenure.stores.postgres import Postgres, row_security, schema
 from tenure.stores.postgres.connection import Connection, Statement
+from tenure.stores.postgres.errors import Failed
 from tenure.stores.postgres.event_blocks import ITEMS
 from tenure.stores.postgres.row_security import STORE_WIDE
 from tests.servers.pgbouncer import PgbouncerServer
@@ -133,6 +135,8 @@ def test_nothing_of_another_tenant_can_be_written(store: Postgres, tmp_path: Pat
         "DROP POLICY tenure_tenant ON {0}.agent",
         "CREATE TABLE {0}.mine (x int)",
         "SELECT {0}.drop_events('umbra', 'p', '{{}}', '{{}}')",
+        "SELECT {0}.clear_log('acme')",
+        "DELETE FROM {0}.epoch",
     ],
 )
 def test_the_role_may_not(store: Postgres, tmp_path: Path, text: str) -> None:
@@ -187,10 +191,90 @@ def test_events_that_no_seal_covers_are_not_dropped_from_a_sealed_log(
             ask(drop, tasks, sequences)
     assert _events(store, "acme") == before
     sealer.seal_all(engine, "p")
-    ask(drop, tasks, sequences)
+    all_as(url_as(OWNER, place), drop.format(place), tasks, sequences, tenant="acme")  # it needs no document
     gone = {event.sequence for event in before if event.task in tasks or event.sequence in sequences}
     assert gone
     assert {event.sequence for event in _events(store, "acme")} == {event.sequence for event in before} - gone
+
+
+def test_the_log_of_a_task_that_is_not_archived_is_not_dropped(store: Postgres, tmp_path: Path) -> None:
+    """In a project without seals too. A document of the role's own does not cover more events than it has."""
+    place, engine = restricted_schema(tmp_path), engine_of(store, "acme")
+    added: dict[str, Any] = engine.do(c.Add(project="p", task=c.NewTask(title="alive"))).task or {}
+    engine.do(c.Note(project="p", task=added["key"], text="kept"))
+    engine.do(c.Add(project="p", task=c.NewTask(title="the last event stays in any case")))
+    before = _events(store, "acme")
+    drop = f"SELECT {place}.drop_events('acme', 'p', %s::text[], %s::bigint[])"
+    (block,) = all_as(url_as(ROLE, place), f"SELECT max(last) FROM {place}.event_block", tenant="acme")
+    for tasks, sequences in (([added["id"]], []), ([], list(block)), ([added["id"]], list(block))):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="not archived"):
+            all_as(url_as(ROLE, place), drop, tasks, sequences, tenant="acme")
+    assert _events(store, "acme") == before
+    assert move_all(engine, "p", older=0).tasks == 1
+    with store.begin("acme", write=True) as tx:
+        (document,) = tx.find(Archived, {"project": "p"})
+    assert document.events >= 2
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="not archived"):  # with another's document
+        all_as(url_as(ROLE, place), drop, [document.id, added["id"]], [], tenant="acme")
+    with store.begin("acme", write=True) as tx:
+        tx.save([Change(None, replace(document, id=added["id"], key="X-1", ref="X-1", events=1))])
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="not archived"):
+        all_as(url_as(ROLE, place), drop, [added["id"]], [], tenant="acme")
+    assert [event for event in _events(store, "acme") if event.task == added["id"]]
+
+
+EPOCHS = {
+    "frozen under the same receipts": "epoch || '.1'", "a mark that is no number": "'0a1b2c3d.x'",
+    "another form": "'now'", "another place": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", EPOCHS)
+def test_an_epoch_that_the_program_would_not_make_is_refused(store: Postgres, tmp_path: Path, what: str) -> None:
+    """Else the role could freeze a tenant that is in use, as one that has moved away."""
+    place = restricted_schema(tmp_path)
+    here = f"(SELECT place FROM {place}.meta)" if EPOCHS[what] else "'elsewhere'"
+    in_force = f"SELECT coalesce((SELECT epoch FROM {place}.epoch), epoch) AS epoch FROM {place}.meta"
+    value = EPOCHS[what] or "'0a1b2c3d'"
+    text = (
+        f"INSERT INTO {place}.epoch (tenant, epoch, place) SELECT 'acme', {value}, {here} FROM ({in_force}) AS f "
+        "ON CONFLICT (tenant) DO UPDATE SET epoch = excluded.epoch, place = excluded.place RETURNING 1"
+    )
+    for _ in range(2):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="cannot be put in force"):
+            all_as(url_as(ROLE, place), text, tenant="acme")
+        begin_epoch(engine_of(store, "acme"), "from now on there is a row")
+
+
+def test_a_live_log_is_not_cleared_by_way_of_a_mark_in_its_epoch(store: Postgres, tmp_path: Path) -> None:
+    """Each step that the role could take by itself."""
+    place, engine = restricted_schema(tmp_path), engine_of(store, "acme")
+    before = _events(store, "acme")
+    mark = (
+        f"INSERT INTO {place}.epoch SELECT 'acme', '0a1b2c3d.1', place FROM {place}.meta "  # a move of the role's own
+        "ON CONFLICT (tenant) DO UPDATE SET epoch = excluded.epoch RETURNING 1"
+    )
+    all_as(url_as(ROLE, place), mark, tenant="acme")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for function"):
+        all_as(url_as(ROLE, place), f"SELECT {place}.clear_log('acme')", tenant="acme")
+    with pytest.raises(MoveRefused, match="may not delete the log"), store.begin("acme", write=True) as tx:
+        tx.clear_log()
+    assert _events(store, "acme") == before
+    assert engine.tenant == "acme"
+
+
+def test_the_log_of_a_tenant_that_moved_away_is_cleared_with_the_owners_url(tmp_path: Path, store: Postgres) -> None:
+    place = restricted_schema(tmp_path)
+    with store.begin("acme", write=True) as tx:
+        tx.set_epoch("0a1b2c3d.1")
+    owned = Postgres(url_as(ROLE, place), owner=url_as(OWNER, place))
+    with closing(owned):
+        with owned.begin("acme", write=True) as tx:
+            tx.clear_log()
+        assert _events(owned, "acme") == []
+        with pytest.raises((TenureError, Failed), match="moved away"), owned.begin("umbra", write=True) as tx:
+            tx.clear_log()  # it is in use here
+        assert _events(owned, "umbra")
 
 
 # --- who may open it ---

@@ -20,6 +20,7 @@ from tenure.agents.receipts import Kept, Receipts
 from tenure.config import Home, find_home, read_settings
 from tenure.core import limits
 from tenure.core.errors import NoStore
+from tenure.core.safe_text import shell_word
 
 if TYPE_CHECKING:
     from tenure.agents.identity import Who
@@ -342,7 +343,7 @@ def _anothers(client: Client, files: list[str]) -> str | None:
                 task = f" for {held['task']}" if held.get("task") else ""
                 return (
                     f"tenure: {file} is held by agent {held['agent']}{task} ({held['pattern']}). Work on something"
-                    f' else, or write to them: `tenure msg "…" --to {held["agent"]}`.'
+                    f' else, or write to them: `tenure msg "…" --to {shell_word(held["agent"])}`.'
                 )
     return None
 

@@ -21,6 +21,7 @@ import msgspec
 
 from tenure import process_table
 from tenure.core import limits
+from tenure.core.ids import fitted_name, fitted_session
 from tenure.process_table import Process
 from tenure.user_state import (
     is_own,
@@ -140,11 +141,11 @@ def _recognised(environ: Mapping[str, str], agent: str | None, session: str | No
     if name is None and inside is not None:
         name, named_by = agent_name(environ, found), JOINED
         if name is None:
-            name, named_by = f"{inside.type}-{_short(found)}", f"{inside.title} and its session"
+            name, named_by = f"{fitted_name(inside.type, 'agent')}-{_short(found)}", f"{inside.title} and its session"
     if name is None and terminal_name:
         name, named_by = terminal_name, JOINED
     if name is None:
-        name, named_by = user, "the user's name"
+        name, named_by = fitted_name(user, "user"), "the user's name"
     type = inside.type if inside else ("generic" if role == "agent" or agent else "human")
     if joined is not None and joined.type and inside is None:
         type = joined.type
@@ -209,10 +210,10 @@ def _session(
     # The processes of a sandbox end with its command: they do not identify a session.
     process = None if process_table.is_sandboxed(programs) else process_table.nearest(programs)
     if inside and inside.session and environ.get(inside.session):
-        return environ[inside.session], inside.session, process, None
+        return fitted_session(environ[inside.session]), inside.session, process, None
     if process is not None:
         kind = inside.type if inside else process.programs[-1]
-        return f"{kind}-{process.pid}-{process.start}", AGENT_PROCESS, process, None
+        return f"{fitted_name(kind, 'agent')}-{process.pid}-{process.start}", AGENT_PROCESS, process, None
     here = terminal(environ)
     return here.session, here.source, here.process, here.joined.agent if here.joined else None
 
@@ -436,5 +437,4 @@ def _runs(row: Row | None) -> bool:
 
 
 def _word(name: str) -> str:
-    word = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name).strip("-.")
-    return word[:40] or "agent"
+    return fitted_name(name, "agent")[:40]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tenure.config import DATABASE, FOLDER, PROJECT, main_worktree, refuse_links, upward
 from tenure.core.errors import InvalidInput
+from tenure.core.ids import fitted_name
 from tenure.core.tenant_records import HOME
 
 if TYPE_CHECKING:
@@ -67,8 +67,12 @@ def make_folder(place: str) -> str:
 
 
 def named_after(place: str) -> str:
-    name = re.sub(r"[\s/@|]+", "-", os.path.basename(os.path.realpath(place))).strip("-")
-    return name[:128] or "default"
+    """A project's name, as new ones may be, from that of its folder."""
+    return fitted_name(folder_name(place), "default")
+
+
+def folder_name(place: str) -> str:
+    return os.path.basename(os.path.realpath(place))
 
 
 def keep_project(folder: str, project: str) -> None:

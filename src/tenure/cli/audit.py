@@ -6,13 +6,16 @@ import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure.cli.main import Answer, Run, Usage, answered, arg, options, shown
 from tenure.cli.text_format import counted
 from tenure.core import queries as q
 from tenure.core.access_chain import Head, check, parse_head
 from tenure.core.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from tenure.core.audit_lines import Header
 
 FOUND = 8  # exit code
 _HEAD = "a head that was kept elsewhere, or the file of an attestation: a cut or rewritten log is found too"
@@ -63,11 +66,13 @@ def _json(value: Any) -> str:
 def export(run: Run, given: Namespace) -> Answer:
     """Write the sealed log with its seals to a file, which `audit verify FILE` checks without a store.
 
-    It has everything that the log has: results, texts of tasks, names. Its mode is 0600.
+    It has everything that the log has: results, texts of tasks, names. Its mode is 0600. Keep the digest that is
+    printed elsewhere: it is the only proof of the tenant and the time in the first line.
     """
     path = os.path.join(run.folder, given.file)
-    lines = run.client.export_audit(path)
-    return Answer({"file": path, "lines": lines}, f"{counted(lines, 'line')} written to {path}")
+    found = run.client.export_audit(path)
+    text = f"{counted(found['lines'], 'line')} written to {path}; digest {found['digest']}"
+    return Answer({"file": path, **found}, text)
 
 
 @options(
@@ -126,20 +131,22 @@ def _verify_file(run: Run, given: Namespace) -> Answer:
         what = "is not a file" if os.path.exists(path) else "no such file"
         raise Usage(f"{path}: {what}", "`tenure audit export FILE` writes one")
 
-    def head_of(project: str) -> Head | None:
-        return None if given.head is None else _head_given(run, given.head, project)
+    def head_of(header: Header) -> Head | None:
+        return None if given.head is None else _head_given(run, given.head, header.project, header.tenant)
 
-    project, named_head, report = check_file(path, head_of=head_of, is_signed=is_signed)
-    if given.project not in (None, project):
-        raise Usage(f"{path} is of the project {project}, not of {given.project}", "leave --project out")
-    findings = list(report.findings)
-    if named_head != report.head:
-        findings.append(f"the file names the head {named_head}, and its last seal is {report.head}")
-    found = {**report._asdict(), "project": project, "ok": not findings, "head": str(report.head)}
-    return _answer([{**found, "findings": findings}])
+    header, digest, report = check_file(path, head_of=head_of, is_signed=is_signed)
+    if given.project not in (None, header.project):
+        raise Usage(f"{path} is of the project {header.project}, not of {given.project}", "leave --project out")
+    found = {**report._asdict(), "project": header.project, "ok": not report.findings, "head": str(report.head)}
+    answer = _answer([found])
+    if digest is None:
+        note = "An older version wrote this file: nothing proves the tenant and the time in its first line."
+    else:
+        note = f"digest of the file: {digest}"
+    return Answer({**answer.value, "digest": digest}, f"{answer.text}\n{note}", answer.code)
 
 
-def _head_given(run: Run, text: str, project: str) -> Head:
+def _head_given(run: Run, text: str, project: str, tenant: str | None = None) -> Head:
     """A head as NUMBER:SHA256, or the file of an attestation."""
     path = os.path.join(run.folder, text)
     if not os.path.isfile(path):
@@ -154,7 +161,7 @@ def _head_given(run: Run, text: str, project: str) -> Head:
             attestation = msgspec.json.decode(file.read(100_000))
     except (OSError, msgspec.DecodeError) as error:
         raise Usage(f"{text}: {error}") from None
-    return head_in(attestation, project, is_signed)
+    return head_in(attestation, project, is_signed, tenant=tenant)
 
 
 def _spelt(text: str, also: str = "") -> Head:

@@ -1,7 +1,8 @@
 """`completion`: small scripts for bash, zsh and fish, which ask tenure for the next word.
 
 So the values of options are offered, not only their names: states, tracks, agents, keys of tasks, files. A shell asks
-with `tenure completion SHELL --words …`; the last word is the one that is being typed.
+with `tenure completion SHELL --words …`; the last word is the one that is being typed. Names of members are what a
+sign-in gives, so they are not offered.
 """
 
 from __future__ import annotations
@@ -20,22 +21,31 @@ SHELLS = {
 }
 FILES = ":files"  # the shell itself completes names of files
 
-_BASH = """_tenure() {
-  local IFS=$'\\n' found
-  found=$(tenure completion bash --words "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
-  if [ "$found" = ":files" ]; then
-    COMPREPLY=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))
-  else
-    COMPREPLY=($(compgen -W "$found" -- "${COMP_WORDS[COMP_CWORD]}"))
-  fi
+# A shell must never evaluate a name: `compgen -W` would expand one. Each line is made one word by `printf %q` before it
+# is offered. Inside of quotes that the user has opened, only names that need none are.
+_BASH = r"""_tenure() {
+  local word=${COMP_WORDS[COMP_CWORD]} line
+  COMPREPLY=()
+  while IFS= read -r line; do
+    if [[ $line == ":files" ]]; then
+      compopt -o default 2>/dev/null
+      return
+    fi
+    if [[ $word == [\"\']* ]]; then
+      [[ $line == "${word:1}"* && $line != *[!A-Za-z0-9._@%+:,=-]* ]] && COMPREPLY+=("$line")
+    else
+      printf -v line %q "$line"
+      [[ $line == "$word"* ]] && COMPREPLY+=("$line")
+    fi
+  done < <(tenure completion bash --words "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
-complete -o filenames -F _tenure tenure
+complete -F _tenure tenure
 """
 _ZSH = """#compdef tenure
 _tenure() {
   local -a found
   found=("${(@f)$(tenure completion zsh --words "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-  if [[ "$found[1]" == ":files" ]]; then _files; else compadd -- $found; fi
+  if [[ "$found[1]" == ":files" ]]; then _files; else compadd -a -- found; fi
 }
 compdef _tenure tenure
 """
@@ -60,10 +70,25 @@ _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 def completion(run: Run, given: Namespace) -> Answer:
     """Print a completion script: verbs, options, and their values, as states, tracks, agents and tasks."""
     if given.words is not None:
-        found = candidates(run, given.words or [""])
+        found = candidates(run, [unquoted(word) for word in given.words or [""]])
         return Answer(found, "\n".join(found))
     script = _SCRIPTS[given.shell]
     return Answer({"shell": given.shell, "script": script, "use": SHELLS[given.shell]}, script)
+
+
+def unquoted(word: str) -> str:
+    """A word as typed, without its quotes; the last quote may be missing."""
+    found, quote, is_escaped = "", "", False
+    for character in word:
+        if is_escaped:
+            found, is_escaped = found + character, False
+        elif character == "\\" and quote != "'":
+            is_escaped = True
+        elif character == quote or (not quote and character in "'\""):
+            quote = "" if quote else character
+        else:
+            found += character
+    return found
 
 
 def candidates(run: Run, words: list[str]) -> list[str]:
@@ -121,7 +146,8 @@ def _awaiting(declared: list[Option], rest: list[str]) -> Option | None:
 
 
 def _fitting(found: list[str], current: str) -> list[str]:
-    return [one for one in dict.fromkeys(found) if one.startswith(current)]
+    """One candidate a line, so none with a line break in it or with a character that a terminal would obey."""
+    return [one for one in dict.fromkeys(found) if one.startswith(current) and one.isprintable()]
 
 
 def _values(run: Run, option: Option, current: str) -> list[str]:
@@ -247,7 +273,6 @@ _KINDS: dict[str, Callable[[Any], list[str]]] = {
     "priority": _tiers, "class": _error_classes, "validate": _validators,
     "key": _settings, "limits": _limits, "compliance": _presets, "retry": _strategies,
     "ROLE": _roles, "tier": _tenant_tiers, "isolation": _isolations,
-    "USER": lambda run: [member["user"] for member in run.client.members()],
     "TENANT": lambda run: [tenant["name"] for tenant in run.client.tenants()],
     "tenant": lambda run: [tenant["name"] for tenant in run.client.tenants()],
     "only": lambda run: list(run.client.projects()),

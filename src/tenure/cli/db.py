@@ -12,6 +12,7 @@ from tenure.cli.text_format import counted, lasting
 from tenure.config import without_password
 from tenure.core.errors import close_all
 from tenure.core.records import DataKey
+from tenure.core.safe_text import shell_word
 from tenure.core.tenant_records import HOME
 
 if TYPE_CHECKING:
@@ -217,8 +218,6 @@ def _store_named(run: Run, url: str) -> str:
 
 
 def _copies_text(done: Copies, source: str, target: str) -> str:
-    import shlex
-
     lines = []
     for one in done.copied:
         tasks = one.rows["task"] + one.rows["archived"]
@@ -226,7 +225,7 @@ def _copies_text(done: Copies, source: str, target: str) -> str:
         lines.append(f"{one.project}: {counted(tasks, 'task')}, {rows} rows and {one.events} events are in {target}")
     lines += [f"claiming is stopped in {source}; its data is unchanged", "to use the other store:"]
     lines += [
-        f"  export TENURE_URL={shlex.quote(target)}",
+        f"  export TENURE_URL={shell_word(target)}",
         "  (or `url` in tenure.toml, which each person allows with `tenure trust`)",
     ]
     if done.is_verified:

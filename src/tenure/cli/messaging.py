@@ -12,6 +12,7 @@ from tenure.cli.option_kinds import before, instant, json_value, seconds
 from tenure.cli.sources import condition, condition_text, is_waiting
 from tenure.cli.text_format import Columns, ago, columns, lasting, moment, plain, shorten
 from tenure.core.outcomes import Outcome
+from tenure.core.safe_text import shell_word
 
 NOT_SENT = "no coordinator runs, so nothing is sent: start `tenure daemon` or `tenure serve`"
 STATUS_CHANGED = "task.status_changed"
@@ -105,7 +106,9 @@ def show_webhook(run: Run, given: Namespace) -> Answer:
             f"  delivered {row['delivered']}, waiting {row['parked']}, failed {row['failed']}",
         ]
         if row["disabled_for"]:
-            lines.append(f"  {plain(row['disabled_for'])}; `tenure webhook resume {row['name']}` sends what waits")
+            lines.append(
+                f"  {plain(row['disabled_for'])}; `tenure webhook resume {shell_word(row['name'])}` sends what waits"
+            )
         if row["error"]:
             lines.append(f"  last error {ago(row['failure_at'], now)}: {plain(row['error'])}")
         if row["previous_until"]:

@@ -20,6 +20,7 @@ from tenure.core import commands as c
 from tenure.core.errors import TenureError
 from tenure.core.inputs import MOST_COMMANDS
 from tenure.core.outcomes import Outcome
+from tenure.core.safe_text import shell_word
 
 if TYPE_CHECKING:
     from tenure.core.views import EventView
@@ -250,7 +251,7 @@ def _scope(given: Namespace, verb: str) -> str:
     if given.agent:
         raise Usage(
             f"{verb}: --agent is who acts; it does not choose whose claiming is meant",
-            f"one agent: `tenure {verb} --by {given.agent}`; the whole project: `tenure {verb}`",
+            f"one agent: `tenure {verb} --by {shell_word(given.agent)}`; the whole project: `tenure {verb}`",
         )
     chosen = [
         f"{name}:{value}"

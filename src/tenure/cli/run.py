@@ -19,6 +19,7 @@ from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.cli.option_kinds import contents, lease, seconds
 from tenure.core import limits
 from tenure.core.errors import close_all
+from tenure.core.ids import fitted_name
 
 if TYPE_CHECKING:
     from tenure.agents.leader_process import LeaderProcess
@@ -258,7 +259,7 @@ def _agent(run: Run, given: Namespace) -> str:
 
 def _name(program: str) -> str:
     base = os.path.splitext(os.path.basename(program))[0]
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in base)[:60] or "agent"
+    return fitted_name(base, "agent")[:60]
 
 
 def _bwrap(run: Run) -> str:

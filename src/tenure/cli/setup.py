@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tenure.cli.main import Answer, Run, Usage, arg, options
 from tenure.core import limits
 from tenure.core.errors import NoStore, NotFound, StoreUnavailable
+from tenure.core.safe_text import one_line, shell_word
 
 if TYPE_CHECKING:
     from tenure.agents.recipes.installation import Change, Standing
@@ -45,7 +46,7 @@ def init(run: Run, given: Namespace) -> Answer:
 
     asked = _named(run, given.agents) if given.agents is not None else None
     url = run.setting("url")
-    folder = lost = None
+    folder = lost = renamed_from = None
     if url is None:
         place = os.path.realpath(run.folder) if given.force else new_store.place_for(run.folder)
         lost = lost_at(os.path.join(place, FOLDER, DATABASE), run.environ)
@@ -56,7 +57,10 @@ def init(run: Run, given: Namespace) -> Answer:
     is_new = not _is_there(run, url)
     if is_new and folder is not None:
         if run.settings["project"].origin in ("default", *_other_projects(run, folder)):
-            run.name_project(new_store.named_after(os.path.dirname(folder)))
+            place = os.path.dirname(folder)
+            run.name_project(new_store.named_after(place))
+            if run.project != new_store.folder_name(place):
+                renamed_from = new_store.folder_name(place)
         new_store.keep_project(folder, run.project)
     # The creator of a store owns it; in an existing one an agent stays an agent.
     with run.client_at(url, role="owner" if is_new else None, create=is_new) as client:
@@ -65,6 +69,7 @@ def init(run: Run, given: Namespace) -> Answer:
             new_store.note_store(client.store, run.project, run.environ)
     value: dict[str, Any] = {
         "store": without_password(url), "project": run.project, "made_store": is_new, "made_project": is_new_project,
+        "named_after": renamed_from,
     }  # fmt: skip
     if lost is not None:
         value["lost_store"] = {"last_event": lost.sequence, "copy": lost.copy.path if lost.copy else None}
@@ -144,6 +149,9 @@ def _welcome(value: dict[str, Any], more: Sequence[str] = ()) -> str:
         lines = [f"Created project {value['project']} in {value['store']}."]
     else:
         lines = [f"Already here: {value['store']}, project {value['project']}."]
+    if value["named_after"] is not None:
+        folder = shell_word(one_line(value["named_after"]))
+        lines.append(f"Its folder is {folder}: names of projects have ASCII letters, digits, '.', '_' and '-' alone.")
     is_set_up = value.get("set_up_agents", ())
     found = {name: why for name, why in value.get("found_agents", {}).items() if name not in is_set_up}
     if found:

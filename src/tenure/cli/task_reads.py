@@ -35,6 +35,7 @@ from tenure.core.errors import InvalidInput
 from tenure.core.ids import parse_receipt
 from tenure.core.lifecycle import COMPLETED, OPEN, spoken
 from tenure.core.query import Page
+from tenure.core.safe_text import shell_word
 
 if TYPE_CHECKING:
     from tenure.client import Client
@@ -139,7 +140,7 @@ def list_(run: Run, given: Namespace) -> Answer:
         after = (last.get(given.order.lstrip("-")), last["id"])
     page = {"archived": given.archived, "order": given.order, "limit": given.limit, "after": after, "at": at}
     tasks = run.client.tasks(**page, **filters)
-    then = f" --at {at}" if at else ""  # the same moment, also where it was named from now
+    then = f" --at {shell_word(at)}" if at else ""  # the same moment, also where it was named from now
     return shown(tasks, listed, f"--after {tasks[-1]['ref']}{then}" if tasks else "")
 
 

@@ -14,6 +14,7 @@ from tenure.cli.text_format import Columns, ago, columns, lasting, moment, plain
 from tenure.core import commands as c
 from tenure.core import limits
 from tenure.core.outcomes import Outcome
+from tenure.core.safe_text import one_line, shell_word
 
 CLI_STALE = limits.CLI_AGENT_STALE
 UNRECOGNISED = ("generic", "human")
@@ -52,11 +53,13 @@ def join(run: Run, given: Namespace) -> Answer:
             models=tuple(given.model), region=given.region, max_concurrent_tasks=given.max_tasks, user=who.user,
             stale_after=run.setting("agents.stale_after") or CLI_STALE, heartbeat=run.setting("agents.heartbeat"),
         )  # fmt: skip
-    lines = [f"export TENURE_AGENT={who.agent}", f"export TENURE_SESSION={who.session}"]
+    lines = [f"export TENURE_AGENT={shell_word(who.agent)}", f"export TENURE_SESSION={shell_word(who.session)}"]
     more = {}
     if kept is not None:
         more = {"key_file": kept.path, "key_created": kept.is_new}
-        lines += [f"# created {kept.path}: a new key; without it nobody can sign as you"] if kept.is_new else []
+        lines += (
+            [f"# created {one_line(kept.path)}: a new key; without it nobody can sign as you"] if kept.is_new else []
+        )
     # An agent is known by its name: that is its id.
     return answered(outcome, "\n".join(lines), id=who.agent, name=who.agent, session=who.session, **more)
 

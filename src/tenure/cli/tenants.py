@@ -13,6 +13,7 @@ from tenure.cli.option_kinds import pair
 from tenure.cli.projects import limit_changes, limit_text
 from tenure.cli.text_format import Columns, ago, columns, plain, table
 from tenure.core.outcomes import Outcome
+from tenure.core.safe_text import shell_word
 
 TENANT = arg("name", metavar="TENANT", help="the tenant")
 USER = arg("user", metavar="USER", help="the person, as in the `sub` of their tokens and the `user` of their keys")
@@ -45,7 +46,9 @@ def add_tenant(run: Run, given: Namespace) -> Answer:
     if outcome.ok and isinstance(transport, LocalTransport):
         transport.open_schemas(given.name)  # by whom may create it: a server's role may not
     if outcome.outcome == "EXISTS":
-        return answered(outcome, f"{given.name}  exists: nothing was changed; see `tenure tenant show {given.name}`")
+        return answered(
+            outcome, f"{given.name}  exists: nothing was changed; see `tenure tenant show {shell_word(given.name)}`"
+        )
     return _of_tenant(outcome)
 
 

@@ -12,6 +12,7 @@ from tenure.cli.answers import reader_left, say
 from tenure.cli.main import Run, arg, options
 from tenure.cli.text_format import plain
 from tenure.core.errors import NotFound
+from tenure.user_state import transcripts_of
 
 POLL = 0.25  # seconds between two reads of a file that may grow
 QUERY = 2.0  # seconds between two queries about the claim
@@ -43,7 +44,8 @@ def logs(run: Run, given: Namespace) -> int:
 
 
 def _path(run: Run, key: str, generation: int) -> str | None:
-    path = os.path.join(run.own_home.folder, "transcripts", run.client.project, key, f"gen-{generation}.jsonl")
+    place = transcripts_of(os.path.join(run.own_home.folder, "transcripts"), run.client.project, key)
+    path = os.path.join(place, f"gen-{generation}.jsonl")
     return path if os.path.exists(path) else None
 
 

@@ -17,7 +17,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.queries import Query
 from tenure.core.query import Page
 from tenure.core.records import Watch, replace
-from tenure.core.views import AgentInFull, AgentNewsView, AgentView, AlertView, ArtifactView, AttestationView, AuditHeadView, AuditPageView, AuditReportView, BriefingView, BudgetInFull, BudgetView, DagEntry, DagView, DeadLetterView, DeliveryView, EstimatesView, EventView, ForecastView, HeadroomView, HealthView, HistoryEntry, LimitView, MemberView, MessageEntry, MessageView, ModelsView, OwnClaim, PlanView, PoolInFull, PoolView, ProcessView, ProjectView, ProjectionView, RelayView, ReservationView, ResultView, SavingsView, ScheduleInFull, ScheduleView, SessionEntry, SessionView, SpawnView, SpentView, StateLine, StatusView, TaskInFull, TaskLine, TaskView, TenantView, TodoEntry, TrackView, TriggerInFull, TriggerView, WaitingView, WatchedView, WebhookView, WhyView
+from tenure.core.views import AgentInFull, AgentNewsView, AgentView, AlertView, ArtifactView, AttestationView, AuditHeadView, AuditPageView, AuditReportView, BriefingView, BudgetInFull, BudgetView, DagEntry, DagView, DeadLetterView, DeliveryView, EstimatesView, EventView, ExportView, ForecastView, HeadroomView, HealthView, HistoryEntry, LimitView, MemberView, MessageEntry, MessageView, ModelsView, OwnClaim, PlanView, PoolInFull, PoolView, ProcessView, ProjectView, ProjectionView, RelayView, ReservationView, ResultView, SavingsView, ScheduleInFull, ScheduleView, SessionEntry, SessionView, SpawnView, SpentView, StateLine, StatusView, TaskInFull, TaskLine, TaskView, TenantView, TodoEntry, TrackView, TriggerInFull, TriggerView, WaitingView, WatchedView, WebhookView, WhyView
 from typing import Any, TypedDict, Unpack
 
 Several = str | Iterable[str] | None
@@ -694,8 +694,8 @@ class AsyncVerbs:
         """A page of the export; `after` is `next` of the page before."""
         ...
 
-    async def export_audit(self, path: str | PathLike[str], *, store: bool=False) -> int:
-        """Write the sealed log with its seals to a new file, for `tenure audit verify FILE`; return its lines."""
+    async def export_audit(self, path: str | PathLike[str], *, store: bool=False) -> ExportView:
+        """Write the sealed log with its seals to a new file, for `tenure audit verify`; keep its digest elsewhere."""
         ...
 
     async def add(self, title: str, *, request_id: str | None=None, **fields: Unpack[TaskFields]) -> Added:

@@ -1,44 +1,59 @@
 """The file of an exported log: written from pages, checked without a store.
 
-A line is a JSON object. The first one has the format, tenant, project and head; then come `seal`, `event`, `body`,
-`document` and `pruned`, in this order: see `core/seal_check.py`.
+`core/audit_lines.py` has the form of its lines, `core/seal_check.py` what they prove.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
-import msgspec
-
+from tenure.core import limits
 from tenure.core.access_chain import Head
-from tenure.core.decoders import converted
+from tenure.core.audit_lines import BODY, DOCUMENT, EVENT, PRUNED, SEAL, Header, LineCheck, LogLine, end_line
 from tenure.core.errors import InvalidInput
-from tenure.core.events import Event
-from tenure.core.records import Archived, Body, PrunedLeaves, Seal
-from tenure.core.seal_check import EXPORT, SealCheck, SealReport
+from tenure.core.records import Seal
+from tenure.core.seal_check import SealCheck, SealReport
 
-_KINDS: dict[str, Any] = {"seal": Seal, "event": Event, "document": Archived, "pruned": PrunedLeaves}
+if TYPE_CHECKING:
+    from tenure.core.views import ExportView
+
+
+class NewExport:
+    """Writes the lines of an export, and its end."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._content = file, hashlib.sha256()
+        self._lines = 0
+
+    def write(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            text = line.encode() + b"\n"
+            self._content.update(text)
+            self._file.write(text)
+            self._lines += 1
+
+    def end(self) -> ExportView:
+        digest = self._content.hexdigest()
+        self.write([end_line(digest)])
+        return {"lines": self._lines, "digest": digest}
 
 
 @contextmanager
-def new_export(path: str | os.PathLike[str]) -> Iterator[Callable[[Iterable[str]], int]]:
-    """Writes lines to a new file with mode 0600; without an error at the end there is no file."""
+def new_export(path: str | os.PathLike[str]) -> Iterator[NewExport]:
+    """A new file with mode 0600; after an error there is none."""
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise InvalidInput(f"{os.fspath(path)}: {error.strerror}", "name a new file") from None
     try:
         with os.fdopen(number, "wb") as file:
-
-            def write(lines: Iterable[str]) -> int:
-                return sum(bool(file.write(line.encode() + b"\n")) for line in lines)
-
-            yield write
+            yield NewExport(file)
             file.flush()
             os.fsync(number)
     except BaseException:
@@ -48,79 +63,56 @@ def new_export(path: str | os.PathLike[str]) -> Iterator[Callable[[Iterable[str]
 
 
 class FileReport(NamedTuple):
-    project: str
-    head: Head  # as the file names it
+    header: Header
+    digest: str | None  # of the file; None: of a format without one, where nothing covers the header
     report: SealReport
 
 
 def check_file(
     path: str,
     *,
-    head_of: Callable[[str], Head | None] = lambda _: None,
+    head_of: Callable[[Header], Head | None] = lambda _: None,
     is_signed: Callable[[str, str, bytes], bool] | None = None,
 ) -> FileReport:
-    """Check an export. `head_of` gives the head of a project that was kept elsewhere."""
-    from tenure.core.access_chain import parse_head
-
+    """Check an export. `head_of` gives the head of its project that was kept elsewhere."""
+    findings: list[str] = []
     try:
         with Path(path).open("rb") as file:
-            lines = _lines(path, file)
-            first = next(lines, (0, {}))[1]
-            if first.get("format") != EXPORT:
-                raise InvalidInput(f"{path}: is not an export of a sealed log", "`tenure audit export FILE` writes one")
-            project, tenant = str(first.get("project")), str(first.get("tenant"))
-            seals, after = _seals(path, lines)
-            check = SealCheck(project, seals, tenant=tenant, is_signed=is_signed)
-            for number, line in after:
-                _take(check, path, number, line)
-            return FileReport(project, parse_head(str(first.get("head"))), check.report(head_of(project)))
+            lines = LineCheck(path, findings.append)
+            header = lines.take_header(file.readline())
+            rows = (line for text in file if (line := lines.take(text)) is not None)
+            seals, after = _seals(rows)
+            check = SealCheck(header.project, seals, tenant=header.tenant, is_signed=is_signed)
+            for line in after:
+                _take(check, line)
+            lines.finish()
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror}") from None
+    report = check.report(head_of(header))
+    if header.head != str(report.head):
+        findings.append(f"the file names the head {header.head}, and its last seal is {report.head}")
+    more = len(findings) - limits.AUDIT_FINDINGS
+    left_out = [f"… and {more} more"] if more > 0 else []
+    every = [*findings[: limits.AUDIT_FINDINGS], *left_out, *report.findings]
+    return FileReport(header, lines.digest, report._replace(findings=every))
 
 
-def _lines(path: str, file: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, text in enumerate(file, 1):
-        try:
-            line = msgspec.json.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise _bad(path, number, "is not JSON: the file is damaged, or cut off") from None
-        if not isinstance(line, dict):
-            raise _bad(path, number, "is not a JSON object")
-        yield number, line
-
-
-def _seals(
-    path: str, lines: Iterator[tuple[int, dict[str, Any]]]
-) -> tuple[Sequence[Seal], Iterator[tuple[int, dict[str, Any]]]]:
-    """The seals, which come first, and the lines after them."""
+def _seals(rows: Iterator[LogLine]) -> tuple[list[Seal], Iterator[LogLine]]:
+    """The seals, which come first, and the rows after them."""
     seals: list[Seal] = []
-    for number, line in lines:
-        if "seal" not in line:
-            return seals, chain([(number, line)], lines)
-        seals.append(_row(path, number, line, "seal"))
+    for line in rows:
+        if line.part != SEAL:
+            return seals, chain([line], rows)
+        seals.append(line.row)
     return seals, iter(())
 
 
-def _take(check: SealCheck, path: str, number: int, line: dict[str, Any]) -> None:
-    if "event" in line:
-        check.take(_row(path, number, line, "event"))
-    elif "document" in line:
-        check.take_document(_row(path, number, line, "document"))
-    elif "pruned" in line:
-        check.take_pruned(_row(path, number, line, "pruned"))
-    elif "body" in line:
-        body: Body = _row(path, number, {"body": {"project": "", **line["body"]}}, "body", Body)
-        check.take_body(body.id, body.content)
-    else:
-        raise _bad(path, number, "has nothing that an export has there")
-
-
-def _row(path: str, number: int, line: dict[str, Any], name: str, kind: Any = None) -> Any:
-    try:
-        return converted(line[name], kind or _KINDS[name])
-    except (msgspec.ValidationError, TypeError) as error:
-        raise _bad(path, number, f"is not a {name}: {error}") from None
-
-
-def _bad(path: str, number: int, what: str) -> InvalidInput:
-    return InvalidInput(f"{path}:{number}: {what}", "export it again, or take another copy")
+def _take(check: SealCheck, line: LogLine) -> None:
+    if line.part == EVENT:
+        check.take(line.row)
+    elif line.part == DOCUMENT:
+        check.take_document(line.row)
+    elif line.part == PRUNED:
+        check.take_pruned(line.row)
+    elif line.part == BODY:
+        check.take_body(line.row.id, line.row.content)

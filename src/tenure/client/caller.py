@@ -13,7 +13,7 @@ from tenure.client.times import with_plain_times
 from tenure.core.commands import ClaimNext, Command, NewTask, Principal, Submit
 from tenure.core.decoders import decoder_of
 from tenure.core.errors import InvalidInput, NotFound, TenureError
-from tenure.core.ids import parse_receipt
+from tenure.core.ids import fitted_name, parse_receipt
 from tenure.core.inputs import LARGEST_RESULT
 from tenure.core.outcomes import Outcome
 from tenure.core.queries import Artifacts, Query, ShowSession
@@ -73,7 +73,7 @@ class Caller:
     ) -> None:
         self.project, self.agent, self.user = project or "default", agent or "me", user
         # identity is per process, never per host or name
-        self.session = session or f"{self.agent}-{os.getpid()}"
+        self.session = session or f"{fitted_name(self.agent, 'agent')}-{os.getpid()}"
         self.principal = Principal(role=role, user=user, agent=agent, session=session)
 
     def do(self, command: Command) -> Outcome:

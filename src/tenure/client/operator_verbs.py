@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # only for types: the import of Decimal alone would cost ever
 
     from tenure.client.arguments import AgentFields, BudgetFields, Health, ProjectSettings, TaskChanges
     from tenure.client.times import Duration
-    from tenure.core.views import AttestationView, AuditHeadView, AuditPageView, AuditReportView
+    from tenure.core.views import AttestationView, AuditHeadView, AuditPageView, AuditReportView, ExportView
 
 
 class OperatorVerbs(Tenants):
@@ -260,18 +260,18 @@ class OperatorVerbs(Tenants):
         """A page of the export; `after` is `next` of the page before."""
         return self._ask(q.AuditPage(project=self.project, after=after, store=store))
 
-    def export_audit(self, path: str | PathLike[str], *, store: bool = False) -> int:
-        """Write the sealed log with its seals to a new file, for `tenure audit verify FILE`; return its lines."""
+    def export_audit(self, path: str | PathLike[str], *, store: bool = False) -> ExportView:
+        """Write the sealed log with its seals to a new file, for `tenure audit verify`; keep its digest elsewhere."""
         return self._steps(self._export_audit(path, store))
 
-    async def _export_audit(self, path: str | PathLike[str], store: bool) -> int:
+    async def _export_audit(self, path: str | PathLike[str], store: bool) -> ExportView:
         from tenure.client.audit_file import new_export
 
-        count, after = 0, None
-        with new_export(path) as write:
+        after = None
+        with new_export(path) as file:
             while True:
                 page: Any = await self._each(self.audit_page(after, store=store))
-                count += write(page["lines"])
+                file.write(page["lines"])
                 after = page["next"]
                 if after is None:
-                    return count
+                    return file.end()

@@ -184,4 +184,6 @@ def inflated(data: bytes) -> bytes:
         raise ValueError(f"an archived document cannot be read: {error}") from None
     if not reading.eof:
         raise ValueError("an archived document is truncated")
+    if reading.unused_data:
+        raise ValueError("an archived document has bytes behind its end")
     return whole

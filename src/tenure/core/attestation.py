@@ -38,11 +38,18 @@ def attested(
     }  # fmt: skip
 
 
-def head_in(document: Mapping[str, Any], project: str | None, is_signed: Callable[[str, str, bytes], bool]) -> Head:
-    """The head of an attestation; raises InvalidInput where its signature is wrong, or it is of another project."""
+def head_in(
+    document: Mapping[str, Any],
+    project: str | None,
+    is_signed: Callable[[str, str, bytes], bool],
+    *,
+    tenant: str | None = None,
+) -> Head:
+    """The head of an attestation; raises InvalidInput where its signature is wrong, or it is of another project or
+    tenant."""
     try:
-        named, head = str(document["project"]), parse_head(str(document["head"]))
-        covered = _covered(str(document["tenant"]), named, head, str(document["timestamp"]))
+        named, head, of_tenant = str(document["project"]), parse_head(str(document["head"])), str(document["tenant"])
+        covered = _covered(of_tenant, named, head, str(document["timestamp"]))
         good = document["form"] == FORM and is_signed(str(document["public_key"]), str(document["signature"]), covered)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"this is not an attestation: {error}", "as `audit attest` prints it") from None
@@ -50,4 +57,6 @@ def head_in(document: Mapping[str, Any], project: str | None, is_signed: Callabl
         raise InvalidInput("the signature of this attestation is not that of its key", "take another copy of it")
     if project is not None and named != project:
         raise InvalidInput(f"this attestation is of the project {named}, not of {project}")
+    if tenant is not None and of_tenant != tenant:
+        raise InvalidInput(f"this attestation is of the tenant {of_tenant}, not of {tenant}")
     return head

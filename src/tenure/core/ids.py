@@ -32,6 +32,8 @@ TRACK = r"[A-Z]{1,32}"
 NAME = r"[^\s/@|\x00-\x1f]{1,128}"
 _TRACK = pattern(TRACK)
 _NAME = pattern(NAME)
+NEW_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+_NEW_NAME = pattern(NEW_NAME)
 TENANT = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _TENANT = pattern(TENANT)
 
@@ -177,10 +179,45 @@ def check_track_code(code: str) -> str:
 
 
 def check_name(name: str, what: str) -> str:
-    """Names of agents, sessions and projects have no spaces, `/`, `@` or `|`, and at most 128 characters."""
+    """Stored names of agents, sessions and projects have no spaces, `/`, `@` or `|`, and at most 128 characters.
+
+    New ones are checked by `check_new_name`: earlier versions stored more, and those can be used.
+    """
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{what} {name[:140]!r} must be 1 to 128 characters without spaces, '/', '@' or '|'")
     return name
+
+
+def is_new_name(name: str) -> bool:
+    return _NEW_NAME.fullmatch(name) is not None
+
+
+def check_new_name(name: str, what: str) -> str:
+    """A new agent, session, project, pool or program: nothing that a shell, a path or a reader could misread."""
+    if not is_new_name(name):
+        raise InvalidInput(
+            f"{what} {name[:140]!r} must be 1 to 128 ASCII letters, digits, '.', '_' and '-', a letter or digit first",
+            f"{fitted_name(name, what)} would do",
+        )
+    return name
+
+
+def fitted_name(text: str, default: str) -> str:
+    """The text as a new name may be: base letters for letters with marks, a hyphen for everything else."""
+    if is_new_name(text):
+        return text
+    words = re.sub(r"[^A-Za-z0-9._]+", "-", text if text.isascii() else _in_ascii(text))
+    return words.lstrip("-._")[:128].rstrip("-") or default
+
+
+def fitted_session(text: str) -> str:
+    """A session's name that another program has given. One that does not fit gets a digest: two must not become one."""
+    if is_new_name(text):
+        return text
+    import hashlib  # rarely needed, and a fifth of the startup time
+
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+    return f"{fitted_name(text, 'session')[:100]}-{digest}"
 
 
 def is_tenant(name: str) -> bool:

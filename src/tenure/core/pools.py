@@ -46,9 +46,9 @@ def check_name(name: str, what: str) -> str:
             f"{what} {name[:80]!r} is a command, and a pool starts programs by name",
             'name it in tenure.toml, as in [programs.bot] agent = "…", run `tenure trust`, and set `--agent bot`',
         )
-    ids.check_name(name, what)
-    if len(name) > LONGEST_NAME or ":" in name:
-        raise InvalidInput(f"{what} {name[:80]!r} must have at most {LONGEST_NAME} characters and no ':'")
+    ids.check_new_name(name, what)
+    if len(name) > LONGEST_NAME:
+        raise InvalidInput(f"{what} {name[:80]!r} must have at most {LONGEST_NAME} characters")
     return name
 
 

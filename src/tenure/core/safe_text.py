@@ -13,6 +13,7 @@ _CONTROLS = pattern(
 )
 # All control characters, and all invisible ones.
 _UNPRINTABLE = pattern("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]+")
+_PLAIN_WORD = pattern("[A-Za-z0-9_@%+:,./-]+")
 
 
 def neutral(text: str) -> str:
@@ -36,6 +37,15 @@ def storable(text: str, most: int) -> str:
     """
     cut = str.__getitem__(text, slice(most))
     return str.encode(cut, "utf-8", "backslashreplace").decode().replace("\0", "\\x00")[:most]
+
+
+def shell_word(text: str) -> str:
+    """A name as one word of a command that a reader may copy: in quotes where a shell would do something with it."""
+    if _PLAIN_WORD.fullmatch(text):
+        return text
+    import shlex  # rarely needed
+
+    return shlex.quote(text)
 
 
 def escaped_json(text: str) -> str:

@@ -8,6 +8,7 @@ archived before the audit began, are met by their leaf.
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -26,12 +27,12 @@ from tenure.core.log_seals import (
     leaf,
     leaves_in,
     pruned_digest,
+    seal_id,
     unpacked,
 )
 from tenure.core.records import Archived, PrunedLeaves, Seal
 from tenure.core.signed_log import SignedResults
 
-EXPORT = "tenure.audit.v1"  # the format of an exported log
 MOST = limits.AUDIT_FINDINGS
 FORMS = range(1, FORM + 1)
 
@@ -79,6 +80,7 @@ class SealCheck:
         self._last: Seal | None = None
         self._joined = 0  # up to here the log was copied with its seals
         self._documents: dict[str, str] = {}  # task → the digest of its document, by the last `archive.moved`
+        self._returned: set[str] = set()  # tasks that came back from the archive since
         self._prunings: dict[str, Event] = {}
         self._pruned: set[bytes] = set()
         self._order = -1  # of the last event met by its leaf in the log
@@ -107,6 +109,8 @@ class SealCheck:
             self._find(f"{name} follows seal {number - 1}")
         if seal.previous != head:
             self._find(f"{name} does not continue the seal before it: one of them was changed, or put there")
+        if seal.id != seal_id(seal.number):
+            self._find(f"{name} has the id of another: {seal.id[:40]}")
         if seal.project != self._project:
             self._find(f"{name} is of the project {seal.project}")
         if seal.form not in FORMS:
@@ -144,8 +148,12 @@ class SealCheck:
         except ValueError as error:  # msgspec's errors are ValueErrors too
             self._find(f"archived {row.key}: {error}")
             return
-        if not row.out and not self._is_document(row.id, inside):
+        if row.out and row.id not in self._returned:
+            self._find(f"archived {row.key}: it is marked as brought back, and the log has no such event")
+        elif not row.out and not self._is_document(row.id, inside):
             self._find(f"archived {row.key}: its document was changed")
+        if row.size != len(archive.inflated(row.document)) or row.events != len(events):
+            self._find(f"archived {row.key}: its size or its number of events is not that of its document")
         if carried and carried != b"".join(map(leaf, events)):
             self._find(f"archived {row.key}: its leaves are not those of its events")
         for event in events:
@@ -162,7 +170,9 @@ class SealCheck:
         return self._signed.wanted - self._signed.bodies.keys()
 
     def take_body(self, name: str, content: bytes) -> None:
-        if name in self._signed.wanted:
+        if hashlib.sha256(content).hexdigest() != name:
+            self._find(f"large value {name[:16]}: its content was changed")
+        elif name in self._signed.wanted:
             self._signed.bodies[name] = content
 
     def _is_document(self, task: str, digest: bytes) -> bool:
@@ -181,8 +191,8 @@ class SealCheck:
         event = self._prunings.get(row.id)
         if event is None:
             self._find(f"leaves of deleted events ({row.id}) belong to no event archive.pruned")
-        elif event.details.get("leaves") != pruned_digest(row.leaves):
-            self._find(f"event {event.sequence}: the leaves that it has deleted were changed")
+        elif event.details.get("leaves") != pruned_digest(row.leaves) or event.time != row.at:
+            self._find(f"event {event.sequence}: the leaves that it has deleted were changed, or their time")
         else:
             self._pruned.update(leaves_in(row.leaves))
 
@@ -190,7 +200,11 @@ class SealCheck:
         if event.project != self._project:
             self._find(f"event {event.sequence}: is of the project {event.project}")
         if event.kind == "archive.moved":
-            self._documents |= event.details.get("documents", {})
+            documents = event.details.get("documents", {})
+            self._documents |= documents
+            self._returned.difference_update(documents)
+        elif event.kind == "archive.returned":
+            self._returned.update(id for table, id, _ in event.patch if table == "task")
         elif event.kind == "archive.pruned":
             self._prunings[event.id] = event
         self._signed.take(event)
@@ -208,6 +222,8 @@ class SealCheck:
         if place == len(one.sequences) or one.sequences[place] != event.sequence:
             self._find(f"event {event.sequence}: put in ({_about(event)})")
             return
+        if in_log and one.met[place]:
+            self._find(f"event {event.sequence}: is there twice ({_about(event)})")
         found = leaf(event, one.seal.form)
         one.met[place] = True  # a changed one too: it is named once, and not as removed
         if one.leaf_at(place) != found:
@@ -223,8 +239,9 @@ class SealCheck:
         turn, one, n = known
         one.met[n] = True
         if in_log:
-            if turn < self._order:
-                self._find(f"event {event.sequence}: moved ({_about(event)})")
+            if turn <= self._order:
+                fault = "moved" if turn < self._order else "is there twice"
+                self._find(f"event {event.sequence}: {fault} ({_about(event)})")
             self._order = max(self._order, turn)
 
     # --- the result ---

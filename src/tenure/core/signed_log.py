@@ -13,7 +13,7 @@ import msgspec
 
 from tenure.core.events import Event
 from tenure.core.ids import parse_key
-from tenure.core.signed_results import message
+from tenure.core.signed_results import message, weakness_of
 from tenure.core.task_records import REF, is_reference
 
 Verify = Callable[[str, str, bytes], bool]
@@ -64,7 +64,10 @@ class SignedResults:
                 continue  # its data is in the archive alone, and that is gone
             assert self._is_signed is not None
             checked += 1
-            if not self._is_signed(key, value, covered):
+            weakness = weakness_of(key)
+            if weakness:
+                find(f"event {one.event.sequence}: the signature of {one.event.key} proves nothing: its key {weakness}")
+            elif not self._is_signed(key, value, covered):
                 find(
                     f"event {one.event.sequence}: the signature of {one.event.key} is not that of its key over "
                     "this result"

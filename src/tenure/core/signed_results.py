@@ -52,7 +52,43 @@ def _deterministic(value: Any) -> bytes:
 def check_public_key(text: str) -> str:
     if len(text) != KEY_DIGITS or set(text) - _HEX:
         raise InvalidInput("public_key must be an Ed25519 public key, 64 hex digits in lower case")
+    weakness = weakness_of(text)
+    if weakness:
+        raise InvalidInput(f"public_key {weakness}", WEAK_HINT)
     return text
+
+
+_PRIME = 2**255 - 19
+_D = -121665 * pow(121666, -1, _PRIME) % _PRIME  # of the curve: -x² + y² = 1 + d·x²·y²
+# The heights of the eight points of small order; the last is that of order 8, and its negative.
+_OF_8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+_SMALL = frozenset({0, 1, _PRIME - 1, _OF_8, _PRIME - _OF_8})
+
+
+def weakness_of(public_key: str) -> str:
+    """Why a signature of this Ed25519 key proves nothing; empty for a good one.
+
+    The libraries accept such keys. For a point of small order one fixed signature fits every text, or one text in a
+    few; a point that is written in two ways has two names.
+    """
+    try:
+        number = int.from_bytes(bytes.fromhex(public_key), "little")
+    except ValueError:
+        number = -1
+    if len(public_key) != KEY_DIGITS or number < 0:
+        return "is not an Ed25519 public key"
+    height = number & (1 << 255) - 1
+    if height % _PRIME in _SMALL:
+        return "is a point of small order: anybody can sign for it"
+    if height >= _PRIME:
+        return "is not in its canonical form: the same point has another name"
+    above, below = height * height - 1, _D * height * height + 1
+    if pow(above * below, (_PRIME - 1) // 2, _PRIME) != 1:
+        return "is not a point of the curve: nobody can sign for it"
+    return ""
+
+
+WEAK_HINT = "make a key with `tenure join --key FILE`, or with another program that makes Ed25519 keys"
 
 
 def is_signature(text: str) -> bool:

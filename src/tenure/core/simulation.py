@@ -497,5 +497,5 @@ class _Run:
         ready = moves.waiting(task, began)
         name = self.agents[agent].id if agent >= 0 else ""
         return claims.granted(
-            ready, None, agent=name, session=f"{name}#{number}", user=None, lease=0, now=began, nonce=b"", epoch="",
+            ready, None, agent=name, session=f"{name}.{number}", user=None, lease=0, now=began, nonce=b"", epoch="",
         )  # fmt: skip

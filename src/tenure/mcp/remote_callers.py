@@ -196,7 +196,11 @@ def identify_remote(asked: RemoteRequest) -> tuple[Who, Principal]:
     signed_in, kind = asked.principal, kind_of(asked.client)
     mark = _mark(asked.connection or signed_in.key or signed_in.user or "")
     agent = signed_in.agent or f"{kind}-{mark[:4]}"
-    session = signed_in.session or asked.session or (f"mcp-{mark}" if asked.connection else f"mcp-{agent}")
+    session = (
+        signed_in.session
+        or asked.session
+        or (f"mcp-{mark}" if asked.connection else ids.fitted_session(f"mcp-{agent}"))
+    )
     ids.check_name(session, "session")
     principal = replace(signed_in, role=roles.lower_of(signed_in.role, "agent"), agent=agent, session=session)
     who = Who(agent, session, principal.role, type_of(asked.client), signed_in.user or "", "the connection", None)

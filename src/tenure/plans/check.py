@@ -8,6 +8,7 @@ from typing import Any
 from tenure.client import Client
 from tenure.core import ids
 from tenure.core.errors import InvalidInput, NotFound
+from tenure.core.safe_text import shell_word
 from tenure.engine.verbs.projects import TRACKS
 from tenure.plans.files import PlanFile, Reading, read
 from tenure.plans.nodes import Finding, Findings
@@ -38,7 +39,7 @@ def plans_of(reading: Reading) -> tuple[PlanFile, ...]:
     first, *others = reading.errors
     raise InvalidInput(
         f"{first.path}:{first.line}:{first.column}: {first.message}" + (f"; and {len(others)} more" if others else ""),
-        first.hint or f"tenure plan check {first.path} shows all",
+        first.hint or f"tenure plan check {shell_word(str(first.path))} shows all",
     )
 
 

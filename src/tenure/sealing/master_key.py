@@ -30,6 +30,7 @@ from typing import NamedTuple
 from tenure.config import BadConfig
 from tenure.core import limits
 from tenure.core.errors import SecretsOff
+from tenure.core.safe_text import shell_word
 from tenure.core.sealed import KEY_BYTES, MASTER_KEY, without_master_key
 from tenure.user_state import make_private_folder, sync_folder, user_state
 
@@ -179,7 +180,7 @@ def _from_file(path: str) -> MasterKeys:
         if found.st_mode & 0o077:
             raise BadConfig(
                 f"the master key {path} can be read or written by others (mode {stat.S_IMODE(found.st_mode):04o})",
-                f"`chmod 600 {path}`, and replace the key if others may have read it",
+                f"`chmod 600 {shell_word(path)}`, and replace the key if others may have read it",
             )
         if found.st_uid not in (os.getuid(), 0):
             raise BadConfig(f"the master key {path} belongs to another user", "use your own file")

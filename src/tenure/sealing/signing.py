@@ -8,6 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from tenure.core.errors import InvalidInput
+from tenure.core.safe_text import shell_word
+from tenure.core.signed_results import weakness_of
 
 SEED_BYTES = 32
 
@@ -29,10 +31,12 @@ class SigningKey:
 
 
 def is_signed(public_key: str, signature: str, message: bytes) -> bool:
-    """Whether the signature is the key's, over this message."""
+    """Whether the signature is the key's, over this message; never for a key whose signatures prove nothing."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+    if weakness_of(public_key):
+        return False
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key))
         key.verify(bytes.fromhex(signature), message)
@@ -63,7 +67,7 @@ def key_in(path: str, *, create: bool = True, make: Any = os.urandom) -> Signing
         if not stat.S_ISREG(mode):
             raise InvalidInput(f"key {path}: is not a file", "name a file; one that is missing is created")
         if mode & 0o077:
-            raise InvalidInput(f"key {path}: others may read it", f"chmod 600 {path}")
+            raise InvalidInput(f"key {path}: others may read it", f"chmod 600 {shell_word(path)}")
         text = os.read(number, 200)
     finally:
         os.close(number)

@@ -27,6 +27,7 @@ from tenure.server import responses
 from tenure.server.app import Endpoint
 from tenure.server.requests import Request
 from tenure.server.responses import Response
+from tenure.user_state import transcripts_of
 
 PIECE = limits.TRANSCRIPT_PIECE
 LARGEST = limits.TRANSCRIPT_BYTES
@@ -70,7 +71,7 @@ class _Transcripts:
         """The key is the store's own, never the request's; a link may only lead to another generation's file."""
         if self._folder is None or not generation:
             return None
-        folder = self._folder / project / key
+        folder = Path(transcripts_of(str(self._folder), project, key))
         path = (folder / f"gen-{generation}.jsonl").resolve()
         if path.parent != folder:
             return None

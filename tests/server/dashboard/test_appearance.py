@@ -10,6 +10,8 @@ from playwright.sync_api import expect
 
 from tenure.client import Client
 from tenure.core.commands import CreateKey
+from tenure.core.records import Project
+from tenure.stores.port import Change
 from tests.server.dashboard.conftest import PROJECT
 from tests.server.dashboard.scene import HOSTILE, SNEAKY, hostile_work
 from tests.server.dashboard.tab import DESK, PHONE, Tab
@@ -55,6 +57,19 @@ def test_no_page_is_loud_nameless_too_wide_or_harmed_by_what_tasks_say(
             tab.picture(artifacts, f"{name}-{look}.png", full_page=look == "phone")
         tab.page.set_viewport_size(DESK)
     assert tab.find("img, script:not([src])").count() == 0
+
+
+def test_a_stored_project_that_no_address_can_name_is_listed_without_one(tab: Tab, store: Path) -> None:
+    """A browser takes `.` out of an address, so what it would ask for is the list."""
+    planted = [Project(project=name, id=name, created_at=1) for name in (".", "..")]
+    with Client(str(store), PROJECT) as client:
+        with client.store.begin("local", write=True) as tx:
+            tx.save([Change(None, row) for row in planted])
+        tab.go("/")
+        expect(tab.find(".card", has_text=PROJECT)).to_have_count(1)
+        expect(tab.find(".card", has_text="use the command line")).to_have_count(2)
+        with client.store.begin("local", write=True) as tx:
+            tx.save([Change(row, None) for row in planted])
 
 
 @pytest.mark.nightly

@@ -26,7 +26,7 @@ from tenure.core import limits
 from tenure.core.artifacts import TRANSCRIPT
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
-from tenure.user_state import make_private_folder
+from tenure.user_state import make_private_folder, transcripts_of
 
 LARGEST = limits.TRANSCRIPT_BYTES
 TAIL_LINES = 200
@@ -37,7 +37,7 @@ FROM = {"stdout": "agent", "stderr": "errors", "runner": "runner"}
 
 class Transcript:
     def __init__(self, home: str, project: str, key: str, generation: int, *, largest: int = LARGEST) -> None:
-        self.folder = os.path.join(home, "transcripts", project, key)
+        self.folder = transcripts_of(os.path.join(home, "transcripts"), project, key)
         make_private_folder(self.folder)
         self.beside = os.path.join(self.folder, f"gen-{generation}.")
         self.path = self.beside + "jsonl"

@@ -18,6 +18,7 @@ from tenure.client import Client
 from tenure.core import lifecycle, limits, runners
 from tenure.core.commands import Principal
 from tenure.core.errors import PASSING, TenureError
+from tenure.core.ids import fitted_name
 from tenure.core.outcomes import Outcome
 from tenure.process_table import described
 from tenure.processes.supervisor import Supervisor
@@ -41,7 +42,11 @@ class Slot(threading.Thread):
         super().__init__(name=f"slot {number}", daemon=True)
         self.shared, self.options = shared, shared.options
         process = shared.process
-        run = f"run-{process.host[:40]}-{process.pid}-{process.start}" if process else f"run-{id(shared)}"
+        run = (
+            f"run-{fitted_name(process.host, 'host')[:40]}-{process.pid}-{process.start}"
+            if process
+            else f"run-{id(shared)}"
+        )
         self.agent = shared.options.agent(number)
         self.session = f"{run}-{number}"
         self.client = speaking(client, self.agent, self.session)

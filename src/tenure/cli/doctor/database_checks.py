@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tenure.cli.doctor.findings import Finding, error, first_of, note, ok, warning
+from tenure.core.safe_text import shell_word
 
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
@@ -35,7 +36,9 @@ def database(patient: Patient) -> Iterator[Finding]:
     if role.policies:
         found = store.policy_findings()
         if found:
-            yield error("database", first_of(found), f"as the owner, `tenure db rls on --role {role.role}` again")
+            yield error(
+                "database", first_of(found), f"as the owner, `tenure db rls on --role {shell_word(role.role)}` again"
+            )
         else:
             yield ok("database", f"{role.role} sees one tenant at a time")
     elif role.is_superuser or role.bypasses:

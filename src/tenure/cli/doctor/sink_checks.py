@@ -9,6 +9,7 @@ from tenure.cli.doctor.findings import Finding, error, note, ok, warning
 from tenure.cli.text_format import lasting
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput
+from tenure.core.safe_text import shell_word
 from tenure.sinks.port import SinkUnavailable
 from tenure.trust.grants import Untrusted
 
@@ -52,12 +53,12 @@ def _behind(row: dict[str, Any]) -> Iterator[Finding]:
         yield error(
             "sinks",
             f"{name} was cut off: it is further behind than its max_lag of {lasting(row['max_lag'])}",
-            f"bring it back: it continues by itself and gets `sink.gap` first; `tenure relay list` shows {name}",
+            "bring it back: it continues by itself and gets `sink.gap` first; `tenure relay list` shows it",
         )
     elif row["state"] == "paused" and row["lag"] > LONG_BEHIND:
         yield warning(
             "sinks", f"{name} is paused and {lasting(row['lag'])} behind: it holds the archive back",
-            f"`tenure relay resume {name}`",
+            f"`tenure relay resume {shell_word(name)}`",
         )  # fmt: skip
     elif row["lag"] > LONG_BEHIND:
         why = f": {row['error']}" if row["error"] else ""
@@ -113,13 +114,15 @@ def webhooks(patient: Patient) -> Iterator[Finding]:
         if not row["enabled"]:
             found += 1
             yield warning(
-                "webhooks", f"{name} is disabled: {row['disabled_for']}", f"`tenure webhook resume {name}` enables it"
+                "webhooks",
+                f"{name} is disabled: {row['disabled_for']}",
+                f"`tenure webhook resume {shell_word(name)}` enables it",
             )
         elif row["state"] == "down":
             found += 1
             yield warning(
                 "webhooks", f"{name} is down, {row['parked']} deliveries wait: {why}",
-                f"check its receiver; `tenure webhook log {name}` shows each try",
+                f"check its receiver; `tenure webhook log {shell_word(name)}` shows each try",
             )  # fmt: skip
     if rows and not found:
         yield ok("webhooks", f"{len(rows)} set, none of them down or disabled")

@@ -14,7 +14,9 @@ from tenure.core import graph, lifecycle, limits, priority, team
 from tenure.core.filters import Present, Range
 from tenure.core.lifecycle import QUESTION, RESUMABLE
 from tenure.core.priority import parse_lane
-from tenure.core.records import Agent, Edge, Leader, Project, Reservation, Schedule, Task, Trigger
+from tenure.core.records import Agent, Edge, Leader, Project, Reservation, Schedule, Session, Task, Trigger
+from tenure.core.safe_text import shell_word
+from tenure.core.signed_results import fingerprint, weakness_of
 from tenure.engine.archive.log_readers import holding_back
 from tenure.engine.runtime.effects import Report, settle_due
 from tenure.engine.runtime.unit_of_work import UnitOfWork
@@ -47,6 +49,7 @@ def work(patient: Patient) -> Iterator[Finding]:
         rows = UnitOfWork(tx, client.engine.random)
         settle_due(rows, (project,), report)
         found = [*_leases(late, rows.now), *_unsettled(report), *_agents(rows, project), *_stops(rows, project)]
+        found += _keys(rows, project)
         return [*found, *_stuck(rows, project), *_sources(rows, project), *_readers(rows, project)]
 
     yield from client.engine.read(ask)
@@ -96,11 +99,27 @@ def _agents(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     yield ok("agents", f"{len(known) - len(silent)} seen recently, {len(silent)} not")
 
 
+def _keys(rows: UnitOfWork, project: str) -> Iterator[Finding]:
+    """Sessions whose key was registered before such keys were refused."""
+    if not any(row.signs for row in rows.find(Project, {"id": project})):
+        return
+    signing = rows.find(Session, {"project": project, "public_key": Present(True)}, limit=MOST_READ)
+    for key in sorted({session.public_key or "" for session in signing}):
+        weakness = weakness_of(key)
+        if weakness:
+            sessions = [session.id for session in signing if session.public_key == key]
+            yield error(
+                "keys",
+                f"the key {fingerprint(key)} of {first_of(sessions)} {weakness}; results under it are refused",
+                "let the agent continue in a new session, with a key of `tenure join --key FILE`",
+            )
+
+
 def _stops(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     settings = rows.get(Project, project, project)
     for scope, why in (settings.stopped if settings else {}).items():
         kind, _, name = scope.partition(":")
-        words = f" --{'by' if kind == 'agent' else kind} {name}" if name else ""
+        words = f" --{'by' if kind == 'agent' else kind} {shell_word(name)}" if name else ""
         yield note(
             "stopped",
             f"claiming is stopped for {scope.rstrip(':')}{why and ': ' + why}",
@@ -132,7 +151,7 @@ def _sources(rows: UnitOfWork, project: str) -> Iterator[Finding]:
             yield warning(
                 "sources",
                 f"{verb} {row.id} could not create its tasks: {row.last_error}",
-                f"`tenure {verb} show {row.id}`; `tenure {verb} add {row.id} …` changes it",
+                f"`tenure {verb} show {shell_word(row.id)}`; `tenure {verb} add {shell_word(row.id)} …` changes it",
             )
     if on and is_led:
         yield ok("sources", f"{counted(len(on), 'schedule or trigger', 'schedules and triggers')} on")

@@ -27,6 +27,7 @@ from tenure.client.worker.watcher import Watcher
 from tenure.core import limits
 from tenure.core.commands import ClaimNext, ClaimTask
 from tenure.core.errors import InvalidInput, NotFound, TenureError, close_all
+from tenure.core.ids import fitted_name
 from tenure.core.inputs import MOST_LISTED
 from tenure.core.outcomes import Outcome
 from tenure.sinks.event_loop import EventLoop
@@ -88,7 +89,7 @@ class Worker:
             raise InvalidInput(f"concurrency must be at least 1 (got {concurrency})")
         self._random = SystemRandom()
         # Identity is per process and worker, never per name: two of one name may work at once.
-        session = f"{agent}-{os.getpid()}-{self._random.token(4).hex()}"
+        session = f"{fitted_name(agent, 'worker')}-{os.getpid()}-{self._random.token(4).hex()}"
         who: dict[str, Any] = {"key": key, "agent": agent, "session": session, "role": "agent", "user": user}
         self._client_of = partial(Client, **who, gather=concurrency >= GATHERED)
         self._open: Callable[[], Client] = partial(self._client_of, url, project, create=create)

@@ -13,7 +13,7 @@ from typing import Any
 
 from tenure.core import queries as q
 from tenure.core.outcomes import Outcome
-from tenure.core.views.audit_views import AttestationView, AuditHeadView, AuditPageView, AuditReportView
+from tenure.core.views.audit_views import AttestationView, AuditHeadView, AuditPageView, AuditReportView, ExportView
 from tenure.core.views.budget_views import (
     AlertView,
     BudgetInFull,

@@ -46,6 +46,13 @@ class AuditPageView(TypedDict):
     next: Annotated[str | None, Meta(description="`after` of the next page; null: this was the last")]
 
 
+class ExportView(TypedDict):
+    """A file that was written by an export."""
+
+    lines: int
+    digest: Annotated[str, Meta(description="SHA-256 of all lines before the last one; keep it elsewhere")]
+
+
 class AttestationView(TypedDict):
     """A head that the server has signed."""
 

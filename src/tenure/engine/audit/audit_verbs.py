@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
-
-import msgspec
-from msgspec.structs import asdict
 
 from tenure.core import commands, roles
 from tenure.core import queries as q
 from tenure.core.access_chain import parse_head
 from tenure.core.attestation import attested
+from tenure.core.audit_lines import BODY, DOCUMENT, EVENT, PRUNED, SEAL, header_line, line_of, named_bodies
 from tenure.core.errors import InvalidInput, NotAllowed, NotFound
-from tenure.core.events import Event
 from tenure.core.log_seals import head_text
 from tenure.core.outcomes import Outcome
 from tenure.core.records import STORE, Archived, Body, Project, PrunedLeaves, Row, Seal, replace
-from tenure.core.seal_check import EXPORT, SealCheck
-from tenure.core.task_records import REF, is_reference
+from tenure.core.seal_check import SealCheck
 from tenure.engine.audit.sealer import is_audited, last_seal, unsealed
 from tenure.engine.runtime.rows import event_pages, project_of, row_pages
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
@@ -100,7 +96,7 @@ def _audited(work: UnitOfWork, project: str, store: bool) -> str:
 # The parts in the order in which `SealCheck` takes them, each in pages. Between two pages a task may move from the log
 # to the archive, or from there be deleted by retention: then it is met twice, or its leaves are, but it is not missed.
 
-Lines = list[dict[str, Any]]
+Lines = list[str]
 
 
 def audit_page(work: UnitOfWork, project: str, *, after: str | None = None, store: bool = False) -> v.AuditPageView:
@@ -108,8 +104,7 @@ def audit_page(work: UnitOfWork, project: str, *, after: str | None = None, stor
     part, _, place = (after or "head:").partition(":")
     if part not in _PARTS or (part == "events" and not place.isdecimal()):
         raise InvalidInput(f"after {after!r} is not a place in the export", "as `next` of the page before")
-    found, following = _PARTS[part](work, name, place)
-    lines = [msgspec.json.encode(line).decode() for line in found]  # as text: leaves are computed from it
+    lines, following = _PARTS[part](work, name, place)
     if following is not None:
         return {"lines": lines, "next": f"{part}:{following}"}
     names = list(_PARTS)
@@ -118,49 +113,54 @@ def audit_page(work: UnitOfWork, project: str, *, after: str | None = None, stor
 
 
 def _head(work: UnitOfWork, project: str, place: str) -> tuple[Lines, str | None]:
-    head = {"format": EXPORT, "tenant": work.context.tenant, "project": project, "exported_at": work.now}
-    return [{**head, "head": str(head_text(last_seal(work, project)))}], None
+    return [header_line(work.context.tenant, project, work.now, str(head_text(last_seal(work, project))))], None
 
 
 def _events(work: UnitOfWork, project: str, place: str) -> tuple[Lines, str | None]:
     events = work.tx.events({"project": project}, after=int(place), limit=EVENTS_A_PAGE)
-    lines: Lines = [{"event": event} for event in events]
-    for name in {name for event in events for name in _signed_bodies(event)}:
-        body = work.get(Body, project, name)
-        if body is not None:
-            lines.append({"body": {"id": name, "content": body.content}})
+    lines: Lines = []
+    for event in events:
+        lines.append(line_of(EVENT, event))
+        for name in sorted(named_bodies(event)):
+            body = work.get(Body, project, name)
+            if body is not None:
+                lines.append(line_of(BODY, body))
     return lines, str(events[-1].sequence) if len(events) == EVENTS_A_PAGE else None
 
 
-def _signed_bodies(event: Event) -> Iterator[str]:
-    tables = {table: fields for table, _, fields in event.patch}
-    data: Any = (tables.get("result") or {}).get("data")
-    if "signature" in tables and is_reference(data):
-        yield str(data[REF])
-
-
 def _pruned(work: UnitOfWork, project: str, place: str) -> tuple[Lines, str | None]:
-    lines, following = _paged(PrunedLeaves, "pruned", 20)(work, project, place)
-    ids = tuple(line["pruned"]["id"] for line in lines)
-    since = work.tx.events({"project": project, "id": ids}, limit=len(ids)) if ids else []
+    rows, following = _rows(work, PrunedLeaves, project, place, 20)
+    ids = tuple(row.id for row in rows)
     # their events again: one may be younger than the page of the log that would have had it
-    return [*({"event": event} for event in since), *lines], following
+    events = (
+        {event.id: event for event in work.tx.events({"project": project, "id": ids}, limit=len(ids))} if ids else {}
+    )
+    lines: Lines = []
+    for row in rows:
+        if row.id in events:
+            lines.append(line_of(EVENT, events[row.id]))
+        lines.append(line_of(PRUNED, row))
+    return lines, following
 
 
-def _paged(kind: type[Row], name: str, size: int) -> Callable[[UnitOfWork, str, str], tuple[Lines, str | None]]:
+def _paged(kind: type[Row], part: str, size: int) -> Callable[[UnitOfWork, str, str], tuple[Lines, str | None]]:
     def page(work: UnitOfWork, project: str, place: str) -> tuple[Lines, str | None]:
-        after = (place, place) if place else None
-        rows: Sequence[Any] = work.tx.find(kind, {"project": project}, after=after, limit=size)
-        return [{name: asdict(row)} for row in rows], rows[-1].id if len(rows) == size else None
+        rows, following = _rows(work, kind, project, place, size)
+        return [line_of(part, row) for row in rows], following
 
     return page
 
 
+def _rows(work: UnitOfWork, kind: type[Row], project: str, place: str, size: int) -> tuple[Sequence[Any], str | None]:
+    rows: Sequence[Any] = work.tx.find(kind, {"project": project}, after=(place, place) if place else None, limit=size)
+    return rows, rows[-1].id if len(rows) == size else None
+
+
 _PARTS: dict[str, Callable[[UnitOfWork, str, str], tuple[Lines, str | None]]] = {
     "head": _head,
-    "seals": _paged(Seal, "seal", 20),
+    "seals": _paged(Seal, SEAL, 20),
     "events": _events,
-    "documents": _paged(Archived, "document", 100),
+    "documents": _paged(Archived, DOCUMENT, 100),
     "pruned": _pruned,
 }
 

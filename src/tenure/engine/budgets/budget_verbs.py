@@ -18,7 +18,7 @@ from tenure.core.records import Budget, Dag, Project, Task, replace
 from tenure.engine.budgets import task_caps, unaffordable
 from tenure.engine.budgets.budget_guard import keep, kept_rows
 from tenure.engine.budgets.budget_reads import view
-from tenure.engine.runtime.rows import brief_of, current_claim, project_of, task_named
+from tenure.engine.runtime.rows import brief_of, check_agent_name, current_claim, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 
 MOST_PROJECTS = limits.BUDGET_PROJECTS
@@ -142,7 +142,7 @@ def named(work: UnitOfWork, project: str, text: str) -> tuple[str, str]:
     if scope == TASK:
         name = task_named(work, project, name).id
     elif scope == AGENT:
-        ids.check_name(name, "agent")
+        check_agent_name(work, project, name)
     elif scope == DAG and not _has_dag(work, project, name):
         raise NotFound(f"no dag {name[:80]!r} in project {project}")
     elif scope == TENANT:

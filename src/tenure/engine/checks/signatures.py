@@ -11,7 +11,7 @@ from __future__ import annotations
 from tenure.core import commands
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Artifact, Result, Row, Session, Signature, replace
-from tenure.core.signed_results import fingerprint, is_signature, message
+from tenure.core.signed_results import fingerprint, is_signature, message, weakness_of
 from tenure.engine.checks import evidence
 from tenure.engine.runtime.unit_of_work import Refused, UnitOfWork
 from tenure.engine.verbs.holder_verbs import Hold
@@ -27,6 +27,10 @@ def check_signature(work: UnitOfWork, hold: Hold, cmd: commands.Submit, artifact
         return hold
     if key is None:
         raise _bad(hold, f"session {claim.session} has registered no key", "submit without a signature")
+    weakness = weakness_of(key)
+    if weakness:
+        why = f"the key {fingerprint(key)} of session {claim.session} {weakness}, so its signature proves nothing"
+        raise _bad(hold, why, "release the task, and claim it in a new session with a good key")
     if given is None:
         raise _bad(hold, f"session {claim.session} signs its results, and this one is not signed")
     rows = work.get_many(Artifact, claim.project, artifacts).values() if artifacts else ()

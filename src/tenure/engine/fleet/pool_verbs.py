@@ -26,8 +26,9 @@ LISTS = {"capabilities": "capability", "types": "type", "tracks": "track", "mode
 
 
 def set_pool(work: UnitOfWork, cmd: commands.SetPool) -> Outcome:
-    name = pools.check_name(cmd.pool, "pool")
-    before = work.get(Pool, cmd.project, name)
+    before = work.get(Pool, cmd.project, cmd.pool)
+    if before is None:
+        pools.check_name(cmd.pool, "pool")
     if before is None and work.tally(Pool, {"project": cmd.project}, limits.POOLS) >= limits.POOLS:
         raise LimitReached(f"{cmd.project} has {limits.POOLS} pools, the maximum", "remove one first")
     wanted = _changed(before or _new(work, cmd), cmd)

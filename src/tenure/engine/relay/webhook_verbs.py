@@ -14,6 +14,7 @@ from tenure.core.events import Event
 from tenure.core.filters import Range
 from tenure.core.outcomes import Outcome
 from tenure.core.records import STORE, Delivery, Sink, Webhook, replace
+from tenure.core.safe_text import shell_word
 from tenure.engine.archive.log_readers import end_of_log
 from tenure.engine.relay.page import facts_of
 from tenure.engine.runtime.context import Context
@@ -149,7 +150,9 @@ def test_webhook(work: UnitOfWork, cmd: commands.TestWebhook) -> Outcome:
     row = named(work, cmd.project, cmd.webhook)
     listen(work)
     work.record(TEST, project=row.project, details={"webhook": row.id})
-    return _done(work, "OK", row, f"a message of the kind {TEST} is on its way; see `tenure webhook log {row.id}`")
+    return _done(
+        work, "OK", row, f"a message of the kind {TEST} is on its way; see `tenure webhook log {shell_word(row.id)}`"
+    )
 
 
 def replay_webhook(work: UnitOfWork, cmd: commands.ReplayWebhook) -> Outcome:
@@ -170,7 +173,7 @@ def replay_webhook(work: UnitOfWork, cmd: commands.ReplayWebhook) -> Outcome:
     ]
     if not chosen:
         what = f"delivery {cmd.message[:80]!r}" if cmd.message is not None else "failed delivery"
-        raise NotFound(f"webhook {row.id} has no {what} in its log", f"see `tenure webhook log {row.id}`")
+        raise NotFound(f"webhook {row.id} has no {what} in its log", f"see `tenure webhook log {shell_word(row.id)}`")
     for delivery in chosen:
         row, again = rule.replayed(row, delivery, delivery.body or _body_again(work, delivery), work.now)
         work.put(again)

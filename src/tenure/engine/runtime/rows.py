@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from tenure.core import claims, ids, limits, roles
+from tenure.core import claims, ids, limits, pools, roles
 from tenure.core.errors import Ambiguous, InvalidInput, NotFound
 from tenure.core.events import Event
 from tenure.core.filters import Prefix, Where, matches, sums_of
 from tenure.core.ids import Receipt
-from tenure.core.records import Archived, Brief, Claim, Dag, Project, Row, Task
+from tenure.core.records import Agent, Archived, Brief, Claim, Dag, Pool, Project, Row, Task
 from tenure.stores.port import Asked, Transaction
 
 if TYPE_CHECKING:
@@ -405,6 +405,21 @@ def brief_of(work: Rows, task: Task) -> Brief:
 
 
 # --- by name ------------------------------------------------------------------------------------------------
+
+
+def is_known_agent(work: Rows, project: str, name: str) -> bool:
+    """Whether an agent has this name, or a place of a pool, whose agent may not have been started yet."""
+    if work.get(Agent, project, name) is not None:
+        return True
+    pool, _, place = name.rpartition("-")
+    found = work.get(Pool, project, pool) if place.isdecimal() else None
+    return found is not None and name in (pools.agent_of(pool, number + 1) for number in range(found.size))
+
+
+def check_agent_name(work: Rows, project: str, name: str, what: str = "agent") -> None:
+    """Of an agent that is known, any name that is stored; of a new one a new name."""
+    if not ids.is_new_name(name) and not is_known_agent(work, project, name):
+        ids.check_new_name(name, what)
 
 
 def project_of(work: Rows, name: str) -> Project:

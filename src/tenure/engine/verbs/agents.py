@@ -9,11 +9,10 @@ from tenure.core import claims, commands, ids, inputs, lifecycle, limits, roles,
 from tenure.core.errors import InvalidInput, LimitReached, NotFound, TooLarge
 from tenure.core.filters import Prefix, Present, Range, Where
 from tenure.core.outcomes import Outcome
-from tenure.core.pools import agent_of
 from tenure.core.processes import check_process, process_of, text_of
-from tenure.core.records import Agent, Claim, HealthMinute, Message, Pool, Project, Row, Session, Task, replace
+from tenure.core.records import Agent, Claim, HealthMinute, Message, Project, Row, Session, Task, replace
 from tenure.engine.runtime.effects import end_agent, free_places, spread
-from tenure.engine.runtime.rows import brief_of, current_claim, fields_of, project_of, task_named
+from tenure.engine.runtime.rows import brief_of, check_agent_name, current_claim, fields_of, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def known_agent(work: UnitOfWork, project: str, name: str, type: str | None = No
     """Return the agent's row, created on first use; `last seen` is written at most every 15 s."""
     agent = work.get(Agent, project, name)
     if agent is None:
-        ids.check_name(name, "agent")
+        check_agent_name(work, project, name)
         # It never reported how often it gives a sign of life: as patient as with agents on a command line.
         patience = round(limits.CLI_AGENT_STALE * inputs.SECOND)
         agent = Agent(project=project, id=name, registered_at=work.now, last_seen=work.now, stale_after=patience)
@@ -65,8 +64,9 @@ def known_session(work: UnitOfWork, project: Project, id: str, agent: str, user:
     session = work.get(Session, project.id, id)
     if session is not None:
         roles.check_mine(work.principal, session.agent, f"session {id}")
+    if session is None:
+        ids.check_new_name(id, "session")
     if session is None or is_over(work, session):
-        ids.check_name(id, "session")
         _check_session_limit(work, project)
         began = session.created_at if session else work.now
         key = session.public_key if session else None  # a name that signed once always signs
@@ -150,7 +150,7 @@ def _idle(work: UnitOfWork, where: Where) -> list[Session]:
 
 def register(work: UnitOfWork, cmd: commands.Register) -> Outcome:
     project = project_of(work, cmd.project)
-    ids.check_name(cmd.agent, "agent")
+    check_agent_name(work, cmd.project, cmd.agent)
     inputs.check_agent_type(cmd.type, "agent type")
     for what in ("capabilities", "models", "tracks"):
         inputs.check_list(getattr(cmd, what), what)
@@ -255,15 +255,6 @@ def known_or_refused(work: UnitOfWork, project: str, name: str) -> Agent:
     if agent is None:
         raise unknown_agent(work, project, name)
     return agent
-
-
-def is_known(work: UnitOfWork, project: str, name: str) -> bool:
-    """Whether an agent has this name, or a place of a pool, whose agent may not have been started yet."""
-    if work.get(Agent, project, name) is not None:
-        return True
-    pool, _, place = name.rpartition("-")
-    found = work.get(Pool, project, pool) if place.isdecimal() else None
-    return found is not None and name in (agent_of(pool, number + 1) for number in range(found.size))
 
 
 def unknown_agent(work: UnitOfWork, project: str, name: str) -> NotFound:

@@ -14,7 +14,7 @@ from tenure.core.commands.command import digest_of
 from tenure.core.errors import Ambiguous, InvalidInput, NotFound
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
-from tenure.core.records import ApiKey, Member, replace
+from tenure.core.records import Agent, ApiKey, Member, replace
 from tenure.engine.runtime.decision import check_same
 from tenure.engine.runtime.rows import check_without_project, fields_of, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Reads, UnitOfWork
@@ -120,7 +120,8 @@ def _check_wanted(work: UnitOfWork, cmd: commands.CreateKey) -> None:
     for name in inputs.check_list(cmd.capabilities, "capability"):
         inputs.check_choice(name, roles.CAPABILITIES, "capability")
     if cmd.agent is not None:
-        ids.check_name(cmd.agent, "agent")
+        if not work.find(Agent, {"id": cmd.agent}, limit=1):
+            ids.check_new_name(cmd.agent, "agent")
         if cmd.role != "agent":
             raise InvalidInput(f"agent {cmd.agent[:80]!r}: only a key with role agent may name an agent")
 

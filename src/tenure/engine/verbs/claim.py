@@ -12,6 +12,7 @@ from tenure.core.ids import NONCE_BYTES
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import Lane, Profile
 from tenure.core.records import Agent, Brief, Claim, LastError, Project, Reservation, Row, Task, replace
+from tenure.core.safe_text import shell_word
 from tenure.engine.models.model_choice import Cooling, route_for, tried, user_of
 from tenure.engine.reads import task_view
 from tenure.engine.runtime.batch_reads import Lanes
@@ -232,7 +233,7 @@ def denied_by_agent(claimant: Claimant) -> Outcome | None:
     agent = claimant.agent
     if agent.terminated_at is None:
         return None
-    hint = f"stop here; a person can reinstate it with `tenure agent resume {agent.id}`"
+    hint = f"stop here; a person can reinstate it with `tenure agent resume {shell_word(agent.id)}`"
     return Outcome(outcome="DENIED_AGENT", directive=agents.TERMINATED, message=agents.ended_text(agent), hint=hint)
 
 

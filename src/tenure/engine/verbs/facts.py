@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-from tenure.core import commands, ids, inputs, limits
+from tenure.core import commands, inputs, limits
 from tenure.core.errors import InvalidInput, RateLimited
 from tenure.core.events import KINDS
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent
+from tenure.engine.runtime.rows import check_agent_name
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
 
 EMITTED = "agent.emitted"
@@ -30,7 +31,7 @@ def emit(work: UnitOfWork, cmd: commands.Emit) -> Outcome:
     inputs.check_size(cmd.data, "data", limits.FACT_SIZE)
     agent = cmd.agent or work.principal.agent
     if agent is not None:
-        ids.check_name(agent, "agent")
+        check_agent_name(work, cmd.project, agent)
     session = work.principal.session
     _check_rate(work, cmd.project, agent, session)
     row = work.get(Agent, cmd.project, agent) if agent is not None else None

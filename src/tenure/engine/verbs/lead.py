@@ -14,7 +14,7 @@ from tenure.core import claims, commands, ids, inputs, limits, team
 from tenure.core.outcomes import Outcome
 from tenure.core.processes import check_process, text_of
 from tenure.core.records import Agent, Leader, Project, replace
-from tenure.engine.runtime.rows import project_of
+from tenure.engine.runtime.rows import check_agent_name, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 
 COORDINATOR = "coordinator"
@@ -30,7 +30,10 @@ def _place(cmd: commands.Lead | commands.StepDown) -> tuple[str, str]:
 
 def lead(work: UnitOfWork, cmd: commands.Lead, store_term: int | None = None) -> Outcome:
     """`store_term`: of the store's leader that takes this tenant."""
-    ids.check_name(cmd.holder, "holder")
+    if cmd.agent:
+        check_agent_name(work, cmd.project, cmd.holder, "holder")
+    else:
+        ids.check_name(cmd.holder, "holder")
     lease = inputs.micros(cmd.lease, "lease", low=1, high=3600)
     if cmd.agent:
         project_of(work, cmd.project)

@@ -9,9 +9,9 @@ from tenure.core.errors import NotFound
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Leader, Message, Task, replace
-from tenure.engine.runtime.rows import fields_of
+from tenure.engine.runtime.rows import check_agent_name, fields_of, is_known_agent
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
-from tenure.engine.verbs.agents import is_known, sign_of_life, unknown_agent
+from tenure.engine.verbs.agents import sign_of_life, unknown_agent
 from tenure.engine.verbs.lead import PROJECT_LEADER
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
     inputs.check_choice(cmd.type, team.MESSAGE_TYPES, "type")
     inputs.check_text(cmd.text, "message", required=True)
-    ids.check_name(cmd.sender, "sender")
+    check_agent_name(work, cmd.project, cmd.sender, "sender")
     if not cmd.to.startswith("@"):
         ids.check_name(cmd.to, "recipient")
         if not _is_known(work, cmd):
@@ -48,7 +48,7 @@ def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
 
 def _is_known(work: UnitOfWork, cmd: commands.Send) -> bool:
     """Whether the recipient is an agent, or has sent mail itself: a person who writes gets answers."""
-    if cmd.to == cmd.sender or is_known(work, cmd.project, cmd.to):
+    if cmd.to == cmd.sender or is_known_agent(work, cmd.project, cmd.to):
         return True
     return bool(work.find(Message, {"project": cmd.project, "sender": cmd.to}, limit=1))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenure.core import claims, commands, graph, ids, inputs, lifecycle, limits, moves, settle
+from tenure.core import claims, commands, graph, inputs, lifecycle, limits, moves, settle
 from tenure.core.errors import NotFound
 from tenure.core.instants import lasting
 from tenure.core.lifecycle import (
@@ -31,9 +31,9 @@ from tenure.engine.runtime.effects import (
     resolved,
     spread,
 )
-from tenure.engine.runtime.rows import brief_of, current, current_claim, project_of, task_named
+from tenure.engine.runtime.rows import brief_of, current, current_claim, is_known_agent, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
-from tenure.engine.verbs.agents import is_known, unknown_agent
+from tenure.engine.verbs.agents import unknown_agent
 from tenure.engine.verbs.edit import apply_changes
 from tenure.engine.verbs.lead import check_led
 
@@ -355,8 +355,7 @@ def assign(work: UnitOfWork, cmd: commands.Assign) -> Outcome:
 
 def _offered(work: UnitOfWork, task: Task, cmd: commands.Assign | commands.Reassign, until: int) -> Outcome:
     agent = cmd.agent
-    ids.check_name(agent, "agent")
-    if not is_known(work, task.project, agent):
+    if not is_known_agent(work, task.project, agent):
         raise unknown_agent(work, task.project, agent)
     project = project_of(work, task.project)
     if project.router:

@@ -44,11 +44,15 @@ def _limited(work: UnitOfWork, cmd: commands.DefineProject, project: Project) ->
     return {"compliance": preset, "limits": own} if cmd.compliance is not None else {"limits": own}
 
 
+def _new(work: UnitOfWork, name: str) -> Project:
+    ids.check_new_name(name, "project")
+    return Project(project=name, id=name, created_at=work.now)
+
+
 def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
     """Create the project with its default tracks, or change its settings."""
-    ids.check_name(cmd.project, "project")
     before = work.get(Project, cmd.project, cmd.project)
-    project = before or Project(project=cmd.project, id=cmd.project, created_at=work.now)
+    project = before or _new(work, cmd.project)
     changes: dict[str, object] = {}
     if cmd.default_track is not None:
         if cmd.default_track not in TRACKS and work.get(Track, cmd.project, cmd.default_track) is None:

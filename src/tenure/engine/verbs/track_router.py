@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import msgspec
 
-from tenure.core import claims, commands, ids, lifecycle, tracks
+from tenure.core import claims, commands, lifecycle, tracks
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Agent, Project, Task, Track, replace
-from tenure.engine.runtime.rows import project_of
+from tenure.core.safe_text import shell_word
+from tenure.engine.runtime.rows import check_agent_name, project_of
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
 
 
@@ -114,11 +115,12 @@ def _track(work: UnitOfWork, project: str, code: str) -> Track:
 
 def assign(work: UnitOfWork, cmd: commands.AssignTrack) -> Outcome:
     track = _track(work, cmd.project, cmd.code)
-    ids.check_name(cmd.agent, "agent")
+    check_agent_name(work, cmd.project, cmd.agent)
     if tracks.is_full_for(track, cmd.agent, work.now):
         there = tracks.assigned(track, work.now)
         message = f"track {track.id} is assigned to {', '.join(there[:5])}; its max_agents is {track.max_agents}"
-        hint = f"release it first: tenure track release {track.id} {there[0]}; or define it with more --max-agents"
+        release = f"tenure track release {track.id} {shell_word(there[0])}"
+        hint = f"release it first: {release}; or define it with more --max-agents"
         return Outcome(outcome="DENIED_TRACK", holder=there[0], message=message, hint=hint)
     if cmd.agent in track.pinned:
         return Outcome(outcome="UNCHANGED", message=f"track {track.id} is assigned to {cmd.agent}")

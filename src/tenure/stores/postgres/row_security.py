@@ -45,6 +45,8 @@ DEFINERS = frozenset(
         "tenants_here",
     }
 )
+OWNERS = frozenset({"clear_log"})  # of them: only the owner may call it
+NEVER_DELETED = frozenset({"epoch"})  # without its row a tenant would have the store's epoch again
 VIEWS_INVOKE = 150000  # the first version whose views can have the rights of who asks
 _FIRST = ("meta", "epoch", "event", "event_block")  # as every transaction reads them: see `schema.py`
 _WAIT = "10s"
@@ -162,6 +164,7 @@ def grants(connection: Connection, schema: str, role: str) -> list[str]:
         f"GRANT USAGE ON SCHEMA {here} TO {whom}",
         f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {here} TO {whom}",
         f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {here} TO {whom}",
+        *(f"REVOKE EXECUTE ON FUNCTION {here}.{name}(text) FROM {whom}" for name in sorted(OWNERS)),
     ]
     for table, has_tenant in connection.all(_TABLES, [schema]):
         allowed = allowed_on(table, has_tenant)
@@ -176,7 +179,9 @@ def allowed_on(table: str, has_tenant: bool) -> tuple[str, ...]:
         return ("SELECT",)
     if not has_tenant:
         return ()
-    return ("SELECT", "INSERT") if table in APPENDED else ("SELECT", "INSERT", "UPDATE", "DELETE")
+    if table in APPENDED:
+        return ("SELECT", "INSERT")
+    return ("SELECT", "INSERT", "UPDATE", *(() if table in NEVER_DELETED else ("DELETE",)))
 
 
 def _locks(connection: Connection, schema: str) -> list[str]:
@@ -263,7 +268,11 @@ def findings(connection: Connection, schema: str, role: str) -> list[str]:
             found += [] if name in DEFINERS else [f"function {name}: has the rights of its owner, and is not tenure's"]
             found += [] if is_fixed else [f"function {name}: its search path is not fixed"]
             found += [f"function {name}: everybody may call it"] if is_public else []
-        found += [] if may_run else [f"role {role}: may not call {name}, and needs to"]
+        if may_run is (name in OWNERS):
+            fault = (
+                f"may call {name}, which is for the owner alone" if may_run else f"may not call {name}, and needs to"
+            )
+            found.append(f"role {role}: {fault}")
     return found
 
 

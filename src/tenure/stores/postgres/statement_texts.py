@@ -170,6 +170,7 @@ _BEGIN_EPOCHS = "SELECT {s}begin_epochs(?, ?, ?)"
 _TENANTS = "SELECT {s}tenants_here()"
 _DROP_EVENTS = "SELECT {s}drop_events($1, $2, $3, $4)"
 _CLEAR_LOG = "SELECT {s}clear_log($1)"
+_MAY_CLEAR_LOG = "SELECT has_function_privilege('{s}clear_log(text)', 'EXECUTE')"
 # The last commit, and the transactions that have ended: see log_cursor.py.
 _MARK = f"SELECT coalesce({_last_of('$1')}, 0), pg_current_snapshot()::text"
 # The last commits of several tenants.
@@ -240,6 +241,7 @@ class Queries(NamedTuple):
     tenants: str
     drop_events: str
     clear_log: str
+    may_clear_log: str
     mark: str
     marks: str
     changed: str
@@ -263,7 +265,7 @@ def queries_of(schema: str) -> Queries:
         _BREAKING, f"SELECT {_DRAWN}", _FLOOR, head, of_projects, reading, _LANES, _READY, _READY_AFTER, _DUE,
         _DUE_PROJECTS, _NEXT_DUE, _IS_DUE, _HAS_DUE, _GIVE_ROWS, _SET_EPOCH, _SETTLE_EPOCHS,
         _BEGIN_EPOCHS, _TENANTS,
-        _DROP_EVENTS, _CLEAR_LOG, _MARK, _MARKS, _CHANGED, _TENANTS_DUE,
+        _DROP_EVENTS, _CLEAR_LOG, _MAY_CLEAR_LOG, _MARK, _MARKS, _CHANGED, _TENANTS_DUE,
     )  # fmt: skip
     dialect = Dialect(
         contains=CONTAINS, contains_values=("json", "json"), truths=("false", "true"), arrays=True, nulls_last=True,

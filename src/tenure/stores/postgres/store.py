@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput, TenureError, close_all
+from tenure.core.errors import InvalidInput, MoveRefused, TenureError, close_all
 from tenure.stores.fast_path import Call, Look
 from tenure.stores.fast_path import Rows as FastRows
 from tenure.stores.port import (
@@ -50,6 +50,7 @@ JOIN pg_class AS c ON c.oid = i.indrelid WHERE c.relnamespace = to_regnamespace(
 UNION ALL
 SELECT 'trigger ' || t.tgname || ' on ' || t.tgrelid::regclass || ' is not tenure''s' FROM pg_trigger AS t
 JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace(?) AND NOT t.tgisinternal
+    AND t.tgname <> 'check_epoch'
 """
 IS_STANDBY = "SELECT pg_is_in_recovery()"
 AGE = """
@@ -254,6 +255,23 @@ class Postgres(ServerStore[Connection]):
                 raise unknown(f"the connection was lost at the commit ({error})", self.url) from error
 
         return self.use(run)
+
+    def clear_log_as_owner(self, tenant: str) -> None:
+        """In another transaction, on a connection of the owner: the role may delete nothing of a log.
+
+        The tenant is frozen here and in use elsewhere. If what follows fails, the next try clears nothing more.
+        """
+        if not self._owner:
+            raise MoveRefused(
+                f"{self.url}: the role may not delete the log that tenant {tenant} left here when it moved away",
+                f"set {row_security.OWNER_URL} to the URL of the tables' owner for this process, and move it again",
+            )
+        connection = connect(address.parse(self._owner).conninfo, self._patience, prepares=False)
+        try:
+            named: Statement = ("SELECT set_config('tenure.tenant', $1, true)", [tenant])
+            connection.run([("BEGIN", ()), named, (self.queries.clear_log, [tenant]), ("COMMIT", ())])
+        finally:
+            connection.close()
 
     def backup(self, target: str) -> None:
         raise InvalidInput(

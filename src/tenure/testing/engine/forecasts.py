@@ -77,7 +77,7 @@ class Day:
             self.order += 1
             name = self.agents[agent]
             process = Process(host="h", boot="b", pid=self.order, start=1)
-            outcome = self.scene.next(name, session=f"{name}#{self.order}", lease=1e6, process=process)
+            outcome = self.scene.next(name, session=f"{name}.{self.order}", lease=1e6, process=process)
             if outcome.task is None:
                 if outcome.retry_at is not None and outcome.retry_at > self.scene.now:
                     wake.append(outcome.retry_at)
@@ -116,7 +116,7 @@ class Day:
 
 
 def _pid(session: str) -> int:
-    return int(session.rpartition("#")[2])
+    return int(session.rpartition(".")[2])
 
 
 def lines_of(question: ForecastQuestion, played: Played) -> list[Line]:

@@ -58,10 +58,11 @@ class Pools(Stage):
             ({"size": 0}, "size must be from 1 to 1000 .got 0."),
             ({"size": 1001}, "got 1001"),
             ({"idle": 0}, "idle"),
-            ({"pool": "a:b"}, "no ':'"),
+            ({"pool": "a:b"}, "ASCII letters"),
             ({"program": "x" * 61}, "at most 60 characters"),
             ({"program": "./agent.sh"}, "starts programs by name"),
-            ({"spawner": "a b"}, "without spaces"),
+            ({"spawner": "a b"}, "ASCII letters"),
+            ({"program": "$(id)"}, "ASCII letters"),
         ],
     )
     def test_a_bad_value_is_refused_with_the_value(self, port: Port, fields: dict[str, Any], text: str) -> None:

@@ -14,7 +14,7 @@ from tenure.core.commands.holder_commands import ResultSignature
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import parse_receipt
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Result, Signature, Task, replace
+from tenure.core.records import Result, Session, Signature, Task, replace
 from tenure.core.signed_results import fingerprint, message
 from tenure.engine.archive import mover
 from tenure.engine.reads.query_table import read_query
@@ -161,6 +161,23 @@ class Signing(Stage):
         with pytest.raises(InvalidInput, match="needs a session"):
             scene.do(c.Register, agent="cy", public_key=KEY.public)
         assert [e.kind for e in scene.events(kind=("session.keyed",))] == ["session.keyed"]
+
+    def test_a_weak_key_is_refused_and_one_that_is_stored_signs_nothing(self, scene: Scene) -> None:
+        """The neutral point: one fixed signature fits every text. Versions before this rule registered it."""
+        weak, forged = "01" + "00" * 31, "01" + "00" * 63
+        with pytest.raises(InvalidInput, match="small order"):
+            scene.do(c.Register, agent="ann", session="s-ann", public_key=weak)
+        keyed(scene)
+        stored = scene.stored(Session, "s-ann")
+        scene.put(stored, replace(stored, public_key=weak))
+        receipt = scene.take(scene.add())
+        command = replace(submit_of(receipt), signature=ResultSignature(value=forged))
+        answer = sent(scene, command)
+        assert (answer.outcome, answer.directive) == ("BAD_SIGNATURE", "continue")
+        assert "its signature proves nothing" in answer.message
+        assert still_held(scene, "A-001")
+        damaged = scene.stored(Session, "s-ann")
+        scene.put(damaged, replace(damaged, public_key=KEY.public))  # as the log has it
 
     def test_a_session_that_signed_signs_after_its_end_too(self, scene: Scene) -> None:
         """Else anybody could go on under its name, unsigned."""

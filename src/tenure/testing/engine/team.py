@@ -45,7 +45,34 @@ ENDS: dict[str, Callable[[Scene, str, str], object]] = {
 }
 
 
+NOT_NAMES = (
+    "$(id)", "`id`", "${IFS}", "-rf", ".", "..", ".hidden", "_x", "~root", "a b", "a;b", "größe", "\u0430nn",
+    "a\u200bb", "", "x" * 129, "a\n", "a:b", "@all", "a/b",
+)  # fmt: skip
+
+
 class Team(Stage):
+    @pytest.mark.parametrize("name", NOT_NAMES)
+    def test_a_new_name_is_one_that_no_shell_reads(self, scene: Scene, name: str) -> None:
+        """A shell, a path and a reader take such a name for something else; each command that could create one."""
+        scene.add()
+        for command in (
+            c.Register(project=PROJECT, agent=name),
+            c.Register(project=PROJECT, agent="ann", session=name),
+            c.ClaimNext(project=PROJECT, agent=name, session="s"),
+            c.ClaimNext(project=PROJECT, agent="bo", session=name),
+            c.CreateKey(name="k", role="agent", agent=name),
+            c.SetPool(project=PROJECT, pool=name, program="claude"),
+            c.SetPool(project=PROJECT, pool="fine", program=name),
+            c.SetPool(project=PROJECT, pool="fine", program="claude", spawner=name),
+            c.Send(project=PROJECT, sender=name, to="@all", text="x"),
+            c.Lead(project=PROJECT, holder=name, agent=True),
+            c.DefineProject(project=name),
+        ):
+            (answer,) = scene.run(command)
+            assert isinstance(answer, (InvalidInput, NotFound)), (command, answer)
+        assert {agent.id for agent in scene.rows(Agent)} <= {"ann", "bo"}
+
     # --- agents ---------------------------------------------------------------------------------------------------
 
     def test_an_agent_is_known_from_its_first_command(self, scene: Scene) -> None:

@@ -7,16 +7,22 @@ import { Bar } from "../parts/states.js";
 import { address, go } from "../router.js";
 import { HELD, OPEN, counted, number } from "../format.js";
 
+// Names that earlier versions took: a browser takes them out of an address.
+const NO_ADDRESS = [".", ".."];
+
 export function Projects() {
   const found = useQuery("/projects");
   useEffect(() => {
     const names = found.data?.items ?? [];
-    if (names.length === 1) go(address(names[0]), { replace: true });
+    if (names.length === 1 && !NO_ADDRESS.includes(names[0])) go(address(names[0]), { replace: true });
   }, [found.data]);
   return html`
     <header class="page-head"><h1>Projects</h1></header>
     <${Loaded} of=${found} what="Loading the projects">${({ items }) => items.length
-      ? html`<ul class="cards">${items.map((name) => html`<${Project} key=${name} name=${name} />`)}</ul>`
+      ? html`<ul class="cards">${items.map((name) => NO_ADDRESS.includes(name)
+        ? html`<li key=${name} class="card"><span class="card-title">${name}</span>
+          <span class="faint">no address can have this name: use the command line</span></li>`
+        : html`<${Project} key=${name} name=${name} />`)}</ul>`
       : html`<${Empty} title="No projects yet"><p><code>tenure init</code> creates one in a folder.</p><//>`}<//>`;
 }
 
