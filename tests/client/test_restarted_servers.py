@@ -152,7 +152,7 @@ def test_two_homes_that_go_on_to_name_each_other_are_given_up() -> None:
         with pytest.raises(NotHome) as refused:
             transport.do(NOTE, Principal())
         assert refused.value.definite
-        assert 8 < sum(time.pauses) <= 12
+        assert 6 < sum(time.pauses) <= 10
         assert len(one.requests) + len(other.requests) < 30
         transport.close()
 

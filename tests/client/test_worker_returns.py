@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from tenure import AsyncContext, Cancelled, Client, Context, NewTask, RetryPolicy, Worker
+from tenure.client.worker.attempt import Attempt
+from tenure.client.worker.functions import Handler
 from tenure.core.commands import ClaimNext
 from tests.client.conftest import Place
 from tests.client.test_worker import PATIENCE, running, until
@@ -56,7 +58,7 @@ def test_a_task_that_is_ready_again_at_once_is_done_at_once(place: Place, concur
 
 
 def test_a_function_that_waits_for_subtasks_is_called_again_only_when_it_has_left(place: Place) -> None:
-    """The last leaf ends while the function that waits for it still cleans up."""
+    """Its last leaf ends while it still cleans up."""
     worker = Worker(place.url, "shop", concurrency=4)
     here, most, lock, leaf_done = 0, 0, threading.Lock(), threading.Event()
 
@@ -72,7 +74,7 @@ def test_a_function_that_waits_for_subtasks_is_called_again_only_when_it_has_lef
         finally:
             if ctx.attempt == 1 and not leaf_done.is_set():
                 with place.client("bo") as bo:
-                    until(bo, lambda: bo.show(ctx.task["key"])["generation"] == 2)  # granted to this worker again
+                    until(bo, lambda: bo.show("A-001::1")["state"] == "completed")
                 leaf_done.set()
             with lock:
                 here -= 1
@@ -84,6 +86,21 @@ def test_a_function_that_waits_for_subtasks_is_called_again_only_when_it_has_lef
             until(mia, lambda: mia.show("A-001")["state"] == "completed")
         assert (mia.show("A-001")["result"]["data"], most) == ("whole", 1)
         assert ends(mia, "A-001") == ["WAITING", "COMPLETED"]
+
+
+def test_an_attempt_begins_when_the_one_before_has_returned(place: Place) -> None:
+    """As where its claim was granted before that: by the answer to a poll that waited already."""
+    with place.client() as mia:
+        mia.add("Work", type="t")
+        granted, stopping, calls = mia.claim("A-001"), threading.Event(), []
+        earlier, attempt = (Attempt(mia, granted, 300.0, (), None, stopping) for _ in range(2))
+        thread = threading.Thread(target=attempt.run, args=(Handler(lambda ctx: calls.append(1), False), earlier))
+        thread.start()
+        thread.join(0.2)
+        assert (thread.is_alive(), calls) == (True, [])
+        earlier.returned.set()
+        thread.join(PATIENCE)
+        assert (mia.show("A-001")["state"], calls) == ("completed", [1])
 
 
 def test_a_function_that_goes_on_after_its_claim_has_ended_is_stopped_at_its_next_call(place: Place) -> None:

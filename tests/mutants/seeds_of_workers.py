@@ -288,7 +288,7 @@ WORKERS = (
         "client/worker/attempt.py",
         "                earlier.returned.wait()\n",
         "",
-        f"{RETURNS}::test_a_function_that_waits_for_subtasks_is_called_again_only_when_it_has_left[store]",
+        f"{RETURNS}::test_an_attempt_begins_when_the_one_before_has_returned[store]",
     ),
     Mutant(
         "workers: a function goes on after it has ended its claim",
