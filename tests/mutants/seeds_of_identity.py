@@ -189,7 +189,7 @@ IDENTITY = (
     Mutant(
         "completion: bash expands the names",
         "cli/completion.py",
-        '      printf -v line %q "$line"\n      [[ $line == "$word"* ]] && COMPREPLY+=("$line")\n',
+        '      printf -v line %q "$line"\n      COMPREPLY+=("$line")\n',
         '      COMPREPLY+=($(compgen -W "$line" -- "$word"))\n',
         f"{TEST_COMPLETION}::test_no_name_is_run_at_any_place_where_tab_is_pressed[bash]",
     ),

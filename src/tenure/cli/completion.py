@@ -35,7 +35,7 @@ _BASH = r"""_tenure() {
       [[ $line == "${word:1}"* && $line != *[!A-Za-z0-9._@%+:,=-]* ]] && COMPREPLY+=("$line")
     else
       printf -v line %q "$line"
-      [[ $line == "$word"* ]] && COMPREPLY+=("$line")
+      COMPREPLY+=("$line")
     fi
   done < <(tenure completion bash --words "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
