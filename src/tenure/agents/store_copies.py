@@ -68,7 +68,7 @@ class StoreCopies(LeaderThread):
     def copy(self, least: float) -> Copy | None:
         """Copy the store `least` seconds after its newest copy, if it has grown.
 
-        None where it is not due, or failed. Raises StoreError where the store is away.
+        None where it is not due, or failed. Raises StoreError where the store is unavailable.
         """
         path, store = self._store.path, self._store
         epoch = self.engine.read(lambda tx: tx.epoch)

@@ -64,7 +64,7 @@ def copy_into(connection: SqliteConnection, path: str) -> None:
 
 
 def looked_at(path: str) -> tuple[str, int, str]:
-    """The epoch and the last event of a backup, and what is wrong with its pages: nothing where it is sound."""
+    """The epoch and the last event of a backup, and the first fault of its pages: empty where it is sound."""
     connection = apsw.Connection(
         f"file:{quote(path)}?mode=ro&immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     )
