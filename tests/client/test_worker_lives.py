@@ -182,7 +182,7 @@ def test_a_failure_that_the_store_refuses_is_sent_again_with_less(
 
 
 class Unreadable(dict[str, int]):
-    def __len__(self) -> int:
+    def __len__(self, *_: object) -> int:
         raise RuntimeError("not countable")
 
     __iter__ = items = values = __bool__ = __eq__ = __len__  # type: ignore[assignment]
@@ -226,6 +226,10 @@ def test_nothing_that_a_function_hands_over_ends_a_worker_or_leaves_a_claim(plac
         for name, key in keys.items():
             (entry,) = mia.history(key)
             assert (entry["release_reason"], mia.show(key)["state"]) == ("FAILED", "dead_lettered"), name
+        (unread,) = mia.history(keys["values that cannot be read"])
+        assert (unread["error_class"], unread["error"]) == (
+            "invalid_output", "the result: RuntimeError: not countable",
+        )  # fmt: skip
 
 
 def test_a_log_handler_that_raises_ends_no_worker(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from tenure import AsyncContext, Cancelled, Client, Context, NewTask, RetryPolic
 from tenure.client.worker.attempt import Attempt
 from tenure.client.worker.functions import Handler
 from tenure.core.commands import ClaimNext
+from tenure.sinks.event_loop import EventLoop
 from tests.client.conftest import Place
 from tests.client.test_worker import PATIENCE, running, until
 
@@ -313,6 +314,26 @@ def test_the_end_of_the_program_s_loop_is_no_failure(place: Place) -> None:
         worker.close()
         assert ends(mia, "A-001") == ["STOPPED"]
         assert mia.claim().outcome == "GRANTED"
+
+
+def test_a_cancellation_waits_for_the_turn_of_the_loop_that_stops_the_worker(place: Place) -> None:
+    """The loop cancels the function first, and the worker in the same turn."""
+    loop, stopping = EventLoop("the test"), threading.Event()
+
+    def stop() -> None:
+        time.sleep(0.3)  # the thread of the attempt is ahead
+        stopping.set()
+
+    async def work(ctx: AsyncContext) -> None:
+        here = asyncio.get_running_loop()
+        here.call_soon(here.call_soon, stop)
+        raise asyncio.CancelledError
+
+    with place.client() as mia:
+        mia.add("Work", type="t")
+        Attempt(mia, mia.claim("A-001"), 300.0, (), loop.running(), stopping).run(Handler(work, True))
+        assert ends(mia, "A-001") == ["STOPPED"]
+    loop.close()
 
 
 def test_a_claim_asks_for_no_more_tasks_than_one_may_grant(place: Place) -> None:

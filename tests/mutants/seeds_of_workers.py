@@ -224,7 +224,7 @@ WORKERS = (
         "core/error_texts.py",
         "    try:\n        return storable(str(error), most)\n    except BaseException as broken:",
         "    try:\n        return storable(str(error), most)\n    except ZeroDivisionError as broken:",
-        f"{LIVES}::test_eight_workers_live_after_the_exception_that_cannot_be_written[store]",
+        f"{LIVES}::test_no_exception_ends_a_worker_or_leaves_a_claim",
     ),
     Mutant(
         "workers: an error's text is sent with what no store takes",
@@ -266,7 +266,7 @@ WORKERS = (
         "client/worker/attempt.py",
         "            turned.wait(ROUND)\n",
         "            return False\n",
-        f"{RETURNS}::test_the_end_of_the_program_s_loop_is_no_failure[store]",
+        f"{RETURNS}::test_a_cancellation_waits_for_the_turn_of_the_loop_that_stops_the_worker[store]",
     ),
     Mutant(
         "workers: no thread ends the worker",
