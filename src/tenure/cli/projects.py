@@ -48,7 +48,7 @@ def _value(value: Any) -> str | None:
 @options(
     arg("--router", choices=ON, help="whether tracks are assigned to agents (off)"),
     arg("--order", metavar="NAME", help="priority, or shortest; of tasks that are created from now on"),
-    arg("--lead", metavar="NAME", help="auto: the first agent leads; off: only by `lead`; default"),
+    arg("--lead", metavar="NAME", help="auto: the first agent leads; off: no agent leads; default"),
     arg("--default-track", metavar="CODE", help="the track of tasks without one"),
     arg("--boost", type=float, metavar="POINTS", help="points that a task gains each minute: 0, 0.01, 0.1, 1 or 10"),
     arg("--agents-may-operate", choices=ON, help="whether agents may use the verbs for people"),

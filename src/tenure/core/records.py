@@ -77,7 +77,7 @@ class Project(Row, frozen=True, kw_only=True):
     sealed: bool = False  # a task has had secrets: what holders write is searched for theirs
     audited_at: int = 0  # since when its log is sealed; 0: it is not
     compliance: str = ""  # the retention preset: see core/compliance.py
-    lead: str = "default"  # auto: an agent leads; off: only by `lead`; default: auto in a store without a server
+    lead: str = "default"  # auto: an agent leads; off: none does; default: auto in a store without a server
     # Repeated here from rows that a claim would otherwise have to read:
     limited: tuple[str, ...] = ()  # models in trouble, each a Model
     typical: dict[str, tuple[int, int | None]] = {}  # of each LikeTasks with enough tasks: median tokens and cost

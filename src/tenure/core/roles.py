@@ -12,7 +12,8 @@ from tenure.core.records import Claim
 
 ROLES = ("viewer", "agent", "member", "admin", "owner")
 CHECKER = "checker"  # takes and judges validations
-CAPABILITIES = (CHECKER,)  # what a key may have beyond its role
+LEADER = "leader"  # leads a project whose setting lets agents lead
+CAPABILITIES = (CHECKER, LEADER)  # what a key may have beyond its role
 _LEVEL = {role: level for level, role in enumerate(ROLES)}
 
 NEEDS: dict[type[Command], str] = {kind: kind.declaration.role for kind in c.ALL}
@@ -33,6 +34,8 @@ OF_ALL_PROJECTS = (*_RELAYS, *_TENANTS, *_MEMBERS)
 _LED = (c.Assign, c.Reassign, c.Recover)  # also for the agent that leads the project, under its term
 _LEADS = frozenset({c.Lead, c.StepDown})
 VALIDATING = (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide)
+# What an agent's key needs over HTTP beyond its role.
+CAPABILITY_FOR: dict[type, str] = dict.fromkeys(VALIDATING, CHECKER) | {c.Lead: LEADER}
 
 
 def level_of(role: str) -> int:
@@ -100,6 +103,40 @@ def check_mine(principal: Principal, agent: str, what: str) -> None:
     """A key that proves its agent may not touch another agent's rows, even with their receipt."""
     if principal.is_proven and principal.role == "agent" and agent != principal.agent:
         raise NotAllowed(f"{what} belongs to agent {agent}; your key is for {principal.agent}")
+
+
+def check_key(principal: Principal, claim: Claim, what: str) -> None:
+    """An agent over HTTP ends no claim that another key made, under whatever name it sends."""
+    if principal.role == "agent" and principal.is_served and claim.key not in (None, principal.key):
+        raise NotAllowed(f"{what} belongs to agent {claim.agent}, with another key than yours", "ask a person to do it")
+
+
+def agents_lead(setting: str, *, elects: bool) -> bool:
+    """Whether agents may lead a project with this `lead`; `elects`: of the store, where the project says nothing."""
+    return setting == "auto" or (elects and setting == "default")
+
+
+def check_leads(principal: Principal, setting: str, verb: str, *, elects: bool) -> None:
+    """An agent leads, and acts as leader, only where the project lets agents lead; over HTTP with the capability too.
+
+    A person may name a leader in every project.
+    """
+    if principal.role != "agent":
+        return
+    if not agents_lead(setting, elects=elects):
+        raise NotAllowed(
+            f"{verb}: agents do not lead this project", "an admin can let them: tenure project set --lead auto"
+        )
+    if not can_lead(principal):
+        raise NotAllowed(
+            f"{verb}: needs the capability {LEADER}, which your key lacks",
+            "an admin can create one: tenure key create NAME --can leader",
+        )
+
+
+def can_lead(principal: Principal) -> bool:
+    """Whether nothing but a project's setting keeps it from leading."""
+    return principal.role != "agent" or not principal.is_served or LEADER in principal.capabilities
 
 
 def check_verdict(principal: Principal, claim: Claim, what: str) -> None:

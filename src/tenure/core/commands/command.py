@@ -45,6 +45,11 @@ class Principal(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return f"agent:{self.agent or ''}" if self.role == "agent" else f"human:{self.user or ''}"
 
     @property
+    def is_served(self) -> bool:
+        """Whether it came over HTTP, where nothing but its key, token or address says who it is."""
+        return self.address is not None or self.tenant is not None
+
+    @property
     def owner(self) -> str:
         """The key's owner: what the key proves, never a header. "" without a key."""
         if self.key is None:
