@@ -177,7 +177,7 @@ def mcp(run: Run, given: Namespace) -> int:
 @options(
     arg("name", help="its name, as in ci or laptop-of-ann"),
     arg("--role", default="agent", metavar="ROLE", help="viewer, agent, member, admin or owner (agent)"),
-    arg("--user", metavar="NAME", help="the user that its actions are attributed to (the key's name)"),
+    arg("--user", metavar="NAME", help="the person that it acts for (the key's name)"),
     arg("--for-agent", metavar="NAME", help="for role agent: the one agent it may act as"),
     arg("--only", action="append", default=[], metavar="PROJECT", help="good for this project (may be repeated)"),
     arg(

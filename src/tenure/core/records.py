@@ -306,7 +306,7 @@ class ApiKey(Row, frozen=True, kw_only=True):
     previous: bytes = b""  # the digest before the last rotation
     previous_until: int | None = None
     created_at: int
-    created_by: str
+    created_by: str  # who had its secret first: of a rotated key, who rotated it
     rotated_at: int | None = None
     expires_at: int | None = None
     revoked_at: int | None = None

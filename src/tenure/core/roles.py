@@ -142,20 +142,36 @@ def can_lead(principal: Principal) -> bool:
 def check_verdict(principal: Principal, claim: Claim, what: str) -> None:
     """Nobody approves their own work, whatever their role.
 
-    Over HTTP the claim's agent, session and key are known. On the machine itself names are not proven, so no verdict is
-    accepted from a session in which an agent is recognised.
+    Over HTTP the claim's agent, session, key and user are known. On the machine itself names are not proven, so no
+    verdict is accepted from a session in which an agent is recognised.
     """
     _check_not_recognised(principal, what)
     if is_author(principal, claim):
+        if _is_own(principal, claim):
+            raise NotAllowed(
+                f"{what} was submitted by agent {claim.agent} of {claim.user}, and so is your key: it cannot review it",
+                "a person may, with a key of their own",
+            )
         raise NotAllowed(f"{what} was submitted by agent {claim.agent}, which cannot review it", "another may")
 
 
 def is_author(principal: Principal, claim: Claim) -> bool:
-    """Whether the principal shares agent, session or key with the claim."""
-    if principal.address is None:
+    """Whether the principal shares agent, session or key with the claim, or is not free to judge its person."""
+    if not principal.is_served:
         return False
     same_key = principal.key is not None and principal.key == claim.key
-    return same_key or principal.agent == claim.agent or principal.session == claim.session
+    return same_key or principal.agent == claim.agent or principal.session == claim.session or _is_own(principal, claim)
+
+
+def _is_own(principal: Principal, claim: Claim) -> bool:
+    """Whether an agent's key would judge the work of its own person, or a key its maker's in the name of another.
+
+    A person judges what their own agents did.
+    """
+    if claim.user is None:
+        return False
+    is_agents = principal.role == "agent" and principal.key is not None  # without a key nothing proves the user
+    return (is_agents and principal.user == claim.user) or principal.maker == claim.user
 
 
 def _check_not_recognised(principal: Principal, what: str) -> None:

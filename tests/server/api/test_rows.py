@@ -501,3 +501,42 @@ def _lead_and_end(world: World, bound: bool, can: tuple[str, ...]) -> list[tuple
         status, answer, _ = world.send("POST", f"/api/v1/projects/p/{path}", headers, json.dumps(body).encode())
         found.append((status, answer))
     return found
+
+
+def test_nobody_judges_their_own_work_with_a_second_key(world: World) -> None:
+    """Neither an agent with another key of its person, nor an admin with a key in the name of somebody else."""
+
+    def made(name: str, **fields: Any) -> dict[str, str]:
+        return {"Authorization": f"Bearer {world.do(c.CreateKey(name=name, **fields)).secret}"}
+
+    def post(headers: dict[str, str], path: str, **body: Any) -> tuple[int, dict[str, Any]]:
+        status, answer, _ = world.send("POST", f"/api/v1/{path}", headers, json.dumps(body).encode())
+        return status, answer
+
+    def waiting(headers: dict[str, str], name: str) -> str:
+        task = str(world.do(c.Add(project="p", task=NewTask(title="judged", output=OUTPUTS["review"]))).task["key"])
+        _, claim = post(headers, f"projects/p/tasks/{task}/claim", agent=name, session=f"s-{name}")
+        status, _ = post(headers, f"projects/p/tasks/{task}/submit", receipt=claim["receipt"], data="x")
+        assert status == 202
+        return f"projects/p/tasks/{task}/approve"
+
+    one, two = (made(name, role="agent", agent=name, user="bob") for name in ("r1", "r2"))
+    status, refused = post(two, waiting(one, "r1"))
+    assert (status, refused["code"]) == (403, "NOT_ALLOWED")
+    person = made("bob", role="member", user="bob")
+    assert post(person, waiting(one, "r1"))[1]["outcome"] == "ACCEPTED"  # a person judges what their agents did
+
+    admin = made("ada", role="admin")
+    approve = waiting(admin, "ada")
+    assert post(admin, approve)[0] == 403
+    status, refused = post(admin, "keys", name="pose", role="member", user="cid")
+    assert (status, refused["code"]) == (403, "NOT_ALLOWED")
+    world.do(c.InviteMember(user="cid", role="member"))
+    status, pose = post(admin, "keys", name="pose", role="member", user="cid")
+    assert status in (200, 201)
+    posing = {"Authorization": f"Bearer {pose['secret']}"}
+    status, refused = post(posing, approve)
+    assert (status, refused["code"]) == (403, "NOT_ALLOWED")
+    assert post(posing, waiting(one, "r1"))[1]["outcome"] == "ACCEPTED"
+    (decided,) = [row.decided_by for row in world.tables()[Validation].values() if "cid" in (row.decided_by or "")]
+    assert decided == "user:cid (key made by ada)"

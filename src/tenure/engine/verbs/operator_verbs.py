@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenure.core import claims, commands, graph, inputs, lifecycle, limits, moves, settle
+from tenure.core import claims, commands, graph, inputs, lifecycle, limits, moves, roles, settle
 from tenure.core.errors import NotFound
 from tenure.core.instants import lasting
 from tenure.core.lifecycle import (
@@ -288,6 +288,8 @@ def adopt(work: UnitOfWork, cmd: commands.Adopt) -> Outcome:
         return denied(task, "adopt")
     kept = _kept_result(work, task, cmd.result)
     claim = work.get(Claim, task.project, claims.claim_id(task.id, kept.generation))
+    if task.checked and claim is not None:  # it takes the place of the verdict that the task asks for
+        roles.check_verdict(work.principal, claim, f"adopt: {task.key}")
     id = work.new_id("result")
     product = claims.work_product(task, kept.generation, id)
     own = replace(
