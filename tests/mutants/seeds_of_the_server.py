@@ -68,6 +68,43 @@ THE_SERVER = (
         "test_nobody_judges_their_own_work_in_the_name_of_another",
     ),
     Mutant(
+        "review: another person is not asked for",
+        "engine/checks/validation_verbs.py",
+        "    if project.review_other_person:\n",
+        "    if False:\n",
+        "test_a_project_may_ask_for_the_review_of_another_person",
+    ),
+    Mutant(
+        "review: by the maker of the claim's key",
+        "engine/checks/validation_verbs.py",
+        "people | (keys.people_of(key) if key else set())",
+        "people",
+        "test_a_project_may_ask_for_the_review_of_another_person",
+    ),
+    Mutant(
+        "review: by the maker of the reviewer's key",
+        ROLES,
+        "not {principal.user, principal.maker}.isdisjoint(people)",
+        "principal.user in people",
+        "test_a_project_may_ask_for_the_review_of_another_person",
+    ),
+    Mutant(
+        "review: by an agent where a person is asked for",
+        ROLES,
+        """    if principal.role == "agent":
+        raise NotAllowed(f"{what}: this project""",
+        """    if False:
+        raise NotAllowed(f"{what}: this project""",
+        "test_a_project_may_ask_for_the_review_of_another_person",
+    ),
+    Mutant(
+        "review: by somebody without a name",
+        ROLES,
+        "    if principal.user is None or not {",
+        "    if not {",
+        "test_a_project_may_ask_for_the_review_of_another_person",
+    ),
+    Mutant(
         "verdict: adopted by the author",
         "engine/verbs/operator_verbs.py",
         "    if task.checked and claim is not None:",

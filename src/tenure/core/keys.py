@@ -78,6 +78,12 @@ def maker_of(key: ApiKey) -> str | None:
     return person
 
 
+def people_of(key: ApiKey) -> frozenset[str]:
+    """Whose the work of this key is: its user's, and its maker's; of a service the person's who made it."""
+    made_by = key.created_by.partition(":")[2] if is_service(key.role, key.name, key.user) else maker_of(key)
+    return frozenset(name for name in (key.user, made_by) if name)
+
+
 def is_service(role: str, name: str, user: str | None) -> bool:
     """Whether the key is of no person: one for agents that is named after itself."""
     return level_of(role) <= level_of("agent") and user in (None, name)

@@ -78,6 +78,7 @@ class Project(Row, frozen=True, kw_only=True):
     audited_at: int = 0  # since when its log is sealed; 0: it is not
     compliance: str = ""  # the retention preset: see core/compliance.py
     lead: str = "default"  # auto: an agent leads; off: none does; default: auto in a store without a server
+    review_other_person: bool = False  # a review is for a person other than those behind the claim
     # Repeated here from rows that a claim would otherwise have to read:
     limited: tuple[str, ...] = ()  # models in trouble, each a Model
     typical: dict[str, tuple[int, int | None]] = {}  # of each LikeTasks with enough tasks: median tokens and cost

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import Command, Principal
@@ -153,6 +155,15 @@ def check_verdict(principal: Principal, claim: Claim, what: str) -> None:
                 "a person may, with a key of their own",
             )
         raise NotAllowed(f"{what} was submitted by agent {claim.agent}, which cannot review it", "another may")
+
+
+def check_other_person(principal: Principal, people: Collection[str], what: str) -> None:
+    """The guard of a review where the project asks for another person; `people`: those behind the claim."""
+    if principal.role == "agent":
+        raise NotAllowed(f"{what}: this project asks for the review of a person", "ask a person to do it")
+    if principal.user is None or not {principal.user, principal.maker}.isdisjoint(people):
+        named = f"work of {', '.join(sorted(people))[:200]}" if principal.user else "for people with a name"
+        raise NotAllowed(f"{what}: {named}; this project asks for the review of another person", "ask somebody else")
 
 
 def is_author(principal: Principal, claim: Claim) -> bool:

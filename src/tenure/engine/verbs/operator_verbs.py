@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenure.core import claims, commands, graph, inputs, lifecycle, limits, moves, roles, settle
+from tenure.core import claims, commands, graph, inputs, lifecycle, limits, moves, settle
 from tenure.core.errors import NotFound
 from tenure.core.instants import lasting
 from tenure.core.lifecycle import (
@@ -289,7 +289,9 @@ def adopt(work: UnitOfWork, cmd: commands.Adopt) -> Outcome:
     kept = _kept_result(work, task, cmd.result)
     claim = work.get(Claim, task.project, claims.claim_id(task.id, kept.generation))
     if task.checked and claim is not None:  # it takes the place of the verdict that the task asks for
-        roles.check_verdict(work.principal, claim, f"adopt: {task.key}")
+        from tenure.engine.checks.validation_verbs import check_reviewer
+
+        check_reviewer(work, project_of(work, task.project), claim, f"adopt: {task.key}")
     id = work.new_id("result")
     product = claims.work_product(task, kept.generation, id)
     own = replace(

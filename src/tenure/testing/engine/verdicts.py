@@ -291,6 +291,28 @@ class Verdicts(Stage):
             assert code_of(scene.try_to(c.Adopt, task=key, by=who)) == "NOT_ALLOWED"
         assert scene.do(c.Adopt, task=key, by=replace(author, agent=None, session=None, key="k-2")).ok
 
+    def test_a_project_may_ask_for_the_review_of_another_person(self, scene: Scene) -> None:
+        key = scene.do(c.CreateKey, project="", name="bot", by=Principal(role="admin", user="ann", key="k-ann")).key
+        assert key is not None
+        service = replace(ANN, user="bot", key=str(key["id"]))
+        works = {by.user: self._by_key(scene, REVIEW, by=by) for by in (ANN, service)}
+        ann, bob = (
+            Principal(role="member", user=user, key=f"k-{user}-2", address="10.0.0.3") for user in ("ann", "bob")
+        )
+        nobody, here = Principal(role="owner", address="127.0.0.1"), Principal(user="ann")
+        posing, agent = replace(bob, maker="ann"), replace(BO, user="cid")
+        scene.do(c.DefineProject, review_other_person=True)
+        for task in works.values():
+            for who in (ann, nobody, here, posing, agent):
+                for kind, more in ((c.Approve, {}), (c.Reject, {"reason": "no"})):
+                    assert code_of(scene.try_to(kind, task=task, by=who, **more)) == "NOT_ALLOWED", (task, who)
+        assert scene.do(c.Approve, task=works["ann"], by=bob).outcome == "ACCEPTED"
+        assert scene.do(c.Reject, task=works["bot"], reason="no", by=bob).ok
+        scene.pass_time(seconds=3600)
+        assert code_of(scene.try_to(c.Adopt, task=works["bot"], by=ann)) == "NOT_ALLOWED"
+        scene.do(c.DefineProject, review_other_person=False)
+        assert scene.do(c.Adopt, task=works["bot"], by=ann).ok
+
     def test_a_check_that_another_took_is_not_judged_by_the_author(self, scene: Scene) -> None:
         self._by_key(scene, TESTS)
         receipt = str(scene.do(c.TakeValidation, by=CHECKER, checker="vera").receipt)
