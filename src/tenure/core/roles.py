@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from tenure.core import commands as c
 from tenure.core import queries as q
@@ -37,7 +38,7 @@ _LED = (c.Assign, c.Reassign, c.Recover)  # also for the agent that leads the pr
 _LEADS = frozenset({c.Lead, c.StepDown})
 VALIDATING = (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide)
 # What an agent's key needs over HTTP beyond its role.
-CAPABILITY_FOR: dict[type, str] = dict.fromkeys(VALIDATING, CHECKER) | {c.Lead: LEADER}
+CAPABILITY_FOR: dict[Any, str] = dict.fromkeys(VALIDATING, CHECKER) | {c.Lead: LEADER}
 
 
 def level_of(role: str) -> int:
@@ -152,7 +153,7 @@ def check_verdict(principal: Principal, claim: Claim, what: str) -> None:
         if _is_own(principal, claim):
             raise NotAllowed(
                 f"{what} was submitted by agent {claim.agent} of {claim.user}, and so is your key: it cannot review it",
-                "a person may, with a key of their own",
+                "a person may, with another key",
             )
         raise NotAllowed(f"{what} was submitted by agent {claim.agent}, which cannot review it", "another may")
 
@@ -175,7 +176,7 @@ def is_author(principal: Principal, claim: Claim) -> bool:
 
 
 def _is_own(principal: Principal, claim: Claim) -> bool:
-    """Whether an agent's key would judge the work of its own person, or a key its maker's in the name of another.
+    """Whether an agent's key would judge the work of the same person, or a key its maker's in the name of another.
 
     A person judges what their own agents did.
     """
