@@ -218,7 +218,7 @@ TENANTS = (
     Mutant(
         "member: a key may reach further than its member",
         "engine/verbs/api_keys.py",
-        '    tenants.check_key_of(work.get(Member, "", cmd.user or cmd.name), cmd.role, cmd.projects)\n',
+        "    tenants.check_key_of(member, cmd.role, cmd.projects)\n",
         "",
         "test_a_key_reaches_no_further_than_its_member",
     ),

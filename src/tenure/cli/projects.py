@@ -17,7 +17,7 @@ from tenure.core.outcomes import Outcome
 
 ON = ("on", "off")
 _SIZES = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
-_SWITCHES = ("router", "routing", "agents_may_operate")
+_SWITCHES = ("router", "routing", "agents_may_operate", "review_other_person")
 
 
 @options()
@@ -48,10 +48,11 @@ def _value(value: Any) -> str | None:
 @options(
     arg("--router", choices=ON, help="whether tracks are assigned to agents (off)"),
     arg("--order", metavar="NAME", help="priority, or shortest; of tasks that are created from now on"),
-    arg("--lead", metavar="NAME", help="auto: the first agent leads; off: only by `lead`; default"),
+    arg("--lead", metavar="NAME", help="auto: the first agent leads; off: no agent leads; default"),
     arg("--default-track", metavar="CODE", help="the track of tasks without one"),
     arg("--boost", type=float, metavar="POINTS", help="points that a task gains each minute: 0, 0.01, 0.1, 1 or 10"),
     arg("--agents-may-operate", choices=ON, help="whether agents may use the verbs for people"),
+    arg("--review-other-person", choices=ON, help="whether a review is for another person than the claim's (off)"),
     arg("--routing", choices=ON, help="whether claims name the model to use"),
 )
 def set_(run: Run, given: Namespace) -> Answer:

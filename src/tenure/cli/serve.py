@@ -177,10 +177,16 @@ def mcp(run: Run, given: Namespace) -> int:
 @options(
     arg("name", help="its name, as in ci or laptop-of-ann"),
     arg("--role", default="agent", metavar="ROLE", help="viewer, agent, member, admin or owner (agent)"),
-    arg("--user", metavar="NAME", help="the user that its actions are attributed to (the key's name)"),
+    arg("--user", metavar="NAME", help="the person that it acts for (the key's name)"),
     arg("--for-agent", metavar="NAME", help="for role agent: the one agent it may act as"),
     arg("--only", action="append", default=[], metavar="PROJECT", help="good for this project (may be repeated)"),
-    arg("--can", action="append", default=[], metavar="CAPABILITY", help="checker: it may take and judge validations"),
+    arg(
+        "--can",
+        action="append",
+        default=[],
+        metavar="CAPABILITY",
+        help="checker: it may take and judge validations; leader: its agents may lead projects that let agents lead",
+    ),
     arg("--expires", type=seconds, metavar="DURATION", help="its lifetime, as in 90d (no end)"),
 )
 def create_key(run: Run, given: Namespace) -> Answer:

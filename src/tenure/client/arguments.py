@@ -81,6 +81,7 @@ class ProjectSettings(TypedDict, total=False):
     default_track: str | None
     boost: float | None
     agents_may_operate: bool | None
+    review_other_person: bool | None
     limits: Mapping[str, int] | None
     change_limits: Mapping[str, int | None] | None
     routing: bool | None

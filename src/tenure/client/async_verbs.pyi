@@ -500,7 +500,8 @@ class AsyncVerbs:
     async def init(self, **settings: Unpack[ProjectSettings]) -> Updated:
         """Create the project, or change its settings.
 
-            These are default_track, boost, agents_may_operate, limits, routing, router, order, lead and compliance.
+            These are default_track, boost, agents_may_operate, review_other_person, limits, routing, router, order, lead
+            and compliance.
             `limits` replaces all limits; `change_limits` changes those that it names, None back to the default.
             """
         ...

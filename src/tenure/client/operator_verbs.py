@@ -29,7 +29,8 @@ class OperatorVerbs(Tenants):
     def init(self, **settings: Unpack[ProjectSettings]) -> Updated:
         """Create the project, or change its settings.
 
-        These are default_track, boost, agents_may_operate, limits, routing, router, order, lead and compliance.
+        These are default_track, boost, agents_may_operate, review_other_person, limits, routing, router, order, lead
+        and compliance.
         `limits` replaces all limits; `change_limits` changes those that it names, None back to the default.
         """
         return self._do(Updated, c.DefineProject, **as_tuples(settings))

@@ -13,14 +13,16 @@ import re
 from typing import NamedTuple
 
 from tenure.core import ids, limits
+from tenure.core.commands import Principal
 from tenure.core.errors import NotAllowed
-from tenure.core.records import ApiKey, WebSession
+from tenure.core.records import ApiKey, Member, WebSession
 from tenure.core.roles import level_of
 from tenure.core.tenant_records import HOME
 
 ID_BYTES = 8
 SECRET_BYTES = 32
 _TOKENS = "jwt:"  # no key's id begins so
+_SIGNED_IN = "user:"
 _SPELLED = re.compile(r"tnr_(?:([a-z0-9-]{1,40})_)?([0-9a-z]{13})_([0-9a-z]{52})")
 
 
@@ -61,6 +63,46 @@ def is_of_token(key: str) -> bool:
 
 def digest_of(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
+
+
+def author_of(principal: Principal) -> str:
+    """What a key made by this principal keeps of it: as a user if it signed in, else the owner of this machine."""
+    return principal.name if principal.key is None else _SIGNED_IN + (principal.maker or principal.user or "")
+
+
+def maker_of(key: ApiKey) -> str | None:
+    """The person who signed in and made the key in the name of another; None: there is none, or it was made here."""
+    person = key.created_by.removeprefix(_SIGNED_IN)
+    if person in (key.created_by, key.user) or is_service(key.role, key.name, key.user):
+        return None
+    return person
+
+
+def people_of(key: ApiKey) -> frozenset[str]:
+    """Whose the work of this key is: its user's, and its maker's; of a service the person's who made it."""
+    made_by = key.created_by.partition(":")[2] if is_service(key.role, key.name, key.user) else maker_of(key)
+    return frozenset(name for name in (key.user, made_by) if name)
+
+
+def is_service(role: str, name: str, user: str | None) -> bool:
+    """Whether the key is of no person: one for agents that is named after itself."""
+    return level_of(role) <= level_of("agent") and user in (None, name)
+
+
+def check_in_name_of(principal: Principal, member: Member | None, role: str, name: str, user: str) -> None:
+    """Who signed in makes a key in the name of another only for a member; a key that another made makes none."""
+    if principal.key is None or user == principal.user or is_service(role, name, user):
+        return
+    if principal.maker is not None:
+        raise NotAllowed(
+            f"your own key was made by {principal.maker}: it makes no key in the name of {user[:80]}",
+            "sign in with a token, or ask the owner of the server's machine to rotate your key",
+        )
+    if member is None or member.left_at is not None:
+        raise NotAllowed(
+            f"{user[:80]} is not a member of this tenant, and you are {principal.user}",
+            f"invite them first, or make the key in your own name: user {principal.user}",
+        )
 
 
 def is_live(key: ApiKey, now: int) -> bool:

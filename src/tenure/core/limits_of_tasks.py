@@ -51,6 +51,7 @@ LEADER_BACK_OFF = limit(10.0, "s", "waiting after a failed round of duties", _FI
 AGENT_LEADER_LEASE = limit(30 * _US, "us", "leading a project, as an agent whose commands renew it",
     "argument `lease` of `lead`", "another agent may lead, with the next term")
 AGENT_LEADER_WRITTEN = limit(10 * _US, "us", "writing that renewal", _FIXED, "not written more often")
+LONGEST_LEADER_LEASE = limit(3600.0, "s", "leading a project or the store without a renewal", _FIXED, _INVALID)
 TRACK_IDLE = limit(10 * _MINUTES * _US, "us", "an agent that holds nothing on its track, with the router on", _FIXED,
     "the track is free for another agent")
 ORDER_LONGEST = limit(4 * _HOURS * _US, "us", "an estimate in the order `shortest`; also a task without one", _FIXED,

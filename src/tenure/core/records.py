@@ -77,7 +77,8 @@ class Project(Row, frozen=True, kw_only=True):
     sealed: bool = False  # a task has had secrets: what holders write is searched for theirs
     audited_at: int = 0  # since when its log is sealed; 0: it is not
     compliance: str = ""  # the retention preset: see core/compliance.py
-    lead: str = "default"  # auto: an agent leads; off: only by `lead`; default: auto in a store without a server
+    lead: str = "default"  # auto: an agent leads; off: none does; default: auto in a store without a server
+    review_other_person: bool = False  # a review is for a person other than those behind the claim
     # Repeated here from rows that a claim would otherwise have to read:
     limited: tuple[str, ...] = ()  # models in trouble, each a Model
     typical: dict[str, tuple[int, int | None]] = {}  # of each LikeTasks with enough tasks: median tokens and cost
@@ -306,7 +307,7 @@ class ApiKey(Row, frozen=True, kw_only=True):
     previous: bytes = b""  # the digest before the last rotation
     previous_until: int | None = None
     created_at: int
-    created_by: str
+    created_by: str  # who had its secret first: of a rotated key, who rotated it
     rotated_at: int | None = None
     expires_at: int | None = None
     revoked_at: int | None = None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 from tenure.core import commands as c
 from tenure.core import queries as q
 from tenure.core.commands import Command, Principal
@@ -12,7 +15,8 @@ from tenure.core.records import Claim
 
 ROLES = ("viewer", "agent", "member", "admin", "owner")
 CHECKER = "checker"  # takes and judges validations
-CAPABILITIES = (CHECKER,)  # what a key may have beyond its role
+LEADER = "leader"  # leads a project whose setting lets agents lead
+CAPABILITIES = (CHECKER, LEADER)  # what a key may have beyond its role
 _LEVEL = {role: level for level, role in enumerate(ROLES)}
 
 NEEDS: dict[type[Command], str] = {kind: kind.declaration.role for kind in c.ALL}
@@ -33,6 +37,8 @@ OF_ALL_PROJECTS = (*_RELAYS, *_TENANTS, *_MEMBERS)
 _LED = (c.Assign, c.Reassign, c.Recover)  # also for the agent that leads the project, under its term
 _LEADS = frozenset({c.Lead, c.StepDown})
 VALIDATING = (c.TakeValidation, c.RenewValidation, c.Judge, c.Undecide)
+# What an agent's key needs over HTTP beyond its role.
+CAPABILITY_FOR: dict[Any, str] = dict.fromkeys(VALIDATING, CHECKER) | {c.Lead: LEADER}
 
 
 def level_of(role: str) -> int:
@@ -102,23 +108,82 @@ def check_mine(principal: Principal, agent: str, what: str) -> None:
         raise NotAllowed(f"{what} belongs to agent {agent}; your key is for {principal.agent}")
 
 
+def check_key(principal: Principal, claim: Claim, what: str) -> None:
+    """An agent over HTTP ends no claim that another key made, under whatever name it sends."""
+    if principal.role == "agent" and principal.is_served and claim.key not in (None, principal.key):
+        raise NotAllowed(f"{what} belongs to agent {claim.agent}, with another key than yours", "ask a person to do it")
+
+
+def agents_lead(setting: str, *, elects: bool) -> bool:
+    """Whether agents may lead a project with this `lead`; `elects`: of the store, where the project says nothing."""
+    return setting == "auto" or (elects and setting == "default")
+
+
+def check_leads(principal: Principal, setting: str, verb: str, *, elects: bool) -> None:
+    """An agent leads, and acts as leader, only where the project lets agents lead; over HTTP with the capability too.
+
+    A person may name a leader in every project.
+    """
+    if principal.role != "agent":
+        return
+    if not agents_lead(setting, elects=elects):
+        raise NotAllowed(
+            f"{verb}: agents do not lead this project", "an admin can let them: tenure project set --lead auto"
+        )
+    if not can_lead(principal):
+        raise NotAllowed(
+            f"{verb}: needs the capability {LEADER}, which your key lacks",
+            "an admin can create one: tenure key create NAME --can leader",
+        )
+
+
+def can_lead(principal: Principal) -> bool:
+    """Whether nothing but a project's setting keeps it from leading."""
+    return principal.role != "agent" or not principal.is_served or LEADER in principal.capabilities
+
+
 def check_verdict(principal: Principal, claim: Claim, what: str) -> None:
     """Nobody approves their own work, whatever their role.
 
-    Over HTTP the claim's agent, session and key are known. On the machine itself names are not proven, so no verdict is
-    accepted from a session in which an agent is recognised.
+    Over HTTP the claim's agent, session, key and user are known. On the machine itself names are not proven, so no
+    verdict is accepted from a session in which an agent is recognised.
     """
     _check_not_recognised(principal, what)
     if is_author(principal, claim):
+        if _is_own(principal, claim):
+            raise NotAllowed(
+                f"{what} was submitted by agent {claim.agent} of {claim.user}, and so is your key: it cannot review it",
+                "a person may, with another key",
+            )
         raise NotAllowed(f"{what} was submitted by agent {claim.agent}, which cannot review it", "another may")
 
 
+def check_other_person(principal: Principal, people: Collection[str], what: str) -> None:
+    """The guard of a review where the project asks for another person; `people`: those behind the claim."""
+    if principal.role == "agent":
+        raise NotAllowed(f"{what}: this project asks for the review of a person", "ask a person to do it")
+    if principal.user is None or not {principal.user, principal.maker}.isdisjoint(people):
+        named = f"work of {', '.join(sorted(people))[:200]}" if principal.user else "for people with a name"
+        raise NotAllowed(f"{what}: {named}; this project asks for the review of another person", "ask somebody else")
+
+
 def is_author(principal: Principal, claim: Claim) -> bool:
-    """Whether the principal shares agent, session or key with the claim."""
-    if principal.address is None:
+    """Whether the principal shares agent, session or key with the claim, or is not free to judge its person."""
+    if not principal.is_served:
         return False
     same_key = principal.key is not None and principal.key == claim.key
-    return same_key or principal.agent == claim.agent or principal.session == claim.session
+    return same_key or principal.agent == claim.agent or principal.session == claim.session or _is_own(principal, claim)
+
+
+def _is_own(principal: Principal, claim: Claim) -> bool:
+    """Whether an agent's key would judge the work of the same person, or a key its maker's in the name of another.
+
+    A person judges what their own agents did.
+    """
+    if claim.user is None:
+        return False
+    is_agents = principal.role == "agent" and principal.key is not None  # without a key nothing proves the user
+    return (is_agents and principal.user == claim.user) or principal.maker == claim.user
 
 
 def _check_not_recognised(principal: Principal, what: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tenure.core import commands as c
+from tenure.core import roles
 from tenure.core.commands import NewTask, Principal, Template
 from tenure.core.records import ApiKey, Validation, WebSession
 from tenure.core.roles import level_of
@@ -33,7 +34,7 @@ OPERATIONS = {str(one.spec["operationId"]): one for one in operations(document()
 class Rule(NamedTuple):
     role: str | None  # the least; None: nobody has to be signed in
     agents: str = "any"  # on which rows a key of one agent may do it: any, own, or another's
-    checker: bool = False  # of agents' keys only those with the capability
+    capability: str = ""  # of agents' keys only those with it
     store: bool = False  # about the store as a whole: not for keys of some projects, or no project is in its path
 
 
@@ -63,14 +64,15 @@ EXPECT: dict[str, Rule] = {
         (
             "inbox", "send", "emit", "reserve", "claim_next", "claim", "submit", "renew", "start", "progress",
             "checkpoint", "usage", "land", "fail", "release", "ask", "spawn", "wait", "register", "heartbeat", "read",
-            "leave", "renew_reservation", "unreserve", "lead", "step_down", "put_artifact", "agentnews",
+            "leave", "renew_reservation", "unreserve", "step_down", "put_artifact", "agentnews",
             "open_secrets",
         ),
         OWN,
     ),
     **dict.fromkeys(("approve", "reject"), Rule("agent", "another's")),
-    "take_validation": Rule("agent", checker=True),
-    **dict.fromkeys(("renew_validation", "judge", "undecide"), Rule("agent", "own", checker=True)),
+    "take_validation": Rule("agent", capability="checker"),
+    **dict.fromkeys(("renew_validation", "judge", "undecide"), Rule("agent", "own", capability="checker")),
+    "lead": Rule("agent", "own", capability="leader"),
     "gone": Rule("nobody"),  # only for somebody on the host itself, whatever its role
     **dict.fromkeys(
         (
@@ -141,7 +143,7 @@ class Who(NamedTuple):
     name: str
     role: str | None  # None: not let in
     agent: str | None = None  # whom the key is bound to
-    checker: bool = False
+    capability: str = ""
     projects: tuple[str, ...] = ("p",)
     headers: Mapping[str, str] = MappingProxyType({})
 
@@ -168,7 +170,7 @@ class World:
 
     def _fill(self, project: str) -> None:
         do = self.do
-        do(c.DefineProject(project=project))
+        do(c.DefineProject(project=project, lead="auto"))
         for agent in ("ann", "bo"):
             session = f"s-{agent}"
             do(c.Register(project=project, agent=agent, session=session))
@@ -206,8 +208,9 @@ class World:
         yield Who("viewer", "viewer", headers=key("viewer", "viewer"))
         yield Who("agent own", "agent", "ann", headers=key("ann", "agent", agent="ann"))
         yield Who("agent other", "agent", "bo", headers=key("bo", "agent", agent="bo"))
-        can = key("checker", "agent", agent="ann", capabilities=("checker",))
-        yield Who("checker", "agent", "ann", checker=True, headers=can)
+        for can in roles.CAPABILITIES:
+            headers = key(can, "agent", agent="ann", capabilities=(can,))
+            yield Who(can, "agent", "ann", capability=can, headers=headers)
         for role in ("member", "admin"):
             yield Who(role, role, headers=key(role, role))
         yield Who("owner", "owner", projects=(), headers=key("owner", "owner", ()))
@@ -333,7 +336,7 @@ def expected(who: Who, name: str, row: str) -> str | int:
         return 403
     if rule.store and name in ALL_PROJECTS and who.projects:
         return 403
-    if who.role == "agent" and rule.checker and not who.checker:
+    if who.role == "agent" and rule.capability not in ("", who.capability):
         return 403
     if who.agent is not None and rule.agents != "any":
         is_own = who.agent == ("ann" if row == "own" else "bo")
@@ -447,3 +450,93 @@ def test_a_request_sent_again_with_another_owners_key_is_refused(world: World) -
     assert first["receipt"] == again["receipt"]
     assert thief["code"] == "REQUEST_ID_REUSED"
     assert first["receipt"] not in json.dumps(thief)
+
+
+@pytest.mark.parametrize("lead", ["default", "off"])
+@pytest.mark.parametrize("bound", [True, False])
+@pytest.mark.parametrize("can", [(), ("leader",)])
+def test_an_agents_key_leads_nobody_where_agents_do_not_lead(lead: str, bound: bool, can: tuple[str, ...]) -> None:
+    world = World()
+    try:
+        world.do(c.DefineProject(project="p", lead="off"))
+        world.scene.pass_time(seconds=60)  # the leader that the commands of the rows have elected is over
+        world.do(c.DefineProject(project="p", lead=lead))
+        answers = _lead_and_end(world, bound, can)
+        assert [status for status, _ in answers] == [403] * 4, answers
+        receipt = world.receipts["p", "bo", "held"]
+        assert world.do(c.Renew(project="p", receipt=receipt)).outcome == "RENEWED"
+    finally:
+        world.close()
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_an_agents_key_leads_with_the_capability_where_agents_lead(bound: bool) -> None:
+    for can in ((), ("leader",)):
+        world = World()
+        try:
+            world.scene.pass_time(seconds=60)
+            answers = _lead_and_end(world, bound, can)
+            if not can:
+                assert [status for status, _ in answers] == [403] * 4, answers
+                assert "--can leader" in answers[0][1]["hint"]
+            else:
+                assert [answer["outcome"] for _, answer in answers] == ["ELECTED", "UPDATED", "UPDATED", "UPDATED"]
+        finally:
+            world.close()
+
+
+def _lead_and_end(world: World, bound: bool, can: tuple[str, ...]) -> list[tuple[int, dict[str, Any]]]:
+    """The answers to a key that makes ann the leader, and ends what bo holds under the next term."""
+    more = {"agent": "ann"} if bound else {}
+    made = world.do(c.CreateKey(name="wants to lead", role="agent", projects=("p",), capabilities=can, **more))
+    headers = {"Authorization": f"Bearer {made.secret}", "Tenure-Agent": "ann"}
+    task, free = world.tasks["p", "bo", "held"], world.do(c.Add(project="p", task=NewTask(title="free"))).task["key"]
+    found = []
+    for path, body in (
+        ("leader", {"agent": True, "holder": "ann", "lease": 3600}),
+        (f"tasks/{task}/recover", {"term": 2}),
+        (f"tasks/{free}/assign", {"agent": "bo", "term": 2}),
+        (f"tasks/{task}/reassign", {"agent": "ann", "term": 2}),
+    ):
+        status, answer, _ = world.send("POST", f"/api/v1/projects/p/{path}", headers, json.dumps(body).encode())
+        found.append((status, answer))
+    return found
+
+
+def test_nobody_judges_their_own_work_with_a_second_key(world: World) -> None:
+    """Neither an agent with another key of its person, nor an admin with a key in the name of somebody else."""
+
+    def made(name: str, **fields: Any) -> dict[str, str]:
+        return {"Authorization": f"Bearer {world.do(c.CreateKey(name=name, **fields)).secret}"}
+
+    def post(headers: dict[str, str], path: str, **body: Any) -> tuple[int, dict[str, Any]]:
+        status, answer, _ = world.send("POST", f"/api/v1/{path}", headers, json.dumps(body).encode())
+        return status, answer
+
+    def waiting(headers: dict[str, str], name: str) -> str:
+        task = str(world.do(c.Add(project="p", task=NewTask(title="judged", output=OUTPUTS["review"]))).task["key"])
+        _, claim = post(headers, f"projects/p/tasks/{task}/claim", agent=name, session=f"s-{name}")
+        status, _ = post(headers, f"projects/p/tasks/{task}/submit", receipt=claim["receipt"], data="x")
+        assert status == 202
+        return f"projects/p/tasks/{task}/approve"
+
+    one, two = (made(name, role="agent", agent=name, user="bob") for name in ("r1", "r2"))
+    status, refused = post(two, waiting(one, "r1"))
+    assert (status, refused["code"]) == (403, "NOT_ALLOWED")
+    person = made("bob", role="member", user="bob")
+    assert post(person, waiting(one, "r1"))[1]["outcome"] == "ACCEPTED"  # a person judges what their agents did
+
+    admin = made("ada", role="admin")
+    approve = waiting(admin, "ada")
+    assert post(admin, approve)[0] == 403
+    status, refused = post(admin, "keys", name="pose", role="member", user="cid")
+    assert (status, refused["code"]) == (403, "NOT_ALLOWED")
+    world.do(c.InviteMember(user="cid", role="member"))
+    status, pose = post(admin, "keys", name="pose", role="member", user="cid")
+    assert status in (200, 201)
+    posing = {"Authorization": f"Bearer {pose['secret']}"}
+    status, refused = post(posing, approve)
+    assert (status, refused["code"]) == (403, "NOT_ALLOWED")
+    assert post(posing, waiting(one, "r1"))[1]["outcome"] == "ACCEPTED"
+    (decided,) = [row.decided_by for row in world.tables()[Validation].values() if "cid" in (row.decided_by or "")]
+    assert decided == "user:cid (key made by ada)"

@@ -38,18 +38,29 @@ class Principal(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     key: str | None = None  # an API key's id, or a token's subject
     capabilities: tuple[str, ...] = ()  # of its key or token, beyond the role
     credential: str = ""  # the secret, session or token it showed: checked again during a stream
+    maker: str | None = None  # of a key in the name of `user`: the other person who made it
     tenant: str | None = None  # where it signed in: nothing of another is done for it; None: where it is, embedded
 
     @property
+    def person(self) -> str | None:
+        """The user, and who made its key in that name."""
+        return self.user if self.maker is None else f"{self.user or ''} (key made by {self.maker})"
+
+    @property
     def name(self) -> str:
-        return f"agent:{self.agent or ''}" if self.role == "agent" else f"human:{self.user or ''}"
+        return f"agent:{self.agent or ''}" if self.role == "agent" else f"human:{self.person or ''}"
+
+    @property
+    def is_served(self) -> bool:
+        """Whether it came over HTTP, where nothing but its key, token or address says who it is."""
+        return self.address is not None or self.tenant is not None
 
     @property
     def owner(self) -> str:
         """The key's owner: what the key proves, never a header. "" without a key."""
         if self.key is None:
             return ""
-        return f"agent:{self.agent}" if self.is_proven else f"user:{self.user or ''}"
+        return f"agent:{self.agent}" if self.is_proven else f"user:{self.person or ''}"
 
 
 OWNER = Principal()

@@ -183,6 +183,7 @@ class DefineProject(Command, frozen=True, kw_only=True, tag="define_project"):
     default_track: str | None = None
     boost: float | None = None
     agents_may_operate: bool | None = None
+    review_other_person: bool | None = None  # whether a review is for a person other than those behind the claim
     limits: dict[str, int] | None = None  # all of them
     change_limits: dict[str, int | None] | None = None  # some of them; None: back to the default
     routing: bool | None = None  # claims recommend a model

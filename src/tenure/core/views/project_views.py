@@ -30,6 +30,7 @@ class ProjectView(TypedDict):
     default_track: str
     boost: Annotated[float, Meta(description="points a minute")]
     agents_may_operate: bool
+    review_other_person: Annotated[bool, Meta(description="a review is for another person than the claim's")]
     limits: dict[str, int]
     routing: Annotated[bool, Meta(description="claims recommend a model")]
     router: Annotated[bool, Meta(description="tracks are assigned to agents")]

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, NamedTuple
 
-from tenure.core import commands, inputs, lifecycle, limits, roles, validation
+from tenure.core import commands, inputs, keys, lifecycle, limits, roles, validation
 from tenure.core.commands.command import bound
 from tenure.core.errors import InvalidInput, NotAllowed
 from tenure.core.ids import NONCE_BYTES, Receipt, parse_receipt
 from tenure.core.lifecycle import PAUSED, VALIDATING
 from tenure.core.outcomes import CODES, Outcome
-from tenure.core.records import Claim, Project, Result, Task, Validation, replace
+from tenure.core.records import ApiKey, Claim, Project, Result, Task, Validation, replace
 from tenure.core.validation import MOST_REASONS, PASSED, REFUSED, REVIEW
 from tenure.engine.checks.submission_checks import text_of
 from tenure.engine.checks.validation_reads import open_rows, row_of_task, view
@@ -356,8 +356,17 @@ def _reviewed(work: UnitOfWork, project_name: str, name: str, verb: str) -> tupl
             raise NotAllowed(f"{verb}: {task.key} waits for {row.validator}, not for a review", "a person may decide")
         if who.agent is None:
             raise NotAllowed(f"{verb}: a review needs its reviewer", "join first, or name the agent")
-    roles.check_verdict(who, current_claim(work, task), f"{verb}: {task.key}")
+    check_reviewer(work, project, current_claim(work, task), f"{verb}: {task.key}")
     return task, row, _decider(work)
+
+
+def check_reviewer(work: UnitOfWork, project: Project, claim: Claim, what: str) -> None:
+    """The guard of a person's verdict on the work of this claim."""
+    roles.check_verdict(work.principal, claim, what)
+    if project.review_other_person:
+        key = None if claim.key is None else work.get(ApiKey, "", claim.key)
+        people = {claim.user} if claim.user else set()
+        roles.check_other_person(work.principal, people | (keys.people_of(key) if key else set()), what)
 
 
 def _may_be_judged(task: Task) -> bool:

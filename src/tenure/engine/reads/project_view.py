@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 def settings(work: UnitOfWork, project: str) -> ProjectView:
     row = project_of(work, project)
-    answer: ProjectView = fields_of(row, "default_track agents_may_operate limits routing router lead created_at") | {
+    answer: ProjectView = fields_of(
+        row, "default_track agents_may_operate review_other_person limits routing router lead created_at"
+    ) | {
         "project": row.id,
         "boost": row.boost / 100,
         "order": row.ordering,

@@ -111,7 +111,7 @@ def is_led_by_agents(work: UnitOfWork, project: Project) -> bool:
 
 
 def leads_agents(context: Context, project: Project) -> bool:
-    return project.lead == "auto" or (context.elects and project.lead == "default")
+    return roles.agents_lead(project.lead, elects=context.elects)
 
 
 # --- handlers -----------------------------------------------------------------------------------------------

@@ -262,7 +262,7 @@ class UnitOfWork(Rows):
             self.events.append(
                 Event(
                     id=id, time=self.now, kind=kind, level=level, project=project, agent=agent, session=session,
-                    user=who.user, address=who.address, message=message, details=details, patch=patch,
+                    user=who.person, address=who.address, message=message, details=details, patch=patch,
                     trace_id=self.trace_id, causation_id=self.command_id,
                 )
             )  # fmt: skip
@@ -272,7 +272,7 @@ class UnitOfWork(Rows):
                 id=id, time=self.now, kind=kind, level=level, project=project, task=task.id, key=task.key,
                 version=task.version, track=task.track,
                 generation=task.generation if generation is None else generation, agent=agent or task.agent,
-                session=session or task.session, user=who.user, address=who.address,
+                session=session or task.session, user=who.person, address=who.address,
                 previous_state=None if before is None else before.state, new_state=task.state, message=message,
                 details=details, patch=patch, trace_id=self.trace_id, causation_id=self.command_id,
             )

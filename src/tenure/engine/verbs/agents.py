@@ -323,7 +323,11 @@ def leave(work: UnitOfWork, cmd: commands.Leave) -> Outcome:
     roles.check_mine(work.principal, session.agent, f"session {session.id}")
     if is_over(work, session):
         return Outcome(outcome="UNCHANGED")
-    freed = give_back(work, {"project": cmd.project, "session": session.id}, lifecycle.RELEASED_BY, "task.released")
+    where = {"project": cmd.project, "session": session.id}
+    for task in work.find(Task, where):
+        if claims.is_held(task):
+            roles.check_key(work.principal, current_claim(work, task), f"the claim of {task.key}")
+    freed = give_back(work, where, lifecycle.RELEASED_BY, "task.released")
     rows: list[Row] = [replace(session, ended_at=work.now)]
     others = work.find(Session, {"project": cmd.project, "agent": session.agent, "ended_at": Present(False)})
     work.record("session.ended", *rows, project=cmd.project, agent=session.agent, session=session.id)

@@ -39,7 +39,7 @@ def create_key(work: UnitOfWork, cmd: commands.CreateKey) -> Outcome:
         **fields_of(cmd, "name role agent projects capabilities request_id"),
         user=cmd.user or cmd.name,
         created_at=work.now,
-        created_by=work.principal.name,
+        created_by=keys.author_of(work.principal),
         expires_at=None if lifetime is None else work.now + lifetime,
         request_hash=_digest(work, cmd),
     )
@@ -67,6 +67,7 @@ def rotate_key(work: UnitOfWork, cmd: commands.RotateKey) -> Outcome:
         before,
         previous=before.digest if has_grace else b"",
         previous_until=until if has_grace else None,
+        created_by=keys.author_of(work.principal),
         rotated_at=work.now,
         expires_at=expires,
         request_id=cmd.request_id,
@@ -116,7 +117,10 @@ def _check_wanted(work: UnitOfWork, cmd: commands.CreateKey) -> None:
         roles.check_scope(who, name)
         project_of(work, name)
     keys.check_project(who.role, who.projects, cmd.role, cmd.projects)
-    tenants.check_key_of(work.get(Member, "", cmd.user or cmd.name), cmd.role, cmd.projects)
+    user = cmd.user or cmd.name
+    member = work.get(Member, "", user)
+    tenants.check_key_of(member, cmd.role, cmd.projects)
+    keys.check_in_name_of(who, member, cmd.role, cmd.name, user)
     for name in inputs.check_list(cmd.capabilities, "capability"):
         inputs.check_choice(name, roles.CAPABILITIES, "capability")
     if cmd.agent is not None:

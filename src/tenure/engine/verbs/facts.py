@@ -42,7 +42,7 @@ def emit(work: UnitOfWork, cmd: commands.Emit) -> Outcome:
 
 def _check_rate(work: UnitOfWork, project: str, agent: str | None, session: str | None) -> None:
     """At most so many in any minute from one principal and session."""
-    where = {"project": project, "kind": EMITTED, "agent": agent, "session": session, "user": work.principal.user}
+    where = {"project": project, "kind": EMITTED, "agent": agent, "session": session, "user": work.principal.person}
     last = [*work.tx.events(where, limit=limits.FACTS_A_MINUTE, last=True)]
     ours = [e for e in work.events if e.kind == EMITTED and (e.agent, e.session) == (agent, session)]
     times = sorted([e.time for e in last] + [e.time for e in ours])[-limits.FACTS_A_MINUTE :]

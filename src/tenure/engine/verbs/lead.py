@@ -3,14 +3,14 @@
 The coordinator's lease belongs to the whole store: its row has no project. A project's `@leader` is another lease,
 held by the agent that the project chose: with `lead`, or, where the project's `lead` is auto, by its commands. There
 the first agent that joins or claims leads for 30 s, and each of its commands renews that, written at most every 10 s.
-The leader may assign, reassign and recover under its term.
+The leader may assign, reassign and recover under its term. Whether an agent may lead is `roles.check_leads`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from tenure.core import claims, commands, ids, inputs, limits, team
+from tenure.core import claims, commands, ids, inputs, limits, roles, team
 from tenure.core.outcomes import Outcome
 from tenure.core.processes import check_process, text_of
 from tenure.core.records import Agent, Leader, Project, replace
@@ -34,9 +34,9 @@ def lead(work: UnitOfWork, cmd: commands.Lead, store_term: int | None = None) ->
         check_agent_name(work, cmd.project, cmd.holder, "holder")
     else:
         ids.check_name(cmd.holder, "holder")
-    lease = inputs.micros(cmd.lease, "lease", low=1, high=3600)
+    lease = inputs.micros(cmd.lease, "lease", low=1, high=limits.LONGEST_LEADER_LEASE)
     if cmd.agent:
-        project_of(work, cmd.project)
+        _check_leads(work, cmd)
     project, name = _place(cmd)
     before = work.get(Leader, project, name)
     if cmd.agent and before is not None:
@@ -70,6 +70,11 @@ def _leads(outcome: str, leader: Leader, asked: int | None = None) -> Outcome:
     return Outcome(
         outcome=outcome, term=leader.term, lease_until=leader.until, lease=seconds, message=message, hint=hint
     )
+
+
+def _check_leads(work: UnitOfWork, cmd: commands.Command) -> None:
+    setting, verb = project_of(work, cmd.project).lead, str(type(cmd).__struct_config__.tag)
+    roles.check_leads(work.principal, setting, verb, elects=work.context.elects)
 
 
 def step_down(work: UnitOfWork, cmd: commands.StepDown) -> Outcome:
@@ -114,6 +119,7 @@ def check_led(work: UnitOfWork, cmd: commands.Assign | commands.Reassign | comma
     """
     if cmd.term is None:
         return
+    _check_leads(work, cmd)
     leader = work.get(Leader, cmd.project, PROJECT_LEADER)
     acts_for = work.principal.agent or ("" if work.principal.role == "agent" or leader is None else leader.holder)
     refusal = check_term(work, cmd.project, PROJECT_LEADER, acts_for, cmd.term)
@@ -148,7 +154,7 @@ def noted(work: UnitOfWork, project: Project, command: commands.Command) -> None
         if leader.is_auto and leader.holder == agent and leader.until - work.now <= leader.lease - WRITTEN:
             work.put(replace(leader, until=work.now + leader.lease, process=leader.process or process))
         return
-    if isinstance(command, ELECTING) and _may_lead(work, project.id, agent):
+    if isinstance(command, ELECTING) and roles.can_lead(work.principal) and _may_lead(work, project.id, agent):
         new = team.elected(leader, project.id, PROJECT_LEADER, agent, LEASE, None, work.now)
         assert new is not None
         new = replace(new, is_auto=True, process=process)

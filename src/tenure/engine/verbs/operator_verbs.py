@@ -288,6 +288,10 @@ def adopt(work: UnitOfWork, cmd: commands.Adopt) -> Outcome:
         return denied(task, "adopt")
     kept = _kept_result(work, task, cmd.result)
     claim = work.get(Claim, task.project, claims.claim_id(task.id, kept.generation))
+    if task.checked and claim is not None:  # it takes the place of the verdict that the task asks for
+        from tenure.engine.checks.validation_verbs import check_reviewer
+
+        check_reviewer(work, project_of(work, task.project), claim, f"adopt: {task.key}")
     id = work.new_id("result")
     product = claims.work_product(task, kept.generation, id)
     own = replace(

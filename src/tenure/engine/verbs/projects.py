@@ -62,12 +62,10 @@ def define_project(work: UnitOfWork, cmd: commands.DefineProject) -> Outcome:
         changes["default_track"] = cmd.default_track
     if cmd.boost is not None:
         changes["boost"] = priority.parse_boost(cmd.boost)
-    if cmd.agents_may_operate is not None:
-        changes["agents_may_operate"] = cmd.agents_may_operate
+    switches = ("agents_may_operate", "review_other_person", "routing")
+    changes |= {name: value for name in switches if (value := getattr(cmd, name)) is not None}
     if (cmd.limits, cmd.change_limits, cmd.compliance) != (None, None, None):
         changes |= _limited(work, cmd, project)
-    if cmd.routing is not None:
-        changes["routing"] = cmd.routing
     if cmd.lead is not None:
         changes["lead"] = inputs.check_choice(cmd.lead, LEAD, "lead")
     if cmd.order is not None and inputs.check_choice(cmd.order, priority.ORDERS, "order") != project.ordering:

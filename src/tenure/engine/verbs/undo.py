@@ -37,7 +37,7 @@ def undo(work: UnitOfWork, cmd: commands.Undo) -> Outcome:
     steps = [e for e in task_events if e.kind in _OPPOSITES]
     if not steps or any(e.kind in _FINAL or e.details.get("was") == lifecycle.CANCELLED for e in task_events):
         return _refused(f"{task_events[0].kind} cannot be undone", ())
-    if work.principal.role not in ("admin", "owner") and task_events[0].user != work.principal.user:
+    if work.principal.role not in ("admin", "owner") and task_events[0].user != work.principal.person:
         raise NotAllowed("undoing another's command needs the role admin")
     last = {e.task: e.version or 0 for e in task_events}
     tasks = work.get_many(Task, cmd.project, [e.task for e in steps if e.task])

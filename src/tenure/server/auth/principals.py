@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from tenure.core import ids, inputs, roles
+from tenure.core import ids, inputs, keys, roles
 from tenure.core.commands import Principal
 from tenure.core.records import ApiKey
 from tenure.server.auth.request_source import RequestSource
@@ -16,7 +16,7 @@ def local_owner(source: RequestSource, tenant: str, credential: str, user: str |
 
 
 def of_key(key: ApiKey, source: RequestSource, tenant: str, credential: str) -> Principal:
-    may = (key.role, key.user, key.agent, key.projects, key.id, key.capabilities)
+    may = (key.role, key.user, key.agent, key.projects, key.id, key.capabilities, keys.maker_of(key))
     return principal_of(source, tenant, credential, *may)
 
 
@@ -30,6 +30,7 @@ def principal_of(
     projects: tuple[str, ...] = (),
     key: str | None = None,
     capabilities: tuple[str, ...] = (),
+    maker: str | None = None,
 ) -> Principal:
     """Headers may lower the role, and name an agent if the key names none."""
     wanted = _named(source, b"tenure-role")
@@ -46,6 +47,7 @@ def principal_of(
         is_proven=agent is not None,
         key=key,
         capabilities=capabilities,
+        maker=maker,
         credential=credential,
         tenant=tenant,
     )

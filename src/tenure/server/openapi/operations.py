@@ -66,10 +66,10 @@ def operation(route: Route) -> Operation:
     made: Operation = {
         "operationId": name,
         "summary": _first_line(kind),
-        "description": needed(role_of(kind), is_checker=kind in roles.VALIDATING),
+        "description": needed(role_of(kind), capability=roles.CAPABILITY_FOR.get(kind)),
         "tags": [_theme(route)],
         "x-tenure-role": role_of(kind),
-        **({"x-tenure-capability": roles.CHECKER} if kind in roles.VALIDATING else {}),
+        **({"x-tenure-capability": roles.CAPABILITY_FOR[kind]} if kind in roles.CAPABILITY_FOR else {}),
         "parameters": [*path_parameters(route.path), *_other_parameters(route)],
         "responses": _command_responses(kind) if issubclass(kind, c.Command) else _view_responses(kind),
     }
@@ -94,13 +94,13 @@ def role_of(kind: type[c.Command] | type[q.Query]) -> str:
     return roles.QUERIES_NEED.get(kind, roles.ROLES[0])
 
 
-def needed(role: str | None, *, is_checker: bool = False) -> str:
+def needed(role: str | None, *, capability: str | None = None) -> str:
     """Who may use an operation, as a sentence."""
     if role is None:
         return "Needs no authentication."
     if role == NOBODY:
         return "Only a process on the store's own host may do this, not over HTTP."
-    more = f"; an agent also needs the capability `{roles.CHECKER}`" if is_checker else ""
+    more = f"; an agent also needs the capability `{capability}`" if capability else ""
     return f"Needs the role `{role}`{more}."
 
 

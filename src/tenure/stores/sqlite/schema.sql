@@ -10,6 +10,7 @@
 -- 0010_task_secrets cfb5a775d91c2921d75589c95b5b6321afcece6fbda1efb44d32cfc2546d394d since 0.2.0
 -- 0011_tenant_places 6746c21cf1d6a66078aa0b5dc59be45e8ad664f7572dffad74b7214825688cc6 since 0.2.0
 -- 0012_losses 021765cbfc1517c8a9be64f3c8ade2544b34c33a5fd56c88cc734e51fdf62ee6 since 0.2.0
+-- 0013_review_other_person b084ec2d8ad352ea84feb0cfc529f61e16394b99acb89fb261daf4443ab74104 since 0.2.0
 
 -- table agent of agent
 CREATE TABLE agent (
@@ -604,7 +605,7 @@ CREATE TABLE project (
     limited TEXT NOT NULL,
     typical TEXT NOT NULL,
     funded TEXT NOT NULL,
-    set_aside TEXT NOT NULL, router INTEGER NOT NULL DEFAULT 0, ordering TEXT NOT NULL DEFAULT 'priority', order_turn INTEGER NOT NULL DEFAULT 0, lead TEXT NOT NULL DEFAULT 'default', signs INTEGER NOT NULL DEFAULT 0, audited_at INTEGER NOT NULL DEFAULT 0, compliance TEXT NOT NULL DEFAULT '', sealed INTEGER NOT NULL DEFAULT 0,
+    set_aside TEXT NOT NULL, router INTEGER NOT NULL DEFAULT 0, ordering TEXT NOT NULL DEFAULT 'priority', order_turn INTEGER NOT NULL DEFAULT 0, lead TEXT NOT NULL DEFAULT 'default', signs INTEGER NOT NULL DEFAULT 0, audited_at INTEGER NOT NULL DEFAULT 0, compliance TEXT NOT NULL DEFAULT '', sealed INTEGER NOT NULL DEFAULT 0, review_other_person INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, project, id)
 ) STRICT, WITHOUT ROWID;
 

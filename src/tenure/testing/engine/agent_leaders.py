@@ -27,6 +27,12 @@ ENDS: dict[str, Callable[[Scene], object]] = {
     "terminate": lambda scene: scene.do(c.Terminate, agent="ann"),
     "terminate now": lambda scene: scene.do(c.Terminate, agent="ann", graceful=False),
 }
+VISITOR: dict[str, Any] = {"address": "10.0.0.1", "user": "fleet", "tenant": "local"}  # whoever comes over HTTP
+KEYS = {
+    "for one agent": Principal(role="agent", agent="ann", is_proven=True, key="k-ann", **VISITOR),
+    "for any agent": Principal(role="agent", agent="ann", session="s-ann", key="k-fleet", **VISITOR),
+    "of no agent": Principal(role="agent", key="k-fleet", **VISITOR),
+}
 
 
 def leader(scene: Scene) -> tuple[str, int] | None:
@@ -222,6 +228,77 @@ class AgentLeaders(Stage):
         assert why("ann", 1) == "ann's term 1 is over; nobody leads now"
         here.do(c.Lead, holder="ben", agent=True, lease=60)
         assert why("ann", 1) == "term 1 is over; ben leads with term 2"
+
+    # --- who may lead ---------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("can", [(), ("leader",)], ids=["without the capability", "with it"])
+    @pytest.mark.parametrize("setting", ["default", "off"])
+    @pytest.mark.parametrize("key", KEYS)
+    def test_no_key_leads_where_the_project_does_not_let_agents_lead(
+        self, scene: Scene, key: str, setting: str, can: tuple[str, ...]
+    ) -> None:
+        by = msgspec.structs.replace(KEYS[key], capabilities=can)
+        self._is_refused_everything(scene, by, setting)
+
+    @pytest.mark.parametrize("key", KEYS)
+    def test_over_http_no_key_leads_without_the_capability(self, scene: Scene, key: str) -> None:
+        scene.do(c.DefineProject, lead="auto")
+        by = KEYS[key]
+        scene.do(c.Register, agent="ann", session="s-ann", by=by)
+        scene.next("ann", session="s-ann", by=by)
+        assert leader(scene) is None  # nor do its commands elect it
+        self._is_refused_everything(scene, by, "auto")
+
+    def test_in_a_store_without_a_server_no_agent_leads_where_the_project_says_off(self, scene: Scene) -> None:
+        scene.engine = Engine(scene.store, scene.dice, msgspec.structs.replace(scene.engine.context, elects=True))
+        self._is_refused_everything(scene, ANN, "off")
+        scene.do(c.DefineProject, lead="default")
+        scene.pass_time(seconds=30)
+        assert scene.do(c.Lead, holder="ann", agent=True, by=ANN).outcome == "ELECTED"
+
+    def _is_refused_everything(self, scene: Scene, by: Principal, setting: str) -> None:
+        """Nothing that it sends makes it the leader, or ends the claim of another."""
+        scene.do(c.DefineProject, lead="off")
+        key, free = scene.add(), scene.add()
+        receipt = scene.take(key, "ben")
+        scene.know("cem")
+        scene.do(c.DefineProject, lead=setting)
+        for term in (None, 1):
+            answer = scene.try_to(c.Lead, holder="ann", agent=True, lease=3600, term=term, by=by)
+            assert code_of(answer) == "NOT_ALLOWED"
+        assert (leader(scene), scene.events(kind="leader.elected")) == (None, [])
+        scene.do(c.Lead, holder="ann", agent=True)  # a person names it
+        before = scene.task(key)
+        for term in (None, 1):
+            assert code_of(scene.try_to(c.Recover, task=key, term=term, by=by)) == "NOT_ALLOWED"
+            assert code_of(scene.try_to(c.Reassign, task=key, agent="ann", term=term, by=by)) == "NOT_ALLOWED"
+            assert code_of(scene.try_to(c.Assign, task=free, agent="cem", term=term, by=by)) == "NOT_ALLOWED"
+        assert scene.task(key) == before
+        assert scene.do(c.Renew, receipt=receipt).outcome == "RENEWED"
+
+    @pytest.mark.parametrize("key", ["for one agent", "for any agent"])
+    def test_a_leader_by_setting_and_capability_does_its_work(self, here: Scene, key: str) -> None:
+        by = msgspec.structs.replace(KEYS[key], capabilities=("leader",))
+        first = here.do(c.Lead, holder="ann", agent=True, lease=600, by=by)
+        assert (first.outcome, first.term, first.lease) == ("ELECTED", 1, 600.0)
+        held, free = here.add(), here.add()
+        here.take(held, "ben")
+        assert here.do(c.Recover, task=held, term=1, by=by).outcome == "UPDATED"
+        assert here.do(c.Assign, task=free, agent="cem", term=1, by=by).outcome == "UPDATED"
+        here.take(held, "ben")
+        assert here.do(c.Reassign, task=held, agent="cem", term=1, by=by).outcome == "UPDATED"
+        here.do(c.DefineProject, lead="off")
+        assert code_of(here.try_to(c.Recover, task=held, term=1, by=by)) == "NOT_ALLOWED"
+        assert here.do(c.StepDown, holder="ann", term=1, agent=True, by=by).outcome == "OK"
+
+    def test_a_key_with_the_capability_is_elected_by_its_commands(self, here: Scene) -> None:
+        by = msgspec.structs.replace(KEYS["for one agent"], capabilities=("leader",))
+        here.do(c.Register, agent="ann", session="s-ann", by=by)
+        assert leader(here) == ("ann", 1)
+
+    @pytest.mark.parametrize("lease", [3600.001, 86400.0])
+    def test_nobody_leads_for_more_than_an_hour_without_a_renewal(self, here: Scene, lease: float) -> None:
+        assert code_of(here.try_to(c.Lead, holder="ann", agent=True, lease=lease, by=ANN)) == "INVALID_INPUT"
 
     # --- its verbs ------------------------------------------------------------------------------------------------
 

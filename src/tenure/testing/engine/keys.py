@@ -19,6 +19,7 @@ from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import AGENT, MEMBER, PROJECT, Scene, code_of
 
 ADMIN = Principal(role="admin", user="ada")
+SIGNED_IN = Principal(role="admin", user="ada", key="k-ada", address="10.0.0.1", tenant="local")
 HOUR = 3600
 
 
@@ -207,3 +208,36 @@ class Keys(Stage):
         key = row_of(scene, made(scene)).id
         with pytest.raises(InvalidInput, match="grace"):
             scene.do(c.RotateKey, project="", key=key, grace=31 * 24 * HOUR)
+
+    # --- in whose name --------------------------------------------------------------------------------------------
+
+    def test_who_signed_in_makes_a_key_in_the_name_of_a_member_alone(self, scene: Scene) -> None:
+        wanted = (("bob", "member", None), ("k", "member", "bob"), ("k", "agent", "bob"))
+        for name, role, user in wanted:
+            answer = scene.try_to(c.CreateKey, project="", by=SIGNED_IN, name=name, role=role, user=user)
+            assert code_of(answer) == "NOT_ALLOWED", (name, role, user)
+        scene.do(c.InviteMember, project="", user="bob", role="member")
+        of_bob = made(scene, "k", role="member", user="bob", by=SIGNED_IN)
+        own = made(scene, "laptop", role="member", user="ada", by=SIGNED_IN)
+        service = made(scene, "ci", by=SIGNED_IN)
+        here = made(scene, "cid", role="member")  # by the owner of the machine
+        assert [keys.maker_of(row_of(scene, one)) for one in (of_bob, own, service, here)] == ["ada", None, None, None]
+        scene.do(c.RemoveMember, project="", user="bob")
+        fields = {"name": "late", "role": "member", "user": "bob"}
+        assert code_of(scene.try_to(c.CreateKey, project="", by=SIGNED_IN, **fields)) == "NOT_ALLOWED"
+
+    def test_a_key_in_anothers_name_makes_none_in_the_name_of_a_third(self, scene: Scene) -> None:
+        for user in ("bob", "cid"):
+            scene.do(c.InviteMember, project="", user=user, role="member")
+        posing = msgspec.structs.replace(SIGNED_IN, user="bob", maker="ada")
+        fields = {"name": "k", "role": "member", "user": "cid"}
+        assert code_of(scene.try_to(c.CreateKey, project="", by=posing, **fields)) == "NOT_ALLOWED"
+        own = made(scene, "k", role="member", user="bob", by=posing)
+        assert keys.maker_of(row_of(scene, own)) == "ada"
+
+    def test_who_rotates_a_key_has_its_secret_and_is_its_maker(self, scene: Scene) -> None:
+        own = made(scene, "k", role="member", user="bob", by=msgspec.structs.replace(SIGNED_IN, user="bob"))
+        assert keys.maker_of(row_of(scene, own)) is None
+        assert own.key is not None
+        scene.do(c.RotateKey, project="", key=own.key["id"], by=SIGNED_IN)
+        assert keys.maker_of(row_of(scene, own)) == "ada"

@@ -469,6 +469,7 @@ class Operators(Stage):
         assert scene.do(c.Leave, session="s-bo", by=bo).outcome == "OK"
 
     def test_coordinating_the_store_is_for_admins(self, scene: Scene) -> None:
+        scene.do(c.DefineProject, lead="auto")
         ann = Principal(role="agent", agent="ann")
         assert code_of(scene.try_to(c.Lead, holder="ann", by=ann)) == "NOT_ALLOWED"
         assert scene.do(c.Lead, holder="ann", agent=True, by=ann).outcome == "ELECTED"

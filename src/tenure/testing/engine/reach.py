@@ -157,6 +157,18 @@ class Reach(Stage):
         assert scene.tables() == before
         assert scene.do(c.Leave, session="s-bo", by=BO).outcome == "OK"
 
+    def test_a_key_for_any_agent_ends_no_session_with_claims_of_another_key(self, scene: Scene) -> None:
+        """Both may call themselves what they like: the claims know which key made them."""
+        one, other = (Principal(role="agent", user="fleet", key=key, address="10.0.0.1") for key in ("k-1", "k-2"))
+        key = scene.add()
+        assert scene.claim(key, "bo", session="s-bo", by=one).outcome == "GRANTED"
+        before = scene.tables()
+        named = msgspec.structs.replace(other, agent="bo", session="s-bo")
+        for thief in (other, named):
+            assert code_of(scene.try_to(c.Leave, session="s-bo", by=thief)) == "NOT_ALLOWED"
+        assert scene.tables() == before
+        assert scene.do(c.Leave, session="s-bo", by=one).changed == (key,)
+
     def test_every_command_of_agents_that_names_a_session_is_tried_above(self) -> None:
         naming = {k for k, role in roles.NEEDS.items() if role == "agent" and "session" in k.__struct_fields__}
         assert naming == {c.ClaimTask, c.ClaimNext, c.Register, c.Heartbeat, c.Reserve, c.Leave}

@@ -9,10 +9,11 @@ import pytest
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, Principal
 from tenure.core.errors import InvalidInput, NotAllowed
+from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Validation, replace
 from tenure.testing.engine.stage import Stage
 from tenure.testing.engine.validations import ANN, BO, CHECKER, PATTERN, REVIEW, TESTS, handed_in, judge, taken
-from tenure.testing.factories import AGENT, MEMBER, PROJECT, Scene
+from tenure.testing.factories import AGENT, MEMBER, PROJECT, Scene, code_of
 
 
 class Verdicts(Stage):
@@ -243,6 +244,75 @@ class Verdicts(Stage):
                 assert scene.do(c.TakeValidation, by=who, checker="x").outcome == "NO_TASK"
         assert scene.do(c.Approve, by=stranger, task=review).outcome == "ACCEPTED"
 
+    def test_an_agents_key_judges_no_work_of_its_own_person(self, scene: Scene) -> None:
+        scene.do(c.DefineProject, agents_may_operate=True)
+        review, tested = (self._by_key(scene, output) for output in (REVIEW, TESTS))
+        for role, verdict in (("agent", NotAllowed), ("member", Outcome)):
+            other = replace(CHECKER, role=role, user="ann", is_proven=True)
+            for command in (
+                c.TakeValidation(project=PROJECT, checker="x", task=tested),
+                c.Reject(project=PROJECT, task=review, reason="no"),
+                c.Approve(project=PROJECT, task=self._by_key(scene, REVIEW)),
+            ):
+                (answer,) = scene.run(command, by=other)
+                assert isinstance(answer, verdict), (role, command, answer)
+                assert not isinstance(answer, Outcome) or answer.ok
+        self._by_key(scene, TESTS)
+        mine = replace(CHECKER, user="ann")
+        assert scene.do(c.TakeValidation, by=mine, checker="x").outcome == "NO_TASK"
+
+    def test_a_check_that_another_took_is_not_judged_by_a_key_of_the_authors_person(self, scene: Scene) -> None:
+        self._by_key(scene, TESTS)
+        receipt = str(scene.do(c.TakeValidation, by=CHECKER, checker="vera").receipt)
+        (answer,) = scene.run(c.Judge(project=PROJECT, receipt=receipt, ok=True), by=replace(CHECKER, user="ann"))
+        assert isinstance(answer, NotAllowed)
+        assert "and so is your key" in answer.message
+
+    def test_nobody_judges_their_own_work_in_the_name_of_another(self, scene: Scene) -> None:
+        """A key that ann made in the name of bob is as good as ann's."""
+        review, other = self._by_key(scene, REVIEW), self._by_key(scene, REVIEW, by=replace(ANN, user="cid"))
+        posing = Principal(role="member", user="bob", maker="ann", key="k-bob", address="10.0.0.3")
+        for kind, more in ((c.Approve, {}), (c.Reject, {"reason": "no"})):
+            assert code_of(scene.try_to(kind, task=review, by=posing, **more)) == "NOT_ALLOWED"
+        assert scene.do(c.Approve, task=other, by=posing).outcome == "ACCEPTED"
+        (decided,) = [row.decided_by for row in scene.rows(Validation) if row.decided_by]
+        assert decided == "user:bob (key made by ann)"
+        (event,) = scene.events(kind="task.completed")
+        assert event.user == "bob (key made by ann)"
+        plain = replace(posing, maker=None)
+        assert scene.do(c.Approve, task=review, by=plain).outcome == "ACCEPTED"
+
+    def test_the_author_adopts_no_result_that_waits_for_a_verdict(self, scene: Scene) -> None:
+        key = self._by_key(scene, REVIEW)
+        scene.do(c.Reject, task=key, reason="no")
+        scene.pass_time(seconds=3600)
+        author = replace(ANN, role="member")
+        for who in (author, replace(author, agent=None, session=None, key="k-2", user="bob", maker="ann")):
+            assert code_of(scene.try_to(c.Adopt, task=key, by=who)) == "NOT_ALLOWED"
+        assert scene.do(c.Adopt, task=key, by=replace(author, agent=None, session=None, key="k-2")).ok
+
+    def test_a_project_may_ask_for_the_review_of_another_person(self, scene: Scene) -> None:
+        key = scene.do(c.CreateKey, project="", name="bot", by=Principal(role="admin", user="ann", key="k-ann")).key
+        assert key is not None
+        service = replace(ANN, user="bot", key=str(key["id"]))
+        works = {by.user: self._by_key(scene, REVIEW, by=by) for by in (ANN, service)}
+        ann, bob = (
+            Principal(role="member", user=user, key=f"k-{user}-2", address="10.0.0.3") for user in ("ann", "bob")
+        )
+        nobody, here = Principal(role="owner", address="127.0.0.1"), Principal(user="ann")
+        posing, agent = replace(bob, maker="ann"), replace(BO, user="cid")
+        scene.do(c.DefineProject, review_other_person=True)
+        for task in works.values():
+            for who in (ann, nobody, here, posing, agent):
+                for kind, more in ((c.Approve, {}), (c.Reject, {"reason": "no"})):
+                    assert code_of(scene.try_to(kind, task=task, by=who, **more)) == "NOT_ALLOWED", (task, who)
+        assert scene.do(c.Approve, task=works["ann"], by=bob).outcome == "ACCEPTED"
+        assert scene.do(c.Reject, task=works["bot"], reason="no", by=bob).ok
+        scene.pass_time(seconds=3600)
+        assert code_of(scene.try_to(c.Adopt, task=works["bot"], by=ann)) == "NOT_ALLOWED"
+        scene.do(c.DefineProject, review_other_person=False)
+        assert scene.do(c.Adopt, task=works["bot"], by=ann).ok
+
     def test_a_check_that_another_took_is_not_judged_by_the_author(self, scene: Scene) -> None:
         self._by_key(scene, TESTS)
         receipt = str(scene.do(c.TakeValidation, by=CHECKER, checker="vera").receipt)
@@ -287,9 +357,9 @@ class Verdicts(Stage):
             assert granted.outcome == "GRANTED"
         assert {claim.key for claim in scene.rows(Claim)} == {"k-ann"}
 
-    def _by_key(self, scene: Scene, output: dict[str, Any]) -> str:
+    def _by_key(self, scene: Scene, output: dict[str, Any], by: Principal = ANN) -> str:
         """A task whose result waits, claimed by Ann with her key."""
         key = scene.add(output=output)
-        receipt = scene.claim(key, by=ANN).receipt
+        receipt = scene.claim(key, by=by).receipt
         assert scene.submit(str(receipt), "work").outcome == "VALIDATING"
         return key

@@ -73,7 +73,7 @@ def submits(known: Known, run: Run, random: Random) -> Built:
         b"".join([r.nonce for r in receipts]), _proven(run), [maker.tail(2 * size + n) for n in range(1, size + 1)],
         column([r.data for r in results]), [command.summary for command in sent], [r.size for r in results],
         [r.digest for r in results], column([command.request_id for command in sent]),
-        column([p.user for p in senders]), column([p.address for p in senders]),
+        column([p.person for p in senders]), column([p.address for p in senders]),
         column([command.trace_id for command in sent]), seed,
     )  # fmt: skip
     return Built(call, partial(_accepted, seed, [r.generation for r in receipts]))
@@ -196,7 +196,7 @@ def renewals(known: Known, run: Run, random: Random) -> Built:
     call = Renewals(
         project.id, known.look.seen, receipts[0].epoch, [r.name for r in receipts], [r.generation for r in receipts],
         b"".join([r.nonce for r in receipts]), _proven(run), column(leases), column([p.agent for p in senders]),
-        column([p.session for p in senders]), column([p.user for p in senders]), column([p.address for p in senders]),
+        column([p.session for p in senders]), column([p.person for p in senders]), column([p.address for p in senders]),
         column([command.trace_id for command, _ in run]), [maker.tail(n) for n in range(1, size + 1)],
         [maker.tail(size + n) for n in range(1, size + 1)],
     )  # fmt: skip

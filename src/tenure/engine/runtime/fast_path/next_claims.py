@@ -69,7 +69,7 @@ def claims(known: Known, run: Run, random: Random) -> Built:
         column([one.command.user if p.key is None else p.user for one, p in zip(slots, principals, strict=True)]),
         [one.lease for one in slots], column([one.sent.process for one in slots]),
         column([one.sent.id for one in slots]), column([one.sent.digest for one in slots]),
-        column([p.key for p in principals]), column([p.user for p in principals]),
+        column([p.key for p in principals]), column([p.person for p in principals]),
         column([p.address for p in principals]), column([one.command.trace_id for one in slots]), nonces, seed,
     )  # fmt: skip
     of_command = [number for number, one in enumerate(asked) for _ in range(one.command.n)]
