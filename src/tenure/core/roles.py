@@ -142,6 +142,18 @@ def can_lead(principal: Principal) -> bool:
     return principal.role != "agent" or not principal.is_served or LEADER in principal.capabilities
 
 
+def check_opens(principal: Principal, claim: Claim, what: str) -> None:
+    """Secrets are opened for the key that claimed, and for the proven agent that did.
+
+    A receipt alone is not enough: it is printed, and passed on. Embedded, and where nobody signs in, nothing is proven.
+    """
+    if principal.address is None or principal.key is None or principal.key == claim.key:
+        return
+    if principal.is_proven and principal.agent == claim.agent:  # its key was replaced
+        return
+    raise NotAllowed(f"{what}: only the key or the agent that claimed opens them", "claim the task with your own key")
+
+
 def check_verdict(principal: Principal, claim: Claim, what: str) -> None:
     """Nobody approves their own work, whatever their role.
 
