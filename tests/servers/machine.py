@@ -59,6 +59,12 @@ class Machine:
         self._run([*there, "link", "set", f"{name}b", "up"])
         self._run([*there, "link", "set", "lo", "up"])
 
+    def vanish(self) -> None:
+        """Packets to it go nowhere, and nothing says so, as after a power cut."""
+        device = f"{self.name[-14:]}a"
+        nobody = ["lladdr", "02:00:00:00:00:99", "nud", "permanent"]
+        self._run([self._ip, "neighbour", "replace", self.there, "dev", device, *nobody])
+
     def _run(self, words: Sequence[str]) -> None:
         subprocess.run(list(words), capture_output=True, text=True, check=True)
 
