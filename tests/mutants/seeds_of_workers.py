@@ -206,10 +206,24 @@ WORKERS = (
     ),
     Mutant(
         "workers: a stack trace is kept with its secrets",
-        "core/redaction.py",
-        "    trace = without_secrets(trace)\n",
-        "",
+        "core/commands/holder_commands.py",
+        'printed=("message", "trace")',
+        'printed=("message",)',
         "test_a_failed_attempt_keeps_its_trace_without_secrets",
+    ),
+    Mutant(
+        "workers: what a program printed is stored with its secrets",
+        "engine/runtime/decision.py",
+        "        if command.declaration.printed:\n",
+        "        if False:\n",
+        "test_what_a_program_printed_is_stored_without_secrets",
+    ),
+    Mutant(
+        "workers: a private key of many lines stays in a transcript",
+        "core/redaction.py",
+        "                self._left = limits.PRIVATE_KEY_LINES\n",
+        "                self._left = 0\n",
+        "tests/core/test_redaction.py::test_a_private_key_is_taken_out_of_one_text_and_of_many_lines",
     ),
     Mutant(
         "workers: a batch of tasks may be of any size",

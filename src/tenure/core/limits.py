@@ -236,6 +236,8 @@ WORKER_GRACE = limit(10.0, "s", "functions of a worker that must stop now", "`Wo
     "their claims are released")
 TRACE = limit(8000, "characters", "the stack trace of a failed attempt", _FIXED, _CUT)
 WORKER_ERROR = limit(4000, "characters", "the message of a failed function", _FIXED, _CUT)
+PRIVATE_KEY_LINES = limit(200, "lines", "a private key that an agent prints, in a transcript", _FIXED,
+    "lines after them are kept as any other")
 
 _sections.append("Agents and the runner")
 RUN_AGENTS = limit(64, "agents", "`tenure run -n`", _FIXED, "refused with exit code 2")

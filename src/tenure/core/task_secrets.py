@@ -1,8 +1,8 @@
 """Secrets of tasks: how callers mark them, which names do, how they are shown, and what hides them. Pure.
 
 A secret is a text in `spec.context` or in the metadata of a task: `{"$secret": "…"}`, or the value of a name that ends
-in a word of `WORDS`. It is stored as a sealed value (`core/sealed.py`) and shown as `«secret»`. Its path is a JSON
-pointer in the task, as `/spec/context/db/password`; it is authenticated with the sealed value.
+in a word of `secret_names.WORDS`. It is stored as a sealed value (`core/sealed.py`) and shown as `«secret»`. Its path
+is a JSON pointer in the task, as `/spec/context/db/password`; it is authenticated with the sealed value.
 
 A holder knows its secrets, so what it writes is searched for them: `Hidden` replaces each, plain, in base64 or
 URL-encoded. A secret of fewer than `SEARCHED` characters is sealed but not searched for: it would be found everywhere.
@@ -20,13 +20,13 @@ import msgspec
 from tenure.core import limits
 from tenure.core.errors import InvalidInput, TooLarge
 from tenure.core.sealed import SEALED, is_sealed
+from tenure.core.secret_names import is_secret_name
 
 if TYPE_CHECKING:
     from tenure.core.events import Event
 
 SECRET = "$secret"  # noqa: S105 - the mark, not a secret
 SHOWN = "«secret»"
-WORDS = ("password", "secret", "api_key", "access_token", "auth_token", "private_key")
 VARIABLE = "TENURE_SECRET_"  # what the environment variables of a task's secrets begin with
 SEARCHED = limits.SECRET_SEARCHED
 MOST = limits.TASK_SECRETS
@@ -34,16 +34,6 @@ LINE = limits.SECRET_LINE
 CONTEXT, METADATA = "/spec/context", "/metadata"
 
 _WITH_VALUES = frozenset({"task.edited", "task.retried", "task.retry_due"})  # their details have values of the task
-_WORD_ENDS = re.compile(r"[^a-z0-9]+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_ENDING = re.compile(rf"(?:^|_)(?:{'|'.join(WORDS)})$")
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a value of this name is a secret: it ends in a whole word of the list, however the words are joined."""
-    joined = _WORD_ENDS.sub("_", _CAMEL.sub("_", name).lower()).strip("_")
-    return _ENDING.search(joined) is not None
-
 
 # --- walking ------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from tenure.core import limits, redaction
 from tenure.core.commands import Principal
 from tenure.core.errors import InvalidInput, close_all
 from tenure.core.redaction import GONE
+from tenure.core.secret_names import names_credential
 from tenure.core.tenant_records import HOME
 from tenure.processes.thread_errors import reported
 
@@ -178,7 +179,7 @@ def _redacted(_: Any, __: str, event: Fields) -> Fields:
 @lru_cache(256)  # an entry's own fields have few names
 def _clean_name(name: str) -> str | None:
     """The name without secrets; None where its value is one."""
-    return None if name.lower() in SECRET else without_secrets(name)
+    return None if names_credential(name) else without_secrets(name)
 
 
 def _as_json(_: Any, __: str, event: Fields) -> bytes:
@@ -215,14 +216,6 @@ def _for_terminal() -> Callable[[Any, str, Fields], bytes]:
 
 # --- redaction: receipts, nonces, keys, tokens and passwords, by field name and by pattern ---
 
-# Fields that are always removed. `key` is not one of them: it is the name of a task.
-SECRET = frozenset(
-    {
-        "api_key", "access_token", "authorization", "cookie", "client_secret", "nonce", "password", "private_key",
-        "proxy-authorization", "receipt", "receipts", "secret", "set-cookie", "token",
-    }
-)  # fmt: skip
-
 
 def without_secrets(text: str) -> str:
     """The text without anything that looks like a secret, at most limits.LOG_TEXT characters."""
@@ -243,7 +236,7 @@ def redacted(value: Any, depth: int = 0) -> Any:
         return {
             without_secrets(str(name)): redacted(part, depth + 1)
             for name, part in value.items()
-            if str(name).lower() not in SECRET
+            if not names_credential(str(name))
         }
     if isinstance(value, (list, tuple, set, frozenset)):
         return [redacted(part, depth + 1) for part in value]

@@ -23,6 +23,7 @@ class Declaration(msgspec.Struct, frozen=True):
     method: str = ""  # "": no route carries it
     path: str = ""  # words in braces are its fields
     speaks_for: str | None = None  # the field that names its agent; an agent acts only for itself
+    printed: tuple[str, ...] = ()  # fields with what a program printed: they are stored without secrets
 
 
 class Principal(msgspec.Struct, frozen=True, gc=False, kw_only=True):

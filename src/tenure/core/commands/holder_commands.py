@@ -183,7 +183,7 @@ class Submit(Command, frozen=True, kw_only=True, tag="submit"):
 class Fail(Command, frozen=True, kw_only=True, tag="fail"):
     """Report a failed attempt; its class says what failed, and whether the attempt counts."""
 
-    declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/fail")
+    declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/fail", printed=("message", "trace"))
 
     receipt: str
     error_class: str = "task"
@@ -199,7 +199,7 @@ class Release(Command, frozen=True, kw_only=True, tag="release"):
     The agent gets the task again only after a pause, unless it was `stopped`: then it has not judged the task.
     """
 
-    declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/release")
+    declaration: ClassVar = Declaration("holder_verbs", "agent", "POST", TASK + "/release", printed=("reason",))
 
     receipt: str
     reason: str = ""

@@ -30,7 +30,9 @@ class RenewValidation(Command, frozen=True, kw_only=True, tag="renew_validation"
 class Judge(Command, frozen=True, kw_only=True, tag="judge"):
     """Give the verdict on a result, by the receipt of its validation. A refused output is a failed attempt."""
 
-    declaration: ClassVar = Declaration("validation", "agent", "POST", PROJECT + "/validations/judge")
+    declaration: ClassVar = Declaration(
+        "validation", "agent", "POST", PROJECT + "/validations/judge", printed=("reasons", "details")
+    )
 
     receipt: str
     ok: bool
@@ -41,7 +43,9 @@ class Judge(Command, frozen=True, kw_only=True, tag="judge"):
 class Undecide(Command, frozen=True, kw_only=True, tag="undecide"):
     """Give up a validation without a verdict; it is retried, and at last a person is asked."""
 
-    declaration: ClassVar = Declaration("validation", "agent", "POST", PROJECT + "/validations/undecided")
+    declaration: ClassVar = Declaration(
+        "validation", "agent", "POST", PROJECT + "/validations/undecided", printed=("reason",)
+    )
 
     receipt: str
     reason: str

@@ -12,6 +12,7 @@ from tenure.core import claims, commands, lifecycle, limits, moves, validation
 from tenure.core.errors import RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Row, Task, Validation, replace
+from tenure.core.redaction import without_secrets
 from tenure.core.validation import BEFORE, INVALID_OUTPUT, MOST_INVALID
 from tenure.engine.checks import evidence
 from tenure.engine.checks.validation_reads import view
@@ -133,6 +134,7 @@ def _invalid(
     reasons: tuple[str, ...],
 ) -> Outcome:
     rows: list[Row] = []
+    reasons = tuple(map(without_secrets, reasons))
     marked = replace(hold.claim, invalid=hold.claim.invalid + 1, error=text_of(reasons))
     if marked.refused < submit.MOST_REFUSED:
         rows.append(

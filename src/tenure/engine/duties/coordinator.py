@@ -17,6 +17,7 @@ from tenure.core import limits, team
 from tenure.core.errors import OutcomeUnknown, StoreUnavailable, TenantMoving, TenureError, spelled
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Cycles, replace
+from tenure.core.redaction import without_secrets
 from tenure.core.tenant_records import HOME
 from tenure.engine.duties import election
 from tenure.engine.duties.election import DUTIES, DueView, Duty, LeaderEngine
@@ -362,6 +363,7 @@ class Coordinator:
             self._note("warning", f"no longer leads with term {led.term}: {why}")
 
     def _fail(self, message: str) -> None:
+        message = without_secrets(message)
         where = "" if self._tenant == self.engine.tenant else f"tenant {self._tenant}: "
         self._cycles = replace(self._cycles, error=where + message, error_at=self._now or None)
         self._note("error", message)

@@ -11,6 +11,7 @@ from tenure.core.errors import StoreError, TenureError, spelled
 from tenure.core.events import Event
 from tenure.core.records import Sink as SinkRow
 from tenure.core.records import replace
+from tenure.core.redaction import without_secrets
 from tenure.engine.archive.log_readers import end_of_log
 from tenure.engine.duties.election import LeaderEngine
 from tenure.engine.relay.announce import Announcer
@@ -200,7 +201,7 @@ class Relay(LeaderThread):
     # --- trouble ---
 
     def failed(self, error: Exception) -> None:
-        text = spelled(error)
+        text = without_secrets(spelled(error))
         self._stepped(self.settings.name, Progress(error=text))
         if not isinstance(error, StoreError):
             self.close()

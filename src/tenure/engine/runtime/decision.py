@@ -60,6 +60,9 @@ def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
 
             item, warnings = guarded(work, project, item)
             command = item.command
+        if command.declaration.printed:
+            item = _without_printed_secrets(item)
+            command = item.command
         answered = remembered(work, item, principal)
         if answered is not None:
             return answered
@@ -91,6 +94,16 @@ def decided(work: UnitOfWork, item: Checked, principal: Principal) -> Reply:
         bug = Bug(f"{type(command).__name__}: {type(error).__name__}: {error}", "nothing was done; please report this")
         bug.__cause__ = error
         return bug
+
+
+def _without_printed_secrets(item: Checked) -> Checked:
+    """Here, since it holds for every client, also one of an earlier version."""
+    from tenure.core.redaction import value_without_secrets  # few attempts fail; keeps startup fast
+
+    command = item.command
+    before = {name: getattr(command, name) for name in command.declaration.printed}
+    after = {name: value_without_secrets(value) for name, value in before.items()}
+    return item if after == before else replace(item, command=replace(command, **after))
 
 
 def _may_bring_secrets(command: Any) -> bool:

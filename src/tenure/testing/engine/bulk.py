@@ -161,6 +161,22 @@ class Bulk(Stage):
         assert ("hunter2" in entry["trace"], "abc123" in entry["trace"], GONE in entry["trace"]) == (False, False, True)
         assert entry["metadata"] == {"host": "a"}
 
+    def test_what_a_program_printed_is_stored_without_secrets(self, scene: Scene) -> None:
+        said = f"ApiError: sk-ant-api03-{'aB3dE6gH' * 8}-AA refused, password='hunter2'"
+        kept = f"ApiError: sk-ant-{GONE} refused, password='{GONE}'"
+        failed, released = scene.add(), scene.add()
+        receipt = scene.take(failed)
+        for _ in range(2):  # sent again, it is the same request
+            scene.do(c.Fail, receipt=receipt, message=said, request_id="f")
+        scene.do(c.Release, receipt=scene.take(released), reason=said)
+        for key in (failed, released):
+            (entry,) = read_query(scene.engine, q.History(project=PROJECT, task=key), c.OWNER)
+            assert entry["error"] == kept
+        error = scene.task(failed).last_error
+        assert error is not None
+        assert error.message == kept
+        assert "hunter2" not in str(read_query(scene.engine, q.Log(project=PROJECT), c.OWNER))
+
     def test_a_long_trace_keeps_its_end(self, scene: Scene) -> None:
         key = scene.add()
         trace = "begin\n" + "frame\n" * 5000 + "ValueError: the end"
