@@ -61,7 +61,7 @@ def test_from_a_shell_in_the_checkout_the_agent_works_in_its_worktree_and_the_ru
 
 def test_a_tool_call_of_the_agent_does_not_submit_either(stage: Callable[..., Stage], cli: Cli) -> None:
     """Its shell tells the receipt: Codex does not hand the runner's session on to MCP servers."""
-    held = Shell("tenure whoami --json")
+    held = Shell("tenure whoami --receipt --json")
 
     def finish(results: Results) -> dict[str, str]:
         found = re.search(r"A-001@1:[0-9a-f]+", results[-1])

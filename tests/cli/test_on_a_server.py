@@ -67,7 +67,10 @@ def test_the_verbs_of_a_day(team: Tenure) -> None:
     assert [task["key"] for task in json_of(team, "list")] == ["A-001-design-the-schema", "A-002-write-the-api"]
     assert json_of(team, "next")["task"]["key"] == "A-001-design-the-schema"
     receipt = json_of(team, "claim")["receipt"]
-    assert json_of(team, "whoami")["holds"][0]["receipt"] == receipt
+    assert json_of(team, "whoami", "--receipt")["holds"][0]["receipt"] == receipt
+    (held,) = json_of(team, "whoami")["holds"]
+    assert (held["key"], held["task_ref"], "receipt" in held) == ("A-001-design-the-schema", "A-001@1", False)
+    assert receipt not in team.process("whoami").out
     for words in (
         ("progress", "half", "--percent", 50), ("checkpoint", "save", "--next-action", "go on"), ("start",),
         ("msg", "hello", "--to", "ann"), ("inbox",), ("reserve", "src/**"), ("locks",), ("status",), ("usage",),

@@ -47,6 +47,20 @@ TASKS = (
         "test_only_the_live_claim_opens_it",
     ),
     Mutant(
+        "secrets: a receipt alone opens them",
+        "engine/secrets/open_secrets.py",
+        "    check_opens(work.principal",
+        "    str(work.principal",
+        "test_a_receipt_alone_opens_nothing_for_another_key",
+    ),
+    Mutant(
+        "secrets: a transcript has what an agent printed",
+        "agents/runner/attempt_files.py",
+        'self._clean[stream].line(line.decode(errors="replace"))',
+        'line.decode(errors="replace")',
+        "tests/runner/test_parts.py::test_a_transcript_has_no_secrets",
+    ),
+    Mutant(
         "secrets: an opened secret is kept with its request",
         "engine/runtime/decision.py",
         "    c.OpenSecrets,  #",

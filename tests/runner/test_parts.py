@@ -150,6 +150,24 @@ def test_a_transcript_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
     assert Path(transcript.path).stat().st_size < 100_000
 
 
+def test_a_transcript_has_no_secrets(tmp_path: Path) -> None:
+    transcript = Transcript(str(tmp_path), "shop", "A-001-x", 1)
+    receipt, key = "A-001@1:0123456789abcdef0123", f"tnr_local_0123456789abc_{'s' * 52}"
+    event = {"type": "text", "part": {"text": f'printed "{receipt}" and {key}'}, "env": {"API_KEY": "hunter2"}}
+    for stream in ("stdout", "stderr", "runner"):
+        transcript.write(stream, json.dumps(event).encode())
+        transcript.write(stream, f"holds {receipt}, password='hunter2'".encode())
+        for line in ("-----BEGIN PRIVATE KEY-----", "aB3dE6gH" * 8, "-----END PRIVATE KEY-----", "after"):
+            transcript.write(stream, line.encode())
+    transcript.close()
+    written = Path(transcript.path).read_text()
+    for secret in (receipt, "s" * 52, "hunter2", "aB3dE6gH"):
+        assert secret not in written
+    texts = [line["text"] for line in lines_of(transcript)]
+    assert json.loads(texts[0])["part"]["text"] == 'printed "A-001@1:…" and tnr_local_0123456789abc_…'
+    assert texts.count("after") == 3
+
+
 def test_bytes_that_are_no_text_do_not_spoil_a_transcript(tmp_path: Path) -> None:
     transcript = Transcript(str(tmp_path), "shop", "A-001-x", 1)
     transcript.write("stdout", b"\xff\xfe\x00 caf\xc3\xa9")

@@ -126,7 +126,7 @@ def test_each_obstacle_has_its_own_code_and_exit_code(tenure: Tenure, repository
 
 def test_a_stale_holder_is_refused(tenure: Tenure, repository: Repository) -> None:
     ref = claimed(tenure)
-    receipt = tenure("whoami", *speaking(), "--json").json["holds"][0]["receipt"]
+    receipt = tenure("whoami", *speaking(), "--receipt", "--json").json["holds"][0]["receipt"]
     path = str(worktree(tenure)["path"])
     repository.commit("parser.py", "x\n", path)
     assert tenure("recover", ref).code == 0

@@ -200,9 +200,12 @@ def next_(run: Run, given: Namespace) -> Answer:
     return answered(found, lambda: summary(found.task) if found.task else nothing(found))
 
 
-@options()
+@options(arg("--receipt", action="store_true", help="show the receipts of what you hold: each proves its claim"))
 def whoami(run: Run, given: Namespace) -> Answer:
-    """Show your identity, how each part of it was detected, and what you hold."""
+    """Show your identity, how each part of it was detected, and what you hold.
+
+    What an agent prints is in its transcript, which others read: so receipts are shown on request only.
+    """
     from tenure.agents.receipts import Receipts
 
     who = run.who
@@ -213,7 +216,8 @@ def whoami(run: Run, given: Namespace) -> Answer:
         "agent": who.agent, "session": who.session, "role": who.role, "type": who.type, "user": who.user,
         "source": who.source, "agent_source": who.agent_source, "role_source": who.role_source,
         "process": None if who.process is None else who.process.pid, "project": run.project, "store": run.home.shown,
-        "holds": [_shown(one) for one in held], "others": [{**_shown(one), "agent": one.agent} for one in others],
+        "holds": [_shown(one, given) for one in held],
+        "others": [{**_shown(one, given), "agent": one.agent} for one in others],
     }  # fmt: skip
     ends = "" if who.process is None else f"; ends with process {who.process.pid}"
     lines = [
@@ -221,14 +225,15 @@ def whoami(run: Run, given: Namespace) -> Answer:
         f"session  {who.session} (from {who.source}{ends})",
         f"role     {who.role}, type {who.type} ({who.role_source})",
         f"project  {run.project} in {run.home.shown}",
-        *(f"holds    {one.name}  {one.key}  {one.receipt}" for one in held),
+        *(f"holds    {one.name}  {one.key}{f'  {one.receipt}' if given.receipt else ''}" for one in held),
         *(f"beside   {one.name}  {one.key}  of agent {one.agent} in this session" for one in others),
     ]
     return Answer(value, "\n".join(lines))
 
 
-def _shown(kept: Kept) -> dict[str, Any]:
-    return {"task": kept.task, "key": kept.key, "task_ref": kept.name, "receipt": kept.receipt}
+def _shown(kept: Kept, given: Namespace) -> dict[str, Any]:
+    more = {"receipt": kept.receipt} if given.receipt else {}
+    return {"task": kept.task, "key": kept.key, "task_ref": kept.name, **more}
 
 
 MOST_SHOWN = limits.INPUT_SHOWN

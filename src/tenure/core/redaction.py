@@ -111,7 +111,7 @@ class Redacted:
         self._left = 0  # lines of a private key that may follow
 
     def line(self, text: str) -> str:
-        if self._left:
+        if self._left > 0:
             end = _ENDS.search(text)
             self._left = 0 if end else self._left - 1
             return GONE if end is None else GONE + without_secrets(text[end.start() :])

@@ -102,6 +102,18 @@ def check_mine(principal: Principal, agent: str, what: str) -> None:
         raise NotAllowed(f"{what} belongs to agent {agent}; your key is for {principal.agent}")
 
 
+def check_opens(principal: Principal, claim: Claim, what: str) -> None:
+    """Secrets are opened for the key that claimed, and for the proven agent that did.
+
+    A receipt alone is not enough: it is printed, and passed on. Embedded, and where nobody signs in, nothing is proven.
+    """
+    if principal.address is None or principal.key is None or principal.key == claim.key:
+        return
+    if principal.is_proven and principal.agent == claim.agent:  # its key was replaced
+        return
+    raise NotAllowed(f"{what}: only the key or the agent that claimed opens them", "claim the task with your own key")
+
+
 def check_verdict(principal: Principal, claim: Claim, what: str) -> None:
     """Nobody approves their own work, whatever their role.
 

@@ -19,6 +19,7 @@ from tenure.core import artifacts, lifecycle, limits
 from tenure.core.commands import Principal
 from tenure.core.errors import NotFound
 from tenure.core.queries import States
+from tenure.core.redaction import without_secrets
 from tenure.core.tenant_records import HOME
 from tenure.engine import Engine
 from tenure.engine.artifacts import artifact_verbs
@@ -104,10 +105,13 @@ def _whole_lines(piece: bytes) -> tuple[list[bytes], int]:
 
 
 def _line(text: bytes) -> dict[str, Any] | None:
-    """For people: the texts and tool calls of the agent, errors, and the runner's notes."""
+    """For people: the texts and tool calls of the agent, errors, and the runner's notes.
+
+    A runner of an earlier version wrote them with their secrets.
+    """
     line = readable(text.decode(errors="replace"))
     if not line:
         return None
     entry = msgspec.json.decode(text)
     origin = entry["from"]
-    return {"at": entry.get("at"), "from": origin, "text": line.removeprefix(f"[{origin}] ")}
+    return {"at": entry.get("at"), "from": origin, "text": without_secrets(line.removeprefix(f"[{origin}] "))}

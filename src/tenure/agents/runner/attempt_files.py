@@ -1,7 +1,8 @@
 """Files of one attempt in `.tenure/transcripts/PROJECT/KEY`, readable by the user alone.
 
 The transcript is `gen-N.jsonl`, one file per generation. A line is `{"at": seconds since the start,
-"from": "agent" | "errors" | "runner", "text": …}`, as it came. The file is bounded: further lines are only counted, and
+"from": "agent" | "errors" | "runner", "text": …}`, without what looks like a secret: everybody who may see the task
+may read it while its claim lives. The file is bounded: further lines are only counted, and
 the last of them are written when it is closed.
 
 Input files are artifacts of the tasks that the task depends on, and of earlier attempts at it. They are deleted with
@@ -26,6 +27,7 @@ from tenure.core import limits
 from tenure.core.artifacts import TRANSCRIPT
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import Outcome
+from tenure.core.redaction import Redacted
 from tenure.user_state import make_private_folder, transcripts_of
 
 LARGEST = limits.TRANSCRIPT_BYTES
@@ -48,6 +50,7 @@ class Transcript:
         self._dropped = 0
         self._tail: deque[bytes] = deque(maxlen=TAIL_LINES)
         self._mutex = threading.Lock()  # the lease's thread writes too
+        self._clean = {stream: Redacted() for stream in FROM}
 
     def keep_prompt(self, text: str) -> str:
         """The path of the prompt's own file, beside the transcript."""
@@ -56,7 +59,7 @@ class Transcript:
         return self.prompt
 
     def write(self, stream: str, line: bytes) -> None:
-        text = line.decode(errors="replace")
+        text = self._clean[stream].line(line.decode(errors="replace"))
         at = round(time.monotonic() - self._began, 3)
         encoded = msgspec.json.encode({"at": at, "from": FROM[stream], "text": text})
         with self._mutex:

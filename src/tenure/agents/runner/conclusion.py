@@ -31,6 +31,7 @@ from tenure.core.lifecycle import spoken
 from tenure.core.money import parse_usd, usd_text
 from tenure.core.outcomes import Outcome
 from tenure.core.records import replace
+from tenure.core.redaction import without_secrets
 from tenure.core.safe_text import storable
 from tenure.core.validation import BEFORE, NONE, validator_of
 from tenure.processes.supervisor import Ended
@@ -342,7 +343,11 @@ def _kept(attempt: Attempt, finished: Finished) -> str:
 
 def _leave_checkpoint(attempt: Attempt, output: AgentOutput, why: str) -> None:
     """For the next agent, unless this one saved a checkpoint itself."""
-    notes: dict[str, Any] = {"why": why, "last_words": output.text[-2000:], "transcript": _transcript(attempt)}
+    notes: dict[str, Any] = {
+        "why": why,
+        "last_words": without_secrets(output.text)[-2000:],
+        "transcript": _transcript(attempt),
+    }
     if attempt.tree is not None:
         try:
             notes |= attempt.tree.commit(f"{attempt.key}: work in progress when it was stopped\n")

@@ -6,6 +6,7 @@ from tenure.core import commands
 from tenure.core.errors import SecretsOff, SecretUnreadable
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Task
+from tenure.core.roles import check_opens
 from tenure.engine.reads.task_view import unpacked
 from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.seals import Vault
@@ -32,4 +33,5 @@ def why_unreadable(work: UnitOfWork, task: Task) -> str | None:
 def open_secrets(work: UnitOfWork, cmd: commands.OpenSecrets) -> Outcome:
     """The secrets of the held task; the receipt is judged first, as in every verb of a holder."""
     hold = held(work, cmd.project, cmd.receipt)
+    check_opens(work.principal, hold.claim, f"the secrets of {hold.task.key}")
     return Outcome(outcome="OK", generation=hold.task.generation, secrets=opened(work, hold.task))

@@ -189,6 +189,18 @@ class Secrets(Stage):
         assert later.secrets == {"DB_PASSWORD": PLAIN}
         assert scene.do(c.OpenSecrets, receipt=granted.receipt).outcome == "STALE_GENERATION"
 
+    def test_a_receipt_alone_opens_nothing_for_another_key(self, scene: Scene) -> None:
+        fleet = Principal(role="agent", agent="ann", user="fleet", key="k-1", address="10.0.0.1")
+        key = scene.add("x", spec=with_secret().spec)
+        receipt = scene.claim(key, by=fleet).receipt
+        proven = replace(fleet, key="k-3", is_proven=True)
+        for same in (fleet, replace(fleet, agent="restarted", session="later"), proven, MEMBER):
+            assert scene.do(c.OpenSecrets, receipt=receipt, by=same).secrets == {"DB_PASSWORD": PLAIN}
+        member = replace(MEMBER, key="k-mia", address="10.0.0.2")
+        for other in (replace(fleet, key="k-2"), member, replace(member, role="owner"), replace(proven, agent="bo")):
+            assert code_of(scene.try_to(c.OpenSecrets, receipt=receipt, by=other)) == "NOT_ALLOWED"
+        assert code_of(scene.try_to(c.Renew, receipt=receipt, by=replace(fleet, key="k-2"))) == "RENEWED"
+
     def test_neither_a_remembered_request_nor_a_preview_has_it(self, scene: Scene) -> None:
         key = scene.add("x", spec=with_secret().spec)
         wanted = c.ClaimNext(project=PROJECT, agent="ann", session="s", n=2)
