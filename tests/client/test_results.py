@@ -280,13 +280,29 @@ def test_a_call_of_a_function_is_enqueued_with_its_arguments(mia: Client, url: s
     handle = resize.configure(priority="high", tags=["images"]).enqueue("a.png", tags=["x"])
     shown = mia.show(handle.id)
     assert (shown["title"], shown["type"], shown["priority"], list(shown["tags"])) == (
-        "resize(image='a.png', tags=['x'])", "resize", 20, ["images"],
+        "resize", "resize", 20, ["images"],
     )  # fmt: skip
     hello = asyncio.run(greet.enqueue_async("mia"))
     with running(worker):
         assert handle.result(timeout=PATIENCE) == {"image": "a.png", "width": 100, "tags": ["x"], "attempt": 1}
         assert asyncio.run(hello.result_async(timeout=PATIENCE)) == "hello mia"
     assert (resize.__name__, resize.__doc__, repr(handle)) == ("resize", "Make it smaller.", f"<Handle {handle.key}>")
+
+
+def test_no_argument_is_in_the_title_or_the_key_of_a_call(mia: Client, url: str) -> None:
+    worker = Worker(url, "shop")
+
+    @worker.task("login")
+    def login(ctx: tenure.Context, user: str, password: str = "") -> None:
+        """Sign in."""
+
+    first = login.enqueue("ann", password="hunter2")
+    named = login.configure(title="Sign ann in").enqueue("ann", password="hunter2")
+    assert [mia.show(one.id)["title"] for one in (first, named)] == ["login", "Sign ann in"]
+    for one in (first, named):
+        assert mia.show(one.id)["spec"]["arguments"] == {"user": "ann", "password": "hunter2"}
+        assert "hunter2" not in f"{one!r} {one.key} {mia.task_log(one.id)}"
+    worker.close()
 
 
 def test_arguments_that_do_not_fit_are_refused(mia: Client, url: str) -> None:

@@ -212,6 +212,13 @@ WORKERS = (
         "test_a_failed_attempt_keeps_its_trace_without_secrets",
     ),
     Mutant(
+        "workers: the title of a call has its arguments",
+        "client/worker/functions.py",
+        'options: Any = {"title": self.__name__[:LONGEST_TITLE]',
+        'options: Any = {"title": f"{self.__name__}({given})"[:LONGEST_TITLE]',
+        "tests/client/test_results.py::test_no_argument_is_in_the_title_or_the_key_of_a_call[store]",
+    ),
+    Mutant(
         "workers: what a program printed is stored with its secrets",
         "engine/runtime/decision.py",
         "        if command.declaration.printed:\n",

@@ -59,6 +59,12 @@ class TaskOptions(TypedDict, total=False):
     draft: bool
 
 
+class CallOptions(TaskOptions, total=False):
+    """Fields of the tasks that call a worker's function."""
+
+    title: str  # the function's name where none is given
+
+
 class TaskFields(TaskOptions, total=False):
     """Fields of a new task."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Unpack
 
-    from tenure.client.arguments import TaskOptions
+    from tenure.client.arguments import CallOptions
     from tenure.client.worker.context import AsyncContext, Context
 
 P = ParamSpec("P")
@@ -66,22 +66,25 @@ class TaskFunction(Generic[P, R]):
         function: Callable[..., Any],
         type: str | None,
         client: Callable[[], Client],
-        options: TaskOptions | None = None,
+        options: CallOptions | None = None,
     ) -> None:
         """`client` returns the worker's client, which is opened when it is first needed."""
         self.function, self.type, self._client = function, type, client
-        self._options: TaskOptions = options or {}
+        self._options: CallOptions = options or {}
         self.__name__, self.__doc__ = function.__name__, function.__doc__
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         return self.function(*given, **named)
 
-    def configure(self, **options: Unpack[TaskOptions]) -> TaskFunction[P, R]:
-        """The same function, whose tasks get these fields: `priority`, `after`, `deadline`, `tags` …"""
+    def configure(self, **options: Unpack[CallOptions]) -> TaskFunction[P, R]:
+        """The same function, whose tasks get these fields: `title`, `priority`, `after`, `deadline`, `tags` …"""
         return TaskFunction(self.function, self.type, self._client, {**self._options, **options})
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """Create a task that calls the function with these arguments, which are kept as JSON."""
+        """Create a task that calls the function with these arguments, which are kept as JSON.
+
+        Its title is the function's name: titles and keys are in logs and addresses, so no argument is in them.
+        """
         if self.type is None:
             raise InvalidInput(
                 f"{self.__name__} is for tasks of any type; a call of it cannot be enqueued",
@@ -92,10 +95,10 @@ class TaskFunction(Generic[P, R]):
         except TypeError as error:
             raise InvalidInput(f"{self.__name__}: {error}") from None
         given = _by_name(bound)
-        title = f"{self.__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
         spec = {ARGUMENTS: given} if given else {}
         client = self._client()
-        added = client.add(title[:LONGEST_TITLE], type=self.type, spec=spec, **self._options)
+        options: Any = {"title": self.__name__[:LONGEST_TITLE], **self._options}
+        added = client.add(**options, type=self.type, spec=spec)
         return Handle(client, added.task["id"], added.task["key"])
 
     async def enqueue_async(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
