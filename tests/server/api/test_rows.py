@@ -34,6 +34,7 @@ class Rule(NamedTuple):
     role: str | None  # the least; None: nobody has to be signed in
     agents: str = "any"  # on which rows a key of one agent may do it: any, own, or another's
     checker: bool = False  # of agents' keys only those with the capability
+    claimant: bool = False  # only for the key, or the agent of a bound key, that claimed
     store: bool = False  # about the store as a whole: not for keys of some projects, or no project is in its path
 
 
@@ -64,10 +65,10 @@ EXPECT: dict[str, Rule] = {
             "inbox", "send", "emit", "reserve", "claim_next", "claim", "submit", "renew", "start", "progress",
             "checkpoint", "usage", "land", "fail", "release", "ask", "spawn", "wait", "register", "heartbeat", "read",
             "leave", "renew_reservation", "unreserve", "lead", "step_down", "put_artifact", "agentnews",
-            "open_secrets",
         ),
         OWN,
     ),
+    "open_secrets": Rule("agent", "own", claimant=True),
     **dict.fromkeys(("approve", "reject"), Rule("agent", "another's")),
     "take_validation": Rule("agent", checker=True),
     **dict.fromkeys(("renew_validation", "judge", "undecide"), Rule("agent", "own", checker=True)),
@@ -334,6 +335,8 @@ def expected(who: Who, name: str, row: str) -> str | int:
     if rule.store and name in ALL_PROJECTS and who.projects:
         return 403
     if who.role == "agent" and rule.checker and not who.checker:
+        return 403
+    if rule.claimant and who.agent is None:
         return 403
     if who.agent is not None and rule.agents != "any":
         is_own = who.agent == ("ann" if row == "own" else "bo")
