@@ -216,7 +216,7 @@ WORKERS = (
         "client/worker/functions.py",
         'options: Any = {"title": self.__name__[:LONGEST_TITLE]',
         'options: Any = {"title": f"{self.__name__}({given})"[:LONGEST_TITLE]',
-        "tests/client/test_results.py::test_no_argument_is_in_the_title_or_the_key_of_a_call[store]",
+        "tests/client/test_results.py::test_no_argument_is_in_the_title_or_the_key_of_a_call[memory]",
     ),
     Mutant(
         "workers: what a program printed is stored with its secrets",

@@ -14,7 +14,6 @@ import msgspec
 from tenure.core import ids, limits
 from tenure.core.errors import InvalidInput
 from tenure.core.records import Pool, Spawn, replace
-from tenure.core.redaction import without_secrets
 
 STARTING, RUNNING, ENDED, LOST = "starting", "running", "ended", "lost"
 STATES = (STARTING, RUNNING, ENDED, LOST)
@@ -94,6 +93,8 @@ def may_start(pool: Pool, now: int) -> bool:
 def failed(pool: Pool, why: str, now: int) -> Pool:
     """After a spawn that claimed nothing: 1, 2, 4 … 60 s until the next."""
     pause = min(limits.SPAWN_BACK_OFF, BACK_OFF_FIRST << min(pool.failures, 10))
+    from tenure.core.redaction import without_secrets  # few spawns fail; keeps startup fast
+
     text = without_secrets(why)[:LONGEST_ERROR]
     return replace(
         pool, failures=pool.failures + 1, wait_until=now + pause, error=text, error_at=now,

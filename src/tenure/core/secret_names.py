@@ -31,7 +31,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def names_credential(name: str) -> bool:
-    """The same for what is logged or printed, where a value that is no secret may be lost."""
+    """The same for logs and for texts of programs, where a harmless value may be lost too."""
     return _PRINTED_ENDING.search(_joined(name)) is not None
 
 

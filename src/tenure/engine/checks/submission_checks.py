@@ -12,7 +12,6 @@ from tenure.core import claims, commands, lifecycle, limits, moves, validation
 from tenure.core.errors import RequestIdReused
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, Result, Row, Task, Validation, replace
-from tenure.core.redaction import without_secrets
 from tenure.core.validation import BEFORE, INVALID_OUTPUT, MOST_INVALID
 from tenure.engine.checks import evidence
 from tenure.engine.checks.validation_reads import view
@@ -133,6 +132,8 @@ def _invalid(
     digest: str,
     reasons: tuple[str, ...],
 ) -> Outcome:
+    from tenure.core.redaction import without_secrets  # few outputs are refused; keeps startup fast
+
     rows: list[Row] = []
     reasons = tuple(map(without_secrets, reasons))
     marked = replace(hold.claim, invalid=hold.claim.invalid + 1, error=text_of(reasons))
