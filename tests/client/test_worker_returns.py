@@ -15,6 +15,7 @@ from tenure.client.worker.attempt import Attempt
 from tenure.client.worker.functions import Handler
 from tenure.core.commands import ClaimNext
 from tenure.sinks.event_loop import EventLoop
+from tenure.testing import FakeClock
 from tests.client.conftest import Place
 from tests.client.test_worker import PATIENCE, running, until
 
@@ -256,17 +257,18 @@ def test_half_a_result_at_a_shutdown_is_kept_and_the_task_is_ready_again(place: 
         assert mia.claim().outcome == "GRANTED"
 
 
-def test_half_a_result_after_max_duration_is_a_counted_timeout(place: Place) -> None:
-    worker = Worker(place.url, "shop", lease=300.0)
-
-    @worker.task("t")
-    def work(ctx: Context) -> str:
-        while not ctx.cancelled:
-            threading.Event().wait(0.01)
-        return "half"
-
-    with place.client() as mia:
+def test_half_a_result_after_max_duration_is_a_counted_timeout() -> None:
+    """The store's clock stands still: only the worker's can have ended the function."""
+    with Client("memory://half", "shop", create=True, clock=FakeClock()) as mia:
         mia.add("Work", type="t", constraints={"max_duration": 1.0}, max_attempts=1)
+        worker = Worker("memory://half", "shop", lease=3600.0)
+
+        @worker.task("t")
+        def work(ctx: Context) -> str:
+            while not ctx.cancelled:
+                threading.Event().wait(0.01)
+            return "half"
+
         worker.run(until_idle=True)
         worker.close()
         (entry,) = mia.history("A-001")

@@ -296,6 +296,20 @@ WORKERS = (
         "        except ZeroDivisionError as error:  # this machine has no thread left\n",
         f"{LIVES}::test_without_a_thread_the_task_is_given_back[store]",
     ),
+    Mutant(
+        "workers: an odd message ends the worker",
+        "client/worker/mail_commands.py",
+        "                if may_pass(error):\n",
+        "                if True:\n",
+        "tests/client/test_odd_sources.py::test_no_message_ends_a_worker",
+    ),
+    Mutant(
+        "workers: an error of a broker's library ends the worker",
+        "client/worker/message_source.py",
+        "    except Exception as error:\n        raise SinkUnavailable",
+        "    except ZeroDivisionError as error:\n        raise SinkUnavailable",
+        "tests/client/test_odd_sources.py::test_no_message_ends_a_worker",
+    ),
     # --- tasks that come back
     Mutant(
         "workers: a task that is ready again at once is given back by the worker that held it",
@@ -353,7 +367,7 @@ WORKERS = (
         "client/worker/attempt.py",
         "            return (self._timed_out(), result) if is_part and claim.is_timed_out else (result,)\n",
         "            return (result,)\n",
-        f"{RETURNS}::test_half_a_result_after_max_duration_is_a_counted_timeout[store]",
+        f"{RETURNS}::test_half_a_result_after_max_duration_is_a_counted_timeout",
     ),
     Mutant(
         "workers: a shutdown cools the agent off",
