@@ -165,6 +165,10 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
             return False
         return True
 
+    def check(self) -> Done:
+        """Raise Cancelled where the function must stop: for loops, since it sends nothing."""
+        raise NotImplementedError
+
     # --- reports ---
 
     def progress(self, percent: int | None = None, step: str | None = None, done_in: float | None = None) -> Done:
@@ -300,7 +304,6 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
 
 class Context(TaskContext[None, Outcome, list[dict[str, Any]], str, bytes]):
     def check(self) -> None:
-        """Raise Cancelled where the function must stop: in loops, between two steps. Sends nothing."""
         self._claim.check()
 
     def _run(self, action: Callable[[], Any]) -> Any:
@@ -317,8 +320,7 @@ class AsyncContext(
     ]
 ):
     async def check(self) -> None:
-        """As `Context.check`; lets other functions run."""
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # other functions may run, and a cancellation arrives
         self._claim.check()
 
     def _run(self, action: Callable[[], Any]) -> Any:
