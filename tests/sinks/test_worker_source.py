@@ -155,6 +155,7 @@ def test_the_answer_to_a_claim_decides_what_becomes_of_its_message() -> None:
         "DENIED_CONFLICT": DEFER,
         "DENIED_OFFERED": DEFER,
         "DENIED_TRACK": DEFER,
+        "DENIED_RUNNER": DEFER,
         "DENIED_AGENT": GIVE_BACK,
         "DENIED_SPAWN": GIVE_BACK,
     }
