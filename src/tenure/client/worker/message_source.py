@@ -39,8 +39,7 @@ ACKNOWLEDGE, DEFER, GIVE_BACK = "acknowledge", "defer", "give back"
 _DEFERRED = frozenset(
     {
         "DENIED_NOT_READY", "DENIED_CAPABILITY", "DENIED_BUDGET", "DENIED_LIMIT", "DENIED_CONFLICT", "DENIED_OFFERED",
-        "DENIED_TRACK",
-        "DENIED_RUNNER",
+        "DENIED_TRACK", "DENIED_RUNNER",
     }
 )  # fmt: skip
 _GIVEN_BACK = frozenset({"DENIED_AGENT", "DENIED_SPAWN"})  # this worker ends: another one may claim
