@@ -60,7 +60,7 @@ async def cancelled_inside(engine, command):
 
 async def test_a_claim_that_nobody_waits_for_any_more_is_given_back(engine):
     (first,) = await cancelled_inside(engine, claim())
-    assert (first["state"], first["release_reason"]) == ("released", "VOLUNTARY")
+    assert (first["state"], first["release_reason"]) == ("released", "STOPPED")
 
 
 async def test_a_claim_with_a_request_id_stays_for_who_asks_again(engine):

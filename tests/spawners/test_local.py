@@ -53,7 +53,7 @@ class TestLocal(OnAStore):
         with Client(self.store, "shop") as client:
             assert client.show(request.key)["state"] == "ready"
             (claim,) = client.history(request.key)
-        assert claim["release_reason"] == "VOLUNTARY"
+        assert claim["release_reason"] == "STOPPED"
 
     def test_a_spawner_that_died_before_its_order_has_started_nothing(self, spawner: Spawner) -> None:
         """The file is there, the process is not: the spawn has ended, and is not started again."""

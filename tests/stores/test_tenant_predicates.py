@@ -153,7 +153,9 @@ def test_every_statement_of_sqlite_names_the_tenant(tmp_path: Path, monkeypatch:
 # --- MariaDB ---
 
 OF_ALL_TENANTS = {
-    "UPDATE epoch SET epoch = ": "the copy of a store has receipts of all tenants, so each gets a new epoch",
+    "UPDATE epoch SET epoch = ": "an epoch of the whole store is one of each tenant",
+    "UPDATE turn SET held = held + 1 ORDER BY tenant": "in a cluster it ends the writers of all tenants",
+    "SELECT tenant FROM epoch": "the names of the tenants whose claims it ends",
 }
 
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from tenure.config import DATABASE, FOLDER, PROJECT, main_worktree, refuse_links, upward
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import fitted_name
-from tenure.core.tenant_records import HOME
 
 if TYPE_CHECKING:
-    from tenure.stores.port import Store
+    from tenure.engine import Engine
 
 IGNORED = "# Created by tenure: the store is not part of the repository.\n*\n"
 
@@ -88,11 +87,11 @@ def _write_new(path: str, text: str) -> None:
         file.write(text)
 
 
-def note_store(store: Store, project: str, environ: Mapping[str, str]) -> None:
+def note_store(engine: Engine, project: str, environ: Mapping[str, str]) -> None:
     """Note a new store in the user's state folder: should its file be lost, commands say until when it was here."""
     from tenure.store_folder import KnownStore, remember
     from tenure.stores.sqlite.store import Sqlite
 
+    store = engine.store
     if isinstance(store, Sqlite):
-        with store.begin(HOME, write=False) as tx:
-            remember(KnownStore(store.path, store.place, tx.epoch, project), environ)
+        remember(KnownStore(store.path, store.place, engine.read(lambda tx: tx.epoch), project), environ)

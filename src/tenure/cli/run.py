@@ -73,9 +73,10 @@ def run(run: Run, given: Namespace) -> Answer | int:
     began = time.monotonic()
     if given.key_stdin:
         _read_key()
+    agent = _agent(run, given)  # first: a cloned file may name one, which is refused
     client = run.client_at(run.home.url)
     with joining(run.own_home.folder) as others:
-        chosen, beside = _options(run, given, client, others)
+        chosen, beside = _options(run, given, client, agent, others)
         record = _recorded(run, chosen)
     live = _live(run)
     say = _printer(run.is_json, live)
@@ -144,7 +145,7 @@ def _checkout(run: Run) -> str:
 
 
 def _options(
-    run: Run, given: Namespace, client: Client, others: Sequence[RunnerHere]
+    run: Run, given: Namespace, client: Client, agent: str, others: Sequence[RunnerHere]
 ) -> tuple[Options, RunnerHere | None]:
     """The options, and the runner that works in this checkout already."""
     from tenure.agents.runner.clis import cli_for
@@ -160,7 +161,7 @@ def _options(
         raise Usage("--spawn and --task are for one agent and one task", "give --once, and no -n")
     if given.max_tasks is not None and given.max_tasks < 1:
         raise Usage(f"--max-tasks must be at least 1 (got {given.max_tasks})")
-    cli, extra = cli_for(_agent(run, given))
+    cli, extra = cli_for(agent)
     _record_type(run, cli.type)
     program = cli.found(run.environ)
     timeout = given.timeout if given.timeout is not None else run.setting("run.timeout")

@@ -66,7 +66,7 @@ def init(run: Run, given: Namespace) -> Answer:
     with run.client_at(url, role="owner" if is_new else None, create=is_new) as client:
         is_new_project = _lacks_project(client) and client.init().outcome == "CREATED"
         if is_new and path_of(url) is not None:
-            new_store.note_store(client.store, run.project, run.environ)
+            new_store.note_store(client.engine, run.project, run.environ)
     value: dict[str, Any] = {
         "store": without_password(url), "project": run.project, "made_store": is_new, "made_project": is_new_project,
         "named_after": renamed_from,

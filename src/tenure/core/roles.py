@@ -147,7 +147,7 @@ def check_opens(principal: Principal, claim: Claim, what: str) -> None:
 
     A receipt alone is not enough: it is printed, and passed on. Embedded, and where nobody signs in, nothing is proven.
     """
-    if principal.address is None or principal.key is None or principal.key == claim.key:
+    if principal.key is None or principal.key == claim.key:
         return
     if principal.is_proven and principal.agent == claim.agent:  # its key was replaced
         return

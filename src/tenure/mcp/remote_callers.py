@@ -57,6 +57,9 @@ class SharedTransport(LocalTransport):
         self._monotonic = time.monotonic
         self._observe, self._looked = observe, looked
 
+    def _end_ended(self, batch: Sequence[Command], principal: Principal) -> None:
+        """A thread of the server looks for processes that have ended."""
+
     def query(self, query: Query, principal: Principal) -> Any:
         try:
             view = super().query(query, principal)

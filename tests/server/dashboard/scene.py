@@ -6,6 +6,9 @@ from pathlib import Path
 
 from tenure.client import Client
 from tenure.core.commands import NewTask, Totals
+from tenure.core.records import Agent, Session, replace
+from tenure.core.tenant_records import HOME
+from tenure.stores.port import Change
 from tests.cli.shop import LEASE, Shop, busy_shop, just_now
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -43,8 +46,22 @@ def busy_hour(path: Path) -> Shop:
     return later
 
 
+def store_sneaky(path: Path, project: str) -> None:
+    """An agent and a session under a name that an earlier version took, and that a new one may not have."""
+    with Client(str(path), project, agent="sneaky", session="sneaky-1", create=True) as client:
+        client.init()
+        client.register()
+        with client.store.begin(HOME, write=True) as tx:
+            (agent,), (session,) = tx.load(Agent, [(project, "sneaky")]), tx.load(Session, [(project, "sneaky-1")])
+            tx.save([
+                Change(agent, None), Change(None, replace(agent, id=SNEAKY)), Change(session, None),
+                Change(None, replace(session, id=f"{SNEAKY}-1", agent=SNEAKY)),
+            ])  # fmt: skip
+
+
 def hostile_work(path: Path, project: str) -> str:
     """A task whose every text, and whose holder, are an attack on whoever shows them; its key."""
+    store_sneaky(path, project)
     with Client(str(path), project, agent=SNEAKY, session=f"{SNEAKY}-1") as attacker:
         attacker.register(type=SNEAKY, capabilities=(SNEAKY,))
         added = attacker.add(

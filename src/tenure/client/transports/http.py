@@ -151,6 +151,7 @@ class Calls:
     async def query(self, query: Query, principal: Principal) -> Any:
         found: list[Any] = []
         view: Any = None
+        answer: Any = found
         for part in messages.parts_of(query):
             page: Query | None = messages.first_page(part)
             while page is not None:
@@ -161,9 +162,10 @@ class Calls:
                 found += view["items"]
                 try:
                     page = messages.next_page(page, view, len(found), part)
+                    answer = messages.page_of(query, found, view) if query.largest else found
                 except messages.UNREADABLE:
                     raise messages.not_tenure(reply, self.url) from None
-        return messages.page_of(query, found, view) if query.largest else found
+        return answer
 
     async def put(self, upload: Upload, principal: Principal) -> Outcome:
         from tenure.client.transports.http_artifacts import upload_request

@@ -149,14 +149,14 @@ class AgentLeaders(Stage):
         here.do(c.DefineProject, lead="auto" if is_auto else "off")
         here.take(here.add(), "ann", process=PROCESS)
         if not is_auto:
-            here.do(c.Lead, holder="ann", agent=True, lease=1800, by=ANN)
+            here.do(c.Lead, holder="ann", agent=True, lease=1800)  # named by a person
         assert leader(here) == ("ann", 1)
         ENDS[how](here)
         assert (leader(here), terms(here, "leader.lost")) == (None, [("ann", 1)])
         assert here.row(Leader, "agent").until == here.now
         with pytest.raises(InvalidInput, match="has no leader now"):
             here.do(c.Send, sender="ben", to="@leader", text="hi")
-        taken = here.do(c.Lead, holder="ben", agent=True, lease=60, by=BEN)
+        taken = here.do(c.Lead, holder="ben", agent=True, lease=60)
         assert (taken.outcome, taken.term) == ("ELECTED", 2)
         assert here.do(c.Send, sender="cem", to="@leader", text="hi").changed == ("ben",)
 

@@ -137,12 +137,12 @@ class Processes(Stage):
         assert scene.submit(new, "bo's").outcome == "ACCEPTED"
         assert [(x.generation, x.reason) for x in scene.lineage(key)] == [(1, "EXPIRED"), (2, "COMPLETED")]
 
-    def test_a_false_alarm_costs_the_holder_one_claim_and_no_attempt(self, scene: Scene) -> None:
+    def test_a_false_alarm_costs_the_holder_one_claim_and_one_attempt(self, scene: Scene) -> None:
         key = scene.add()
         scene.take(key, "ann", process=MINE)
         gone(scene, MINE)
         again = scene.claim(key, "ann", process=MINE)
-        assert (again.generation, again.attempt) == (2, 1)
+        assert (again.generation, again.attempt) == (2, 2)
         assert scene.submit(again.receipt or "").outcome == "ACCEPTED"
 
     def test_a_claim_that_was_taken_over_since_the_look_is_untouched(self, scene: Scene) -> None:

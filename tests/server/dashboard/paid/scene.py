@@ -8,7 +8,7 @@ from tenure.client import Client
 from tenure.core.commands import NewTask, Totals
 from tenure.core.records import Watch
 from tests.cli.shop import LEASE, Shop, just_now
-from tests.server.dashboard.scene import HOSTILE, SNEAKY
+from tests.server.dashboard.scene import HOSTILE, SNEAKY, store_sneaky
 
 PRESS = "press"
 SMALL, MIDDLE, TOP = "claude-haiku-5-5", "claude-sonnet-5-5", "claude-opus-5-5"
@@ -113,8 +113,8 @@ MASKED = "&lt;img src=x onerror=alert(4)&gt;#%2e%2e;a.html"  # of what a name ma
 
 def hostile_money(path: Path, project: str) -> str:
     """A project whose budgets, verdicts, artifacts and schedules are an attack on whoever shows them; a task's key."""
-    with Client(str(path), project, agent=SNEAKY, session=f"{SNEAKY}-1", create=True) as attacker:
-        attacker.init()
+    store_sneaky(path, project)
+    with Client(str(path), project, agent=SNEAKY, session=f"{SNEAKY}-1") as attacker:
         attacker.register(type=SNEAKY)
         added = attacker.add(HOSTILE, output=REVIEW, tags=(SNEAKY,), constraints={"max_cost_usd": "9"})
         key = str((added.task or {})["key"])
