@@ -304,6 +304,7 @@ class TaskContext(Generic[Done, Out, Dicts, Text, Data]):
 
 class Context(TaskContext[None, Outcome, list[dict[str, Any]], str, bytes]):
     def check(self) -> None:
+        """Raise Cancelled where the function must stop: for loops, since it sends nothing."""
         self._claim.check()
 
     def _run(self, action: Callable[[], Any]) -> Any:
@@ -320,6 +321,7 @@ class AsyncContext(
     ]
 ):
     async def check(self) -> None:
+        """Raise Cancelled where the function must stop. Other functions run meanwhile."""
         await asyncio.sleep(0)  # other functions may run, and a cancellation arrives
         self._claim.check()
 
