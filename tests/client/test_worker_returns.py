@@ -320,14 +320,22 @@ def test_the_end_of_the_program_s_loop_is_no_failure(place: Place) -> None:
 
 def test_a_cancellation_waits_for_the_turn_of_the_loop_that_stops_the_worker(place: Place) -> None:
     """The loop cancels the function first, and the worker in the same turn."""
-    loop, stopping = EventLoop("the test"), threading.Event()
+    loop, stopping, waits = EventLoop("the test"), threading.Event(), threading.Event()
 
     def stop() -> None:
-        time.sleep(0.3)  # the thread of the attempt is ahead
+        waits.wait(5)  # the thread of the attempt is ahead
         stopping.set()
 
     async def work(ctx: AsyncContext) -> None:
         here = asyncio.get_running_loop()
+        ask = here.call_soon_threadsafe
+
+        def asked(*given: Any) -> Any:
+            handle = ask(*given)
+            waits.set()
+            return handle
+
+        here.call_soon_threadsafe = asked  # type: ignore[method-assign]
         here.call_soon(here.call_soon, stop)
         raise asyncio.CancelledError
 

@@ -88,7 +88,7 @@ def first_free(client: Client, name: str, slots: int, others: Iterable[RunnerHer
 
 
 def holder_inside(client: Client, checkout: str, home_folder: str) -> str | None:
-    """Who holds a claim and works in this checkout, outside of the worktrees; None where nobody is known to."""
+    """The agent that holds a claim and works in this checkout, outside of the worktrees; None if there is none."""
     try:
         found = client.processes()
     except TenureError:

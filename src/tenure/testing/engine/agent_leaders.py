@@ -27,7 +27,7 @@ ENDS: dict[str, Callable[[Scene], object]] = {
     "terminate": lambda scene: scene.do(c.Terminate, agent="ann"),
     "terminate now": lambda scene: scene.do(c.Terminate, agent="ann", graceful=False),
 }
-VISITOR: dict[str, Any] = {"address": "10.0.0.1", "user": "fleet", "tenant": "local"}  # whoever comes over HTTP
+VISITOR: dict[str, Any] = {"address": "10.0.0.1", "user": "fleet", "tenant": "local"}  # a caller over HTTP
 KEYS = {
     "for one agent": Principal(role="agent", agent="ann", is_proven=True, key="k-ann", **VISITOR),
     "for any agent": Principal(role="agent", agent="ann", session="s-ann", key="k-fleet", **VISITOR),
