@@ -55,6 +55,7 @@ from tenure.server.service import Part, Service
 from tenure.server.tenants import TenantServices
 from tenure.server.workers.added_metrics import WorkerMetrics
 from tenure.server.workers.worker import Worker
+from tenure.server.write_watch import WriteWatch
 from tenure.stores.open_store import open_store
 from tenure.stores.router import Router
 
@@ -126,6 +127,7 @@ class Assembly:
             engine, tell=self._noted, cycled=self._cycled, lease=lease, engines=led, news=self._news
         )
         self.event_counter = EventCounter(engine, self.metrics, self.coordinator.instance, self.engines.find)
+        self.writes = WriteWatch()
         self._connect(self.service)
         leader = self._led(self.coordinator)
         self.service.parts += [self.event_counter] if standby else [self.event_counter, leader]
@@ -145,16 +147,23 @@ class Assembly:
             self._accessed if access is not None else None,
             lambda request: self.service_of(request.principal.tenant or HOME),
             self.tenants,
+            lambda request: self.authenticator.authenticate_watcher(request.scope),
         )
         self.app.add(
-            *coordinator_routes.routes(self.service, self.coordinator, self.service_of),
+            *coordinator_routes.routes(
+                self.service,
+                self.coordinator,
+                self.service_of,
+                self.writes,
+                lambda request: self.authenticator.is_owner_here(request.scope),
+            ),
             *docs_page.routes(),
             *artifact_routes.routes(self.service),
             *transcript_routes.routes(transcripts),
             *plan_routes.routes(),
             *sign_in_routes.routes(self.authenticator),
             *delivery_routes.routes(self.service_of, policy, memory),
-            Endpoint("GET", "/metrics", self._page),
+            Endpoint("GET", "/metrics", self._page, is_watched=True),
         )
         self.app.mount("/", Dashboard(), is_open=True)
 
@@ -184,6 +193,8 @@ class Assembly:
         feed.listeners.append(lambda events: self.event_counter.hear(events, tenant))
         feed.listeners.append(self._listed if tenant == HOME else partial(self.tenants.hears, tenant))
         service.observers += [self.event_counter.observe, self.authenticator.observe]
+        if engine.store is self.service.engine.store:
+            service.observers.append(self.writes.observe)
 
     def _listed(self, events: Sequence[Event]) -> None:
         """A listener of the home tenant's feed: the coordinator lists the tenants again, and who follows one that was
@@ -259,6 +270,7 @@ class Assembly:
 
     def _cycled(self, cycle: Cycle) -> None:
         self.metrics.cycle(cycle, self.coordinator.term)
+        self.writes.cycled(cycle)
 
     def _noted(self, note: Note) -> None:
         tenant = None if note.tenant == HOME else note.tenant

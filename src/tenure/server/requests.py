@@ -76,6 +76,7 @@ class Request:
         self.route = ""  # the path with placeholders
         self.crash: Exception | None = None  # an unexpected error
         self.error: str | None = None  # the code of the error that answers it
+        self.reason: str | None = None  # and its whole message, for the log
         self.operations: list[tuple[Command | Query, Any]] = []  # each with its answer, for the access log
         self._receive, self._began = receive, time.monotonic()
 

@@ -27,7 +27,7 @@ from tenure.core.commands import (
     RevokeKey,
     RotateKey,
 )
-from tenure.core.errors import NotAllowed, NotFound, NotSignedIn, Overloaded, TenureError
+from tenure.core.errors import NotAllowed, NotFound, NotSignedIn, Overloaded, StoreError, TenureError
 from tenure.core.events import Event
 from tenure.core.keys import TOKEN_BYTES, is_good_session, is_of_token, of_token, session_id
 from tenure.core.records import ApiKey, Tenant
@@ -35,6 +35,7 @@ from tenure.core.tenant_records import HOME
 from tenure.engine import Engine
 from tenure.engine.runtime.tenancy import TenantEngines
 from tenure.engine.verbs import web_sessions
+from tenure.server.auth import metrics_token
 from tenure.server.auth.policy import Policy
 from tenure.server.auth.principals import local_owner, of_key, principal_of
 from tenure.server.auth.request_source import (
@@ -53,7 +54,7 @@ from tenure.server.auth.request_source import (
     source_of,
     tenant_named,
 )
-from tenure.server.auth.row_cache import NeedsLookup, TenantRows, tenant_cache
+from tenure.server.auth.row_cache import NeedsLookup, Recall, TenantRows, not_remembered, tenant_cache
 from tenure.server.auth.tokens import LEEWAY, Fetch, Tokens
 from tenure.server.process_memory import Memory, OwnMemory
 from tenure.server.rate_limits import MOST_CALLERS, caller_at, limited
@@ -112,9 +113,11 @@ class Authenticator:
         memory = memory or OwnMemory()
         self.policy = policy
         self._engines = engines or TenantEngines(engine, monotonic)
-        self._home = TenantRows(engine, monotonic)
+        self._recall = Recall()
+        self._home = TenantRows(engine, monotonic, self._recall)
         self._tenants: OrderedDict[str, TenantRows] = OrderedDict()
-        self._tenant_cache = tenant_cache(engine, monotonic)
+        self._tenant_cache = tenant_cache(engine, monotonic, self._recall)
+        self._is_store_away = False  # its last lookup failed, or hangs
         self._token, self._user, self._monotonic = token, user, monotonic
         self._local_sessions = memory.sessions(monotonic)
         self._tokens = Tokens(policy.jwt, fetch=fetch, monotonic=monotonic) if policy.jwt is not None else None
@@ -140,6 +143,45 @@ class Authenticator:
             if rows is not None:
                 self._write_later(rows.engine, name, partial(web_sessions.note_use, rows.engine, principal.key))
         return principal
+
+    async def authenticate_watcher(self, scope: Mapping[str, Any]) -> Principal:
+        """As `authenticate`, for the routes that answer while the store is unavailable.
+
+        The metrics token needs no store. Other credentials are checked as ever; where the store does not answer at
+        once, what this process read in the last ten minutes counts, and who it has not seen is refused at once.
+        """
+        source = source_of(scope, self.policy.proxies)
+        if (principal := self._by_metrics_token(source)) is not None:
+            return principal
+        if not self._is_store_away:
+            try:
+                async with asyncio.timeout(limits.WATCH_WAIT):
+                    return await self.authenticate(scope)
+            except (TimeoutError, Overloaded):
+                self._is_store_away = True  # until a lookup succeeds
+            except StoreError:
+                pass
+        self._look_again()
+        wanted = tenant_named(source, scope.get(NAMED_TENANT))
+        return await self._recalled(lambda: self._authenticated(source, wanted))
+
+    def _by_metrics_token(self, source: RequestSource) -> Principal | None:
+        given, token = _bearer(source), self.policy.metrics_token
+        if token is None or given is None or not token.opens(given):
+            return None
+        check_host(source, self.policy)
+        _check_private(source)
+        return metrics_token.reader(source)
+
+    def is_owner_here(self, scope: Mapping[str, Any]) -> bool:
+        """Whether the deployment's owner asks, as far as this process knows without the store."""
+        try:
+            source = source_of(scope, self.policy.proxies)
+            with self._recall.using():
+                who = self._authenticated(source, tenant_named(source, scope.get(NAMED_TENANT)))
+        except (TenureError, NeedsLookup):
+            return False
+        return who.role == "owner" and who.tenant in (None, HOME)
 
     async def open_store(self, name: str) -> None:
         """Open the tenant's own store, if it is not; StoreUnavailable where it cannot be opened."""
@@ -268,14 +310,41 @@ class Authenticator:
             try:
                 return ask()
             except NeedsLookup as lookup:
-                running = self._lookups.get(lookup.name)
-                if running is None:
-                    in_thread = self._read_in_thread if lookup.store is self._home.engine.store else self._apart
-                    running = self._lookups[lookup.name] = asyncio.ensure_future(in_thread(lookup.run))
-                    running.add_done_callback(lambda _, name=lookup.name: self._lookups.pop(name, None))  # type: ignore[misc]
-                await asyncio.shield(running)
+                await asyncio.shield(self._looking_up(lookup))
         # Each lookup was outdated on arrival.
         raise Overloaded("keys change faster than they can be read", "nothing was done; send it again in a moment")
+
+    def _looking_up(self, lookup: NeedsLookup) -> asyncio.Future[Any]:
+        running = self._lookups.get(lookup.name)
+        if running is None:
+            is_home = lookup.store is self._home.engine.store
+            in_thread = self._read_in_thread if is_home else self._apart
+            running = self._lookups[lookup.name] = asyncio.ensure_future(in_thread(lookup.run))
+
+            def ended(done: asyncio.Future[Any]) -> None:
+                self._lookups.pop(lookup.name, None)
+                if is_home and not done.cancelled():
+                    self._is_store_away = isinstance(done.exception(), (StoreError, Overloaded))
+
+            running.add_done_callback(ended)
+        return running
+
+    def _look_again(self) -> None:
+        """Find out, in the background, whether the store is back."""
+        engine = self._home.engine
+        self._looking_up(NeedsLookup("whether the store answers", lambda: engine.read(lambda tx: tx.now), engine.store))
+
+    async def _recalled(self, ask: Callable[[], T]) -> T:
+        """The result of `ask` by what is remembered; only an issuer's keys are looked up."""
+        for _ in range(TRIES):
+            try:
+                with self._recall.using():
+                    return ask()
+            except NeedsLookup as lookup:
+                if not lookup.needs_no_store:
+                    raise not_remembered() from None
+                await asyncio.shield(self._looking_up(lookup))
+        raise not_remembered()
 
     def _writing(self, engine: Engine) -> InThread:
         return self._write_in_thread if engine.store is self._home.engine.store else self._apart
@@ -329,7 +398,7 @@ class Authenticator:
             raise NeedsLookup(f"{tenant} store", partial(self._engines.of, row))
         found = self._tenants.get(tenant)
         if found is None or found.engine is not self._engines.of(row):
-            found = self._tenants[tenant] = TenantRows(self._engines.of(row), self._monotonic)
+            found = self._tenants[tenant] = TenantRows(self._engines.of(row), self._monotonic, self._recall)
             while len(self._tenants) > limits.TENANT_ENGINES:
                 self._tenants.popitem(last=False)
         self._tenants.move_to_end(tenant)
@@ -476,6 +545,12 @@ class Authenticator:
                 raise limited(wait) from None
             self._failures.take(name)
             raise
+
+
+def _bearer(source: RequestSource) -> str | None:
+    """What the header Authorization has after the word Bearer."""
+    scheme, _, credential = (source.header(b"authorization") or "").partition(" ")
+    return credential.strip() if scheme.lower() == "bearer" else None
 
 
 def _check_private(source: RequestSource) -> None:

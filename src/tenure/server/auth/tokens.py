@@ -177,7 +177,7 @@ class KeySet:
         age = float("inf") if self._fetched_at is None else now - self._fetched_at
         may_try = self._tried_at is None or now - self._tried_at >= AGAIN
         if may_try and (age >= FRESH or (id is not None and id not in self._keys)):
-            raise NeedsLookup(f"keys {self._url}", self._lookup)
+            raise NeedsLookup(f"keys {self._url}", self._lookup, needs_no_store=True)
         if age >= OLDEST:
             raise AuthUnavailable(
                 f"cannot fetch the signing keys from {self._url}: {self._error}", "nothing was done; send it again"

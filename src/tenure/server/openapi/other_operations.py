@@ -48,7 +48,7 @@ def paths() -> dict[str, dict[str, Operation]]:
         PREFIX + "/coordinator/logs": {"get": _logs()},
         PREFIX + DELIVERIES: {"post": _delivery()},
         "/health": {"get": _open("health", "The process responds.", _fields(status={"const": "ok"}, version=_TEXT))},
-        "/ready": {"get": _open("readiness", "The store responds in time.", _fields(status={"const": "ready"}), 503)},
+        "/ready": {"get": _readiness()},
         "/health/coordinator": {"get": _coordinator_health()},
         "/metrics": {"get": _metrics()},
         PREFIX + "/me": {"get": _view("me", "The current principal.", ref("PrincipalView"))},
@@ -235,6 +235,13 @@ def _login() -> Operation:
     body = _body({JSON: {"schema": ref("LoginBody")}})
     summary = "Exchange a key for the dashboard's cookie."
     return _open("login", summary, ref("PrincipalView"), 400, 401, 403, 413, 429, 503, requestBody=body)
+
+
+def _readiness() -> Operation:
+    """It says more where writes fail."""
+    told = _fields(status={"const": "ready"})
+    told["properties"] |= {"database": {"const": READ_ONLY}, "reason": _TEXT}
+    return _open("readiness", "The store responds in time.", told, 503)
 
 
 def _coordinator_health() -> Operation:

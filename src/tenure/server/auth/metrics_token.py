@@ -1,0 +1,64 @@
+"""The token of the setting `serve.metrics_token`: whoever has it may read the metrics, also without the store."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+
+from tenure.config import BadConfig
+from tenure.core import limits
+from tenure.core.commands import Principal
+from tenure.server.auth.request_source import RequestSource
+
+NAME = "serve.metrics_token"
+_LARGEST = 4096  # bytes that are read of the file
+_LEAST = limits.METRICS_TOKEN
+
+
+class MetricsToken:
+    """The token in a file, which is read at each use: a new token needs no new start."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def opens(self, text: str) -> bool:
+        """Whether the text is the token. A file that cannot be read now opens nothing."""
+        try:
+            token = self._read()
+        except (OSError, BadConfig):
+            return False
+        return hmac.compare_digest(_digest(text), _digest(token))
+
+    def check(self) -> None:
+        """BadConfig where the file has no token."""
+        try:
+            self._read()
+        except OSError as error:
+            raise BadConfig(
+                f"{NAME}: cannot read {self._path}: {error.strerror or error}", "make it: " + _made(self._path)
+            ) from None
+
+    def _read(self) -> str:
+        with open(self._path, "rb") as file:  # noqa: PTH123 - a setting is a text
+            token = file.read(_LARGEST).decode("utf-8", "replace").strip()
+        if len(token) < _LEAST or len(token.split()) != 1:
+            raise BadConfig(
+                f"{NAME}: {self._path} must have one word of at least {_LEAST} characters (it has {len(token)})",
+                "make another: " + _made(self._path),
+            )
+        return token
+
+
+def reader(source: RequestSource) -> Principal:
+    """Who has sent the token: it may read, and nothing else."""
+    return Principal(role="viewer", user="metrics token", address=source.address, credential="metrics")
+
+
+def _digest(text: str) -> bytes:
+    """Of one length, so that a comparison tells nothing about the token's."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _made(path: str) -> str:
+    return f"`openssl rand -hex 32 > {os.path.basename(path)}` in its folder"
