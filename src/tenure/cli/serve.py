@@ -20,7 +20,9 @@ from tenure.core.tenant_records import HOME
 
 if TYPE_CHECKING:
     from tenure.client import Client
-    from tenure.config import Value
+    from socket import socket
+
+    from tenure.config import Settings, Value
     from tenure.engine import Engine
     from tenure.mcp.http import McpApp
     from tenure.server.assembly import Assembly
@@ -71,9 +73,9 @@ def serve(run: Run, given: Namespace) -> int:
         return serve_(client.engine, site, announce)
     client.close()
 
-    def open_engine() -> Engine:
+    def open_engine(listening: socket | None) -> Engine:
         vars(run).pop("client", None)  # each process has its own
-        return _client(run, settings).engine
+        return _client(run, settings, listening).engine
 
     import tenure.mcp.http  # noqa: F401  # once for all workers
 
@@ -92,18 +94,22 @@ def _workers(settings: Mapping[str, Value]) -> int:
     return count
 
 
-def _client(run: Run, settings: Mapping[str, Value]) -> Client:
-    """The store's client; waits for a server that is unavailable for a moment."""
+def _client(run: Run, settings: Settings, listening: socket | None = None) -> Client:
+    """The store's client; waits for a server that is unavailable for a moment.
+
+    Meanwhile probes and scrapes are answered, at `listening` or where the server will listen.
+    """
     from tenure.server.logs import ServerLog
+    from tenure.server.serve import waiting_server
     from tenure.server.store_wait import ended_by_signals, open_with_retries
     from tenure.stores.open_store import may_come_back
 
     log = ServerLog(settings["serve.log_level"].value, settings["serve.log_file"].value)
     try:
-        with ended_by_signals():
+        with ended_by_signals(), waiting_server(settings, listening) as waiting:
             return open_with_retries(
                 lambda: _home_client(run), lambda away: may_come_back(run.own_home.url, away),
-                settings["serve.store_wait"].value, log.warning,
+                settings["serve.store_wait"].value, log.warning, meanwhile=waiting.start,
             )  # fmt: skip
     finally:
         log.close()

@@ -121,7 +121,7 @@ class CoordinatorEndpoints:
 
     async def health(self, request: Request) -> Response:
         """The process responds. Nothing else is checked, since a restart would fix nothing else."""
-        return responses.of_value({"status": "ok", "version": __version__})
+        return alive()
 
     async def ready(self, request: Request) -> Response:
         """Whether the store responds in time; if not, a load balancer uses another server.
@@ -156,9 +156,7 @@ class CoordinatorEndpoints:
         """200 if any process leads; 503 if none does, or the store is unavailable. A sink in trouble degrades it."""
         trouble = await self._store_error()
         if trouble is not None:
-            database, reason = health_of(trouble, None)
-            said = {"database": database, "reason": self._reason(request, trouble, reason)}
-            return responses.of_value(_WITHOUT_STORE | said, _LATER, status=503)
+            return without_store(trouble, self._reason(request, trouble, None))
         seen = await self._service.read_in_thread(status, self._engine, self._coordinator)
         relays = await self._service.read_in_thread(read_query, self._engine, Relays())
         shown = ("active", "term", "since", "last_heartbeat_at", "last_cycle_at", "cycles", "lease")
@@ -187,6 +185,16 @@ class CoordinatorEndpoints:
         except TenureError as error:
             return error
         return None
+
+
+def alive() -> Response:
+    return responses.of_value({"status": "ok", "version": __version__})
+
+
+def without_store(trouble: TenureError, reason: str | None = None) -> Response:
+    """The coordinator's health where the store cannot be read; by default with the reason for everybody."""
+    database, fixed = health_of(trouble, None)
+    return responses.of_value(_WITHOUT_STORE | {"database": database, "reason": reason or fixed}, _LATER, status=503)
 
 
 async def _unknown(name: str) -> Service:

@@ -61,7 +61,7 @@ class Request:
 
     __slots__ = (
         "_began", "_receive", "crash", "error", "fields", "headers", "is_known", "operations", "principal", "route",
-        "scope", "service", "status", "trace",
+        "reason", "scope", "service", "status", "trace",
     )  # fmt: skip
     trace: Trace
     service: Service  # of its tenant, once it is known

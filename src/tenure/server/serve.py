@@ -53,6 +53,7 @@ from tenure.server.regions import Region
 from tenure.server.requests import Receive, Scope, Send
 from tenure.server.service import Part
 from tenure.server.store_wait import ended_by_signals
+from tenure.server.waiting_server import WaitingServer
 from tenure.server.workers.added_metrics import fold, worker_id
 from tenure.server.workers.shared_table import SharedMemory
 from tenure.server.workers.supervisor import Handles, Supervisor
@@ -61,6 +62,7 @@ from tenure.stores.port import PROCESSES
 
 DRAIN = 10  # seconds for open requests at shutdown
 BACKLOG = 4096
+ANOTHER_PORT = "choose another port with --port"
 PREDECESSORS = 3.0  # seconds for the workers of a parent that was killed to leave the port
 # Seconds that a thread may run while another waits. A batch waits for the store a few times, and each time for the
 # event loop after it: with Python's default of 5 ms, 64 callers got 1,800 claims a second, with this value 2,500.
@@ -120,9 +122,11 @@ def serve(engine: Engine, site: Site, announce: Announce) -> int:
     return 0
 
 
-def serve_with_workers(count: int, open_engine: Callable[[], Engine], site: Site, announce: Announce) -> int:
-    """As `serve`, by several processes on one port; each opens the store itself."""
-    engine, policy = open_engine(), policy_of(site.settings)
+def serve_with_workers(
+    count: int, open_engine: Callable[[socket.socket | None], Engine], site: Site, announce: Announce
+) -> int:
+    """As `serve`, by several processes on one port; each opens the store itself, and gets its socket for that."""
+    engine, policy = open_engine(None), policy_of(site.settings)
     try:
         if PROCESSES not in engine.store.features:
             raise BadConfig(
@@ -132,18 +136,19 @@ def serve_with_workers(count: int, open_engine: Callable[[], Engine], site: Site
     finally:
         engine.store.close()
     log = ServerLog(site.settings["serve.log_level"].value, site.settings["serve.log_file"].value)
+    _leading(site.settings, site.place, log, lambda: None)  # wrong settings end the start, not each worker
     with _started(site.settings, policy, announce, count) as start, private_folder() as folder:
         memory = SharedMemory()
 
         def run(handles: Handles) -> int:
             mine = start.listening[handles.number]
             _close([other for other in start.listening if other is not mine])
-            _serve(open_engine(), site, start, mine, Worker(handles, count, folder, memory))
+            _serve(open_engine(mine), site, start, mine, Worker(handles, count, folder, memory))
             return 0
 
         return Supervisor(
             count, run, log.warning, ended=lambda number, pid: fold(folder, worker_id(number, pid)),
-            stopping=partial(_close, start.listening),
+            serving=start.announce, stopping=partial(_close, start.listening),
         ).serve()  # fmt: skip
 
 
@@ -174,11 +179,12 @@ class _Start(NamedTuple):
     token: str | None
     listening: Sequence[socket.socket]  # one for each process
     address: str  # where agents of pools find the server
+    announce: Callable[[], object]  # once it serves
 
 
 @contextmanager
 def _started(settings: Settings, policy: Policy, announce: Announce, processes: int = 1) -> Iterator[_Start]:
-    """Listen, write the token of this start, and announce both; the token is removed at the end."""
+    """Listen, and write the token of this start, which is removed at the end."""
     _check_certificate(settings["serve.tls_cert"].value, settings["serve.tls_key"].value)
     _check_access_log(settings)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -186,7 +192,7 @@ def _started(settings: Settings, policy: Policy, announce: Announce, processes: 
     token = PREFIX + os.urandom(32).hex() if policy.needs_token else None
     host = policy.host
     with ended_by_signals():  # until a server, or the parent of workers, installs its handlers
-        listening = listening_on(host, settings["serve.port"].value, "choose another port with --port", processes)
+        listening = listening_on(host, settings["serve.port"].value, ANOTHER_PORT, processes)
         address, port = listening[0].getsockname()[:2]
         url = f"{'https' if policy.has_tls else 'http'}://{in_url(host)}:{port}"
         token_at = token_file(os.environ, address, port)
@@ -195,8 +201,9 @@ def _started(settings: Settings, policy: Policy, announce: Announce, processes: 
         try:
             gc.collect()
             gc.freeze()  # these objects stay: no collection needs to visit them again
-            announce(url, None if token is None else f"{url}/#{token}")  # last: a signal may follow at once
-            yield _Start(policy, token, listening, settings["serve.url"].value or _reached(policy, address, port))
+            link = None if token is None else f"{url}/#{token}"
+            reached = settings["serve.url"].value or _reached(policy, address, port)
+            yield _Start(policy, token, listening, reached, partial(announce, url, link))
         finally:
             if token is not None:
                 remove_token(token_at, token)
@@ -241,13 +248,33 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
         assembly.app.mount(prefix, mounted)
         app = mounted.around(app)
         closing.append(mounted.close)
-    count = 1 if worker is None else worker.count
+    config = _configured(settings, policy, 1 if worker is None else worker.count, app)
+    server = Server(config, closing, is_worker=worker is not None)
+    # Until uvicorn installs its handlers, and when it raises the signal again at its end, which is not a failure.
+    _handle_signals(server.request_exit)
+    if early:
+        server.request_exit()
+    sys.setswitchinterval(SWITCH)
+    gc.collect()
+    gc.freeze()
+    try:
+        if worker is None:
+            start.announce()  # after all that could still end the start, and last: a signal may follow at once
+        server.run([listening])
+    finally:
+        log.close()
+
+
+def _configured(settings: Settings, policy: Policy, processes: int, app: AsgiApp) -> uvicorn.Config:
+    """What serves the application: its limits and its certificate."""
     connections = UnauthenticatedConnections(
         lambda address: is_in(address, policy.proxies),
-        most_per_address=max(1, MOST_PER_ADDRESS // count),
-        most=max(1, MOST // count),
+        most_per_address=max(1, MOST_PER_ADDRESS // processes),
+        most=max(1, MOST // processes),
     )
-    config = uvicorn.Config(
+    # Neither asyncio nor uvicorn has another setting: by default a stalled TLS handshake is kept for a minute.
+    vars(constants)["SSL_HANDSHAKE_TIMEOUT"] = HEAD_TIMEOUT
+    return uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
@@ -261,20 +288,19 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
         ssl_keyfile=settings["serve.tls_key"].value,
         http=LimitedConnection.at(connections),
     )
-    # Neither asyncio nor uvicorn has another setting: by default a stalled TLS handshake is kept for a minute.
-    vars(constants)["SSL_HANDSHAKE_TIMEOUT"] = HEAD_TIMEOUT
-    server = Server(config, closing, is_worker=worker is not None)
-    # Until uvicorn installs its handlers, and when it raises the signal again at its end, which is not a failure.
-    _handle_signals(server.request_exit)
-    if early:
-        server.request_exit()
-    sys.setswitchinterval(SWITCH)
-    gc.collect()
-    gc.freeze()
-    try:
-        server.run([listening])
-    finally:
-        log.close()
+
+
+def waiting_server(settings: Settings, listening: socket.socket | None) -> WaitingServer:
+    """What answers until the store is open: at a worker's socket, or where the server will listen."""
+    policy = policy_of(settings)
+
+    def listen() -> socket.socket:
+        _check_certificate(settings["serve.tls_cert"].value, settings["serve.tls_key"].value)
+        if listening is not None:
+            return listening.dup()  # connections that wait at it are the server's afterwards
+        return listening_on(policy.host, settings["serve.port"].value, ANOTHER_PORT)[0]
+
+    return WaitingServer(policy, listen, partial(_configured, settings, policy, 1))
 
 
 def _handle_signals(handler: Callable[[int, FrameType | None], object]) -> None:

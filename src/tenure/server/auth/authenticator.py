@@ -46,6 +46,7 @@ from tenure.server.auth.request_source import (
     Session,
     check_host,
     check_origin,
+    check_private,
     cleared,
     cookie_of,
     is_loopback_name,
@@ -62,7 +63,7 @@ from tenure.server.rate_limits import MOST_CALLERS, caller_at, limited
 FAILURES = limits.SIGN_IN_TRIES
 FAILURES_A_SECOND = 1 / 6
 TRIES = 5  # lookups in a row whose result was outdated on arrival
-_HOW_TO_SIGN_IN = "send a key with `Authorization: Bearer KEY`; create one with `tenure key create`"
+HOW_TO_SIGN_IN = "send a key with `Authorization: Bearer KEY`; create one with `tenure key create`"
 _HOW_HERE = (
     "on this machine the token of the server's start is needed: commands of the user who started it send it "
     "automatically; others send a key"
@@ -151,7 +152,7 @@ class Authenticator:
         once, what this process read in the last ten minutes counts, and who it has not seen is refused at once.
         """
         source = source_of(scope, self.policy.proxies)
-        if (principal := self._by_metrics_token(source)) is not None:
+        if (principal := metrics_token.reader_of(self.policy, source)) is not None:
             return principal
         if not self._is_store_away:
             try:
@@ -164,14 +165,6 @@ class Authenticator:
         self._look_again()
         wanted = tenant_named(source, scope.get(NAMED_TENANT))
         return await self._recalled(lambda: self._authenticated(source, wanted))
-
-    def _by_metrics_token(self, source: RequestSource) -> Principal | None:
-        given, token = _bearer(source), self.policy.metrics_token
-        if token is None or given is None or not token.opens(given):
-            return None
-        check_host(source, self.policy)
-        _check_private(source)
-        return metrics_token.reader(source)
 
     def is_owner_here(self, scope: Mapping[str, Any]) -> bool:
         """Whether the deployment's owner asks, as far as this process knows without the store."""
@@ -443,7 +436,7 @@ class Authenticator:
         scheme, _, credential = text.partition(" ")
         credential = credential.strip()
         if scheme.lower() != "bearer" or not credential:
-            raise NotSignedIn("the header Authorization must be `Bearer` and a key or token", _HOW_TO_SIGN_IN)
+            raise NotSignedIn("the header Authorization must be `Bearer` and a key or token", HOW_TO_SIGN_IN)
         if is_local_token(credential):
             return self._by_local_token(source, credential, wanted or HOME)
         if credential.startswith("tnr_"):
@@ -462,11 +455,11 @@ class Authenticator:
 
     def _by_key(self, source: RequestSource, text: str) -> tuple[str, ApiKey]:
         """The tenant that the key names, and its row there."""
-        _check_private(source)
+        check_private(source)
         given = keys.parse_key(text)
         with self._counted(source, f"{given.tenant} {given.id}" if given is not None else "no key"):
             if given is None:
-                raise NotSignedIn("malformed API key", _HOW_TO_SIGN_IN)
+                raise NotSignedIn("malformed API key", HOW_TO_SIGN_IN)
             try:
                 rows = self._rows(given.tenant)
             except NotFound:
@@ -482,8 +475,8 @@ class Authenticator:
 
     def _by_token(self, source: RequestSource, token: str, wanted: str | None) -> Principal:
         if self._tokens is None:
-            raise NotSignedIn("malformed API key, and JWTs are not configured on this server", _HOW_TO_SIGN_IN)
-        _check_private(source)
+            raise NotSignedIn("malformed API key, and JWTs are not configured on this server", HOW_TO_SIGN_IN)
+        check_private(source)
         with self._counted(source, "jwt"):
             claims = self._tokens.read(token)
         tenant = wanted if wanted is not None else tenants.meant(claims.tenants)
@@ -505,8 +498,8 @@ class Authenticator:
         sessions = sessions_in(source.header(b"cookie"), source.scheme)
         if not sessions:
             check_origin(source)
-            raise NotSignedIn("not signed in", _HOW_HERE if self._is_local(source) else _HOW_TO_SIGN_IN)
-        _check_private(source)
+            raise NotSignedIn("not signed in", _HOW_HERE if self._is_local(source) else HOW_TO_SIGN_IN)
+        check_private(source)
         check_origin(source, is_by_cookie=True)
         if self._is_local(source):
             for one in sessions:
@@ -547,20 +540,6 @@ class Authenticator:
             raise
 
 
-def _bearer(source: RequestSource) -> str | None:
-    """What the header Authorization has after the word Bearer."""
-    scheme, _, credential = (source.header(b"authorization") or "").partition(" ")
-    return credential.strip() if scheme.lower() == "bearer" else None
-
-
-def _check_private(source: RequestSource) -> None:
-    if not source.is_private:
-        raise NotAllowed(
-            "keys and tokens are not accepted over plain HTTP: others may have read this one",
-            "use https and rotate the key; set serve.trusted_proxy to a proxy that terminates TLS",
-        )
-
-
 def _not_accepted() -> NotSignedIn:
     """One error for unknown, revoked, expired and wrong keys: a guesser learns nothing about a key."""
-    return NotSignedIn("the key is not accepted", _HOW_TO_SIGN_IN)
+    return NotSignedIn("the key is not accepted", HOW_TO_SIGN_IN)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+from typing import TYPE_CHECKING
 
 from tenure.config import BadConfig
 from tenure.core import limits
 from tenure.core.commands import Principal
-from tenure.server.auth.request_source import RequestSource
+from tenure.server.auth.request_source import RequestSource, check_host, check_private
+
+if TYPE_CHECKING:
+    from tenure.server.auth.policy import Policy
 
 NAME = "serve.metrics_token"
 _LARGEST = 4096  # bytes that are read of the file
@@ -50,8 +54,14 @@ class MetricsToken:
         return token
 
 
-def reader(source: RequestSource) -> Principal:
-    """Who has sent the token: it may read, and nothing else."""
+def reader_of(policy: Policy, source: RequestSource) -> Principal | None:
+    """Who has sent the token of the policy: it may read, and nothing else. None: it was not sent."""
+    scheme, _, given = (source.header(b"authorization") or "").partition(" ")
+    token = policy.metrics_token
+    if token is None or scheme.lower() != "bearer" or not token.opens(given.strip()):
+        return None
+    check_host(source, policy)
+    check_private(source)
     return Principal(role="viewer", user="metrics token", address=source.address, credential="metrics")
 
 

@@ -185,6 +185,14 @@ def tenant_named(source: RequestSource, by_path: str | None) -> str | None:
     return by_header if by_path is None else by_path
 
 
+def check_private(source: RequestSource) -> None:
+    if not source.is_private:
+        raise NotAllowed(
+            "keys and tokens are not accepted over plain HTTP: others may have read this one",
+            "use https and rotate the key; set serve.trusted_proxy to a proxy that terminates TLS",
+        )
+
+
 # --- checks of Host and Origin ---
 
 _PORTS = {"http": 80, "https": 443}
