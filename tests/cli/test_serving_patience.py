@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
 
 import pytest
 
@@ -21,17 +23,45 @@ def server() -> Iterator[PostgresServer]:
         yield server
 
 
-def test_a_server_that_comes_back_is_waited_for(bare: Tenure, server: PostgresServer) -> None:
+def ask(port: int, path: str, token: str | None = None) -> tuple[int, str]:
+    line = HTTPConnection("127.0.0.1", port, timeout=30)
+    line.request("GET", path, headers={} if token is None else {"Authorization": f"Bearer {token}"})
+    answer = line.getresponse()
+    text = answer.read().decode()
+    line.close()
+    return answer.status, text
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_server_that_comes_back_is_waited_for_and_the_metrics_answer_meanwhile(
+    bare: Tenure, server: PostgresServer, tmp_path: Path, workers: int
+) -> None:
     bare.environ["TENURE_URL"] = server.url
     assert bare.process("init").code == 0
+    token = tmp_path / "token"
+    token.write_text("5f" * 32)
+    bare.environ |= {"TENURE_SERVE_METRICS_TOKEN": str(token), "TENURE_SERVE_AUTH": "required"}
+    assert bare.process("key", "create", "mia", "--role", "viewer").code == 0
     assert server.process is not None
     processes.end(server.process)
-    with bare.start("serve", "--port", 0) as serving:
+    port = processes.free_port()
+    with bare.start("serve", "--port", port, "--workers", workers) as serving:
         assert serving.stderr is not None
         assert serving.stdout is not None
         assert "the store is unavailable; retrying" in serving.stderr.readline()
+        assert ask(port, "/health")[0] == 200
+        assert ask(port, "/ready")[0] == 503
+        assert '"database":"unavailable"' in ask(port, "/health/coordinator")[1]
+        status, page = ask(port, "/metrics", "5f" * 32)
+        assert (status, "tenure_store_up 0.0" in page, "tenure_build{" in page) == (200, True, True)
+        assert [ask(port, "/metrics", sent)[0] for sent in (None, "6e" * 32)] == [401, 503]
+        assert ask(port, "/api/v1/projects", "5f" * 32)[0] == 503
         server.run()
         assert serving.stdout.readline().startswith("serving ")
+        status, page = ask(port, "/metrics", "5f" * 32)
+        assert (status, "tenure_store_up 1.0" in page) == (200, True)
+        assert ask(port, "/api/v1/projects", "5f" * 32)[0] == 401
         serving.send_signal(signal.SIGTERM)
         assert serving.wait(60) == 0
 

@@ -85,7 +85,7 @@ def test_rules_and_dashboard_name_only_metrics_and_labels_that_there_are() -> No
         names = [metric(name) for name in NAME.findall(expression)]
         wrong += [f"{where}: {name}" for name in names if name not in METRICS]
         labels = {label for name in names if name in METRICS for label in METRICS[name].labels} | ADDED
-        used = {word.strip() for group in GROUPED.findall(expression) for word in group.split(",")}
+        used = {word.strip() for group in GROUPED.findall(expression) for word in group.split(",") if word.strip()}
         for name, matchers in SELECTOR.findall(expression):
             own = {*METRICS[metric(name)].labels, *ADDED}
             wrong += [f"{where}: {name}{{{m}}}" for m in re.findall(r"(\w+)(?:=~|!~|!=|=)\"", matchers) if m not in own]
