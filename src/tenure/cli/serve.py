@@ -19,9 +19,9 @@ from tenure.core.outcomes import Outcome
 from tenure.core.tenant_records import HOME
 
 if TYPE_CHECKING:
-    from tenure.client import Client
     from socket import socket
 
+    from tenure.client import Client
     from tenure.config import Settings, Value
     from tenure.engine import Engine
     from tenure.mcp.http import McpApp

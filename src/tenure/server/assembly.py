@@ -54,6 +54,7 @@ from tenure.server.responses import Response
 from tenure.server.service import Part, Service
 from tenure.server.tenants import TenantServices
 from tenure.server.workers.added_metrics import WorkerMetrics
+from tenure.server.workers.recalled import answer_others, recalled_by_others
 from tenure.server.workers.worker import Worker
 from tenure.server.write_watch import WriteWatch
 from tenure.stores.open_store import open_store
@@ -136,6 +137,8 @@ class Assembly:
             worker.name = self.coordinator.instance
             self._scrapes.shown = WorkerMetrics(worker.peers, self.metrics.registry, worker.folder).page
             self.service.parts.append(worker)
+            answer_others(worker.peers, self.authenticator.recall)
+            self.authenticator.ask_others = partial(recalled_by_others, worker.peers)
         self.app = App(
             self.service,
             lambda request: self.authenticator.authenticate(request.scope),

@@ -82,7 +82,8 @@ def waiting_app(policy: Policy) -> AsgiApp:
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            return await _live(receive, send)
+            await _live(receive, send)
+            return
         try:
             answered = await answer(scope)
         except TenureError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from tenure.core.commands import Principal
 from tenure.core.errors import NotAllowed, NotSignedIn, StoreUnavailable
 from tenure.server.auth.metrics_token import MetricsToken
 from tenure.server.auth.policy import Jwt, Policy, policy_of
+from tenure.server.workers.peers import Peers
+from tenure.server.workers.recalled import answer_others, recalled_by_others
 from tests.server.auth.conftest import Door, scope
 
 TOKEN = "5f" * 32
@@ -152,6 +155,28 @@ def test_when_the_store_is_back_a_key_is_looked_up_again() -> None:
     with pytest.raises(StoreUnavailable):
         door.watch(key)  # which finds that it is back
     assert door.watch(key).role == "viewer"
+
+
+def test_what_one_worker_remembers_counts_at_all_of_them(tmp_path: Path) -> None:
+    async def ask() -> None:
+        for number, door in enumerate((one, other)):
+            peers = Peers(str(tmp_path), number, 2)
+            answer_others(peers, door.authenticator.recall)
+            door.authenticator.ask_others = partial(recalled_by_others, peers)
+            await peers.listen()
+            listening.append(peers)
+        assert (await other.watched(known)) == await one.watched(known)
+        with pytest.raises(StoreUnavailable, match="has not checked"):
+            await other.watched(unknown)
+        for peers in listening:
+            peers.close()
+
+    listening: list[Peers] = []
+    one, other = Watched(), Watched()
+    known, unknown = one.key("prometheus", role="viewer"), one.key("other", role="viewer")
+    one.watch(known)
+    one.is_away = other.is_away = True
+    asyncio.run(ask())
 
 
 # --- a JWT ---

@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 
 from tenure.server.metric_definitions import HISTOGRAM, METRICS, SAME
 from tests.servers.fixtures import provided
+from tests.servers.prometheus import scaled
 
 HERE = Path(__file__).parent
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -66,6 +67,18 @@ def promtool() -> Path:
 )
 def test_promtool_agrees(promtool: Path, asked: tuple[str, ...]) -> None:
     done = subprocess.run([promtool, *asked], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_rules_can_be_shortened_by_one_factor(promtool: Path, tmp_path: Path) -> None:
+    """The drill with a real Prometheus does it: `./x reliability alerts`."""
+    assert (
+        scaled("for: 5m\nexpr: rate(x[2m] offset 1h) > 60", 30)
+        == "for: 10000ms\nexpr: rate(x[4000ms] offset 120000ms) > 60"
+    )
+    shortened = tmp_path / "rules.yml"
+    shortened.write_text(scaled(RULES.read_text(), 30))
+    done = subprocess.run([promtool, "check", "rules", shortened], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

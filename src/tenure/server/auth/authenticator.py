@@ -27,7 +27,7 @@ from tenure.core.commands import (
     RevokeKey,
     RotateKey,
 )
-from tenure.core.errors import NotAllowed, NotFound, NotSignedIn, Overloaded, StoreError, TenureError
+from tenure.core.errors import NotFound, NotSignedIn, Overloaded, StoreError, TenureError
 from tenure.core.events import Event
 from tenure.core.keys import TOKEN_BYTES, is_good_session, is_of_token, of_token, session_id
 from tenure.core.records import ApiKey, Tenant
@@ -73,6 +73,7 @@ USE_WRITTEN = 60.0  # seconds between two writes of a key's last use
 SHOWN = 16  # characters of a secret's digest that name it
 
 T = TypeVar("T")
+AskOthers = Callable[[Mapping[str, Any]], Awaitable[Principal | None]]
 InThread = Callable[[Callable[[], object]], Awaitable[Any]]
 
 
@@ -119,6 +120,7 @@ class Authenticator:
         self._tenants: OrderedDict[str, TenantRows] = OrderedDict()
         self._tenant_cache = tenant_cache(engine, monotonic, self._recall)
         self._is_store_away = False  # its last lookup failed, or hangs
+        self.ask_others: AskOthers = _nobody  # what other processes of the server remember
         self._token, self._user, self._monotonic = token, user, monotonic
         self._local_sessions = memory.sessions(monotonic)
         self._tokens = Tokens(policy.jwt, fetch=fetch, monotonic=monotonic) if policy.jwt is not None else None
@@ -163,6 +165,17 @@ class Authenticator:
             except StoreError:
                 pass
         self._look_again()
+        try:
+            return await self.recall(scope)
+        except StoreError:
+            found = await self.ask_others(scope)
+            if found is None:
+                raise
+            return found
+
+    async def recall(self, scope: Mapping[str, Any]) -> Principal:
+        """The principal of the request, as far as this process remembers the credentials."""
+        source = source_of(scope, self.policy.proxies)
         wanted = tenant_named(source, scope.get(NAMED_TENANT))
         return await self._recalled(lambda: self._authenticated(source, wanted))
 
@@ -538,6 +551,10 @@ class Authenticator:
                 raise limited(wait) from None
             self._failures.take(name)
             raise
+
+
+async def _nobody(_: Mapping[str, Any]) -> Principal | None:
+    return None
 
 
 def _not_accepted() -> NotSignedIn:

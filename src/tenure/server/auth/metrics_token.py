@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 from typing import TYPE_CHECKING
 
 from tenure.config import BadConfig
 from tenure.core import limits
 from tenure.core.commands import Principal
+from tenure.core.safe_text import shell_word
 from tenure.server.auth.request_source import RequestSource, check_host, check_private
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class MetricsToken:
             self._read()
         except OSError as error:
             raise BadConfig(
-                f"{NAME}: cannot read {self._path}: {error.strerror or error}", "make it: " + _made(self._path)
+                f"{NAME}: cannot read {self._path}: {error.strerror or error}", f"make it: {_made(self._path)}"
             ) from None
 
     def _read(self) -> str:
@@ -49,7 +49,7 @@ class MetricsToken:
         if len(token) < _LEAST or len(token.split()) != 1:
             raise BadConfig(
                 f"{NAME}: {self._path} must have one word of at least {_LEAST} characters (it has {len(token)})",
-                "make another: " + _made(self._path),
+                f"make another: {_made(self._path)}",
             )
         return token
 
@@ -71,4 +71,4 @@ def _digest(text: str) -> bytes:
 
 
 def _made(path: str) -> str:
-    return f"`openssl rand -hex 32 > {os.path.basename(path)}` in its folder"
+    return f"`openssl rand -hex 32 > {shell_word(path)}`"

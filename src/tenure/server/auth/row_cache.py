@@ -143,7 +143,7 @@ def not_remembered() -> StoreUnavailable:
     """For a stranger: the same for each credential that is not remembered, right or wrong."""
     return StoreUnavailable(
         "the store is unavailable, and this server has not checked these credentials in the last ten minutes",
-        "send the token of the setting serve.metrics_token, which needs no store; else try again once the store is back",
+        "send the token of the setting serve.metrics_token, which needs no store, or try again once the store is back",
     )
 
 

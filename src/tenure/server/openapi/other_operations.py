@@ -7,6 +7,7 @@ from typing import Any
 from tenure.client.routes import ARTIFACT, BATCH, DELIVERIES, NEWS, PLAN_FILES, PREFIX, PREVIEW, TRANSCRIPT
 from tenure.core import inputs
 from tenure.core.events import LEVELS
+from tenure.core.store_health import READ_ONLY
 from tenure.engine.reads.coordinator_status import MOST_LOGGED
 from tenure.server.openapi import examples
 from tenure.server.openapi.bounds import Schema
