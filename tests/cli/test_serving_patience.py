@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import signal
+import socket
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
+from tenure.config import read_settings
 from tenure.core.errors import StoreUnavailable
+from tenure.server.serve import waiting_server
 from tenure.server.store_wait import LONGEST, open_with_retries
 from tests.cli.conftest import Tenure
 from tests.servers import processes
@@ -112,3 +115,28 @@ def test_pauses_grow_and_end_with_the_time_that_was_given() -> None:
     assert pauses[:4] == [0.5, 1.0, 2.0, 4.0]
     assert (max(pauses) <= LONGEST, sum(pauses)) == (True, 60.0)
     assert told == ["no answer"] * len(pauses)
+
+
+def test_a_worker_that_waits_for_the_store_answers_at_its_own_socket_and_leaves_it_open(tmp_path: Path) -> None:
+    settings = read_settings(str(tmp_path), {"TENURE_SERVE_AUTH": "open"})
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        with waiting_server(settings, listening) as waiting:
+            waiting.start()
+            waiting.start()  # before each pause
+            assert ask(port, "/health")[0] == 200
+        with socket.create_connection(("127.0.0.1", port)):
+            listening.accept()[0].close()
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_start_that_ends_by_a_wrong_setting_never_says_that_it_serves(bare: Tenure, workers: int) -> None:
+    folder = bare.folder / ".tenure"
+    assert bare.process("init").code == 0
+    (folder / "config.toml").write_text('[spawners.far]\nkind = "gateway"\nurl = "https://build.example:7430"\n')
+    (folder / "config.toml").chmod(0o600)
+    said = bare.process("serve", "--port", 0, "--workers", workers)
+    assert said.code != 0
+    assert "spawners.far" in said.err
+    assert "serving" not in said.out

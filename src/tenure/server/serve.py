@@ -136,7 +136,9 @@ def serve_with_workers(
     finally:
         engine.store.close()
     log = ServerLog(site.settings["serve.log_level"].value, site.settings["serve.log_file"].value)
-    _leading(site.settings, site.place, log, lambda: None)  # wrong settings end the start, not each worker
+    if site.place is not None:  # wrong settings end the start, not each worker; which say what they leave out
+        messaging_here(site.settings, lambda _: None)
+        fleet_here(site.settings, site.place, lambda: None, lambda _: None)
     with _started(site.settings, policy, announce, count) as start, private_folder() as folder:
         memory = SharedMemory()
 
