@@ -22,6 +22,7 @@ from tests.mutants.seeds_of_mariadb import MARIADB
 from tests.mutants.seeds_of_models import MODELS
 from tests.mutants.seeds_of_moves import MOVES
 from tests.mutants.seeds_of_moving import MOVING
+from tests.mutants.seeds_of_outages import OUTAGES
 from tests.mutants.seeds_of_place import PLACE
 from tests.mutants.seeds_of_pools import POOLS
 from tests.mutants.seeds_of_postgres import POSTGRES
@@ -50,6 +51,7 @@ from tests.mutants.seeds_of_workers import WORKERS
 
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIMS,
+    *OUTAGES,
     *ASSIGNMENT,
     *AUDIT,
     *SEALED_LOG,

@@ -437,7 +437,7 @@ TENANTS = (
     Mutant(
         "tenant: sign-ins in a store that hangs keep the threads of all",
         GATE,
-        "self._read_in_thread if lookup.store is self._home.engine.store else self._apart",
+        "self._read_in_thread if is_home else self._apart",
         "self._read_in_thread",
         HANGING,
     ),
