@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -24,6 +26,16 @@ def server() -> Iterator[PostgresServer]:
     """One that a test may stop."""
     with PostgresServer() as server:
         yield server
+
+
+@contextmanager
+def ended(serving: subprocess.Popen[str]) -> Iterator[None]:
+    """Its parent waits for it, also where the test has failed."""
+    try:
+        yield
+    except BaseException:
+        serving.kill()
+        raise
 
 
 def ask(port: int, path: str, token: str | None = None) -> tuple[int, str]:
@@ -49,7 +61,7 @@ def test_a_server_that_comes_back_is_waited_for_and_the_metrics_answer_meanwhile
     assert server.process is not None
     processes.end(server.process)
     port = processes.free_port()
-    with bare.start("serve", "--port", port, "--workers", workers) as serving:
+    with bare.start("serve", "--port", port, "--workers", workers) as serving, ended(serving):
         assert serving.stderr is not None
         assert serving.stdout is not None
         assert "the store is unavailable; retrying" in serving.stderr.readline()

@@ -176,7 +176,7 @@ KEY_NAME = limit(100, "characters", "the name of an API key", _FIXED, _TOO_LARGE
 TRANSFERS = limit(64, "transfers", "artifacts sent or received at once", _FIXED, "refused with 503")
 STREAM_BEHIND = limit(1000, "events", "a stream behind the log", _FIXED,
     "the stream ends; its reader reconnects with its cursor")
-WATCH_WAIT = limit(1.0, "s", "the check of a key for `/metrics` by the store", _FIXED, "what is remembered counts")
+WATCH_WAIT = limit(1.0, "s", "the check of a key for `/metrics` by the store", _FIXED, "its last answer counts")
 WRITE_FAILURE_KEPT = limit(60.0, "s", "a failed write, in the answers of the probes", _FIXED, "it counts no more")
 READY_WAIT = limit(2.0, "s", "the store's answer to a readiness probe", _FIXED, "the probe answers 503")
 STORE_START_WAIT = limit(300.0, "s", "waiting for PostgreSQL at the start of `serve`", "setting `serve.store_wait`",

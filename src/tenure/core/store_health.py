@@ -1,4 +1,4 @@
-"""How a store is, in fixed words: probes need no key, so whoever asks learns no host, port, role or name."""
+"""How a store is, in fixed words: probes need no key, so a stranger who asks learns no host, port, role or name."""
 
 from __future__ import annotations
 

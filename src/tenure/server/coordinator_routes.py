@@ -126,7 +126,7 @@ class CoordinatorEndpoints:
     async def ready(self, request: Request) -> Response:
         """Whether the store responds in time; if not, a load balancer uses another server.
 
-        Failing writes are told, and it stays ready: it still answers reads, and another server writes no better.
+        Failing writes are reported, and it stays ready: it still answers reads, and another server writes no better.
         """
         trouble = await self._store_error()
         if trouble is not None:
@@ -142,7 +142,7 @@ class CoordinatorEndpoints:
         )
 
     def _told(self, request: Request, trouble: TenureError) -> TenureError:
-        """The error as whoever asks may read it; the log has all of it."""
+        """The error as the caller may read it; the log has all of it."""
         request.reason = trouble.message
         if self._is_owner(request):
             return trouble

@@ -261,7 +261,7 @@ def _serve(engine: Engine, site: Site, start: _Start, listening: socket.socket, 
     gc.freeze()
     try:
         if worker is None:
-            start.announce()  # after all that could still end the start, and last: a signal may follow at once
+            start.announce()  # after each step that could still end the start, and last: a signal may follow at once
         server.run([listening])
     finally:
         log.close()

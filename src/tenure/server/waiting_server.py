@@ -1,6 +1,6 @@
 """Answers at the start of a server while its store cannot be opened yet: the probes, and the metrics.
 
-So a server that is started again during an outage is seen to be there, and its metrics say that the store is away. Of
+So a server that is started again during an outage is seen to be there, and its metrics say that the store is unavailable. Of
 credentials it can check the metrics token alone; all other requests get 503.
 """
 

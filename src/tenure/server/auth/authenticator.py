@@ -341,7 +341,7 @@ class Authenticator:
         self._looking_up(NeedsLookup("whether the store answers", lambda: engine.read(lambda tx: tx.now), engine.store))
 
     async def _recalled(self, ask: Callable[[], T]) -> T:
-        """The result of `ask` by what is remembered; only an issuer's keys are looked up."""
+        """The result of `ask` by rows that are remembered; only an issuer's keys are looked up."""
         for _ in range(TRIES):
             try:
                 with self._recall.using():

@@ -1,4 +1,4 @@
-"""The token of the setting `serve.metrics_token`: whoever has it may read the metrics, also without the store."""
+"""The token of the setting `serve.metrics_token`: its bearer may read the metrics, also without the store."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def reader_of(policy: Policy, source: RequestSource) -> Principal | None:
 
 
 def _digest(text: str) -> bytes:
-    """Of one length, so that a comparison tells nothing about the token's."""
+    """Of one length, so that a comparison reveals nothing about the token's."""
     return hashlib.sha256(text.encode()).digest()
 
 

@@ -5,7 +5,7 @@ changes a row, or the feed reports a change, `forget` makes that immediate. All 
 together, one read at a time: a flood of guesses costs the database no more than one client, and a valid key in the
 middle of it, also after a restart, waits for one read. Unknown ids are cached apart from those in use.
 
-While the store is unavailable, what was read in the last ten minutes still counts for a few routes (`Recall`).
+While the store is unavailable, rows that were read in the last ten minutes still count for a few routes (`Recall`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ Recall = Callable[[Mapping[str, Any]], Awaitable[Principal]]  # of a request's s
 
 
 def answer_others(peers: Peers, recall: Recall) -> None:
-    """Tell other workers what this one remembers."""
+    """Answer other workers by the rows that this one remembers."""
 
     async def answer(scope: dict[str, Any], send: Sender, _: asyncio.Event) -> None:
         try:
