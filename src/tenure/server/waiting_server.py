@@ -1,7 +1,7 @@
 """Answers at the start of a server while its store cannot be opened yet: the probes, and the metrics.
 
-So a server that is started again during an outage is seen to be there, and its metrics say that the store is unavailable. Of
-credentials it can check the metrics token alone; all other requests get 503.
+So a server that is started again during an outage is seen to be there, and its metrics say that the store is
+unavailable. Of credentials it can check the metrics token alone; all other requests get 503.
 """
 
 from __future__ import annotations
