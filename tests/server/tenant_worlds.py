@@ -65,61 +65,13 @@ class Said(NamedTuple):
     body: bytes
 
 
-class World:
-    """A server, and `zeta`, whose requests it answers. `theirs`: the seed of `acme`'s scene; None: it has no `acme`."""
+class Served:
+    """A server in this process, and its answers to requests."""
 
-    def __init__(self, open_store: Callable[[FakeClock], Store], theirs: int | None, *, now: int | None = None) -> None:
-        self.clock = FakeClock()
-        self.store = open_store(self.clock)
-        self.home = Scene(self.store, self.clock, seed=9)
-        self.home.do(c.AddTenant, project="", tenant=OURS)
-        # Its rate is kept in real time: on a fast machine it would refuse a request in one of the worlds.
-        self.home.do(c.ChangeTenant, project="", tenant=OURS, limits={"api_rate": 1_000_000})
-        self.ours, self.rich = self._scene(OURS, 1)
-        self.keys = {role: self._key(self.ours, role) for role in ROLES}
-        self.theirs: Scene | None = None
-        self.known = [self.rich]
-        if theirs is not None:
-            self.home.do(c.AddTenant, project="", tenant=THEIRS)
-            self.theirs, rich = self._scene(THEIRS, theirs)
-            self.theirs.do(c.DefineProject, project=HIDDEN)
-            self.theirs.do(c.Add, project=HIDDEN, task=NewTask(title="hidden"))
-            self.their_key = self._key(self.theirs, "owner")
-            self.known.append(rich)
-        if now is not None:
-            self.clock.advance(seconds=(now - self.clock.now) / 1e6)
-        self.home.engine.random = Dice(77)  # from here on, both worlds draw the same
+    def __init__(self, assembly: Assembly) -> None:
+        self.assembly = assembly
         self.loop = asyncio.Runner()
-        self.assembly = Assembly(self.home.engine, Policy(auth="required", rate=0), ServerLog("error"))
         self._number = 0
-        for key in self.keys.values():  # their use is written in the background, once
-            self.send(Sent("me", "GET", "/api/v1/me", {"Authorization": f"Bearer {key}"}, b""))
-        self.loop.run(asyncio.sleep(0))
-        while any(row.used_at is None for row in self.rows(self.ours, ApiKey) if row.user in ROLES):
-            self.loop.run(asyncio.sleep(0.01))
-
-    def _scene(self, tenant: str, seed: int) -> tuple[Scene, Rich]:
-        with self.store.begin(tenant, write=True) as tx:
-            tx.set_epoch("0e" * 4)  # which is random, and part of receipts
-        scene = Scene(self.store, self.clock, seed, replace(SECRETS, tenant=tenant))
-        return scene, enrich(scene)
-
-    @staticmethod
-    def _key(scene: Scene, role: str) -> str:
-        made = scene.do(c.CreateKey, project="", name=role, role=role, user=role)
-        assert made.secret is not None
-        return made.secret
-
-    @staticmethod
-    def rows(scene: Scene, kind: type[Any]) -> list[Any]:
-        def find(tx: Transaction) -> list[Any]:
-            return tx.find(kind, {})
-
-        return scene.engine.read(find)
-
-    def dump(self, scene: Scene) -> dict[str, list[Row]]:
-        """Every row of a tenant."""
-        return {KINDS[kind].table: self.rows(scene, kind) for kind in KINDS}
 
     def send(self, sent: Sent) -> Said:
         path, _, query = sent.target.partition("?")
@@ -153,6 +105,64 @@ class World:
     def close(self) -> None:
         self.loop.run(self.assembly.tenants.close())
         self.loop.close()
+
+
+class World(Served):
+    """A server, and `zeta`, whose requests it answers. `theirs`: the seed of `acme`'s scene; None: it has no `acme`."""
+
+    def __init__(self, open_store: Callable[[FakeClock], Store], theirs: int | None, *, now: int | None = None) -> None:
+        self.clock = FakeClock()
+        self.store = open_store(self.clock)
+        self.home = Scene(self.store, self.clock, seed=9)
+        self.home.do(c.AddTenant, project="", tenant=OURS)
+        # Its rate is kept in real time: on a fast machine it would refuse a request in one of the worlds.
+        self.home.do(c.ChangeTenant, project="", tenant=OURS, limits={"api_rate": 1_000_000})
+        self.ours, self.rich = self._scene(OURS, 1)
+        self.keys = {role: self._key(self.ours, role) for role in ROLES}
+        self.theirs: Scene | None = None
+        self.known = [self.rich]
+        if theirs is not None:
+            self.home.do(c.AddTenant, project="", tenant=THEIRS)
+            self.theirs, rich = self._scene(THEIRS, theirs)
+            self.theirs.do(c.DefineProject, project=HIDDEN)
+            self.theirs.do(c.Add, project=HIDDEN, task=NewTask(title="hidden"))
+            self.their_key = self._key(self.theirs, "owner")
+            self.known.append(rich)
+        if now is not None:
+            self.clock.advance(seconds=(now - self.clock.now) / 1e6)
+        self.home.engine.random = Dice(77)  # from here on, both worlds draw the same
+        super().__init__(Assembly(self.home.engine, Policy(auth="required", rate=0), ServerLog("error")))
+        for key in self.keys.values():  # their use is written in the background, once
+            self.send(Sent("me", "GET", "/api/v1/me", {"Authorization": f"Bearer {key}"}, b""))
+        self.loop.run(asyncio.sleep(0))
+        while any(row.used_at is None for row in self.rows(self.ours, ApiKey) if row.user in ROLES):
+            self.loop.run(asyncio.sleep(0.01))
+
+    def _scene(self, tenant: str, seed: int) -> tuple[Scene, Rich]:
+        with self.store.begin(tenant, write=True) as tx:
+            tx.set_epoch("0e" * 4)  # which is random, and part of receipts
+        scene = Scene(self.store, self.clock, seed, replace(SECRETS, tenant=tenant))
+        return scene, enrich(scene)
+
+    @staticmethod
+    def _key(scene: Scene, role: str) -> str:
+        made = scene.do(c.CreateKey, project="", name=role, role=role, user=role)
+        assert made.secret is not None
+        return made.secret
+
+    @staticmethod
+    def rows(scene: Scene, kind: type[Any]) -> list[Any]:
+        def find(tx: Transaction) -> list[Any]:
+            return tx.find(kind, {})
+
+        return scene.engine.read(find)
+
+    def dump(self, scene: Scene) -> dict[str, list[Row]]:
+        """Every row of a tenant."""
+        return {KINDS[kind].table: self.rows(scene, kind) for kind in KINDS}
+
+    def close(self) -> None:
+        super().close()
         self.store.close()
 
 

@@ -18,8 +18,9 @@ from tenure.core.outcomes import Outcome
 from tenure.core.queries import Log, Show, States
 from tenure.core.records import replace
 from tenure.core.roles import check_kind, check_scope, sees_store
+from tenure.core.told_errors import in_full, told
 from tenure.server import feed, responses
-from tenure.server.auth.request_source import TENANT_PATH, without_tenant
+from tenure.server.auth.request_source import TENANT_PATH, check_one_host, without_tenant
 from tenure.server.logs import ServerLog
 from tenure.server.query_strings import query_of, query_reader
 from tenure.server.regions import check_home, with_age
@@ -163,11 +164,10 @@ class App:
             self._observe(request, DISCONNECTED, began)
             return
         except TenureError as error:
-            request.error = error.code
-            answer = responses.of_error(error)
+            answer = self._refused(request, error)
         except Exception as error:  # noqa: BLE001 a client never sees a traceback
-            request.crash, request.error = error, Bug.code
-            answer = responses.of_error(Bug(f"{type(error).__name__}: {error}", "please report this"))
+            request.crash = error
+            answer = self._refused(request, Bug(f"{type(error).__name__}: {error}", "please report this"))
         if isinstance(answer, StreamedResponse):
             request.status = answer.status
             if self._access is not None:  # it may last for hours
@@ -183,6 +183,13 @@ class App:
         status = answer.status if isinstance(answer, Response) else request.status
         self._observe(request, status, began)
 
+    @staticmethod
+    def _refused(request: Request, error: TenureError) -> Response:
+        """The error as its caller is told of it; what is left out goes to the log."""
+        shown = told(error, request.principal if request.is_known else None)
+        request.error, request.hidden = shown.code, None if shown is error else error
+        return responses.of_error(shown)
+
     def _observe(self, request: Request, status: int, began: float) -> None:
         seconds, method, route = time.perf_counter() - began, request.scope["method"], request.route or "none"
         self.service.metrics.request(route, method, status, seconds)
@@ -192,14 +199,14 @@ class App:
             return
         principal, trace_id = request.principal if request.is_known else None, request.trace.id
         path = None if request.route else request.scope["path"]
-        self._log.request(method, route, status, seconds, principal=principal, trace_id=trace_id, path=path)
+        hidden = {} if request.hidden is None else {"code": request.hidden.code, "why": in_full(request.hidden)}
+        self._log.request(method, route, status, seconds, principal=principal, trace_id=trace_id, path=path, **hidden)
         if request.crash is not None:
             self._log.error("internal error", exc_info=request.crash, trace_id=trace_id)
 
     async def _answer(self, request: Request, send: Send) -> Response | StreamedResponse | None:
         scope = request.scope
-        if not request.headers.get(b"host") and scope.get("http_version") != "1.0":
-            raise InvalidInput("the header Host is missing", "send the name of this server in Host")
+        check_one_host(scope["headers"], scope.get("http_version"))
         path = scope.get("raw_path", b"").decode("latin-1") or scope["path"]
         try:
             endpoint, request.fields = self._tree.find(scope["method"], path)
@@ -273,12 +280,13 @@ class App:
 
     def _batch(self, run: Callable[[Service, list[Command], Principal], Awaitable[list[Any]]]) -> Handler:
         async def handle(request: Request) -> Response:
-            read = read_batch(request.context(), await request.json())
+            read, who = read_batch(request.context(), await request.json()), request.principal
             given = [c for c in read if isinstance(c, Command)]
             answers = await run(request.service, given, request.principal)
             request.operations += zip(given, answers, strict=True)
             done = iter(answers)
-            return responses.of_batch([next(done) if isinstance(c, Command) else c for c in read])
+            whole = [next(done) if isinstance(c, Command) else c for c in read]
+            return responses.of_batch([told(a, who) if isinstance(a, TenureError) else a for a in whole])
 
         return handle
 
@@ -356,7 +364,7 @@ class App:
                         return
                     yield chunk
             except TenureError as error:
-                yield feed.error_event(error)
+                yield feed.error_event(told(error, principal))
             finally:
                 service.feed.unsubscribe(query.project, stream)
 
