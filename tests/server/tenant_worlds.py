@@ -74,6 +74,9 @@ class Served:
         self._number = 0
 
     def send(self, sent: Sent) -> Said:
+        return self.loop.run(self.answer(sent))
+
+    async def answer(self, sent: Sent) -> Said:
         path, _, query = sent.target.partition("?")
         self._number += 1
         headers = {"Host": "localhost", "Content-Length": str(len(sent.body)), **sent.headers}
@@ -86,18 +89,15 @@ class Served:
         }  # fmt: skip
         answer: list[dict[str, Any]] = []
 
-        async def ask() -> None:
-            bodies = iter([{"type": "http.request", "body": sent.body, "more_body": False}])
+        bodies = iter([{"type": "http.request", "body": sent.body, "more_body": False}])
 
-            async def receive() -> dict[str, Any]:
-                return next(bodies, None) or await asyncio.Event().wait() or {}
+        async def receive() -> dict[str, Any]:
+            return next(bodies, None) or await asyncio.Event().wait() or {}
 
-            async def send(message: Any) -> None:
-                answer.append(message)
+        async def send(message: Any) -> None:
+            answer.append(message)
 
-            await asyncio.wait_for(self.assembly.app(scope, receive, send), 60)
-
-        self.loop.run(ask())
+        await asyncio.wait_for(self.assembly.app(scope, receive, send), 60)
         body = b"".join(message.get("body", b"") for message in answer[1:])
         told = tuple(sorted(h for h in answer[0]["headers"] if h[0] not in _NOT_COMPARED))
         return Said(answer[0]["status"], told, body)

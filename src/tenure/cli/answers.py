@@ -68,7 +68,7 @@ TABLE = (
         "the store is unavailable or overloaded; nothing was done",
         errors="AUTH_UNAVAILABLE RATE_LIMITED OVERLOADED STORE_UNAVAILABLE STORE_ERROR CLOCK_JUMP CONFLICT "
         "SCHEMA_MISMATCH STORE_CORRUPT ARTIFACT_CORRUPT UNDECIDED SECRET_UNREADABLE SINK_UNAVAILABLE "
-        "SPAWN_FAILED TENANT_MOVING",
+        "SPAWN_FAILED TENANT_MOVING ANSWER_REFUSED",
     ),
     # NO_ROUTE, NO_METHOD: the URL is not of a tenure server, or of another version; NOT_HOME: `homes` lacks a server
     Exit(

@@ -51,6 +51,7 @@ FILTERS = ("task", "kind", "level", "agent", "session")  # of a live stream
 
 Handler = Callable[[Request], Awaitable[Response | StreamedResponse]]
 SignIn = Callable[[Request], Awaitable[Principal]]
+RunBatch = Callable[[Service, list[Command], Principal], Awaitable[list[Any]]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
@@ -70,6 +71,7 @@ class Endpoint(NamedTuple):
     handle: Handler
     is_open: bool = False  # needs no authentication
     takes_rest: bool = False  # the last field is the rest of the path, including slashes
+    is_costly: bool = False  # its cost grows with the body: it runs behind the gate of costly queries
     is_read: bool = False  # it may be answered with older data, where the request allows that
 
 
@@ -108,8 +110,12 @@ class App:
         for route in QUERIES:
             handle = self._live_log(route) if route.asks is Log else self._look(route)
             self.add(Endpoint(route.method, PREFIX + route.path, handle, is_read=True))
-        for path, run in ((BATCH, Service.batch), (PREVIEW, Service.preview)):
-            self.add(Endpoint("POST", PREFIX + path, self._batch(run)))
+        self.add(
+            Endpoint("POST", PREFIX + BATCH, self._batch(Service.batch, Service.batch)),
+            Endpoint(
+                "POST", PREFIX + PREVIEW, self._batch(Service.preview, Service.costly_preview), is_costly=True
+            ),
+        )
         self.add(Endpoint("GET", PREFIX + NEWS, self._news))
 
     def add(self, *endpoints: Endpoint) -> None:
@@ -278,11 +284,12 @@ class App:
         request.operations.append((command, outcome))
         return outcome
 
-    def _batch(self, run: Callable[[Service, list[Command], Principal], Awaitable[list[Any]]]) -> Handler:
+    def _batch(self, run: RunBatch, run_large: RunBatch) -> Handler:
         async def handle(request: Request) -> Response:
-            read, who = read_batch(request.context(), await request.json()), request.principal
+            body, who = await request.json(), request.principal
+            read = read_batch(request.context(), body)
             given = [c for c in read if isinstance(c, Command)]
-            answers = await run(request.service, given, request.principal)
+            answers = await (run_large if len(body) > limits.COSTLY_BODY else run)(request.service, given, who)
             request.operations += zip(given, answers, strict=True)
             done = iter(answers)
             whole = [next(done) if isinstance(c, Command) else c for c in read]
