@@ -38,8 +38,8 @@ COSTLY = [("GET", r.path, b"") for r in QUERIES if r.asks.declaration.costly and
     ("POST", "/projects/{project}/plan-files", PLAN),
     ("POST", "/projects/{project}/preview", LARGE),
     ("GET", "/projects/{project}/tasks?text=word", b""),
-    ("GET", "/projects/{project}/tasks?at=0", b""),
-    ("GET", "/projects/{project}?at=0", b""),
+    ("GET", "/projects/{project}/tasks?at=1", b""),
+    ("GET", "/projects/{project}?at=1", b""),
     ("GET", f"/projects/{{project}}/overview?minutes={limits.OVERVIEW_SHORT + 1}", b""),
     ("GET", f"/projects/{{project}}/events?limit={limits.LISTED + 1}", b""),
 ]

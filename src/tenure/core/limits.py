@@ -164,7 +164,15 @@ HEADER_BYTES = limit(64 * _KIB, "bytes", "request line and headers", _FIXED, "re
 HEADER_SECONDS = limit(15.0, "s", "sending the headers of a request", _FIXED, "the connection is closed")
 CONNECTIONS_PER_ADDRESS = limit(256, "connections", "connections of one address before sign-in", _FIXED,
     "the oldest is closed")
-CONNECTIONS = limit(2048, "connections", "all connections before sign-in", _FIXED, "the oldest is closed")
+CONNECTIONS = limit(2048, "connections", "all connections before sign-in, or a fifth of the file descriptors", _FIXED,
+    "the oldest is closed")
+OWN_DESCRIPTORS = limit(1024, "descriptors", "file descriptors of a process that no connection gets, or a quarter of all",
+    "the limit of open files (`ulimit -n`)",
+    "the key with the most connections gives way: one that is idle, else its newest is refused with `OVERLOADED`")
+BODY_SECONDS = limit(15.0, "s", "the time in which a body must bring `BODY_LEAST`", _FIXED, "the connection is closed")
+BODY_LEAST = limit(16 * _KIB, "bytes", "the least of a body in `BODY_SECONDS`, until it is complete", _FIXED,
+    "the connection is closed")
+UNREAD_SECONDS = limit(60.0, "s", "an answer of which a client reads nothing", _FIXED, "the connection is closed")
 SIGN_IN_BYTES = limit(4096, "bytes", "the body of a sign-in", _FIXED, "refused with 413")
 SIGN_IN_TRIES = limit(10.0, "failures", "failed sign-ins of one address at once", _FIXED,
     "more are refused with 429; one more every 6 s")

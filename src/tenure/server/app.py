@@ -18,6 +18,7 @@ from tenure.core.outcomes import Outcome
 from tenure.core.queries import Log, Show, States
 from tenure.core.records import replace
 from tenure.core.roles import check_kind, check_scope, sees_store
+from tenure.core.tenant_records import HOME
 from tenure.core.told_errors import in_full, told
 from tenure.server import feed, responses
 from tenure.server.auth.request_source import TENANT_PATH, check_one_host, without_tenant
@@ -39,6 +40,7 @@ from tenure.server.requests import (
 from tenure.server.responses import Response, StreamedResponse
 from tenure.server.route_tree import NoMethod, NoRoute, RouteTree
 from tenure.server.service import Service
+from tenure.server.signed_in_connections import Who
 
 LONGEST_WAIT = limits.RESPONSE_WAIT
 DISCONNECTED = 499  # as nginx logs it: the client closed the connection before the response
@@ -244,7 +246,8 @@ class App:
         request.service = self.service if self._service_of is None else await self._service_of(request)
         request.is_known = True
         if (signed_in := request.scope.get("state", {}).get("signed_in")) is not None:
-            signed_in()  # no longer counted as unauthenticated: see `connection_limits`
+            who = request.principal
+            signed_in(Who(who.tenant or HOME, who.key or ""))  # its connection is counted as theirs
 
     # --- commands ---
 
