@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import hashlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tenure.artifacts.port import ArtifactCorrupt, Checking
 from tenure.client import AsyncClient, Client
 from tenure.client.transports import bounded
 from tenure.core.errors import AnswerRefused, OutcomeUnknown
@@ -88,6 +90,13 @@ def test_an_answer_ends_in_time(monkeypatch: pytest.MonkeyPatch, ask: Callable[[
     monkeypatch.setattr(bounded, "LONGEST", 0.2)
     with trickling(begin) as url, pytest.raises(AnswerRefused, match=r"did not end within 0\.2 s"):
         ask(url)
+
+
+def test_a_download_ends_with_the_size_of_its_artifact() -> None:
+    checking = Checking(hashlib.sha256(b"abc").hexdigest(), 3, 0, 3)
+    assert checking.take(b"abc") == b""
+    with pytest.raises(ArtifactCorrupt):
+        checking.take(b"d")
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from tests.server.tenant_worlds import Said, Sent, Served
 NEAR, FAR, NONE = "near", "afar", "none"  # a tenant of the home store, one with its own, one that does not exist
 NAMES = (NEAR, FAR, NONE)
 # What a driver says, with everything that is nobody's business.
-TOLD = 'connection to server at "10.9.8.7", port 47532 failed: FATAL: role "tenure_app" of database "inst" may not log in'
+TOLD = 'connection to server at "10.9.8.7", port 47532 failed: role "tenure_app" of database "inst" may not log in'
 SECRET_WORDS = (b"10.9.8.7", b"47532", b"tenure_app", b"inst", b"memory://", b"postgresql://")
 JWT = Jwt("https://issuer.example", "tenure", secret=SECRET, tenant="org")
 _ID, _SECRET = "0" * 13, "0" * 52
@@ -56,13 +56,15 @@ class House(Served):
         self.home.do(c.AddTenant(tenant=FAR, isolation="instance", store="memory://own"))
         for name, store in ((NEAR, self.home_store), (FAR, self.own)):
             self.keys[name] = self._made(Engine(store, Dice(7), replace(SECRETS, tenant=name)))
-        super().__init__(Assembly(self.home, Policy(auth="required", rate=0, jwt=JWT), log or ServerLog("error", stream=io.BytesIO())))
+        log = log or ServerLog("error", stream=io.BytesIO())
+        super().__init__(Assembly(self.home, Policy(auth="required", rate=0, jwt=JWT), log))
         self.assembly.engines._router._open = self._open  # type: ignore[union-attr]
 
     @staticmethod
     def _made(engine: Engine) -> str:
         engine.do(c.DefineProject(project="p"))
-        engine.do(c.SetTrigger(project="p", trigger="pushed", on="webhook", template=Template(tasks=(NewTask(title="t"),))))
+        template = Template(tasks=(NewTask(title="t"),))
+        engine.do(c.SetTrigger(project="p", trigger="pushed", on="webhook", template=template))
         return str(engine.do(c.CreateKey(name="boss", role="owner", user="boss")).secret)
 
     def _open(self, url: str) -> Memory:
@@ -95,16 +97,19 @@ def forms(house: House) -> Iterator[tuple[str, Callable[[str], Sent]]]:
     def key(name: str, id: str = _ID) -> str:
         return f"tnr_{name}_{id}_{_SECRET}"
 
+    def bearer(name: str, id: str = _ID) -> str:
+        return f"Bearer {key(name, id)}"
+
     def cookie(name: str) -> str:
         return f"__Host-tenure={name}:{'00' * 32}"
 
     paths = {
-        "me": "/api/v1/me", "tasks": "/api/v1/projects/p/tasks", "unknown path": "/api/v1/nothing", "metrics": "/metrics",
-        "coordinator": "/api/v1/coordinator/status", "mcp": "/mcp", "static": "/static/none",
+        "me": "/api/v1/me", "tasks": "/api/v1/projects/p/tasks", "unknown path": "/api/v1/nothing",
+        "metrics": "/metrics", "coordinator": "/api/v1/coordinator/status", "mcp": "/mcp", "static": "/static/none",
     }  # fmt: skip
     for what, path in paths.items():
-        yield f"key, {what}", lambda n, path=path: sent("GET", path, authorization=f"Bearer {key(n)}")
-        yield f"path and key, {what}", lambda n, path=path: sent("GET", f"/t/{n}{path}", authorization=f"Bearer {key(n)}")
+        yield f"key, {what}", lambda n, path=path: sent("GET", path, authorization=bearer(n))
+        yield f"path and key, {what}", lambda n, path=path: sent("GET", f"/t/{n}{path}", authorization=bearer(n))
         yield f"cookie, {what}", lambda n, path=path: sent("GET", path, cookie=cookie(n))
         yield f"path, {what}", lambda n, path=path: sent("GET", f"/t/{n}{path}")
         yield f"header, {what}", lambda n, path=path: sent("GET", path, tenure_tenant=n)
@@ -112,10 +117,10 @@ def forms(house: House) -> Iterator[tuple[str, Callable[[str], Sent]]]:
         yield f"own key, header, {what}", lambda n, path=path: sent("GET", path, authorization=mine, tenure_tenant=n)
         yield f"token of another, path, {what}", lambda n, path=path: sent("GET", f"/t/{n}{path}", authorization=token)
     events = {"accept": "text/event-stream"}
-    yield "key, stream", lambda n: sent("GET", "/api/v1/projects/p/events", authorization=f"Bearer {key(n)}", **events)
-    yield "key, preview", lambda n: sent("POST", "/api/v1/projects/p/preview", b"{}", authorization=f"Bearer {key(n)}")
-    yield "key, write", lambda n: sent("POST", "/api/v1/projects/p/tasks", b"{}", authorization=f"Bearer {key(n)}")
-    yield "another guess", lambda n: sent("GET", "/api/v1/me", authorization=f"Bearer {key(n, '1' * 13)}")
+    yield "key, stream", lambda n: sent("GET", "/api/v1/projects/p/events", authorization=bearer(n), **events)
+    yield "key, preview", lambda n: sent("POST", "/api/v1/projects/p/preview", b"{}", authorization=bearer(n))
+    yield "key, write", lambda n: sent("POST", "/api/v1/projects/p/tasks", b"{}", authorization=bearer(n))
+    yield "another guess", lambda n: sent("GET", "/api/v1/me", authorization=bearer(n, "1" * 13))
     origin = {"origin": "https://localhost", "content_type": "application/json"}
     yield "sign-in", lambda n: sent("POST", "/login", json.dumps({"key": key(n)}).encode(), **origin)
     yield "sign-in below", lambda n: sent("POST", f"/t/{n}/login", json.dumps({"key": key(n)}).encode(), **origin)
@@ -130,7 +135,7 @@ def forms(house: House) -> Iterator[tuple[str, Callable[[str], Sent]]]:
 
 
 def differences(house: House, names: tuple[str, ...] = NAMES) -> tuple[int, list[str]]:
-    """How many requests were sent, and the forms whose answers tell the names apart or say what is nobody's business."""
+    """How many requests were sent, and the forms whose answers tell names apart or say what is nobody's business."""
     found, count = [], 0
     for what, request in forms(house):
         told: dict[str, tuple[Any, ...]] = {}

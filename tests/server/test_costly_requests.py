@@ -160,7 +160,10 @@ def test_only_some_run_at_once_some_wait_and_another_key_is_answered_meanwhile(
     assert (statuses.count(200), statuses.count(503)) == (limits.COSTLY + limits.COSTLY_WAITING, 4)
 
 
-@pytest.mark.parametrize("query", [Tasks(project="p", text="x"), Log(project="p", limit=5000), Overview(project="p", minutes=9999)])
+QUICK = (Tasks(project="p", text="x"), Log(project="p", limit=5000), Overview(project="p", minutes=9999))
+
+
+@pytest.mark.parametrize("query", QUICK)
 def test_an_embedded_program_does_not_meet_the_gate(full: None, query: Query) -> None:
     engine = Engine(Memory(), Dice())
     engine.do(c.DefineProject(project="p"))

@@ -54,7 +54,9 @@ def test_every_name_gets_the_same_answer_while_the_home_store_is_away(house: Hou
 def test_who_was_known_in_a_tenant_is_told_that_its_store_is_away(house: House) -> None:
     assert house.me(FAR) == 200
     house.own.is_away = True
-    house.assembly.authenticator._tenants[FAR].keys.forget(next(iter(house.assembly.authenticator._tenants[FAR].keys._known)))
+    house.assembly.authenticator._tenants[FAR].keys.forget(
+        next(iter(house.assembly.authenticator._tenants[FAR].keys._known))
+    )
     assert house.me(FAR) == 503
     wrong = house.keys[FAR][:-1] + ("0" if house.keys[FAR][-1] != "0" else "1")
     assert house.ask("GET", "/api/v1/me", authorization=f"Bearer {wrong}").status == 401
@@ -114,6 +116,15 @@ def test_a_delivery_while_a_tenants_store_is_away_is_refused_as_a_wrong_one(hous
     house.own.is_away = True
     said = house.ask("POST", f"/t/{FAR}/api/v1/projects/p/triggers/pushed/deliveries", b"{}", **SIGNED)
     assert (said.status, json.loads(said.body)["code"]) == (401, "NOT_SIGNED_IN")
+
+
+def test_the_host_of_the_server_is_told_to_the_owner_of_the_deployment_alone(house: House) -> None:
+    def instance(name: str, **more: str) -> object:
+        answer = house.ask("GET", "/api/v1/coordinator/status", authorization=f"Bearer {house.keys[name]}", **more)
+        return json.loads(answer.body)["here"]["instance"]
+
+    assert house.assembly.coordinator.instance == instance("local")
+    assert (instance(NEAR), instance(FAR), instance("local", tenure_role="admin")) == (None, None, None)
 
 
 OWNER = Principal(address="127.0.0.1", tenant="local")

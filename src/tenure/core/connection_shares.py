@@ -13,7 +13,10 @@ class Shares(NamedTuple):
 
 
 def shares(descriptors: int, processes: int = 1) -> Shares:
-    """A part is the process's own: for stores, logs and artifacts. `processes`: those that share the limits of strangers."""
+    """A part is the process's own: for stores, logs and artifacts.
+
+    `processes`: those that share the limit of strangers.
+    """
     own = min(max(descriptors // 4, 16), limits.OWN_DESCRIPTORS)
     there = max(8, descriptors - own)
     strangers = max(2, min(limits.CONNECTIONS // processes, there // 4))

@@ -105,12 +105,13 @@ MAILBOX_IDLE = limit(7 * _DAYS, "s", "the mailbox of an agent in RabbitMQ or Red
     "deleted by the broker; mail stays in the store")
 
 _sections.append("Reads")
-COSTLY = limit(2, "queries", "questions that a process answers at once, of those that are costly: with `at`, a text search, "
-    "audits, forecasts, exports, files of plans, previews of large batches, an overview of more than 4 hours", _FIXED,
+COSTLY = limit(2, "queries", "questions that a process answers at once, of those that are costly: with `at`, a search "
+    "for text, audits, forecasts, exports, files of plans, large previews, an overview of more than 4 hours", _FIXED,
     "behind a server up to `COSTLY_WAITING` wait; else refused with `OVERLOADED`")
 COSTLY_WAITING = limit(8, "queries", "costly questions of a store that a server lets wait", _FIXED,
     "refused with `OVERLOADED`")
-COSTLY_BODY = limit(64 * _KIB, "bytes", "the body of a preview that is not costly", _FIXED, "it is costly: see `COSTLY`")
+COSTLY_BODY = limit(64 * _KIB, "bytes", "the body of a preview that is not costly", _FIXED,
+    "it is costly: see `COSTLY`")
 OVERVIEW_SHORT = limit(4 * 60, "minutes", "an overview that is not costly", _FIXED, "it is costly: see `COSTLY`")
 LISTED = limit(1000, "rows", "one page of a list", "argument `limit`, up to this",
     "a larger number is refused; an answer that stops says so")
@@ -166,7 +167,7 @@ CONNECTIONS_PER_ADDRESS = limit(256, "connections", "connections of one address 
     "the oldest is closed")
 CONNECTIONS = limit(2048, "connections", "all connections before sign-in, or a fifth of the file descriptors", _FIXED,
     "the oldest is closed")
-OWN_DESCRIPTORS = limit(1024, "descriptors", "file descriptors of a process that no connection gets, or a quarter of all",
+OWN_DESCRIPTORS = limit(1024, "descriptors", "file descriptors that no connection gets, or a quarter of all",
     "the limit of open files (`ulimit -n`)",
     "the key with the most connections gives way: one that is idle, else its newest is refused with `OVERLOADED`")
 BODY_SECONDS = limit(15.0, "s", "the time in which a body must bring `BODY_LEAST`", _FIXED, "the connection is closed")
@@ -238,7 +239,8 @@ _sections.append("Client and workers")
 CONNECT_TIMEOUT = limit(5.0, "s", "connecting to a server", _FIXED, "retried within the client's patience")
 ANSWER_TIMEOUT = limit(30.0, "s", "an answer, beyond the time it was asked to wait", _FIXED,
     "retried with the same request id")
-ANSWER_BYTES = limit(64 * _MIB, "bytes", "an answer of a server, artifacts aside", _FIXED, "refused with `ANSWER_REFUSED`")
+ANSWER_BYTES = limit(64 * _MIB, "bytes", "an answer of a server, artifacts aside", _FIXED,
+    "refused with `ANSWER_REFUSED`")
 ANSWER_SECONDS = limit(300.0, "s", "an answer of a server in all, beyond the time it was asked to wait", _FIXED,
     "refused with `ANSWER_REFUSED`")
 DOWNLOAD_RATE = limit(16 * _KIB, "bytes/s", "an artifact that a server sends, beyond `ANSWER_SECONDS`", _FIXED,

@@ -1,7 +1,7 @@
 """What a caller is told of a failure: what a store says has addresses, roles and names of databases in it.
 
-The deployment's owner and the log get its own words. Everybody else gets a fixed sentence; and who has not signed in the
-same one for every failure of a store, so that it says nothing about a name that was guessed.
+The deployment's owner and the log get its own words. Everybody else gets a fixed sentence, and who has not signed in
+the same one for every failure of a store, so that it says nothing about a name that was guessed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _AGAIN = "nothing was done; send it again in a moment"
 _OPERATOR = "nothing was done; the operator of the server finds the reason in its log"
 _UNAVAILABLE: tuple[type[TenureError], str, str] = (StoreUnavailable, "the store is unavailable", _AGAIN)
 _UNKNOWN: tuple[type[TenureError], str, str] = (
-    OutcomeUnknown, "the store did not answer; whether it was done is not known", "send it again with the same request id",
+    OutcomeUnknown, "the store did not answer; whether it was done is not known",
+    "send it again with the same request id",
 )  # fmt: skip
 # By the code; a store's error that is not here is told as unavailable.
 _SENTENCES: dict[str, tuple[type[TenureError], str, str]] = {

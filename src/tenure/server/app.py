@@ -114,9 +114,7 @@ class App:
             self.add(Endpoint(route.method, PREFIX + route.path, handle, is_read=True))
         self.add(
             Endpoint("POST", PREFIX + BATCH, self._batch(Service.batch, Service.batch)),
-            Endpoint(
-                "POST", PREFIX + PREVIEW, self._batch(Service.preview, Service.costly_preview), is_costly=True
-            ),
+            Endpoint("POST", PREFIX + PREVIEW, self._batch(Service.preview, Service.costly_preview), is_costly=True),
         )
         self.add(Endpoint("GET", PREFIX + NEWS, self._news))
 

@@ -125,7 +125,9 @@ class LimitedConnection(HttpToolsProtocol):
             self._start_body_timer()
         elif self.is_idle and self._timeout is None and self.timeout_keep_alive_task is None:
             # Blank lines between two requests: nothing has begun, and the wait for it has an end.
-            self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
         if self._unseen > limits.HEADER_BYTES and not self.transport.is_closing():
             self._is_too_large = True
             self.send_400_response("The headers are too large.")

@@ -70,9 +70,7 @@ class CoordinatorEndpoints:
         service = request.service
         return responses.of_value(
             plain(
-                await service.read_in_thread(
-                    status, service.engine, self._coordinator, who.projects, self._engine, who
-                )
+                await service.read_in_thread(status, service.engine, self._coordinator, who.projects, self._engine, who)
             )
         )
 

@@ -36,9 +36,7 @@ A_SECOND, AT_ONCE = 20.0, 100.0  # genuine deliveries to one trigger from one ad
 ServiceOf = Callable[[str], Awaitable[Service]]  # of an open tenant; raises NotFound
 
 
-def routes(
-    service_of: ServiceOf, authenticator: Authenticator, policy: Policy, memory: Memory
-) -> Iterator[Endpoint]:
+def routes(service_of: ServiceOf, authenticator: Authenticator, policy: Policy, memory: Memory) -> Iterator[Endpoint]:
     endpoint = _DeliveryEndpoint(service_of, authenticator, policy, memory)
     yield Endpoint("POST", PREFIX + DELIVERIES, endpoint.take, is_open=True)
 

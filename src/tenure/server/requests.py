@@ -60,8 +60,8 @@ class Request:
     """`fields` are those of the path; `principal` and `trace` are set once they are known."""
 
     __slots__ = (
-        "_began", "_receive", "crash", "error", "fields", "headers", "hidden", "is_known", "operations", "principal", "route",
-        "scope", "service", "status", "trace",
+        "_began", "_receive", "crash", "error", "fields", "headers", "hidden", "is_known", "operations", "principal",
+        "route", "scope", "service", "status", "trace",
     )  # fmt: skip
     trace: Trace
     service: Service  # of its tenant, once it is known

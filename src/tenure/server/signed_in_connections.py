@@ -1,7 +1,7 @@
 """The connections that somebody has signed in on, and whose turn it is when no more may be open.
 
-Nobody is judged by an address, which many may share: the share is the key's, among those of its tenant. As long as there
-is room a key may have as many as it likes. Then who has the most gives way, first a connection that waits for nothing.
+Nobody is judged by an address, which many may share: the share is the key's, among those of its tenant. As long as
+there is room a key may have as many as it likes. Then who has the most gives way, first a connection that is idle.
 """
 
 from __future__ import annotations

@@ -120,6 +120,7 @@ def test_a_token_that_does_not_say_it_right_is_refused(shared: Door, changes: di
     with pytest.raises(NotSignedIn):
         shared.admit(token)
 
+
 # What JSON can hold, and what its readers make of it.
 ODD = st.recursive(
     st.one_of(
@@ -165,7 +166,7 @@ def test_a_signed_token_of_any_form_is_accepted_or_refused_and_breaks_nothing(
 
 
 @pytest.mark.parametrize("part", range(3))
-@pytest.mark.parametrize("text", ["", "e30", "!", "W10", "bnVsbA", "[" * 3000, base64.urlsafe_b64encode(b"[" * 2000).decode()])
+@pytest.mark.parametrize("text", ["", "e30", "!", "W10", "bnVsbA", "[" * 3000, "W1tb" * 900])
 def test_parts_of_a_token_that_are_no_json_are_refused_with_one_text(shared: Door, part: int, text: str) -> None:
     parts = shared_token().split(".")
     parts[part] = text

@@ -1,4 +1,4 @@
-"""Answers of servers are bounded in bytes and in time, whatever a server sends: a bomb, an endless stream, a trickle."""
+"""Answers of servers are bounded in bytes and in time: no bomb, endless stream or trickle keeps a client."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def _upload(connection: HTTPConnection, request: Request, path: str, source: Sou
     return response
 
 
-def _may_send(connection: HTTPConnection, response: HTTPResponse) -> bool:
+def _may_send(connection: HTTPConnection, response: BoundedResponse) -> bool:
     assert connection.sock is not None
     if not is_readable(connection.sock, TO_CONTINUE):
         return True

@@ -49,7 +49,7 @@ def status(
     """Who leads, since when, how its cycles go; how much waits and runs, in all projects or `only` in these.
 
     `here` is this process's own coordinator; `home` the engine of the tenant whose row names the leader, by default
-    `engine`. Only the home tenant learns which tenants are led, and only the deployment's owner on which host: `who` asks.
+    `engine`. Only the home tenant learns which tenants are led, and of those who ask only the owner the host.
     """
 
     def ask(tx: Transaction) -> tuple[int, Mapping[str, Any]]:

@@ -390,7 +390,7 @@ class Authenticator:
         self._outages.end(HOME)
 
     def _rows_of_session(self, tenant: str, id: str) -> TenantRows:
-        """As `_rows`. While the tenant's store is away it does not exist for a session that was not open here before."""
+        """As `_rows`. While its store is away, a tenant does not exist for a session that was not open here before."""
         try:
             return self._rows(tenant)
         except AWAY:
