@@ -12,6 +12,8 @@ from tenure.core.commands import Principal
 from tenure.core.errors import Bug, NotFound, OutcomeUnknown, SchemaMismatch, StoreUnavailable, TenureError
 from tenure.core.told_errors import told
 from tenure.server.logs import ServerLog
+from tests.reliability.strangers import by_role, of_projects
+from tests.server.api.test_matrix import CLOSED, OPERATIONS
 from tests.server.stranger_worlds import FAR, NEAR, NONE, SIGNED, TOLD, House, differences
 
 
@@ -48,7 +50,8 @@ def test_every_name_gets_the_same_answer_while_the_home_store_is_away(house: Hou
         assert [house.me(name) for name in ("local", NEAR, FAR)] == [200, 200, 200]
         assert differences(house)[1] == []
     house.home_store.is_away = True
-    assert differences(house)[1] == []
+    house.age()
+    assert differences(house, (FAR, NONE, NEAR))[1] == []
 
 
 def test_who_was_known_in_a_tenant_is_told_that_its_store_is_away(house: House) -> None:
@@ -151,3 +154,13 @@ def test_only_the_owner_of_the_deployment_is_told_what_a_store_says(
     shown = told(error, who)
     assert (shown.code, shown.definite) == (code, error.definite)
     assert shown.message == message if message else TOLD not in shown.message
+
+
+# --- slices of the harness ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("turn", range(8))
+@pytest.mark.sampled(one_in=2)
+def test_no_operation_answers_above_a_role_and_none_tells_of_a_project_out_of_scope(turn: int) -> None:
+    assert by_role(CLOSED[turn::8])[1] == []
+    assert of_projects(OPERATIONS[turn::8])[1] == []

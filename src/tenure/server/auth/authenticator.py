@@ -61,7 +61,7 @@ from tenure.server.rate_limits import MOST_CALLERS, caller_at, limited
 
 FAILURES = limits.SIGN_IN_TRIES
 FAILURES_A_SECOND = 1 / 6
-TRIES = 5  # lookups in a row whose result was outdated on arrival
+TRIES = 8  # lookups of a request: a stranger to a tenant with its own store needs five
 _HOW_TO_SIGN_IN = "send a key with `Authorization: Bearer KEY`; create one with `tenure key create`"
 _HOW_HERE = (
     "on this machine the token of the server's start is needed: commands of the user who started it send it "
@@ -121,6 +121,7 @@ class Authenticator:
         self._token, self._user, self._monotonic = token, user, monotonic
         self._local_sessions = memory.sessions(monotonic)
         self._outages = Outages(monotonic)
+        self._home_read_at = -limits.KEY_CACHE  # when the home store last answered
         self._tokens = Tokens(policy.jwt, fetch=fetch, monotonic=monotonic) if policy.jwt is not None else None
         self._read_in_thread, self._write_in_thread, self._apart = read_in_thread, write_in_thread, apart
         self._lookups: dict[str, asyncio.Future[Any]] = {}
@@ -285,12 +286,15 @@ class Authenticator:
                     in_thread = self._read_in_thread if lookup.store is self._home.engine.store else self._apart
                     running = self._lookups[lookup.name] = asyncio.ensure_future(in_thread(lookup.run))
                     running.add_done_callback(lambda _, name=lookup.name: self._lookups.pop(name, None))  # type: ignore[misc]
+                is_home, at = lookup.store is self._home.engine.store, self._monotonic()
                 try:
                     await asyncio.shield(running)
+                    if is_home:
+                        self._home_read_at = at
+                        self._outages.end(HOME)
                 except AWAY as error:
                     if lookup.tenant is None:
                         raise
-                    is_home = lookup.store is self._home.engine.store
                     self._outages.begin(HOME if is_home else lookup.tenant, error)
                     if is_home:
                         raise
@@ -382,12 +386,9 @@ class Authenticator:
         """
         with suppress(NotSignedIn):
             rows.find(id)
-        if self._outages.of(HOME) is not None:
-            raise NeedsLookup("home store", self._read_home, self._home.engine.store, HOME)
-
-    def _read_home(self) -> None:
-        self._home.engine.read(lambda tx: tx.now)
-        self._outages.end(HOME)
+        if self._outages.of(HOME) is not None or self._monotonic() - self._home_read_at >= limits.KEY_CACHE:
+            engine = self._home.engine
+            raise NeedsLookup("home store", lambda: engine.read(lambda tx: tx.now), engine.store, HOME)
 
     def _rows_of_session(self, tenant: str, id: str) -> TenantRows:
         """As `_rows`. While its store is away, a tenant does not exist for a session that was not open here before."""
