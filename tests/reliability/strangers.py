@@ -83,7 +83,9 @@ def by_role(operations: list[Operation] = CLOSED) -> Counted:
             said, count = office.send(office.sent(operation, key)), count + 1
             is_refused = said.status in (401, 403, 404)
             if (level_of(who[0]) < level_of(needed) and not is_refused) or (key is None and said.status != 401):
-                found.append(f"{operation.spec['operationId']} needs {needed}, {who}: {said.status} {said.body[:200]!r}")
+                found.append(
+                    f"{operation.spec['operationId']} needs {needed}, {who}: {said.status} {said.body[:200]!r}"
+                )
             if said.status == 500:
                 found.append(f"{operation.spec['operationId']}, {who}: {said.body[:200]!r}")
     office.close()
@@ -136,7 +138,11 @@ def of_tenants() -> Counted:
 
 def of_tokens(seed: int, forms: int) -> Counted:
     """Signed tokens whose claims are anything that JSON can be: accepted or refused, and nothing else."""
-    dice, door, found = random.Random(seed), Door(Policy(jwt=Jwt("https://issuer.example", "tenure", secret=SECRET))), []
+    dice, door, found = (
+        random.Random(seed),
+        Door(Policy(jwt=Jwt("https://issuer.example", "tenure", secret=SECRET))),
+        [],
+    )
     odd = [
         None, True, 0, -1, 1.5, 2**70, 10**400, float("inf"), float("nan"), "", "1", "x", "\0", "\ud800", [], ["x"], [[]],
         {}, {"a": [1]}, "9" * 400, str(2**33), 1e300,
