@@ -1,7 +1,7 @@
 """Who gets in, and what they learn: every operation by every identity, names of tenants and projects, tokens, crowds.
 
-Nobody is answered above their role, no answer tells a project or tenant that exists from one that does not, also while a
-store is away, no token breaks anything, and one key's thousands of connections lock nobody out.
+Nobody is answered above their role, no answer tells a project or tenant that exists from one that does not, also while
+a store is away, no token breaks anything, and one key's thousands of connections lock nobody out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from tests.reliability import results
 from tests.server.api.test_matrix import CLOSED, NAMES, OPERATIONS, least_body, least_path
 from tests.server.auth.conftest import Door
 from tests.server.auth.test_tokens import SECRET, content
-from tests.server.stranger_worlds import FAR, NAMES as TENANTS, House, differences
+from tests.server.stranger_worlds import FAR, House, differences
+from tests.server.stranger_worlds import NAMES as TENANTS
 from tests.server.tenant_worlds import Sent, Served
 from tests.servers.tenure import TenureServer
 
@@ -117,7 +118,9 @@ STATES: dict[str, Callable[[House], object]] = {
     "own store away, was open": lambda house: (house.me(FAR), setattr(house.own, "is_away", True)),
     "home store away": lambda house: setattr(house.home_store, "is_away", True),
     "home store away, all known": lambda house: (
-        [house.me(name) for name in ("local", *TENANTS[:2])], differences(house), setattr(house.home_store, "is_away", True),
+        [house.me(name) for name in ("local", *TENANTS[:2])],
+        differences(house),
+        setattr(house.home_store, "is_away", True),
         house.age(),
     ),
 }  # fmt: skip
@@ -138,14 +141,11 @@ def of_tenants() -> Counted:
 
 def of_tokens(seed: int, forms: int) -> Counted:
     """Signed tokens whose claims are anything that JSON can be: accepted or refused, and nothing else."""
-    dice, door, found = (
-        random.Random(seed),
-        Door(Policy(jwt=Jwt("https://issuer.example", "tenure", secret=SECRET))),
-        [],
-    )
+    dice, door = random.Random(seed), Door(Policy(jwt=Jwt("https://issuer.example", "tenure", secret=SECRET)))
+    found: list[str] = []
     odd = [
-        None, True, 0, -1, 1.5, 2**70, 10**400, float("inf"), float("nan"), "", "1", "x", "\0", "\ud800", [], ["x"], [[]],
-        {}, {"a": [1]}, "9" * 400, str(2**33), 1e300,
+        None, True, 0, -1, 1.5, 2**70, 10**400, float("inf"), float("nan"), "", "1", "x", "\0", "\ud800", [], ["x"],
+        [[]], {}, {"a": [1]}, "9" * 400, str(2**33), 1e300,
     ]  # fmt: skip
     names = ("exp", "nbf", "iat", "aud", "iss", "sub", "jti", "role", "agent", "projects", "capabilities")
     for _ in range(forms):
