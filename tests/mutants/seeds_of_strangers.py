@@ -237,7 +237,7 @@ OF_STRANGERS = (
         "answer: without end",
         BOUNDED,
         "        if left <= 0:\n            raise too_long(self._seconds)\n",
-        "        left = max(left, 1.0)\n",
+        "        if left <= 0:\n            return 0\n",
         f"{ANSWERS}::test_an_answer_ends_in_time",
     ),
     Mutant(

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from tenure.core import limits
 from tenure.core.errors import Overloaded
@@ -114,7 +114,8 @@ class LimitedConnection(HttpToolsProtocol):
 
     @property
     def is_idle(self) -> bool:
-        return self.cycle is None or bool(self.cycle.response_complete)
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
+        return cycle is None or cycle.response_complete
 
     # --- reads ---
 

@@ -231,8 +231,9 @@ class AsyncHttpTransport(Calls):
                 request.method, url, headers=request.headers, timeout=timeout, content=content
             )
             seconds = longest(wait) + (0.0 if source is None else source.size / SLOWEST)
+            whole = asyncio.timeout(seconds)
             try:
-                async with asyncio.timeout(seconds) as whole:
+                async with whole:
                     response = await self._http.send(built, stream=True)
                     if request.is_download and response.status_code in FOUND:
                         return Reply(response.status_code, b"", response.headers, response)

@@ -15,6 +15,9 @@ from tenure.core.errors import AnswerRefused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from email.message import Message
+
+    Headers = Mapping[str, Any] | Message[str, str]
 
 PIECE = 1 << 16
 LARGEST = limits.ANSWER_BYTES
@@ -36,7 +39,7 @@ class Unbounded(Exception):
 class Size:
     """Counts the bytes of an answer."""
 
-    def __init__(self, headers: Mapping[str, Any]) -> None:
+    def __init__(self, headers: Headers) -> None:
         """Raises Unbounded where the headers already say too much; none of our servers packs what nobody asked for."""
         if (headers.get("Content-Encoding") or "identity").lower() != "identity":
             raise Unbounded(f"is encoded as {str(headers.get('Content-Encoding'))[:40]!r}, which was not asked for")
@@ -102,7 +105,7 @@ class _Timed(io.RawIOBase):
             raise too_long(self._seconds)
         self._sock.settimeout(left if self._each is None else min(left, self._each))
         try:
-            return self._raw.readinto(into)  # type: ignore[attr-defined, no-any-return]  # of a SocketIO
+            return self._raw.readinto(into)
         except TimeoutError:
             if time.monotonic() >= self._until:
                 raise too_long(self._seconds) from None

@@ -377,7 +377,7 @@ class Authenticator:
         name = f"{row.id} again"
         if name not in self._lookups:
             looking = self._lookups[name] = asyncio.ensure_future(look())
-            looking.add_done_callback(lambda _: self._lookups.pop(name, None))  # type: ignore[misc]
+            looking.add_done_callback(lambda _: self._lookups.pop(name, None))
 
     def _check_home(self, rows: RowCache[Any], id: str) -> None:
         """Before a refusal, whatever tenant was named: one of `AWAY` where the home store cannot be read.
