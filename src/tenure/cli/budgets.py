@@ -89,6 +89,27 @@ move = verb_of(
 remove = verb_of(c.RemoveBudget, "Remove a budget: its scope may spend without a limit.", SCOPE)
 
 
+_ATTEMPT = arg("--generation", type=int, metavar="N", help="only of the attempt with this generation")
+confirm_usage = verb_of(
+    c.ConfirmUsage,
+    """Confirm a reported cost that is far above what its tokens cost: it was spent, and budgets count it from now on.
+
+    Until then it is booked and shown, but pauses nobody and denies nobody a claim. Also takes a rejection back.
+    """,
+    arg("task", help="the task that reported it; `tenure todo` lists them"),
+    _ATTEMPT,
+)
+reject_usage = verb_of(
+    c.RejectUsage,
+    """Reject a reported cost that is far above what its tokens cost: it was not spent, and no budget counts it.
+
+    The part up to ten times of what the tokens cost stays. Also takes a confirmation back.
+    """,
+    arg("task", help="the task that reported it; `tenure todo` lists them"),
+    _ATTEMPT,
+)
+
+
 def alerts(run: Run, given: Namespace) -> Answer:
     """List budgets of which 50, 90 or 100 per cent are spent."""
     now = run.client.now()
@@ -121,7 +142,11 @@ def line(budget: Mapping[str, Any]) -> str:
     spent, held = (spelled(budget["currency"], budget[name]) for name in ("consumed", "reserved"))
     name = budget.get("task") or budget["id"]
     period = f" a {budget['period']}" if budget["period"] else ""
-    return f"{style(plain(name), 'bold')}  {bar(budget)}  {_left(budget)}{period}: {spent} spent, {held} reserved"
+    line = f"{style(plain(name), 'bold')}  {bar(budget)}  {_left(budget)}{period}: {spent} spent, {held} reserved"
+    if not budget.get("doubtful"):
+        return line
+    doubtful = spelled(budget["currency"], budget["doubtful"])
+    return f"{line}; {doubtful} more was reported and is doubtful: it counts when a person confirms it, see `tenure todo`"
 
 
 def bar(budget: Mapping[str, Any], width: int = 20) -> str:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from tenure.core import budgets, claims, lifecycle, moves, retry
 from tenure.core.budgets import AGENT, DAG, PROJECT, TASK, TENANT, TOKENS, USD, Short, amount_text, budget_id
+from tenure.core.doubts import AMOUNT
 from tenure.core.lifecycle import BUDGET, PauseCause
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Budget, Claim, Project, Task, replace
+from tenure.core.records import Agent, Budget, Claim, Project, Task, Usage, replace
 from tenure.engine.models.estimates import estimate_of
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.rows import brief_of, current, current_claim
@@ -199,8 +200,11 @@ def _is_hidden(work: UnitOfWork, budget: Budget) -> bool:
 # --- spending, ending ---------------------------------------------------------------------------------------
 
 
-def book(work: UnitOfWork, project: Project, task: Task, claim: Claim, spent: Mapping[str, int], *, late: bool) -> None:
-    """Count spending in every scope. Under a live claim it is taken from the claim's reservation.
+def book(
+    work: UnitOfWork, project: Project, task: Task, claim: Claim, before: Mapping[str, Usage], after: Mapping[str, Usage]
+) -> None:
+    """Count in every scope by how much the claim's usage has changed. Under a live claim it is taken from the claim's
+    reservation.
 
     Spending under a stale receipt does not count against the task and has no reservation to take from.
     """
@@ -210,8 +214,12 @@ def book(work: UnitOfWork, project: Project, task: Task, claim: Claim, spent: Ma
     funds = dict(now_is.funds or {})
     own = budget_id(TASK, task.id)
     for row in rows_of(work, project, task, claim.agent):
-        more = spent[row.currency]
-        if not more or (late and row.id == own):
+        then, now = (
+            sum(AMOUNT[row.currency](one) for one in rows.values() if not (one.late and row.id == own))
+            for rows in (before, after)
+        )
+        more = now - then
+        if not more:
             continue
         booked, rest = budgets.spent(row, more, funds.get(row.id, 0), work.now)
         keep(work, booked)
