@@ -61,10 +61,10 @@ def _beyond(rows: Sequence[Usage], worth: Worth) -> tuple[int, dict[str, int]]:
     for row in rows:
         if row.computed:
             believed += row.cost or 0
-        elif row.cost:
+        elif row.cost is not None:
             has_tokens = bool(row.fresh or row.cached or row.written or row.output)
             of_row = worth.tokens(row) if has_tokens else 0
-            stated_alone |= not has_tokens
+            stated_alone |= bool(row.cost) and not has_tokens
             believed += of_row
             over[row.id] = row.cost - TIMES * of_row
     if stated_alone:

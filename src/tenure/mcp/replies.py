@@ -27,7 +27,7 @@ _IN_A_LIST = ("key", "title", "state", "type", "tier", "tags", "agent", "percent
 
 # What each directive asks of the holder; `continue` asks nothing.
 DIRECTIVES = {
-    "warn": "Report your progress, or your claim ends.",
+    "warn": "Do what directive_text asks, or the claim ends.",
     "changed": "Read the diff of the description; finish with seen=brief when your work fits it.",
     "pause": "Stop and save a checkpoint; finish with outcome=release if you still hold it.",
     "cancel": "Stop, and discard your work on this task.",
@@ -71,9 +71,16 @@ def outcome_reply(
     if "tasks" in value:
         value["tasks"] = listed(value["tasks"])
     value |= more or {}
-    ways = [DIRECTIVES.get(outcome.directive or ""), next]
+    ways = [_asked(outcome), next]
     is_error = kind != "ok" and not (asks and kind in ("nothing", "held", "denied"))
     return value_reply(value, next=" ".join(way for way in ways if way), is_error=is_error)
+
+
+def _asked(outcome: Outcome) -> str | None:
+    """What the directive asks; a warning says itself of what."""
+    if outcome.directive == "warn" and outcome.directive_text:
+        return f"{outcome.directive_text[:1].upper()}{outcome.directive_text[1:]}."
+    return DIRECTIVES.get(outcome.directive or "")
 
 
 def error_reply(error: TenureError) -> Reply:

@@ -363,7 +363,9 @@ class BriefingView(TypedDict):
 class TodoEntry(TypedDict):
     """Something that waits for a person, and the commands that end its wait."""
 
-    what: Annotated[str, Meta(extra_json_schema={"enum": ["question", "review", "dead letter", "budget", "doubtful cost", "lost"]})]
+    what: Annotated[
+        str, Meta(extra_json_schema={"enum": ["question", "review", "dead letter", "budget", "doubtful cost", "lost"]})
+    ]
     task: str
     key: str
     ref: str

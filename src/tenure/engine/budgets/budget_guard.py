@@ -24,8 +24,6 @@ from tenure.engine.verbs.holder_verbs import Hold
 if TYPE_CHECKING:
     from tenure.core import views as v
 
-WEAKER = ("continue", "warn")  # directives that a warning of a budget may take the place of
-
 
 def counts_in(work: UnitOfWork, project: Project, task: Task, agent: str) -> list[str]:
     """Ids of the budgets that may apply: the tenant's first, the task's own and those above it last."""
@@ -201,7 +199,12 @@ def _is_hidden(work: UnitOfWork, budget: Budget) -> bool:
 
 
 def book(
-    work: UnitOfWork, project: Project, task: Task, claim: Claim, before: Mapping[str, Usage], after: Mapping[str, Usage]
+    work: UnitOfWork,
+    project: Project,
+    task: Task,
+    claim: Claim,
+    before: Mapping[str, Usage],
+    after: Mapping[str, Usage],
 ) -> None:
     """Count in every scope by how much the claim's usage has changed. Under a live claim it is taken from the claim's
     reservation.
@@ -259,10 +262,20 @@ def checked(work: UnitOfWork, hold: Hold, answer: Outcome) -> Outcome:
     over = next((row for row in rows if budgets.is_over(row)), None)
     if over is not None:
         return _paused(work, task, over, answer)
+    near = _near(work, rows) if answer.directive == "continue" else None  # it was booked after the answer was made
+    return answer if near is None else replace(answer, directive="warn", directive_text=near)
+
+
+def warning(work: UnitOfWork, project: Project, task: Task) -> str | None:
+    """What to tell the holder of a task of which a budget is nearly used up."""
+    return _near(work, rows_of(work, project, task, task.agent or ""))
+
+
+def _near(work: UnitOfWork, rows: Sequence[Budget]) -> str | None:
     near = max(rows, key=budgets.percent, default=None)
-    if near is None or budgets.percent(near) < budgets.WARN or answer.directive not in WEAKER:
-        return answer
-    return replace(answer, directive="warn", directive_text=f"budget {_text(work, near)}")
+    if near is None or budgets.percent(near) < budgets.WARN:
+        return None
+    return f"budget {_text(work, near)}: finish soon, or save a checkpoint; the task is paused when more is spent"
 
 
 def _text(work: UnitOfWork, budget: Budget) -> str:

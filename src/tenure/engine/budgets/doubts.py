@@ -17,7 +17,7 @@ from tenure.core.errors import TenureError
 from tenure.core.filters import Present
 from tenure.core.money import usd_text
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Agent, Claim, Project, Task, Usage, replace
+from tenure.core.records import Agent, Claim, Project, Task, Usage
 from tenure.engine.budgets.budget_guard import book, rows_of
 from tenure.engine.budgets.task_caps import cap_of
 from tenure.engine.models.estimates import estimate_of
@@ -152,7 +152,9 @@ def undone(work: UnitOfWork, task: Task, event: Event) -> None:
     _record(work, OPEN, task, claim, after, _doubt(after))
 
 
-def _record(work: UnitOfWork, kind: str, task: Task, claim: Claim, rows: Mapping[str, Usage], amount: int, by: str | None = None) -> None:
+def _record(
+    work: UnitOfWork, kind: str, task: Task, claim: Claim, rows: Mapping[str, Usage], amount: int, by: str | None = None
+) -> None:
     reported = sum((row.cost or 0) + row.rejected for row in rows.values())
     details = {"amount_usd": usd_text(amount), "reported_usd": usd_text(reported)}
     fields: dict[str, Any] = {"level": "warning", "holder": claim}

@@ -349,7 +349,7 @@ class Archive(Stage):
         assert all_in_one.pop("task") == "(archived)"
         assert all_in_one == project
         assert {row.task for row in scene.rows(Usage)} == {""}
-        assert look(scene, tasks.show, "A-002")["usage"]["cost_usd"] == "1.20"
+        assert look(scene, tasks.show, "A-002")["usage"]["cost_usd"] == "0.70"
 
 
 def _accepted(scene: Scene, name: str) -> dict[str, Any]:

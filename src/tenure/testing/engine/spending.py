@@ -138,15 +138,15 @@ class Spending(Stage):
     def test_operations_are_parts_of_a_models_total(self, scene: Scene) -> None:
         key = scene.add()
         receipt = scene.take(key)
-        report(scene, receipt, fresh=300, cost_usd="0.60")
+        report(scene, receipt, fresh=300, cost_usd="0.90")
         for _ in range(2):
-            answer = report(scene, receipt, fresh=100, cost_usd="0.20", operation="review")
+            answer = report(scene, receipt, fresh=100, cost_usd="0.30", operation="review")
             assert (answer.usage or {})["cost_usd"] == "0.90"
         spent = shown(scene, key)["usage"]
         assert (spent["fresh"], spent["cost_usd"], spent["operations"]) == (300, "0.90", ["review"])
-        report(scene, receipt, fresh=350, cost_usd="0.70", operation="tests")
+        report(scene, receipt, fresh=350, cost_usd="1.00", operation="tests")
         assert sums(scene, "operation") == {"": (0, "0.00"), "review": (100, "0.30"), "tests": (350, "1.00")}
-        assert sums(scene, "model") == {"opus": (450, "0.90")}
+        assert sums(scene, "model") == {"opus": (450, "1.30")}
 
     def test_operations_are_summed_over_tasks_and_models(self, scene: Scene) -> None:
         for model, cost in (("opus", "0.25"), ("haiku", "0.50")):
@@ -169,15 +169,15 @@ class Spending(Stage):
         scene.do(c.SetBudget, usd="10", default_estimate="1")
         key = scene.add()
         receipt = scene.take(key)
-        report(scene, receipt, fresh=300, cost_usd="0.90")
+        report(scene, receipt, fresh=300, cached=10**6, cost_usd="0.90")
         scene.do(c.Recover, task=key)
         report(scene, receipt, fresh=100, cost_usd="0.30", operation="review")
-        assert sums(scene, "operation") == {"": (200, "0.40"), "review": (100, "0.20")}
+        assert sums(scene, "operation") == {"": (200, "0.60"), "review": (100, "0.30")}
         assert shown(scene, key)["usage"].get("late") is None
         report(scene, receipt, fresh=350, cost_usd="1.00", operation="tests")
         assert sums(scene, "model") == {"opus": (450, "1.30")}
         assert shown(scene, key)["usage"]["late"]["fresh"] == 150
-        assert [row.consumed for row in scene.rows(Budget)] == [90 * CENT]
+        assert [row.consumed for row in scene.rows(Budget)] == [130 * CENT]
 
     # --- whose receipt --------------------------------------------------------------------------------------------
 
