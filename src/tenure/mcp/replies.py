@@ -15,6 +15,7 @@ from tenure.agents.quotations import as_json
 from tenure.client.wire import outcome_value, plain
 from tenure.core.errors import TenureError
 from tenure.core.outcomes import CODES, Outcome
+from tenure.core.safe_text import neutral, visible, visible_value
 
 _BOOKKEEPING = frozenset({"command_id", "version"})
 # The fields of a task that an agent needs to work on it, or to choose it; `show` has all.
@@ -47,7 +48,7 @@ class Reply(NamedTuple):
 
 def value_reply(value: Mapping[str, Any], *, next: str | None = None, is_error: bool = False) -> Reply:
     """A value, and its text: one line per field."""
-    whole = dict(value) | ({"next": next} if next else {})
+    whole = visible_value(dict(value) | ({"next": next} if next else {}))
     return Reply(whole, "\n".join(f"{name}: {_text(part)}" for name, part in whole.items()), is_error)
 
 
@@ -86,8 +87,8 @@ def _asked(outcome: Outcome) -> str | None:
 def error_reply(error: TenureError) -> Reply:
     """An error, in the form of `--json`."""
     parts = {"code": error.code, "message": error.message, "hint": error.hint, "definite": error.definite}
-    fields = {name: part for name, part in parts.items() if part is not None}
-    text = f"{error.code}: {error.message}" + (f"\n{error.hint}" if error.hint else "")
+    fields = {name: visible(part) if isinstance(part, str) else part for name, part in parts.items() if part is not None}
+    text = neutral(f"{error.code}: {error.message}" + (f"\n{error.hint}" if error.hint else ""))
     return Reply({"error": fields}, text, is_error=True)
 
 

@@ -12,7 +12,7 @@ from tenure.core.budgets import AGENT, DAG, PROJECT, SCOPES, TASK, TENANT, budge
 from tenure.core.errors import NotFound
 from tenure.core.filters import Prefix, Present
 from tenure.core.records import Brief, Budget, Project, Task, Usage
-from tenure.engine.budgets.budget_guard import amount, kept_rows, reason, recommendation, used
+from tenure.engine.budgets.budget_guard import amount, kept_rows, reason, recommendation, rows_of, used
 from tenure.engine.models.estimates import estimate_of
 from tenure.engine.runtime.effects import descendants
 from tenure.engine.runtime.rows import fields_of, pages_by, project_of, task_named
@@ -218,13 +218,16 @@ def _likely(work: UnitOfWork, budget: Budget, task: Task, brief: Brief) -> int:
     return cap_of(brief) or estimate.cost or budget.default_estimate
 
 
-def headroom(work: UnitOfWork, project: str, agent: str) -> v.HeadroomView:
+def headroom(work: UnitOfWork, project: str, agent: str, task: str | None = None) -> v.HeadroomView:
     """A check before starting a process that will claim: no money, no process."""
     from tenure.engine.budgets.unaffordable import closed
 
     settings = project_of(work, project)
     scopes = [scope for scope in (TENANT, PROJECT, AGENT) if scope in settings.funded]
-    found = kept_rows(work, project, [budget_id(scope, agent) for scope in scopes])
+    if task is None:
+        found = kept_rows(work, project, [budget_id(scope, agent) for scope in scopes])
+    else:
+        found = rows_of(work, settings, task_named(work, project, task), agent)
     short = closed(work, settings, agent)
     seen = [row for row in found if row.scope != TENANT or not work.principal.projects]
     left = {row.id: amount(row, budgets.headroom(row, work.now)) for row in seen}
