@@ -202,7 +202,8 @@ def test_no_prompt_and_no_reply_to_a_model_has_what_nobody_sees(hostile: Tenure)
     )
     replies = [
         outcome_reply(granted), outcome_reply(replace(granted, directive="warn", directive_text=NASTY)),
-        value_reply({"messages": mail, NASTY: (LINES,)}, next=NASTY), error_reply(InvalidInput(NASTY, LINES)),
+        value_reply({"messages": mail, "metadata": {NASTY: (LINES,)}}, next=NASTY),
+        error_reply(InvalidInput(NASTY, LINES)),
     ]  # fmt: skip
     client.close()
     assert "owned" in prompt

@@ -77,7 +77,7 @@ TRUST = (
     Mutant(
         "printing: control characters are printed raw",
         "core/safe_text.py",
-        'return _CONTROLS.sub(_escaped, text.replace("\\r\\n", "\\n"))',
+        'return visible(_CONTROLS.sub(_escaped, text.replace("\\r\\n", "\\n")))',
         "return text",
         f"{TEST_PRINTING}::test_styles_of_others_are_shown_and_not_sent",
     ),

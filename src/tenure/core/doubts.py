@@ -1,7 +1,7 @@
 """How much of a stated cost is believed before a person has looked: ten times what its tokens are worth.
 
-Everything that is reported is booked and shown. The part of an attempt's cost beyond the limit is *doubtful*: budgets do
-not count it until a person confirms it. The sum of the attempt is judged, not the single report, so that many small
+Everything that is reported is booked and shown. The part of an attempt's cost beyond the limit is *doubtful*: budgets
+do not count it until a person confirms it. The sum of the attempt is judged, not the single report, so that many small
 ones are one large one; tokens that arrive later lift the doubt by themselves. What a person rejects is taken out of
 the cost and kept beside it, so that the same total sent again adds nothing.
 """

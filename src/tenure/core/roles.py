@@ -172,8 +172,9 @@ def check_verdict(principal: Principal, claim: Claim, what: str) -> None:
 
 def check_spending(principal: Principal, claim: Claim, what: str) -> None:
     """Who sets budgets decides what was spent, and takes it back; never the agent that reported it, or its key."""
-    if level_of(principal.role) < level_of("admin"):
-        raise NotAllowed(f"{what}: needs the role admin; you are {principal.role}", "ask a person to do it")
+    needed = NEEDS[c.SetBudget]
+    if level_of(principal.role) < level_of(needed):
+        raise NotAllowed(f"{what}: needs the role {needed}; you are {principal.role}", "ask a person to do it")
     check_verdict(principal, claim, what)
 
 

@@ -40,8 +40,10 @@ _PLAIN_WORD = pattern("[A-Za-z0-9_@%+:,./-]+")
 
 
 def neutral(text: str) -> str:
-    """The text with each control character shown as its escape, as in `\\x1b`, and hidden ones spelled out; lines and tabs
-    stay."""
+    """The text with each control character shown as its escape, as in `\\x1b`, and hidden ones spelled out.
+
+    Lines and tabs stay.
+    """
     if text.isascii() and text.isprintable():
         return text
     return visible(_CONTROLS.sub(_escaped, text.replace("\r\n", "\n")))
@@ -86,9 +88,7 @@ def _hidden(text: str) -> list[int]:
         return []
     allowed = {at for found in _FLAGS.finditer(text) for at in range(*found.span())}
     return [
-        at
-        for at, char in enumerate(text)
-        if _may_be_hidden(char) and at not in allowed and not _is_needed(text, at)
+        at for at, char in enumerate(text) if _may_be_hidden(char) and at not in allowed and not _is_needed(text, at)
     ]
 
 

@@ -87,7 +87,9 @@ def _asked(outcome: Outcome) -> str | None:
 def error_reply(error: TenureError) -> Reply:
     """An error, in the form of `--json`."""
     parts = {"code": error.code, "message": error.message, "hint": error.hint, "definite": error.definite}
-    fields = {name: visible(part) if isinstance(part, str) else part for name, part in parts.items() if part is not None}
+    fields = {
+        name: visible(part) if isinstance(part, str) else part for name, part in parts.items() if part is not None
+    }
     text = neutral(f"{error.code}: {error.message}" + (f"\n{error.hint}" if error.hint else ""))
     return Reply({"error": fields}, text, is_error=True)
 

@@ -34,6 +34,6 @@ def check_priced(
     name = "another one" if model is not None else "it"
     raise NoPrice(
         f"{which}, so budget {budget}, in dollars, would not see what it costs",
-        f"name {name} with `{command} --model NAME`, set the budget in tokens (`tenure budget set -h`), put its price into"
-        " prices.toml, or pass --unpriced to run it all the same",
+        f"name {name} with `{command} --model NAME`, set the budget in tokens (`tenure budget set -h`), put its price"
+        " into prices.toml, or pass --unpriced to run it all the same",
     )

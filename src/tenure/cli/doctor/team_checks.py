@@ -106,8 +106,9 @@ def _costs(keys: Sequence[str]) -> Iterator[Finding]:
     if keys:
         yield warning(
             "usage",
-            f"{counted(len(keys), 'task')} reported a cost far above its tokens, which no budget counts: {first_of(keys)}",
-            "`tenure todo` shows the amounts; `tenure usage confirm TASK` counts one, `tenure usage reject TASK` drops it",
+            f"{counted(len(keys), 'task')} reported a cost far above its tokens, which no budget counts: "
+            f"{first_of(keys)}",
+            "`tenure todo` shows the amounts; `tenure usage confirm TASK` counts one, `tenure usage reject TASK` does not",
         )
 
 

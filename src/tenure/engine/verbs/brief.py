@@ -1,7 +1,8 @@
 """What a holder learns with its answers: what it should do, and that the description of its task has changed.
 
-`directive` is the one source: of the answers of a holder's commands, of heartbeats, and of the news of an agent. While `Task.unseen_since` is set, the holder has not seen the newest description: its signs of life return the
-directive `changed` and the diff, and its result is not accepted.
+`directive` is the one source: of the answers of a holder's commands, of heartbeats, and of the news of an agent. While
+`Task.unseen_since` is set, the holder has not seen the newest description: its signs of life return the directive
+`changed` and the diff, and its result is not accepted.
 """
 
 from __future__ import annotations

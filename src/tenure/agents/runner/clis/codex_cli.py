@@ -1,8 +1,8 @@
 """Codex: `codex exec --json`, the prompt from stdin.
 
-Its input counts include cached input. It reports neither costs nor its model: that is in the record that it keeps of the
-session, and in its settings. `error` lines may be retries that succeeded later, and
-items of type `error` are warnings: only `turn.failed` is a failure.
+Its input counts include cached input. It reports neither costs nor its model: that is in the record that it keeps of
+the session, and in its settings. `error` lines may be retries that succeeded later, and items of type `error` are
+warnings: only `turn.failed` is a failure.
 """
 
 from __future__ import annotations
