@@ -175,7 +175,8 @@ TEXTS: dict[str, str] = {
 # Fields of `details` that a sentence names, and what stands there in an event without them.
 _DETAILS = {
     "agent": "?", "amount_usd": "?", "branch": "a branch", "budget": "?", "by": "somebody", "fingerprint": "?",
-    "from": "?", "holder": "a validator", "key": "?", "member": "?", "move": "?", "name": "?", "needs": "another task", "order": "?",
+    "from": "?", "holder": "a validator", "key": "?", "member": "?", "move": "?", "name": "?", "needs": "another task",
+    "order": "?",
     "paths": "?", "patterns": "?", "pool": "?", "reported_usd": "?", "schedule": "?", "scope": "?", "sink": "?",
     "task_key": "a task",
     "tenant": "?", "term": "?", "threshold": "?", "to": "?", "track": "?", "trigger": "?", "webhook": "?", "why": "?",

@@ -108,7 +108,7 @@ def _costs(keys: Sequence[str]) -> Iterator[Finding]:
             "usage",
             f"{counted(len(keys), 'task')} reported a cost far above its tokens, which no budget counts: "
             f"{first_of(keys)}",
-            "`tenure todo` shows the amounts; `tenure usage confirm TASK` counts one, `tenure usage reject TASK` does not",
+            "`tenure todo` shows the amounts; `tenure usage confirm TASK` or `tenure usage reject TASK` decides",
         )
 
 
