@@ -24,16 +24,16 @@ _LETTERLESS = pattern("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-
 _BLANK = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U0001bca0-\U0001bca3\U000e0100-\U000e01ef"
-)  # fmt: skip
+)
 _BLANKS = pattern(f"[{_BLANK}]")
 _SPACES = frozenset("\n\t\r\xa0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B))))
 # Signs before Arabic, Syriac and Kaithi numbers, which are drawn; and emoji that are newer than this Python.
 _DRAWN = pattern(
     "[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd\U0001f000-\U0001faff\U0001fc00-\U0001fffd]"
 )
-_FLAGS = pattern("\U0001f3f4(?:" + "|".join(
-    "".join(chr(0xE0000 + ord(letter)) for letter in name) for name in ("gbeng", "gbsct", "gbwls")
-) + ")\U000e007f")  # fmt: skip
+_TAGGED = ("gbeng", "gbsct", "gbwls")  # England, Scotland, Wales
+_TAGS = "|".join("".join(chr(0xE0000 + ord(letter)) for letter in name) for name in _TAGGED)
+_FLAGS = pattern(f"\U0001f3f4(?:{_TAGS})\U000e007f")
 _JOINERS = "\u200c\u200d"
 _RUN = 4  # hidden characters in a row that are spelled out one by one
 _PLAIN_WORD = pattern("[A-Za-z0-9_@%+:,./-]+")
