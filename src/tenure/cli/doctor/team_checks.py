@@ -318,7 +318,7 @@ def _remote_work(client: Client) -> Iterator[Finding]:
     for scope, why in status["stopped"].items():
         yield note("stopped", f"claiming is stopped for {scope.rstrip(':')}{why and ': ' + why}", "`tenure go -h`")
     yield from _remote_sources(status)
-    if (status.get("usage") or {}).get("doubtful_usd"):
+    if status["usage"].get("doubtful_usd"):
         yield from _costs([one["key"] for one in client.todo() if one["what"] == COST])
     yield from [*_remote_dead_letters(client), *_questions(client)] or [ok("stuck", "no task waits for a person")]
 

@@ -100,7 +100,7 @@ def _decided(
     is_confirmed = isinstance(cmd, commands.ConfirmUsage)
     done, kind = ("confirmed", CONFIRMED) if is_confirmed else ("rejected", REJECTED)
     task = task_named(work, cmd.project, cmd.task)
-    where = {"project": cmd.project, "task": task.id}
+    where: dict[str, Any] = {"project": cmd.project, "task": task.id}
     if cmd.generation is not None:
         where["generation"] = cmd.generation
     found = [row for row in work.find(Usage, where) if part(row)]
@@ -138,8 +138,8 @@ def _keep(work: UnitOfWork, task: Task, claim: Claim, before: Rows, after: Rows)
     if sum(map(doubts.counted, after.values())) < sum(map(doubts.counted, before.values())):
         from tenure.engine.budgets.budget_verbs import resumed
 
-        for row in rows_of(work, project, task, claim.agent):
-            resumed(work, row.project, row.id)
+        for budget in rows_of(work, project, task, claim.agent):
+            resumed(work, budget.project, budget.id)
 
 
 def undone(work: UnitOfWork, task: Task, event: Event) -> None:

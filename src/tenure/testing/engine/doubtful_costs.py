@@ -32,7 +32,8 @@ def ask(scene: Scene, kind: Any, **fields: Any) -> Any:
 
 def spent(scene: Scene, id: str = "project") -> int:
     """What the budget counts, in cents."""
-    return scene.row(Budget, id, "" if id == "tenant" else PROJECT).consumed // CENT
+    row: Budget = scene.row(Budget, id, "" if id == "tenant" else PROJECT)
+    return row.consumed // CENT
 
 
 def shown(scene: Scene, key: str) -> tuple[Any, ...]:
