@@ -271,4 +271,18 @@ BUDGETS = (
         "    if budget.consumed > 2 * budget.allocated:\n",
         "test_a_budget_that_is_spent_does_not_continue_at_any_age",
     ),
+    Mutant(
+        "the command line keeps the pause of a command that was carried out to itself",
+        "agents/briefing.py",
+        "    directive = outcome.directive if outcome is not None else None\n",
+        "    directive = outcome.directive if outcome is not None and not outcome.ok else None\n",
+        "tests/cli/test_warnings.py::test_the_text_of_a_holder_s_verbs_has_the_warning_and_the_pause",
+    ),
+    Mutant(
+        "the next step of MCP is the same for every warning",
+        "mcp/replies.py",
+        '    if outcome.directive == "warn" and outcome.directive_text:',
+        "    if not outcome:",
+        "tests/cli/test_warnings.py::test_the_next_step_of_mcp_is_what_the_warning_asks",
+    ),
 )
