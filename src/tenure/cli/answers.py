@@ -74,7 +74,7 @@ TABLE = (
     Exit(
         11,
         "bad configuration",
-        errors="BAD_CONFIG NO_ROUTE NO_METHOD UNTRUSTED NO_PROGRAM SECRETS_OFF UNSAFE_ROLE NOT_HOME",
+        errors="BAD_CONFIG NO_ROUTE NO_METHOD UNTRUSTED NO_PROGRAM NO_PRICE SECRETS_OFF UNSAFE_ROLE NOT_HOME",
     ),
     Exit(12, "not authorised", errors="NOT_SIGNED_IN"),
     Exit(70, "an internal error; nothing was done", errors="BUG"),

@@ -434,11 +434,13 @@ class ShowProjection(Query, frozen=True, kw_only=True, tag="projection"):
 
 
 class Headroom(Query, frozen=True, kw_only=True):
-    """What the agent could still reserve, in each budget that all of its claims count in."""
+    """What the agent could still reserve, in each budget that all of its claims count in; with a task, in each that its
+    claim counts in."""
 
     declaration: ClassVar = Declaration("budgets", "viewer", "GET", PROJECT + "/agents/{agent}/headroom")
 
     agent: str
+    task: str | None = None
 
 
 class Forecast(Query, frozen=True, kw_only=True):

@@ -173,6 +173,14 @@ def check_verdict(principal: Principal, claim: Claim, what: str) -> None:
         raise NotAllowed(f"{what} was submitted by agent {claim.agent}, which cannot review it", "another may")
 
 
+def check_spending(principal: Principal, claim: Claim, what: str) -> None:
+    """Who sets budgets decides what was spent, and takes it back; never the agent that reported it, or its key."""
+    needed = NEEDS[c.SetBudget]
+    if level_of(principal.role) < level_of(needed):
+        raise NotAllowed(f"{what}: needs the role {needed}; you are {principal.role}", "ask a person to do it")
+    check_verdict(principal, claim, what)
+
+
 def check_other_person(principal: Principal, people: Collection[str], what: str) -> None:
     """The guard of a review where the project asks for another person; `people`: those behind the claim."""
     if principal.role == "agent":
