@@ -9,6 +9,7 @@ ROWS = "server/auth/row_cache.py"
 TOKEN = "server/auth/metrics_token.py"
 PROBES = "server/coordinator_routes.py"
 WATCHERS = "tests/server/auth/test_watchers.py::"
+OF_STRANGERS = "tests/server/test_strangers.py::"
 COORDINATOR = "tests/server/test_coordinator.py::"
 PATIENCE = "tests/cli/test_serving_patience.py::"
 LEASES = "tests/client/test_worker_leases.py::"
@@ -58,16 +59,30 @@ OUTAGES = (
     Mutant(
         "outage: an unknown key waits for the store",
         AUTHENTICATOR,
-        "        if not self._is_store_away:\n",
+        "        if not self.is_away(HOME):\n",
         "        if True:\n",
         f"{WATCHERS}test_while_a_lookup_hangs_the_next_is_answered_at_once_and_the_store_is_asked_once",
     ),
     Mutant(
         "outage: nobody looks whether the store is back",
         AUTHENTICATOR,
-        "        self._look_again()\n",
+        "        self._lookups.look_at_home()\n",
         "",
         f"{WATCHERS}test_when_the_store_is_back_a_key_is_looked_up_again",
+    ),
+    Mutant(
+        "outage: nobody of a tenant whose own store is away is remembered",
+        AUTHENTICATOR,
+        "            if not self._recall.is_on:\n                raise away\n",
+        "            raise away\n",
+        f"{OF_STRANGERS}test_who_was_known_in_a_tenant_reads_the_metrics_while_its_store_is_away",
+    ),
+    Mutant(
+        "outage: who is not remembered reads no way out",
+        "core/told_errors.py",
+        "error.message == _NOT_REMEMBERED or ",
+        "",
+        f"{OF_STRANGERS}test_whom_a_server_does_not_remember_reads_at_the_metrics_what_needs_no_store",
     ),
     Mutant(
         "outage: workers do not ask each other",
@@ -116,8 +131,8 @@ OUTAGES = (
     Mutant(
         "probes: /ready names the store's place to everybody",
         PROBES,
-        "        if self._is_owner(request):\n            return trouble\n",
-        "        return trouble\n",
+        "trouble if self._is_owner(request) else in_fixed_words(trouble)",
+        "trouble",
         STRANGERS,
     ),
     Mutant(

@@ -289,7 +289,7 @@ async def test_probes_say_why_the_store_cannot_be_read_and_name_no_place_to_stra
             assert value.get("code", code) == code
             assert value.get("database", database) == database
             assert value.get("reason") or value["detail"]
-            assert request.reason == error.message  # for the log
+            assert request.cause is error  # for the log
     service.shut()
 
 

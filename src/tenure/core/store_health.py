@@ -1,10 +1,14 @@
-"""How a store is, in fixed words: probes need no key, so a stranger who asks learns no host, port, role or name."""
+"""How a store is, in fixed words: probes need no key, so a stranger who asks learns no host, port, role or name.
+
+The words for an error are those of `told_errors`.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from tenure.core.errors import SchemaMismatch, StoreCorrupt, TenureError
+from tenure.core.told_errors import in_fixed_words
 
 OK, UNAVAILABLE, READ_ONLY, OTHER_SCHEMA, DAMAGED = DATABASES = (
     "ok", "unavailable", "read_only", "other_schema", "damaged",
@@ -19,12 +23,13 @@ class Health(NamedTuple):
 
 def health_of(read: TenureError | None, write: TenureError | None) -> Health:
     """`read`: the error of a read just now; `write`: of the last write, where none has succeeded since."""
-    if isinstance(read, SchemaMismatch):
-        return Health(OTHER_SCHEMA, "the store's tables are not those of this version of tenure: start the newer one")
-    if isinstance(read, StoreCorrupt):
-        return Health(DAMAGED, f"the store is damaged: {_IN_THE_LOG}")
-    if read is not None:
-        return Health(UNAVAILABLE, f"the store cannot be reached, or refuses this server: {_IN_THE_LOG}")
-    if write is not None:
+    if read is None:
+        if write is None:
+            return Health(OK)
         return Health(READ_ONLY, f"the store can be read, and writes to it fail, as on a full disk: {_IN_THE_LOG}")
-    return Health(OK)
+    database = UNAVAILABLE
+    if isinstance(read, SchemaMismatch):
+        database = OTHER_SCHEMA
+    elif isinstance(read, StoreCorrupt):
+        database = DAMAGED
+    return Health(database, f"{in_fixed_words(read).message}: {_IN_THE_LOG}")

@@ -17,6 +17,7 @@ from tenure.core.roles import check_coordinator
 from tenure.core.store_health import OK, UNAVAILABLE, health_of
 from tenure.core.tenant_records import HOME
 from tenure.core.tenants import unknown
+from tenure.core.told_errors import in_fixed_words
 from tenure.engine import Engine
 from tenure.engine.duties.coordinator import Coordinator
 from tenure.engine.reads.coordinator_status import MOST_LOGGED, logs, recover, spawners, status
@@ -84,7 +85,9 @@ class CoordinatorEndpoints:
         check_coordinator(who, "status", of_all=False)  # it is about the projects of the key
         service = request.service
         return responses.of_value(
-            plain(await service.read_in_thread(status, service.engine, self._coordinator, who.projects, self._engine))
+            plain(
+                await service.read_in_thread(status, service.engine, self._coordinator, who.projects, self._engine, who)
+            )
         )
 
     async def recover(self, request: Request) -> Response:
@@ -130,7 +133,8 @@ class CoordinatorEndpoints:
         """
         trouble = await self._store_error()
         if trouble is not None:
-            return responses.of_error(self._told(request, trouble))
+            request.cause = trouble
+            return responses.of_error(trouble if self._is_owner(request) else in_fixed_words(trouble))
         if self._service.is_closing:
             return responses.of_error(StoreUnavailable("this server is shutting down", "use another server"))
         failing = self._writes.failure()
@@ -141,15 +145,9 @@ class CoordinatorEndpoints:
             {"status": "ready", "database": database, "reason": self._reason(request, failing, reason)}
         )
 
-    def _told(self, request: Request, trouble: TenureError) -> TenureError:
-        """The error as the caller may read it; the log has all of it."""
-        request.reason = trouble.message
-        if self._is_owner(request):
-            return trouble
-        return type(trouble)(health_of(trouble, None).reason or "")
-
     def _reason(self, request: Request, trouble: TenureError, fixed: str | None) -> str | None:
-        request.reason = trouble.message
+        """The error's own words, for the owner of the deployment; the log has them too."""
+        request.cause = trouble
         return trouble.message if self._is_owner(request) else fixed
 
     async def coordinator_health(self, request: Request) -> Response:

@@ -18,14 +18,13 @@ from prometheus_client import generate_latest
 
 from tenure import __version__
 from tenure.core.errors import NotSignedIn, StoreUnavailable, TenureError
-from tenure.core.store_health import health_of
+from tenure.core.told_errors import not_remembered, told
 from tenure.server import responses
 from tenure.server.app import AsgiApp
 from tenure.server.auth.authenticator import HOW_TO_SIGN_IN
 from tenure.server.auth.metrics_token import reader_of
 from tenure.server.auth.policy import Policy
 from tenure.server.auth.request_source import is_loopback_name, name_in, source_of
-from tenure.server.auth.row_cache import not_remembered
 from tenure.server.coordinator_routes import alive, without_store
 from tenure.server.metrics import Metrics
 from tenure.server.metrics_page import CONTENT_TYPE
@@ -78,7 +77,7 @@ def waiting_app(policy: Policy) -> AsgiApp:
         if path == "/metrics":
             _check_reader(policy, scope)
             return Response(200, await asyncio.to_thread(generate_latest, metrics.registry), CONTENT_TYPE.encode())
-        raise StoreUnavailable(health_of(_AWAY, None).reason or "", "send it again in a moment")
+        raise told(_AWAY, None)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -47,8 +47,8 @@ class Watched(Door):
         try:
             return await self.authenticator.authenticate_watcher(scope(**said))
         finally:
-            while self.hangs is None and self.authenticator._lookups:  # the look whether the store is back
-                await asyncio.wait(list(self.authenticator._lookups.values()))
+            while self.hangs is None and self.authenticator._lookups.running:  # the look whether the store is back
+                await asyncio.wait(list(self.authenticator._lookups.running.values()))
 
 
 def put(folder: Path, token: str) -> MetricsToken:
@@ -134,12 +134,12 @@ def test_while_a_lookup_hangs_the_next_is_answered_at_once_and_the_store_is_aske
                 with pytest.raises(StoreUnavailable, match="has not checked"):
                     await door.watched(unknown)
             assert (await door.watched(known)).role == "viewer"
-        assert len(door.authenticator._lookups) == 2  # of the known key, and whether the store answers
+        assert len(door.authenticator._lookups.running) == 2  # of the known key, and whether the store answers
         assert list(door.authenticator._home.keys._awaited) == [known.split("_")[2]]  # the others wait for nothing
         door.hangs.set()
         door.hangs = None
-        while door.authenticator._lookups:
-            await asyncio.wait(list(door.authenticator._lookups.values()))
+        while door.authenticator._lookups.running:
+            await asyncio.wait(list(door.authenticator._lookups.running.values()))
         assert (await door.watched(unknown)).user == "other"
 
     monkeypatch.setattr(limits, "WATCH_WAIT", 0.01)

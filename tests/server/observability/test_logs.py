@@ -237,5 +237,5 @@ async def test_a_failed_request_has_code_and_request_id_and_the_reason_where_the
     assert (refused["status"], refused["code"], refused["request_id"]) == (404, "NOT_FOUND", "k-1")
     assert "hunter2" not in str(refused)  # it quotes what was sent
     assert (failed["status"], failed["code"], failed["level"]) == (503, "STORE_UNAVAILABLE", "error")
-    assert failed["reason"] == "db.internal: no space left on device"
+    assert failed["why"] == "db.internal: no space left on device"
     service.shut()

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from tenure.client.local_token import is_local_token
 from tenure.core import ids, keys, limits, tenant_limits, tenants
@@ -27,15 +27,17 @@ from tenure.core.commands import (
     RevokeKey,
     RotateKey,
 )
-from tenure.core.errors import NotFound, NotSignedIn, Overloaded, StoreError, TenureError
+from tenure.core.errors import NotFound, NotSignedIn, Overloaded, StoreError, StoreUnavailable, TenureError
 from tenure.core.events import Event
 from tenure.core.keys import TOKEN_BYTES, is_good_session, is_of_token, of_token, session_id
 from tenure.core.records import ApiKey, Tenant
+from tenure.core.roles import owns_deployment
 from tenure.core.tenant_records import HOME
 from tenure.engine import Engine
 from tenure.engine.runtime.tenancy import TenantEngines
 from tenure.engine.verbs import web_sessions
 from tenure.server.auth import metrics_token
+from tenure.server.auth.lookups import AWAY, InThread, Lookups
 from tenure.server.auth.policy import Policy
 from tenure.server.auth.principals import local_owner, of_key, principal_of
 from tenure.server.auth.request_source import (
@@ -55,14 +57,13 @@ from tenure.server.auth.request_source import (
     source_of,
     tenant_named,
 )
-from tenure.server.auth.row_cache import NeedsLookup, Recall, TenantRows, not_remembered, tenant_cache
-from tenure.server.auth.tokens import LEEWAY, Fetch, Tokens
+from tenure.server.auth.row_cache import NeedsLookup, Recall, RowCache, TenantRows, tenant_cache
+from tenure.server.auth.tokens import LEEWAY, Claims, Fetch, Tokens
 from tenure.server.process_memory import Memory, OwnMemory
 from tenure.server.rate_limits import MOST_CALLERS, caller_at, limited
 
 FAILURES = limits.SIGN_IN_TRIES
 FAILURES_A_SECOND = 1 / 6
-TRIES = 5  # lookups in a row whose result was outdated on arrival
 HOW_TO_SIGN_IN = "send a key with `Authorization: Bearer KEY`; create one with `tenure key create`"
 _HOW_HERE = (
     "on this machine the token of the server's start is needed: commands of the user who started it send it "
@@ -72,9 +73,7 @@ BURST = 2.0  # seconds of a tenant's rate that it may use at once
 USE_WRITTEN = 60.0  # seconds between two writes of a key's last use
 SHOWN = 16  # characters of a secret's digest that name it
 
-T = TypeVar("T")
 AskOthers = Callable[[Mapping[str, Any]], Awaitable[Principal | None]]
-InThread = Callable[[Callable[[], object]], Awaitable[Any]]
 
 
 class SignedIn(NamedTuple):
@@ -89,7 +88,8 @@ class Authenticator:
 
     A credential decides the tenant: a key names it, a session is one of its rows, a token names it or is a member's;
     the deployment's owner on this machine may name any. A tenant that is not the caller's is answered like one that
-    does not exist, whether it does or not: nothing is looked up in it.
+    does not exist, whether it does or not: nothing is looked up in it. While a tenant's own store is away, only who was
+    known in it before is told so; to everybody else it does not exist.
 
     `read_in_thread` runs lookups in the home tenant's store, `write_in_thread` writes; `apart` runs both elsewhere, so
     that a store of one tenant that hangs delays no other. `token` is the token of this start, on loopback: see
@@ -119,13 +119,15 @@ class Authenticator:
         self._home = TenantRows(engine, monotonic, self._recall)
         self._tenants: OrderedDict[str, TenantRows] = OrderedDict()
         self._tenant_cache = tenant_cache(engine, monotonic, self._recall)
-        self._is_store_away = False  # its last lookup failed, or hangs
         self.ask_others: AskOthers = _nobody  # what other processes of the server remember
         self._token, self._user, self._monotonic = token, user, monotonic
         self._local_sessions = memory.sessions(monotonic)
         self._tokens = Tokens(policy.jwt, fetch=fetch, monotonic=monotonic) if policy.jwt is not None else None
         self._read_in_thread, self._write_in_thread, self._apart = read_in_thread, write_in_thread, apart
-        self._lookups: dict[str, asyncio.Future[Any]] = {}
+        self._lookups = Lookups(engine, self._recall, read_in_thread, apart, monotonic)
+        self._resolved, self._recalled, self._outages = (
+            self._lookups.resolved, self._lookups.recalled, self._lookups.outages,
+        )  # fmt: skip
         self._requests = memory.buckets("requests", policy.rate, 2 * policy.rate, monotonic)
         # In seconds of a tenant's rate: a request takes its share of one.
         self._of_tenants = memory.buckets("tenants", 1.0, BURST, monotonic)
@@ -156,15 +158,15 @@ class Authenticator:
         source = source_of(scope, self.policy.proxies)
         if (principal := metrics_token.reader_of(self.policy, source)) is not None:
             return principal
-        if not self._is_store_away:
+        if not self.is_away(HOME):
             try:
                 async with asyncio.timeout(limits.WATCH_WAIT):
                     return await self.authenticate(scope)
             except (TimeoutError, Overloaded):
-                self._is_store_away = True  # until a lookup succeeds
+                self.note_away(HOME, StoreUnavailable("the store does not answer in time"))
             except StoreError:
                 pass
-        self._look_again()
+        self._lookups.look_at_home()
         try:
             return await self.recall(scope)
         except StoreError:
@@ -187,11 +189,18 @@ class Authenticator:
                 who = self._authenticated(source, tenant_named(source, scope.get(NAMED_TENANT)))
         except (TenureError, NeedsLookup):
             return False
-        return who.role == "owner" and who.tenant in (None, HOME)
+        return owns_deployment(who)
 
     async def open_store(self, name: str) -> None:
-        """Open the tenant's own store, if it is not; StoreUnavailable where it cannot be opened."""
+        """Open the tenant's own store, if it is not; StoreUnavailable where it is away."""
         await self._resolved(lambda: self._rows(name))
+
+    def is_away(self, tenant: str) -> bool:
+        return self._outages.of(tenant) is not None
+
+    def note_away(self, tenant: str, error: TenureError) -> None:
+        """The tenant's store could not be read: others need not try before it answers again."""
+        self._outages.begin(tenant, error)
 
     async def open_tenant(self, name: str) -> Tenant | None:
         """The row of an open tenant, None for the home tenant; NotFound where there is none of that name."""
@@ -256,8 +265,9 @@ class Authenticator:
         for tenant, token in sessions_in(source.header(b"cookie"), source.scheme):
             id = session_id(token) or ""
             if not self._local_sessions.end(id):
+                await self._resolved(partial(self._check_home, self._home.sessions, id))
                 with suppress(NotFound):
-                    rows = await self._resolved(partial(self._rows, tenant))
+                    rows = await self._resolved(partial(self._rows_of_session, tenant, id))
                     await self._writing(rows.engine)(partial(web_sessions.end, rows.engine, id))
                     rows.sessions.forget(id)
         return cleared(source.scheme)
@@ -310,48 +320,6 @@ class Authenticator:
             return any(digest.hex().startswith(shown) for digest in keys.digests_at(key, now))
         return True
 
-    async def _resolved(self, ask: Callable[[], T]) -> T:
-        """The result of `ask`, after the lookups that it needs. A lookup that many wait for runs once."""
-        for _ in range(TRIES):
-            try:
-                return ask()
-            except NeedsLookup as lookup:
-                await asyncio.shield(self._looking_up(lookup))
-        # Each lookup was outdated on arrival.
-        raise Overloaded("keys change faster than they can be read", "nothing was done; send it again in a moment")
-
-    def _looking_up(self, lookup: NeedsLookup) -> asyncio.Future[Any]:
-        running = self._lookups.get(lookup.name)
-        if running is None:
-            is_home = lookup.store is self._home.engine.store
-            in_thread = self._read_in_thread if is_home else self._apart
-            running = self._lookups[lookup.name] = asyncio.ensure_future(in_thread(lookup.run))
-
-            def ended(done: asyncio.Future[Any]) -> None:
-                self._lookups.pop(lookup.name, None)
-                if is_home and not done.cancelled():
-                    self._is_store_away = isinstance(done.exception(), (StoreError, Overloaded))
-
-            running.add_done_callback(ended)
-        return running
-
-    def _look_again(self) -> None:
-        """Find out, in the background, whether the store is back."""
-        engine = self._home.engine
-        self._looking_up(NeedsLookup("whether the store answers", lambda: engine.read(lambda tx: tx.now), engine.store))
-
-    async def _recalled(self, ask: Callable[[], T]) -> T:
-        """The result of `ask` by rows that are remembered; only an issuer's keys are looked up."""
-        for _ in range(TRIES):
-            try:
-                with self._recall.using():
-                    return ask()
-            except NeedsLookup as lookup:
-                if not lookup.needs_no_store:
-                    raise not_remembered() from None
-                await asyncio.shield(self._looking_up(lookup))
-        raise not_remembered()
-
     def _writing(self, engine: Engine) -> InThread:
         return self._write_in_thread if engine.store is self._home.engine.store else self._apart
 
@@ -394,14 +362,20 @@ class Authenticator:
         return row
 
     def _rows(self, tenant: str) -> TenantRows:
-        """What the tenant keeps of its sign-ins; NotFound where there is none of that name."""
+        """What the tenant keeps of its sign-ins.
+
+        NotFound where no open tenant has that name, and one of `AWAY` at once while its own store cannot be read.
+        """
         if tenant == HOME:
             return self._home
-        row = self._row(tenant) if self._engines.keeps_tenants else None
-        if row is None:
-            raise tenants.unknown(tenant)
+        row = self._open_row(tenant)
+        assert row is not None  # only the home tenant has none
+        if (away := self._outages.of(tenant)) is not None:
+            self._lookups.look_again(tenant, lambda: self._engines.of(row))
+            if not self._recall.is_on:
+                raise away
         if not self._engines.is_at_hand(row):
-            raise NeedsLookup(f"{tenant} store", partial(self._engines.of, row))
+            raise NeedsLookup(f"{tenant} store", partial(self._engines.of, row), tenant=tenant)
         found = self._tenants.get(tenant)
         if found is None or found.engine is not self._engines.of(row):
             found = self._tenants[tenant] = TenantRows(self._engines.of(row), self._monotonic, self._recall)
@@ -409,6 +383,35 @@ class Authenticator:
                 self._tenants.popitem(last=False)
         self._tenants.move_to_end(tenant)
         return found
+
+    def _check_home(self, rows: RowCache[Any], id: str) -> None:
+        """Before a refusal, whatever tenant was named: one of `AWAY` where the home store cannot be read.
+
+        Some names are known without it for a moment; without this they would be refused while others cannot be found.
+        """
+        with suppress(NotSignedIn):
+            rows.find(id)
+        self._lookups.check_home()
+
+    def _rows_of_session(self, tenant: str, id: str) -> TenantRows:
+        """As `_rows`. While its store is away, a tenant does not exist for a session that was not open here before."""
+        try:
+            return self._rows(tenant)
+        except AWAY:
+            kept = self._kept(tenant)
+            if kept is None or kept.sessions.last(id) is None:
+                raise tenants.unknown(tenant) from None
+            raise
+
+    def _rows_of_member(self, tenant: str, claims: Claims) -> TenantRows:
+        """As `_rows_of_session`, for the bearer of a token that does not name the tenant."""
+        try:
+            return self._rows(tenant)
+        except AWAY:
+            kept = self._kept(tenant)
+            if tenant in (claims.tenants or ()) or (kept is not None and kept.members.last(claims.subject) is not None):
+                raise
+            raise tenants.unknown(tenant) from None
 
     def _kept(self, tenant: str) -> TenantRows | None:
         """The cached rows of the tenant, without a lookup; None: there are none."""
@@ -477,14 +480,27 @@ class Authenticator:
                 rows = self._rows(given.tenant)
             except NotFound:
                 rows = None
+            except AWAY:
+                if self._opened_before(given):
+                    raise
+                rows = None
             try:
                 # Of a tenant that does not exist: the same read as of one that does, so that both take as long.
                 key, now = (rows or self._home).keys.find(given.id)
             except NotSignedIn:
-                raise _not_accepted() from None
-            if rows is None or not keys.opens(key, given.secret, now):
+                key, now = None, 0
+            if rows is None or key is None or not keys.opens(key, given.secret, 0):
+                self._check_home(self._home.keys, given.id)
+                raise _not_accepted()
+            if not keys.opens(key, given.secret, now):  # its holder is no stranger
                 raise _not_accepted()
         return given.tenant, key
+
+    def _opened_before(self, given: keys.Given) -> bool:
+        """Whether the key was good when its row was last read here."""
+        kept = self._kept(given.tenant)
+        row = None if kept is None else kept.keys.last(given.id)
+        return row is not None and keys.opens(row, given.secret, 0)
 
     def _by_token(self, source: RequestSource, token: str, wanted: str | None) -> Principal:
         if self._tokens is None:
@@ -493,10 +509,13 @@ class Authenticator:
         with self._counted(source, "jwt"):
             claims = self._tokens.read(token)
         tenant = wanted if wanted is not None else tenants.meant(claims.tenants)
-        self._open_row(tenant)
-        rows = self._rows(tenant)
-        member = rows.member(claims.subject)
-        reach = tenants.reach_of_token(tenant, claims.tenants, claims.role, claims.projects, member)
+        try:
+            rows = self._rows_of_member(tenant, claims)
+            member = rows.member(claims.subject)
+            reach = tenants.reach_of_token(tenant, claims.tenants, claims.role, claims.projects, member)
+        except NotFound:
+            self._check_home(self._home.members, claims.subject)
+            raise
         if reach.role is None:
             raise self._tokens.no_role()
         if member is not None and member.joined_at is None:
@@ -523,10 +542,11 @@ class Authenticator:
         id = session_id(token) or ""
         with self._counted(source, "cookie"):
             try:
-                key = self._key_of_session(self._rows(tenant), id)
+                key = self._key_of_session(self._rows_of_session(tenant, id), id)
             except NotFound:
                 key = None
             if key is None:
+                self._check_home(self._home.sessions, id)
                 raise NotSignedIn("the session has expired", "sign in again")
         return of_key(key, source, tenant, f"web:{id}")
 

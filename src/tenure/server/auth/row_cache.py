@@ -19,8 +19,9 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tenure.core import limits
-from tenure.core.errors import NotSignedIn, StoreUnavailable
+from tenure.core.errors import NotSignedIn
 from tenure.core.records import ApiKey, Member, Row, Tenant, WebSession
+from tenure.core.told_errors import not_remembered
 from tenure.engine import Engine
 from tenure.stores.port import Store
 
@@ -84,7 +85,16 @@ class RowCache(Generic[R]):
             if self._recall.is_on:
                 raise not_remembered()
             self._awaited[id] = None
-            raise NeedsLookup(f"{self._engine.tenant} {self._kind.__name__}", self._lookup, self._engine.store)
+            if len(self._awaited) > MOST:  # guesses, while the store does not answer
+                del self._awaited[next(iter(self._awaited))]
+            engine, name = self._engine, f"{self._engine.tenant} {self._kind.__name__}"
+            raise NeedsLookup(name, self._lookup, engine.store, engine.tenant)
+
+    def last(self, id: str) -> R | None:
+        """The row as it was read last, however old that is."""
+        with self._lock:
+            entry = self._known.get(id)
+            return None if entry is None else entry.row
 
     def _lookup(self) -> None:
         """Read all ids that wait."""
@@ -139,22 +149,15 @@ def tenant_cache(engine: Engine, monotonic: Callable[[], float], recall: Recall)
     return RowCache(engine, Tenant, monotonic=monotonic, recall=recall)
 
 
-def not_remembered() -> StoreUnavailable:
-    """For a stranger: the same for each credential that is not remembered, right or wrong."""
-    return StoreUnavailable(
-        "the store is unavailable, and this server has not checked these credentials in the last ten minutes",
-        "send the token of the setting serve.metrics_token, which needs no store, or try again once the store is back",
-    )
-
-
 class NeedsLookup(Exception):
     """`run` reads and caches the missing value; then try again. Lookups of the same name run once.
 
-    `store` is the one that it reads; None: another place, which is a store too unless it `needs_no_store`.
+    `store` is the one that it reads; None: another place. `tenant`: whose rows it reads, or whose store it opens.
     """
 
     def __init__(
-        self, name: str, run: Callable[[], object], store: Store | None = None, *, needs_no_store: bool = False
+        self, name: str, run: Callable[[], object], store: Store | None = None, tenant: str | None = None
     ) -> None:
         super().__init__(name)
-        self.name, self.run, self.store, self.needs_no_store = name, run, store, needs_no_store
+        self.name, self.run, self.store, self.tenant = name, run, store, tenant
+        self.needs_store = store is not None or tenant is not None
