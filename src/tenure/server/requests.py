@@ -76,7 +76,7 @@ class Request:
         self.route = ""  # the path with placeholders
         self.crash: Exception | None = None  # an unexpected error
         self.error: str | None = None  # the code of the error that answers it
-        self.cause: TenureError | None = None  # the error itself, for the log: the caller may be told less of it
+        self.cause: TenureError | None = None  # the error itself, for the log: the caller may read less of it
         self.operations: list[tuple[Command | Query, Any]] = []  # each with its answer, for the access log
         self._receive, self._began = receive, time.monotonic()
 

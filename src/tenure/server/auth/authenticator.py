@@ -492,7 +492,7 @@ class Authenticator:
             if rows is None or key is None or not keys.opens(key, given.secret, 0):
                 self._check_home(self._home.keys, given.id)
                 raise _not_accepted()
-            if not keys.opens(key, given.secret, now):  # its holder is no stranger
+            if not keys.opens(key, given.secret, now):  # expired, which its holder may learn
                 raise _not_accepted()
         return given.tenant, key
 

@@ -1,4 +1,4 @@
-"""What sign-ins have to read from stores: each lookup runs once for all that wait for it, and outages are noted."""
+"""What sign-ins have to read from stores: each lookup runs once, however many wait for it, and outages are noted."""
 
 from __future__ import annotations
 
