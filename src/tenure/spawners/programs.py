@@ -6,15 +6,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from tenure.core.child_environments import ChildKind, for_child
 from tenure.core.inputs import suggestion
-from tenure.core.sealed import without_master_key
 from tenure.spawners.port import SpawnFailed, SpawnRequest
 
 AGENTS = ("claude", "codex", "copilot", "gemini", "opencode")  # that `tenure run` knows by name
-# A child is another caller: it gets neither the identity nor the access of the process that starts it.
-_OURS = ("TENURE_KEY", "TENURE_URL", "TENURE_PROJECT", "TENURE_AGENT", "TENURE_SESSION", "TENURE_ROLE", "TENURE_TASK",
-         "TENURE_GENERATION", "TENURE_TENANT")  # fmt: skip
-_SERVERS = ("TENURE_SERVE_", "TENURE_GATEWAY_")
 
 
 class Program(NamedTuple):
@@ -60,10 +56,6 @@ class Programs(NamedTuple):
 
 def child_environment(environ: Mapping[str, str], request: SpawnRequest) -> dict[str, str]:
     """The environment of a child: the machine's, with the key and the place of its spawn."""
-    kept = {
-        name: value
-        for name, value in without_master_key(environ).items()
-        if name not in _OURS and not name.startswith(_SERVERS)
-    }
+    kept = for_child(ChildKind.SPAWNED, environ)
     ours = {"TENURE_URL": request.url, "TENURE_PROJECT": request.project, "TENURE_SPAWN": request.spawn}
     return {**kept, **ours, **({"TENURE_KEY": request.token} if request.token else {})}

@@ -26,10 +26,10 @@ from tenure.agents.transcript_text import of_output
 from tenure.client import Client
 from tenure.client.signed_submits import own_key_file
 from tenure.core import runners
+from tenure.core.child_environments import ChildKind, for_child
 from tenure.core.commands import ReportUsage, Totals
 from tenure.core.errors import InvalidInput, TenureError, close_all
 from tenure.core.outcomes import Outcome
-from tenure.core.sealed import without_master_key
 from tenure.core.task_secrets import Hidden, variable_of
 from tenure.process_table import described
 from tenure.processes.output import Lines
@@ -223,7 +223,8 @@ class Attempt:
 
     def _environment(self, start: Start) -> dict[str, str]:
         options = self.options
-        env = {name: value for name, value in without_master_key(options.environ).items() if name not in _THEIRS}
+        kept = for_child(ChildKind.AGENT, options.environ)
+        env = {name: value for name, value in kept.items() if name not in _THEIRS}
         env |= options.cli.environment(start)
         env |= {
             "TENURE_SESSION": self.client.session,
