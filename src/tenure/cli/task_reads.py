@@ -411,13 +411,16 @@ def verdict_line(verdict: Mapping[str, Any]) -> str:
     return f"{text}: {shorten(why, 90)}" if why else text
 
 
+REPORTED = " (reported by its holder)"
+
+
 def _landings(claim: Mapping[str, Any]) -> list[str]:
     """A landing is recorded before its branch moves: that it moved is certain of the last ones of an accepted claim."""
     last = {landing["branch"]: landing["new"] for landing in reversed(claim.get("landings") or ())}
     is_done = claim["release_reason"] in ("COMPLETED", "SUBMITTED")
     return [
         f"└ {'landed' if is_done and last[landing['branch']] == landing['new'] else 'began to land'}"
-        f" {landing['new'][:12]} on {plain(landing['branch'])}"
+        f" {landing['new'][:12]} on {plain(landing['branch'])}{REPORTED if landing.get('reported', True) else ''}"
         for landing in reversed(claim.get("landings") or ())
     ]
 

@@ -34,7 +34,7 @@ _WITH_PASSWORD = re.compile(r"[a-z+]+://[^/@]*:[^/@]+@", re.IGNORECASE)
 class ChildKind(Enum):
     """The kinds of child processes, each with the names of ours that it gets from its caller's environment."""
 
-    AGENT = frozenset(_SHOWN | _PLACE | _VERBS | _AGENTS | {"TENURE_KEY"})  # the runner adds those of the claim
+    AGENT = frozenset(_SHOWN | _PLACE | _VERBS | _AGENTS | {"TENURE_KEY", "TENURE_SPAWN"})  # and those of its claim
     SPAWNED = frozenset(_SHOWN | _VERBS | _AGENTS | _RUNS)  # another caller: its place and key are given by its spawn
     COMMAND = frozenset(_SHOWN | _PLACE)  # hooks after events, and notices
     CHECK = frozenset({"TENURE_STATE"})  # a validator's command, which has a list of its own as well

@@ -201,8 +201,10 @@ def _from_command(text: str, environ: Mapping[str, str]) -> MasterKeys:
     if not argv:
         raise BadConfig(f"{COMMAND} is empty", _HOW)
     try:
-        env = for_child(ChildKind.PROGRAM, environ)
-        done = run(argv, cwd="/", env=env, seconds=limits.MASTER_KEY_TIMEOUT, keep_stderr=False)
+        done = run(
+            argv, cwd="/", env=for_child(ChildKind.PROGRAM, environ), seconds=limits.MASTER_KEY_TIMEOUT,
+            keep_stderr=False,
+        )  # fmt: skip
     except NotRun as error:
         raise SecretsOff(f"the master key's command did not run: {error.message}", f"check {COMMAND}") from None
     if done.limit is not None or done.exit != 0:

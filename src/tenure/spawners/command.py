@@ -145,8 +145,7 @@ class CommandSpawner:
     def _run(self, template: Sequence[str], values: Mapping[str, str]) -> CommandRun:
         argv = filled(template, values)
         try:
-            env = for_child(ChildKind.PROGRAM, self._environ)
-            done = run(argv, cwd=self._folder, env=env, seconds=SPAWN_SECONDS)
+            done = run(argv, cwd=self._folder, env=for_child(ChildKind.PROGRAM, self._environ), seconds=SPAWN_SECONDS)
         except NotRun as error:
             raise SpawnUnknown(f"{argv[0]} did not run: {error.message}") from None
         if done.limit is not None:

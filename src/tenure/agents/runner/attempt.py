@@ -69,8 +69,8 @@ class Attempt:
         granted: Outcome,
         supervisor: Supervisor,
         checker: Client,
+        word: str,
         options: Options | None = None,
-        word: str | None = None,
     ) -> None:
         """`checker` acts for the user who started the runner: an agent gives no verdicts. `options`: of this
         attempt, else those of the runner. `word`: see core/runners."""
@@ -102,7 +102,7 @@ class Attempt:
             granted,
             lease=self.options.lease,
             spawn=self.options.spawn,
-            metadata=runners.mark(word),
+            metadata=runners.mark(word, submits=bool(self.options.land)),
             process=lambda: described(supervisor.pid),
             receipts=self.receipts,
             stopped=self._stopped,
@@ -325,7 +325,7 @@ class Attempt:
         self.transcript.flush()
         try:
             with self.claim.mutex:
-                keep_transcript(self.client, self.claim.receipt, self.transcript.path)
+                keep_transcript(self.client, self.claim.receipt, self.transcript.path, self.word)
         except InvalidInput as error:  # no artifact store: the next transcript would fail too
             self.shared.keeps_transcripts = False
             self.say(f"transcripts are kept as files only: {error.message}; {error.hint}")

@@ -297,7 +297,7 @@ def report(attempt: Attempt, **fields: Any) -> Outcome | None:
                 project=attempt.client.project,
                 key=attempt.key,
                 receipt=claim.receipt,
-                request_id=f"{attempt.word or attempt.client.session}.{fields['what']}",  # it may send two commands
+                request_id=f"{attempt.word}.{fields['what']}",  # it may send two commands
                 usage=attempt.claim_usage.own(attempt.usage()),
                 process=attempt.shared.process,
                 **fields,

@@ -12,7 +12,7 @@ from tenure.core import claims, commands, limits, runners
 from tenure.core.errors import LimitReached
 from tenure.core.landings import check_landing
 from tenure.core.outcomes import Outcome
-from tenure.core.records import Landing, Task
+from tenure.core.records import Claim, Landing, Task
 from tenure.engine.runtime.effects import spread
 from tenure.engine.runtime.rows import fields_of
 from tenure.engine.runtime.unit_of_work import Handlers, UnitOfWork
@@ -52,7 +52,7 @@ def land(work: UnitOfWork, cmd: commands.Land) -> Outcome:
     )
     same = [row for row in recorded if (row.branch, row.old, row.new) == (landing.branch, landing.old, landing.new)]
     again = bool(same)
-    before = [view(row) for row in of_task(work, hold.task, MOST_RETURNED) if row not in same]
+    before = [view(work, row) for row in of_task(work, hold.task, MOST_RETURNED) if row not in same]
     if again:
         task = hold.task if hold.is_late else keep_started(work, hold.task)
     else:
@@ -75,8 +75,10 @@ def of_task(work: UnitOfWork, task: Task, limit: int | None = None) -> list[Land
     return work.find(Landing, {"project": task.project, "task": task.id}, order="-generation", limit=limit)
 
 
-def view(row: Landing) -> LandingView:
-    answer: LandingView = fields_of(row, "generation run agent branch old new at")
+def view(work: UnitOfWork, row: Landing) -> LandingView:
+    claim = work.get(Claim, row.project, row.id.partition("#")[0])
+    by_a_runner = claim is not None and runners.has_word(claim.metadata)
+    answer: LandingView = fields_of(row, "generation run agent branch old new at") | {"reported": not by_a_runner}
     return answer
 
 
