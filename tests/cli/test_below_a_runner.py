@@ -39,16 +39,12 @@ def test_no_person_speaks_below_a_supervisor(tenure: Tenure, around: tuple[str, 
 
 
 def test_no_verdict_and_no_key_is_given_below_a_supervisor(tenure: Tenure) -> None:
-    assert tenure("add", "Write the parser", "--review").code == 0
+    assert tenure("add", "Write the parser", "--validate", "review").code == 0
     assert tenure("claim", "A-001", "--agent", "ann", "--session", "s").code == 0
     assert tenure("done", "A-001", "--agent", "ann", "--session", "s").code == 0
-    for words in (
-        ("approve", "A-001"),
-        ("reject", "A-001", "--reason", "no"),
-        ("key", "create", "x", "--role", "owner"),
-    ):
-        said = below_a_supervisor(tenure, *emptied(tenure, *words))
-        assert "NOT_ALLOWED" in said, said
+    for words in (("approve", "A-001"), ("reject", "A-001", "-m", "no"), ("key", "create", "x", "--role", "owner")):
+        said = below_a_supervisor(tenure, *emptied(tenure, *words, "--json"))
+        assert '"code":"NOT_ALLOWED"' in said, said
     assert tenure("approve", "A-001").code == 0, "the person beside it may"
 
 

@@ -192,6 +192,14 @@ def test_a_command_that_cannot_start_is_reported(bench: Bench) -> None:
     assert ended.failed == "./missing: No such file or directory"
 
 
+@pytest.mark.parametrize("order", [(["echo", "a\0b"], {}), (["echo"], {"NAME": "a\0b"})])
+def test_a_word_with_nul_is_reported(bench: Bench, order: tuple[list[str], dict[str, str]]) -> None:
+    supervisor = Supervisor()
+    bench.supervisors.append(supervisor)
+    supervisor.start(order[0], cwd="/", env=order[1], stdin="/dev/null", grace=0.0, leftover_grace=0.0)
+    assert bench.follow(supervisor).failed == "'echo' cannot be started with these words: embedded null byte"
+
+
 def test_the_supervisor_stays_until_it_is_closed(bench: Bench) -> None:
     supervisor = bench.start("")
     bench.follow(supervisor)

@@ -258,9 +258,10 @@ def _news(kept: Kept, outcome: str, directive: str | None, text: str | None) -> 
     if outcome in _LOST:
         return f"tenure: your generation {generation} of {kept.key} is stale: {_LOST[outcome]}."
     if directive == "pause":
-        return f"tenure: {kept.key}: a person asks you to pause. Save a checkpoint, then `tenure release {ref}`."
+        way = f"`tenure release {shell_word(ref)}`"
+        return f"tenure: {kept.key}: a person asks you to pause. Save a checkpoint, then {way}."
     if directive == "changed":
-        return f"tenure: {kept.key}: {text}. `tenure renew {ref}` shows the difference."
+        return f"tenure: {kept.key}: {text}. `tenure renew {shell_word(ref)}` shows the difference."
     if directive == "warn":
         return f"tenure: {kept.key}: {text or 'no sign of progress'}. Report with `tenure progress` how far it is."
     if directive == "terminated":

@@ -42,12 +42,14 @@ class Programs(NamedTuple):
     def command(self, request: SpawnRequest) -> list[str]:
         """The command of a child: it has no secret, since every user of a machine can read it."""
         program = self.find(request.program)
-        words = [sys.executable, "-P", "-m", "tenure", "run", "--once", "--spawn", request.spawn, "--task", request.key]
-        words += ["--name", request.agent, "--agent", program.agent]
-        if len(request.models) == 1:
-            words += ["--model", request.models[0]]
-        for capability in request.capabilities:
-            words += ["--cap", capability]
+        # Each value in one word with its option: one that begins with `-` stays a value.
+        words = [sys.executable, "-P", "-m", "tenure", "run", "--once"]
+        words += [f"--spawn={request.spawn}", f"--task={request.key}", f"--name={request.agent}"]
+        words += [f"--agent={program.agent}"]
+        words += [f"--model={model}" for model in request.models if len(request.models) == 1]
+        words += [f"--cap={capability}" for capability in request.capabilities]
+        if any("\0" in word for word in words):
+            raise SpawnFailed(f"spawn {request.spawn[:60]!r}: its names may not have the character NUL")
         return [*words, *program.options]
 
     def environment(self, request: SpawnRequest) -> dict[str, str]:

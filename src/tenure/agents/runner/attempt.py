@@ -212,7 +212,8 @@ class Attempt:
             return options.model
         recommended = (self.granted.model,) if options.route else ()
         wanted = (*recommended, *(self.granted.models or ()))
-        self.chosen = next((m for m in wanted if m and options.cli.takes(m) and m not in self.shared.unknown), None)
+        known = (model for model in wanted if model and model not in self.shared.unknown)
+        self.chosen = next(filter(options.cli.may_take, known), None)
         if self.chosen is not None and self.chosen == self.granted.model:
             self.say(f"{self.key}: model {self.chosen} ({self.granted.why})")
         return self.chosen

@@ -13,6 +13,7 @@ from tenure.cli.doctor.findings import Finding, error, first_of, note, ok, warni
 from tenure.cli.text_format import SECOND, counted, lasting
 from tenure.core import limits
 from tenure.core.errors import TenureError
+from tenure.core.safe_text import shell_word
 
 if TYPE_CHECKING:
     from tenure.cli.doctor.doctor import Patient
@@ -247,7 +248,9 @@ def git(patient: Patient) -> Iterator[Finding]:
             "a person must remove it from git's index and keep the files",
         )
     elif ignored.code == 1:
-        yield error("git", f"git does not ignore {folder}", f"echo '*' >> {os.path.join(folder, '.gitignore')}")
+        yield error(
+            "git", f"git does not ignore {folder}", f"echo '*' >> {shell_word(os.path.join(folder, '.gitignore'))}"
+        )
     else:
         yield ok("git", "git ignores the store")
 
