@@ -85,6 +85,16 @@ def copies(patient: Patient) -> Iterator[Finding]:
         yield ok("copies", "there is none yet outside of its folder: `tenure run`, `daemon` and `serve` make them")
 
 
+def reviews(patient: Patient) -> Iterator[Finding]:
+    """What a verdict proves here."""
+    if patient.client is not None and not patient.client.is_remote:
+        yield note(
+            "reviews",
+            "on a store without a server a review is a courtesy among the processes of one user, as its file is",
+            "`tenure serve` with keys makes it a guard: the page on checked output says more",
+        )
+
+
 def secrets(patient: Patient) -> Iterator[Finding]:
     """Whether this process can open the secrets that the store has, and none is stored as it is."""
     if patient.client is None or patient.client.is_remote:
