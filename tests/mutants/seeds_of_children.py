@@ -80,8 +80,8 @@ CHILDREN = (
     Mutant(
         "git: hooks of the repository run",
         SETTINGS,
-        'settings = [*ALWAYS.items(), ("core.hooksPath", _NO_HOOKS)]',
-        "settings = [*ALWAYS.items()]\n        _NO = None",
+        "own_hooks(folder, read) or _NO_HOOKS",
+        'repositorys_hooks(folder, os.path.join(top(folder), ".git"), read)',
         ANY_PLACE,
     ),
     Mutant(
@@ -125,6 +125,20 @@ CHILDREN = (
         '"--ignore-submodules=dirty")',
         '"--ignore-submodules=none")',
         f"{HOSTILE}::test_a_submodule_is_asked_without_its_own_programs",
+    ),
+    Mutant(
+        "git: a submodule's programs run where all is staged",
+        "agents/git.py",
+        '*(f":(exclude,top,literal){path}" for path in within)',
+        "*()",
+        f"{HOSTILE}::test_a_submodule_is_asked_without_its_own_programs",
+    ),
+    Mutant(
+        "git: the commit of a submodule is not staged",
+        "agents/git.py",
+        '        ask(top, "update-index", "--remove", "--", *within)',
+        "        pass",
+        f"{HOSTILE}::test_the_commit_of_a_submodule_is_staged",
     ),
     Mutant(
         "git: what a submodule has not committed is not seen",

@@ -148,25 +148,43 @@ def test_filters_of_the_user_run_and_their_definition_is_the_users(repository: R
     assert hostile.started() == []
 
 
-def test_a_submodule_is_asked_without_its_own_programs(repository: Repository, tmp_path: Path) -> None:
-    library = Repository(tmp_path / "library")
-    library.commit("lib.py", "x\n")
-    repository.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.path), "lib")
-    repository.git("commit", "-q", "-m", "lib")
-    inside = repository.path / "lib"
+@pytest.mark.parametrize("is_known", [True, False], ids=["in .gitmodules", "put into the index by hand"])
+def test_a_submodule_is_asked_without_its_own_programs(
+    repository: Repository, ann: Agent, tmp_path: Path, is_known: bool
+) -> None:
+    assert ann.tree is not None
+    top = Path(ann.tree.path)
+    inside = Repository(top / "lib")
+    inside.commit("lib.py", "x\n")
+    if is_known:
+        repository.write(".gitmodules", '[submodule "lib"]\n\tpath = lib\n\turl = ./lib\n', top)
+    repository.git("-c", "advice.addEmbeddedRepo=false", "add", "--all", at=top)
+    repository.git("commit", "-q", "-m", "lib", at=top)
     hostile = Hostile(repository, tmp_path)
-    hostile.settings(inside)
-    hostile.hooks(repository.path / ".git" / "modules" / "lib" / "hooks")
-    repository.write(".gitattributes", "* filter=evil\n", inside)
-    repository.write("lib.py", "changed\n", inside)
-    assert git.changes(str(repository.path)) == ["lib"]
-    git.ask(str(repository.path), "add", "--all")
-    head = repository.head()
-    checkouts.check(checkouts.Checkout(str(repository.path), str(repository.path / ".git")), head, head)
-    git.call(str(repository.path), "commit", "-q", "-m", "more", "--allow-empty")
+    hostile.settings(inside.path)
+    hostile.hooks(inside.path / ".git" / "hooks")
+    repository.write(".gitattributes", "* filter=evil\n", inside.path)
+    repository.write("lib.py", "y\n", inside.path)  # of the same size: git has to read it, through its filter
+    repository.write("more.py", "x\n", top)
+    assert git.changes(str(top)) == (["more.py", "lib"] if is_known else ["more.py"])
+    assert worktrees.commit_all(ann.tree, "more")
+    head = repository.head(top)
+    checkouts.check(checkouts.Checkout(str(top), repository.git("rev-parse", "--absolute-git-dir", at=top)), head, head)
+    assert worktrees.release(ann.tree) != ()
+    assert "submodules" in git.worktree(str(repository.path), "remove", str(top)).err
     assert hostile.started() == []
-    repository.git("status")
+    repository.git("status", at=top, ok=False)
     assert hostile.started() != [], "git by hand does start them"
+
+
+def test_the_commit_of_a_submodule_is_staged(repository: Repository, ann: Agent) -> None:
+    assert ann.tree is not None
+    inside = Repository(Path(ann.tree.path) / "lib")
+    inside.commit("lib.py", "x\n")
+    assert worktrees.commit_all(ann.tree, "lib")
+    new = inside.commit("lib.py", "y\n")
+    assert worktrees.commit_all(ann.tree, "its next commit")
+    assert repository.git("rev-parse", "HEAD:lib", at=ann.tree.path) == new
 
 
 def test_a_working_tree_elsewhere_is_refused(repository: Repository, ann: Agent, tmp_path: Path) -> None:

@@ -268,6 +268,14 @@ def _submodules(folder: str) -> list[str]:
     return [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
 
 
+def add_all(top: str) -> None:
+    """Stage everything in a working tree; of a submodule its commit."""
+    within = _submodules(top)
+    ask(top, "add", "--all", "--", ":/", *(f":(exclude,top,literal){path}" for path in within))
+    if within:  # `add` would ask each whether it is changed, and git there the programs of its settings
+        ask(top, "update-index", "--remove", "--", *within)
+
+
 def paths(folder: str, verb: str, *words: str, environ: Mapping[str, str] | None = None) -> list[str]:
     """The paths that a verb with -z prints."""
     return [path for path in ask(folder, verb, "-z", *words, environ=environ).split("\0") if path]

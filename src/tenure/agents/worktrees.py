@@ -258,7 +258,7 @@ def commit_all(worktree: Worktree | str, message: str) -> str | None:
     path = worktree if isinstance(worktree, str) else worktree.path
     if not git.changes(path):
         return None
-    git.ask(path, "add", "--all", "--", ":/")
+    git.add_all(path)
     record = record_here(path)
     if record is not None:
         message = git.with_trailers(path, message, trailers(record.key, record.generation))
