@@ -16,7 +16,7 @@ import pytest
 from tenure import process_table
 from tenure.agents.identity import user_of
 from tenure.client import AsyncClient, Client
-from tenure.client.local_token import find_token, token_file, write_token
+from tenure.client.local_token import PROCESS, find_token, token_file, write_token
 from tenure.core.errors import NotSignedIn
 from tests.servers.processes import wait_until
 from tests.servers.tenure import TenureServer
@@ -91,7 +91,7 @@ def test_the_token_lies_in_a_file_of_the_user_alone_until_the_server_ends(server
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert path.read_text().split()[0] not in server.log.read_text()
     assert server.end() == 0
-    assert not path.exists()
+    assert list(path.parent.iterdir()) == []
 
 
 def test_without_the_token_nobody_is_let_in_but_health_is_told(server: TenureServer) -> None:
@@ -166,7 +166,7 @@ def test_a_token_without_its_process_is_not_sent(tmp_path: Path, process: str) -
     assert find_token(environ, "127.0.0.1", 7420) == token
     here = process_table.described(os.getpid())
     assert here is not None
-    path.write_text(f"{token}\n{process.format(pid=here.pid, start=here.start, boot=here.boot)}\n")
+    path.with_name(path.name + PROCESS).write_text(process.format(pid=here.pid, start=here.start, boot=here.boot))
     assert find_token(environ, "127.0.0.1", 7420) is None
 
 

@@ -90,9 +90,10 @@ class ArtifactEndpoints:
             kept = await self._kept(request, asked, ready.largest)
         finally:
             self._open -= 1
-        named = {"project": asked.project, "receipt": asked.receipt, "name": asked.name, "type": asked.type}
-        bytes_of = {"digest": kept.digest, "size": kept.size, "since": ready.since}
-        command = PutArtifact(**named, **bytes_of, word=asked.word, trace_id=request.trace.id)
+        command = PutArtifact(
+            project=asked.project, receipt=asked.receipt, name=asked.name, type=asked.type, word=asked.word,
+            digest=kept.digest, size=kept.size, since=ready.since, trace_id=request.trace.id,
+        )  # fmt: skip
         outcome = await request.service.do(command, request.principal)
         if not outcome.ok:
             engine = request.service.engine

@@ -342,8 +342,8 @@ def _remote_dead_letters(client: Client) -> Iterator[Finding]:
         yield warning(
             "stuck",
             f"{letter['key']} is a dead letter",
-            f"`tenure history {shell_word(letter['key'])}` shows how it failed, `tenure retry "
-            f"{shell_word(letter['key'])}` tries again",
+            f"`tenure history {shell_word(str(letter['key']))}` shows how it failed, `tenure retry "
+            f"{shell_word(str(letter['key']))}` tries again",
         )
     if len(letters) > MOST:
         yield warning("stuck", f"{len(letters) - MOST} more dead letters", "`tenure dlq` lists them all")

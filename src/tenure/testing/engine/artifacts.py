@@ -42,7 +42,7 @@ def give(scene: Scene, receipt: str, name: str, content: bytes = b"content", **f
     )  # fmt: skip
 
 
-MARKED = {"metadata": runners.mark("word", submits=False)}  # the claim of a runner
+MARKED: dict[str, Any] = {"metadata": runners.mark("word", submits=False)}  # the claim of a runner
 WORD = {"word": "word"}
 
 

@@ -59,7 +59,7 @@ class Landings(Stage):
         """Only a runner that keeps landing to itself has merged what it records."""
         for submits in (False, True):
             key = scene.add()
-            receipt = scene.take(key, metadata=runners.mark("word", submits=submits))
+            receipt = scene.take(key, f"ann-{submits}", metadata=runners.mark("word", submits=submits))
             known = {"receipt": receipt, "branch": "main", "request_id": f"word.{submits}"}
             assert scene.do(c.Land, by=AGENT, old=commit(1), new=commit(2), **known).ok
             assert [one["reported"] for one in shown(scene, key)["landings"]] == [not submits]

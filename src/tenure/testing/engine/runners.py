@@ -85,7 +85,7 @@ class Runners(Stage):
 
     def test_no_history_shows_the_mark(self, scene: Scene) -> None:
         key = scene.add()
-        scene.take(key, metadata={**runners.mark(WORD), "shown": "yes"})
+        scene.take(key, metadata={**runners.mark(WORD, submits=True), "shown": "yes"})
         assert [entry["metadata"] for entry in look(scene, tasks.history, key)] == [{"shown": "yes"}]
 
     # --- late results -------------------------------------------------------------------------------------------
