@@ -1,0 +1,88 @@
+"""Seeded bugs in which files of settings count, and what they say."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+FILES = "tests/cli/test_settings_files.py"
+UNTRUSTED = "tests/cli/test_untrusted.py"
+
+SETTINGS = (
+    Mutant(
+        "settings: a file without a store does not count",
+        "locations.py",
+        "if os.path.isfile(path) and (has_store or not found):",
+        "if os.path.isfile(path) and has_store:",
+        f"{FILES}::test_every_reader_of_settings_reads_a_file_without_a_store",
+    ),
+    Mutant(
+        "settings: a clone below hides the settings of the store",
+        "locations.py",
+        "(has_store or not found)",
+        "not found",
+        f"{FILES}::test_a_nearer_file_adds_to_the_stores_own_and_does_not_hide_it",
+    ),
+    Mutant(
+        "settings: a cloned file without a store is the user's",
+        "config.py",
+        "if not self.risky or self.kind == NAMED:",
+        "if not self.risky or self.kind == NAMED or not os.path.exists(os.path.join(self.root, FOLDER, DATABASE)):",
+        f"{UNTRUSTED}::test_a_cloned_file_counts_no_more_without_a_database_beside_it[63]",
+    ),
+    Mutant(
+        "settings: a path in a file depends on the working folder",
+        "config.py",
+        'if key in _PLACES and "://" not in value:',
+        "if False:",
+        f"{FILES}::test_a_path_in_a_file_is_the_same_wherever_the_command_runs",
+    ),
+    Mutant(
+        "settings: TENURE_CONFIG names any file",
+        "config.py",
+        "        check_operators(path, status, environ)\n",
+        "",
+        f"{FILES}::test_roots_file_counts_unless_others_may_write_it",
+    ),
+    Mutant(
+        "settings: TENURE_CONFIG names a file of a clone",
+        "trust/operator_file.py",
+        "tree = _work_tree(path) or _work_tree(real)",
+        "tree = None",
+        f"{FILES}::test_no_file_of_a_git_work_tree_counts_whoever_owns_it[folder]",
+    ),
+    Mutant(
+        "settings: a link leads out of the clone, or into it",
+        "trust/operator_file.py",
+        "tree = _work_tree(path) or _work_tree(real)",
+        "tree = _work_tree(real)",
+        f"{FILES}::test_no_file_of_a_git_work_tree_counts_whoever_owns_it[file]",
+    ),
+    Mutant(
+        "settings: others may write the operator's file",
+        "trust/operator_file.py",
+        "if mode & 0o022 else None",
+        "if False else None",
+        f"{FILES}::test_roots_file_counts_unless_others_may_write_it",
+    ),
+    Mutant(
+        "settings: others may read the user's named file",
+        "trust/operator_file.py",
+        "return is_open if mode & 0o077 else None",
+        "return None",
+        f"{FILES}::test_a_file_below_ones_own_configuration_folder_counts_with_mode_0600",
+    ),
+    Mutant(
+        "settings: the operator's key goes where the tree says",
+        "config.py",
+        "if key.value is None or self._is_in_tree(key) or not self._is_in_tree(url):",
+        "if key.value is None or key.origin in self.sources or not self._is_in_tree(url):",
+        f"{FILES}::test_its_key_goes_to_no_server_that_the_tree_names",
+    ),
+    Mutant(
+        "settings: agents inherit the operator's file",
+        "core/sealed.py",
+        '(MASTER_KEY, "TENURE_CONFIG")',
+        "MASTER_KEY",
+        f"{FILES}::test_children_do_not_inherit_it",
+    ),
+)
