@@ -130,6 +130,19 @@ def test_a_path_in_a_file_is_the_same_wherever_the_command_runs(bare: Tenure) ->
     assert bare.process("list").code == 0
 
 
+@pytest.mark.parametrize("where", ["kept", "/absolute", "s3://bucket/prefix"])
+def test_a_store_is_made_where_artifacts_have_a_place_of_their_own(bare: Tenure, where: str) -> None:
+    place = str(bare.folder) + where if where == "/absolute" else where
+    assert bare.process("init", TENURE_ARTIFACTS=place).code == 0
+    if "s3" not in where:
+        (bare.folder / "log.txt").write_text("bytes")
+        bare.process("add", "One")
+        bare.process("claim")
+        said = bare.process("artifact", "put", "log.txt", TENURE_ARTIFACTS=place)
+        assert said.code == 0, said
+        assert any((bare.folder / place).rglob("*"))
+
+
 # --- TENURE_CONFIG ------------------------------------------------------------------------------------------------
 
 

@@ -80,7 +80,7 @@ def settings() -> str:
         + table(("setting", "type", "default", "environment", "meaning"), rows)
         + "\n`TENURE_OWNER_URL`, in the environment alone, is the URL of the database role that owns the tables of a "
         "store under\n[row-level security](../how-to/separate-tenants-in-the-database.md), for upgrades and "
-        "`tenure db rls`.\n"
+        "`tenure db rls`. It counts only for the same cluster and database as the store's URL.\n"
         + "\n## Settings with a name\n\nOf sinks, channels for notices and local hooks there may be several, in files "
         "alone: `NAME` is a name of your choice,\n`KIND` a kind of event with `_` for its dot. Nothing is sent and "
         "nothing runs before you have allowed a file that is not\nyour own.\n\n"

@@ -85,4 +85,25 @@ SETTINGS = (
         "MASTER_KEY",
         f"{FILES}::test_children_do_not_inherit_it",
     ),
+    Mutant(
+        "settings: the owner's URL of another store migrates it",
+        "stores/postgres/row_security.py",
+        "yield other if other.all(_DATABASE, []) == connection.all(_DATABASE, []) else None",
+        "yield other",
+        "tests/cli/test_row_security.py::test_the_owners_url_of_one_store_is_not_used_for_another",
+    ),
+    Mutant(
+        "settings: rls changes another store than the one here",
+        "cli/row_security.py",
+        "        row_security.check_owner(owner, named)\n",
+        "        pass\n",
+        "tests/cli/test_row_security.py::test_the_owners_url_of_one_store_is_not_used_for_another",
+    ),
+    Mutant(
+        "settings: a place of artifacts keeps a store from being made",
+        "cli/setup.py",
+        "    run.home = home_at(url, folder or find_folder(run.folder), run.settings)  # also where nothing is found yet\n",
+        "",
+        f"{FILES}::test_a_store_is_made_where_artifacts_have_a_place_of_their_own[kept]",
+    ),
 )
