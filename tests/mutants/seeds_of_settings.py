@@ -102,8 +102,8 @@ SETTINGS = (
     Mutant(
         "settings: a place of artifacts keeps a store from being made",
         "cli/setup.py",
-        "    run.home = home_at(url, folder or find_folder(run.folder), run.settings)  # also where nothing is found yet\n",
-        "",
+        "    run.home = home_at(url,",
+        "    home_at(url,",
         f"{FILES}::test_a_store_is_made_where_artifacts_have_a_place_of_their_own[kept]",
     ),
 )

@@ -251,7 +251,7 @@ def _gates(place: SetupTarget, names: list[str]) -> list[dict[str, Any]]:
 
     gates = [{"agent": name, **gate._asdict()} for name in names for gate in by_name(name).gates(place)]
     if names and not place.is_global and not is_on_path(place.environ):
-        text = "put `tenure` on the PATH, as `uv tool install tenure` does: the files name it"
+        text = "put `tenure` on the PATH, as `uv tool install .` in a checkout does: the files name it"
         gates.append({"agent": "all", "text": text, "is_open": False})
     return gates
 
