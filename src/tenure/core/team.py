@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tenure.core import limits
-from tenure.core.errors import InvalidInput
+from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.records import Agent, HealthMinute, Leader, Session, replace
 
 SESSION_IDLE = limits.SESSION_IDLE
@@ -112,8 +112,9 @@ def recipients(
     if address == "@all":
         found: Iterable[str] = known
     elif address == "@leader":
-        if leader is None:
-            raise InvalidInput("@leader: this project has no leader now", "send to an agent by name, or to @all")
+        if leader is None or leader == sender:
+            why = "this project has no leader now" if leader is None else f"{sender} leads, so it would reach nobody else"
+            raise NotFound(f"@leader: {why}", "send to an agent by name, or to @all; `tenure agents` lists them")
         return (leader,)
     elif address == "@idle":
         taken = set(busy)
@@ -128,6 +129,16 @@ def recipients(
     else:
         raise InvalidInput(f"{address[:60]!r} must be an agent, @all, @leader, @idle, @track:X or @type:X")
     return tuple(sorted(name for name in found if name != sender))
+
+
+def sent_text(address: str, to: tuple[str, ...], *, for_programs: bool) -> tuple[str, str | None]:
+    """What became of a message, and what its sender may do."""
+    if to:
+        return f"sent to {len(to)} agent{'' if len(to) == 1 else 's'}", None
+    if for_programs:
+        return f"sent to no agent: none is {address}; brokers carry it to workers", None
+    there = "no other agent is here" if address == "@all" else f"no other agent is {address} now"
+    return f"sent to nobody: {there}", "`tenure agents` lists them; who joins later does not get it"
 
 
 def elected(

@@ -154,7 +154,7 @@ class AgentLeaders(Stage):
         ENDS[how](here)
         assert (leader(here), terms(here, "leader.lost")) == (None, [("ann", 1)])
         assert here.row(Leader, "agent").until == here.now
-        with pytest.raises(InvalidInput, match="has no leader now"):
+        with pytest.raises(NotFound, match="has no leader now"):
             here.do(c.Send, sender="ben", to="@leader", text="hi")
         taken = here.do(c.Lead, holder="ben", agent=True, lease=60)
         assert (taken.outcome, taken.term) == ("ELECTED", 2)

@@ -349,12 +349,23 @@ class Team(Stage):
         assert scene.do(c.Send, sender="x", to="@track:B", text="hi").changed == ("registered", "working")
 
     def test_the_leader_gets_its_mail_while_it_leads(self, scene: Scene) -> None:
-        with pytest.raises(InvalidInput, match="@leader"):
+        with pytest.raises(NotFound, match="@leader: this project has no leader now"):
             scene.do(c.Send, sender="x", to="@leader", text="hi")
         scene.do(c.Lead, holder="ann", agent=True, lease=60)
         assert scene.do(c.Send, sender="x", to="@leader", text="hi").changed == ("ann",)
+        with pytest.raises(NotFound, match="ann leads"):
+            scene.do(c.Send, sender="ann", to="@leader", text="hi")
         scene.pass_time(seconds=60)
-        assert code_of(scene.try_to(c.Send, sender="x", to="@leader", text="hi")) == "INVALID_INPUT"
+        assert code_of(scene.try_to(c.Send, sender="x", to="@leader", text="hi")) == "NOT_FOUND"
+
+    @pytest.mark.parametrize("to", ["@all", "@idle", "@track:B", "@type:codex"])
+    def test_mail_to_many_that_reaches_nobody_says_so(self, scene: Scene, to: str) -> None:
+        sent = scene.do(c.Send, sender="ann", to=to, text="hi")
+        assert (sent.outcome, sent.changed) == ("CREATED", ())
+        assert sent.message.startswith("sent to nobody: no other agent is ")
+        assert sent.hint is not None
+        command = scene.do(c.Send, sender="ann", to=to, text="hi", action="review")
+        assert "brokers carry it" in command.message
 
     def test_a_reply_names_what_it_answers(self, scene: Scene) -> None:
         scene.know("bo")
