@@ -80,8 +80,16 @@ SETTINGS: dict[str, Setting] = {
     "leader.lease": Setting(
         Seconds, limits.LEADER_LEASE, "seconds that `serve`, `daemon` or `run` leads unless renewed"
     ),
+    "agents.leader_lease": Setting(
+        Seconds,
+        None,
+        "seconds that an agent leads its project unless renewed; by default 30 where its commands elect and renew it, "
+        "1800 with `lead`; for elections behind a server the server's counts",
+    ),
     "agents.heartbeat": Setting(
-        Seconds, limits.AGENT_HEARTBEAT, "seconds between an agent's signs of life; `join` says so"
+        Seconds,
+        limits.AGENT_HEARTBEAT,
+        "seconds between an agent's signs of life: those that `run` sends, and what `join` registers and shows",
     ),
     "agents.stale_after": Setting(
         Seconds,
@@ -448,6 +456,19 @@ def task_defaults_of(settings: Mapping[str, Value]) -> TaskDefaults:
     names = ("priority", "max_attempts", "on_lost")
     given = {name: value for name in names if (value := settings[f"tasks.{name}"].value) is not None}
     return TaskDefaults(project=str(settings["project"].value), **given) if given else SHIPPED
+
+
+def leader_lease_of(settings: Mapping[str, Value]) -> float:
+    """The setting `agents.leader_lease`, as agents that are elected by their commands have it."""
+    given = settings["agents.leader_lease"]
+    if given.value is None:
+        return limits.AGENT_LEADER_LEASE / 1e6
+    if not 1 <= given.value <= limits.LONGEST_LEADER_LEASE:
+        raise BadConfig(
+            f"{given.origin}: agents.leader_lease is {given.value:g}; it must be from 1 to "
+            f"{limits.LONGEST_LEADER_LEASE:g} seconds"
+        )
+    return float(given.value)
 
 
 def homes_of(settings: Mapping[str, Value]) -> dict[str, str] | None:

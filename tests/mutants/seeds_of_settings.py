@@ -1,4 +1,4 @@
-"""Seeded bugs in which files of settings count, and what they say."""
+"""Seeded bugs in which files of settings count, what settings do, and in names and mail of agents."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from tests.mutants.mutant import Mutant
 
 FILES = "tests/cli/test_settings_files.py"
 UNTRUSTED = "tests/cli/test_untrusted.py"
+VERBS = "tests/cli/test_verbs.py"
+WHO = "tests/cli/test_who_am_i.py"
 
 SETTINGS = (
     Mutant(
@@ -105,5 +107,89 @@ SETTINGS = (
         "    run.home = home_at(url,",
         "    home_at(url,",
         f"{FILES}::test_a_store_is_made_where_artifacts_have_a_place_of_their_own[kept]",
+    ),
+    Mutant(
+        "names: two plain terminals are one agent",
+        "agents/identity.py",
+        "    if who.agent_source == USER:\n",
+        "    if False:\n",
+        f"{WHO}::test_plain_terminals_are_agents_of_their_own_and_write_to_each_other",
+    ),
+    Mutant(
+        "names: the session of a terminal that has ended keeps its name",
+        "agents/identity.py",
+        "return bool(known) and all(",
+        "return False and all(",
+        f"{WHO}::test_plain_terminals_are_agents_of_their_own_and_write_to_each_other",
+    ),
+    Mutant(
+        "names: a name that is taken is not said",
+        "engine/verbs/agents.py",
+        "if one.id != cmd.session]",
+        "if one.id == cmd.session]",
+        "test_a_second_session_that_joins_with_a_live_name_is_told",
+    ),
+    Mutant(
+        "names: a session that fell silent keeps its name",
+        "engine/verbs/agents.py",
+        "recent = Range(low=work.now - before.stale_after + 1)",
+        "recent = Range(low=0)",
+        "test_a_second_session_that_joins_with_a_live_name_is_told",
+    ),
+    Mutant(
+        "mail: a leader writes to itself",
+        "core/team.py",
+        "if leader is None or leader == sender:",
+        "if leader is None:",
+        "test_the_leader_gets_its_mail_while_it_leads",
+    ),
+    Mutant(
+        "mail: that nobody is reached is not said",
+        "core/team.py",
+        '    if to:\n        return f"sent to',
+        '    if True:\n        return f"sent to',
+        "test_mail_to_many_that_reaches_nobody_says_so",
+    ),
+    Mutant(
+        "leading: a lease without the term is dropped without a word",
+        "cli/team.py",
+        "if given.lease is not None and given.term is None:",
+        "if False:",
+        f"{VERBS}::test_leading",
+    ),
+    Mutant(
+        "leading: STALE_TERM names who leads now for an earlier term",
+        "engine/verbs/lead.py",
+        "        who = _led(work, leader, term)\n",
+        "        who = leader.holder\n",
+        "test_a_stale_term_is_explained_by_what_was",
+    ),
+    Mutant(
+        "leading: the lease of the settings is not that of elections",
+        "engine/verbs/lead.py",
+        "agent, work.context.leader_lease, None",
+        "agent, limits.AGENT_LEADER_LEASE, None",
+        "test_a_shorter_lease_of_the_settings_is_that_of_elections_and_is_renewed",
+    ),
+    Mutant(
+        "leading: a lease shorter than its renewals ends",
+        "engine/verbs/lead.py",
+        "min(WRITTEN, leader.lease // 3)",
+        "WRITTEN",
+        "test_a_shorter_lease_of_the_settings_is_that_of_elections_and_is_renewed",
+    ),
+    Mutant(
+        "leading: the setting of an agent's lease is not read",
+        "cli/main.py",
+        ", leader_lease=leader_lease_of(self.settings),",
+        ",",
+        f"{VERBS}::test_the_lease_of_an_agents_leadership_is_a_setting",
+    ),
+    Mutant(
+        "settings: a runner sends heartbeats as it likes",
+        "agents/runner/slot.py",
+        "            heartbeat=self.options.heartbeat,\n",
+        "",
+        f"{VERBS}::test_the_interval_of_heartbeats_is_a_setting_that_shows",
     ),
 )

@@ -182,7 +182,8 @@ def _options(
         route=given.route or bool(run.setting("run.route")),
         filters=filters_of(given),
         mode=ONCE if given.once else UNTIL_EMPTY if given.until_empty else FOREVER, most_tasks=most, timeout=timeout,
-        lease=given.lease, grace=given.grace, bwrap=_bwrap(run) if given.bwrap else None, prompt=given.prompt,
+        lease=given.lease, heartbeat=run.setting("agents.heartbeat"), grace=given.grace,
+        bwrap=_bwrap(run) if given.bwrap else None, prompt=given.prompt,
         worktree=worktree, land=land, onto=onto, spawn=given.spawn, task=given.task,
         sign=given.sign or bool(run.setting("run.sign")),
     )  # fmt: skip

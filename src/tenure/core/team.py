@@ -86,6 +86,19 @@ def _most(one: int | None, other: int | None) -> int | None:
     return max((value for value in (one, other) if value is not None), default=None)
 
 
+def uses_name(ended_at: int | None, last_activity: int, stale_after: int, now: int) -> bool:
+    """Whether a session acts for its agent now."""
+    return ended_at is None and now - last_activity < stale_after
+
+
+def taken_text(name: str, session: str, last_activity: int, now: int) -> str:
+    """What an agent that joins is told of another that has its name: sessions may share one, and seldom mean to."""
+    return (
+        f"the name {name} is taken: session {session} uses it, seen {max(0, now - last_activity) // 1_000_000} s ago. "
+        "Both are one agent now, with one inbox; join with another name unless that is meant"
+    )
+
+
 def is_over(session: Session, holds: int, now: int) -> bool:
     return session.ended_at is not None or (holds == 0 and session.last_activity < in_use_since(now))
 
@@ -113,7 +126,9 @@ def recipients(
         found: Iterable[str] = known
     elif address == "@leader":
         if leader is None or leader == sender:
-            why = "this project has no leader now" if leader is None else f"{sender} leads, so it would reach nobody else"
+            why = (
+                "this project has no leader now" if leader is None else f"{sender} leads, so it would reach nobody else"
+            )
             raise NotFound(f"@leader: {why}", "send to an agent by name, or to @all; `tenure agents` lists them")
         return (leader,)
     elif address == "@idle":

@@ -31,12 +31,16 @@ def agents(
 def agent(work: UnitOfWork, project: str, name: str) -> v.AgentInFull:
     """One agent with its last hour."""
     row = known_or_refused(work, project, name)
-    view: v.AgentInFull = {**_shown(work, row), "minutes": _last_hour(work, row)}
+    view: v.AgentInFull = {**_shown(work, row), **_patience(row), "minutes": _last_hour(work, row)}  # type: ignore[typeddict-item]  # as a dict
     return view
 
 
 def _shown(work: UnitOfWork, row: Agent) -> v.AgentView:
     return agent_view(work, row, ended_holders(work, row.project))
+
+
+def _patience(row: Agent) -> dict[str, float]:
+    return {"heartbeat": row.heartbeat / SECOND, "stale_after": row.stale_after / SECOND}
 
 
 def health(work: UnitOfWork, project: str, name: str) -> v.HealthView:
@@ -46,8 +50,7 @@ def health(work: UnitOfWork, project: str, name: str) -> v.HealthView:
     answer: v.HealthView = {
         **{part: shown[part] for part in (*parts, "memory_mb", "cpu_percent", "metadata")},  # type: ignore[typeddict-item]
         "silent_for": max(0, work.now - row.last_seen) / SECOND,
-        "heartbeat": row.heartbeat / SECOND,
-        "stale_after": row.stale_after / SECOND,
+        **_patience(row),
         "minutes": _last_hour(work, row),
     }
     return answer

@@ -269,6 +269,22 @@ class Team(Stage):
 
     # --- mail -----------------------------------------------------------------------------------------------------
 
+    def test_a_second_session_that_joins_with_a_live_name_is_told(self, scene: Scene) -> None:
+        assert scene.do(c.Register, agent="dup", session="one").warnings is None
+        assert scene.do(c.Register, agent="dup", session="one").warnings is None
+        scene.pass_time(seconds=4)
+        second = scene.do(c.Register, agent="dup", session="two")
+        assert second.outcome == "UPDATED"  # sessions may share a name, as sub-agents do
+        (warning,) = second.warnings or ()
+        assert warning.startswith("the name dup is taken: session one uses it, seen 4 s ago.")
+        assert scene.do(c.Register, agent="dup", session="three", managed=True).warnings is None  # started again
+        scene.do(c.Leave, session="one")
+        scene.do(c.Leave, session="two")
+        scene.do(c.Leave, session="three")
+        assert scene.do(c.Register, agent="dup", session="four").warnings is None
+        scene.pass_time(seconds=180)
+        assert scene.do(c.Register, agent="dup", session="five").warnings is None  # silent for too long
+
     def test_mail_is_read_by_each_recipient_for_itself(self, scene: Scene) -> None:
         for agent in ("ann", "bo", "cy"):
             scene.do(c.Register, agent=agent)
@@ -520,6 +536,8 @@ class Team(Stage):
         assert scene.do(c.Lead, holder="two", agent=agent).term == 2
         assert scene.do(c.Lead, holder="one", agent=agent, term=1).outcome == "DENIED_LEADER"
         assert scene.do(c.StepDown, holder="one", agent=agent, term=1).outcome == "STALE_TERM"
+        stranger = scene.do(c.StepDown, holder="three", agent=agent, term=1)
+        assert stranger.message == "one led with term 1, which is over; two leads with term 2"
         assert scene.do(c.StepDown, holder="two", agent=agent, term=2).outcome == "OK"
         assert scene.do(c.Lead, holder="two", agent=agent).term == 3
 
