@@ -31,7 +31,7 @@ from tenure.locations import (
     main_worktree,
     named_file,
     nearest_shared,
-)  # fmt: skip
+)
 from tenure.user_state import store_states
 
 if TYPE_CHECKING:

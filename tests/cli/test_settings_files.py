@@ -17,7 +17,7 @@ from tenure.spawners.settings import read_spawners
 from tenure.trust import operator_file
 from tenure.trust.grants import Trusted, Untrusted
 from tests.cli.conftest import Tenure
-from tests.servers.store_servers import SERVERS
+from tests.servers.store_servers import SERVERS, told
 from tests.servers.tenure import TenureServer
 
 
@@ -38,8 +38,8 @@ def store_at(kind: str, folder: Path, request: pytest.FixtureRequest) -> Iterato
         with TenureServer(str(folder / "served.db")) as server:
             yield server.url
     else:
-        request.getfixturevalue(kind)
-        with SERVERS[kind].placed("settings_files") as url:
+        server = request.getfixturevalue(kind)
+        with told(kind, server), SERVERS[kind].placed("settings_files") as url:
             yield url
 
 
@@ -50,10 +50,10 @@ def test_a_file_of_settings_counts_on_every_store(
     bare: Tenure, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, kind: str, by: str
 ) -> None:
     """Its URL is that of every verb, `init` too; its notices are sent; what it says about access is obeyed."""
-    told = bare.folder / "told.json"
+    notice = bare.folder / "notice.json"
     with store_at(kind, tmp_path_factory.mktemp("store"), request) as url:
         text = (
-            f'url = "{url}"\nlease = 77\n[serve]\nauth = "required"\n[notify.me]\ncommand = ["tee", "{told}"]\n'
+            f'url = "{url}"\nlease = 77\n[serve]\nauth = "required"\n[notify.me]\ncommand = ["tee", "{notice}"]\n'
             '[tasks]\npriority = "high"\n'
         )
         if by == "local":
@@ -72,7 +72,7 @@ def test_a_file_of_settings_counts_on_every_store(
         shown = bare.process("config", "--json").json
         assert {shown[key]["origin"] for key in ("url", "lease", "serve.auth", "notify.me.command")} == {str(path)}
         assert bare.process("notify", "test", "--project", "p").code == 0
-        assert json.loads(told.read_text())["kind"] == "test"
+        assert json.loads(notice.read_text())["kind"] == "test"
         found = {one["check"]: one for one in bare.process("doctor", "--json", "--project", "p").json}
         assert str(path) in found["repository"]["message"]
 

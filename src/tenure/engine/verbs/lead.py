@@ -161,11 +161,8 @@ def noted(work: UnitOfWork, project: Project, command: commands.Command) -> None
         return
     process = _process_of(command)
     if leader is not None and leader.until > work.now:
-        if (
-            leader.is_auto
-            and leader.holder == agent
-            and leader.until - work.now <= leader.lease - min(WRITTEN, leader.lease // 3)
-        ):
+        written = min(WRITTEN, leader.lease // 3)
+        if leader.is_auto and leader.holder == agent and leader.until - work.now <= leader.lease - written:
             work.put(replace(leader, until=work.now + leader.lease, process=leader.process or process))
         return
     if isinstance(command, ELECTING) and roles.can_lead(work.principal) and _may_lead(work, project.id, agent):
