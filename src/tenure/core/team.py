@@ -92,7 +92,7 @@ def uses_name(ended_at: int | None, last_activity: int, stale_after: int, now: i
 
 
 def taken_text(name: str, session: str, last_activity: int, now: int) -> str:
-    """What an agent that joins is told of another that has its name: sessions may share one, and seldom mean to."""
+    """The warning of an agent that joins by the name of another: sessions may share one, and seldom mean to."""
     return (
         f"the name {name} is taken: session {session} uses it, seen {max(0, now - last_activity) // 1_000_000} s ago. "
         "Both are one agent now, with one inbox; join with another name unless that is meant"

@@ -1,7 +1,7 @@
 """Whether the file that TENURE_CONFIG names is an operator's: it counts without trust, and nothing else does.
 
 Every file of a cloned repository is the user's, and a committed `.envrc` could name one. So a git work tree is out of
-the question, whoever owns it.
+the question, also where it is root's.
 """
 
 from __future__ import annotations
