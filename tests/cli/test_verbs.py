@@ -347,7 +347,7 @@ def test_notes_stand_in_the_log(tenure: Tenure, add: Add) -> None:
 def test_joining_leaving_and_who_is_there(tenure: Tenure, add: Add) -> None:
     add("One", "--cap", "rust")
     said = tenure("join", "-n", "kit", "-t", "codex", "-c", "rust", "--session", "kits")
-    assert said.out == "export TENURE_AGENT=kit\nexport TENURE_SESSION=kits\n"
+    assert said.out.startswith("export TENURE_AGENT=kit\nexport TENURE_SESSION=kits\n# heartbeat: 30 s; ")
     assert tenure("claim", "--agent", "bo", "--session", "b").code == 3
     assert tenure("claim", "--agent", "kit", "--session", "kits").code == 0
     assert "A-001" in tenure("agents").out

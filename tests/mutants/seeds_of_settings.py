@@ -192,4 +192,18 @@ SETTINGS = (
         "",
         f"{VERBS}::test_the_interval_of_heartbeats_is_a_setting_that_shows",
     ),
+    Mutant(
+        "settings: another user's store is passed over for the one above it",
+        "config.py",
+        "if folder is None else unreadable_of(nearer)",
+        "if folder is None else None",
+        "tests/cli/test_lost_store.py::test_another_users_store_is_not_passed_over_for_the_one_above_it",
+    ),
+    Mutant(
+        "settings: a worker does not register its interval",
+        "client/worker/worker.py",
+        "            heartbeat=self.heartbeat,\n",
+        "",
+        "tests/client/test_worker.py::test_the_interval_of_a_workers_heartbeats_is_an_argument",
+    ),
 )
