@@ -35,6 +35,7 @@ from tests.mutants.seeds_of_runners import RUNNERS
 from tests.mutants.seeds_of_seals import SEALED_LOG
 from tests.mutants.seeds_of_secrets import SECRETS
 from tests.mutants.seeds_of_serving import SERVING
+from tests.mutants.seeds_of_settings import SETTINGS
 from tests.mutants.seeds_of_sharing import SHARING
 from tests.mutants.seeds_of_signing import SIGNING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
@@ -79,6 +80,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *RUNNERS,
     *SECRETS,
     *SERVING,
+    *SETTINGS,
     *SHARING,
     *SIGNING,
     *SIGNING_IN,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.core import claims, former_names, lifecycle, limits, moves
+from tenure.core import claims, lifecycle, limits, moves
 from tenure.core.errors import InvalidInput
 from tenure.core.ids import Receipt
 from tenure.core.lifecycle import VALIDATING
@@ -180,6 +180,8 @@ def refused(
     """Task and claim after a verdict against the output: a failed attempt, which was counted with the claim."""
     error = LastError(error_class=INVALID_OUTPUT, message=text, generation=claim.generation, at=at)
     if row.held_back is not None and not task.pauses:
+        from tenure.core import former_names  # here: few results are held back
+
         task = replace(task, pauses=former_names.pauses_of(row.held_back))
     task = replace(task, pauses=tuple(pause for pause in task.pauses if pause.cause != lifecycle.REVIEW))
     free = moves.refused(task, at, error)

@@ -41,6 +41,7 @@ class Options(NamedTuple):
     most_tasks: int | None = None
     timeout: float = limits.RUN_TIMEOUT
     lease: float | str = limits.LEASE  # seconds, or `auto`
+    heartbeat: float = limits.AGENT_HEARTBEAT
     grace: float = 5.0
     worktree: bool = False
     land: bool = False
