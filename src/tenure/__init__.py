@@ -187,6 +187,9 @@ if TYPE_CHECKING:
         NotFound,
         TenureError,
     )
+    from tenure.core.land_request import (
+        LandRequest,
+    )
     from tenure.core.outcomes import (
         Outcome,
     )
@@ -253,6 +256,7 @@ __all__ = [
     "InviteMember",
     "Judge",
     "Land",
+    "LandRequest",
     "Lead",
     "Leave",
     "Link",
@@ -396,6 +400,7 @@ _NAMES = {
         "Undo Unlink Unreserve Wait"
     ),
     "tenure.core.errors": "InvalidInput NotFound TenureError",
+    "tenure.core.land_request": "LandRequest",
     "tenure.core.outcomes": "Outcome",
     "tenure.core.query": "Page",
     "tenure.core.records": "RetryPolicy",
