@@ -189,6 +189,9 @@ if TYPE_CHECKING:
         NotFound,
         TenureError,
     )
+    from tenure.core.land_request import (
+        LandRequest,
+    )
     from tenure.core.outcomes import (
         Outcome,
     )
@@ -256,6 +259,7 @@ __all__ = [
     "InviteMember",
     "Judge",
     "Land",
+    "LandRequest",
     "Lead",
     "Leave",
     "Link",
@@ -400,6 +404,7 @@ _NAMES = {
         "Undo Unlink Unreserve Wait"
     ),
     "tenure.core.errors": "InvalidInput NotFound TenureError",
+    "tenure.core.land_request": "LandRequest",
     "tenure.core.outcomes": "Outcome",
     "tenure.core.query": "Page",
     "tenure.core.records": "RetryPolicy",

@@ -16,6 +16,7 @@ from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_epochs import EPOCHS
 from tests.mutants.seeds_of_health import HEALTH
 from tests.mutants.seeds_of_identity import IDENTITY
+from tests.mutants.seeds_of_landing import LANDING_PHASE
 from tests.mutants.seeds_of_leading import LEADING
 from tests.mutants.seeds_of_lists import LISTS
 from tests.mutants.seeds_of_mariadb import MARIADB
@@ -64,6 +65,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *DISKS,
     *EPOCHS,
     *HEALTH,
+    *LANDING_PHASE,
     *LEADING,
     *LISTS,
     *MODELS,

@@ -41,6 +41,7 @@ TEXTS: dict[str, str] = {
     "task.validating": "{who} submits {task}; its validation is pending",
     "task.validation_taken": "{holder} validates the result of {task}",
     "task.validation_undecided": "the validation of {task} is undecided",
+    "task.validated": "the result of {task} has passed; its commit waits to be landed",
     "task.output_refused": "{who}'s output for {task} is refused",
     "task.completed": "{who} completes {task}",
     "task.result_refused": "{who}'s result for {task} with generation {generation} is refused",

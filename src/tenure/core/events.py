@@ -44,6 +44,7 @@ KINDS: dict[str, str] = {
     "task.validating": "a result was submitted and waits for a verdict",
     "task.validation_taken": "a validator took the result",
     "task.validation_undecided": "a validator could not decide; it is retried, or a person is asked",
+    "task.validated": "a result has passed; its commit waits to be landed",
     "task.output_refused": "an output does not meet the contract; its holder may fix it",
     "task.completed": "a result was accepted",
     "task.result_refused": "a result with a genuine receipt was refused and kept",

@@ -44,6 +44,8 @@ UNATTENDED = limit(2 * _HOURS * _US, "us", "renewing a claim for an agent that d
     "the lease is not extended further")
 RESERVATION_LEASE = limit(1800.0, "s", "a reservation without a claim", "argument `lease`", _EXPIRES)
 VALIDATION_LEASE = limit(60.0, "s", "taking a validation", "argument `lease`", "another validator may take it")
+LANDING_TODO = limit(60.0, "s", "how long a commit waits to be landed before `todo` shows it", _FIXED,
+    "it is shown; a blocked one at once")
 OFFER = limit(60.0, "s", "offering a task to one agent", "argument `seconds`", "the task is open to every agent again")
 LEADER_LEASE = limit(30.0, "s", "leading the coordinator", "argument `lease`",
     "another process may lead, with the next term")

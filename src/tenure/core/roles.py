@@ -10,6 +10,7 @@ from tenure.core import queries as q
 from tenure.core.commands import Command, Principal
 from tenure.core.errors import Bug, NotAllowed, NotFound
 from tenure.core.events import ADMIN_KINDS, STORE_KINDS
+from tenure.core.land_request import LAND, is_of_landing
 from tenure.core.queries import Query
 from tenure.core.records import Claim
 from tenure.core.tenant_records import HOME
@@ -227,6 +228,32 @@ def check_checker(principal: Principal, role: str, verb: str) -> None:
         )
 
 
+def may_land(principal: Principal, claim: Claim) -> bool:
+    """Whether it may land the result of this claim: a person; a key that checks results; or the key that claimed, whose
+    result has passed."""
+    if principal.role != "agent":
+        return True
+    return principal.address is not None and (
+        CHECKER in principal.capabilities or (claim.key is not None and claim.key == principal.key)
+    )
+
+
+def check_lander(principal: Principal, claim: Claim, what: str) -> None:
+    _check_not_recognised(principal, what)
+    if not may_land(principal, claim):
+        raise NotAllowed(
+            f"{what}: to land it needs the capability {CHECKER}, or the key that claimed the task",
+            "an admin can create one: tenure key create NAME --can checker",
+        )
+
+
+def _lands(command: Command) -> bool:
+    """Whether it is about a landing, for which the claim decides: see `check_lander`."""
+    if isinstance(command, c.TakeValidation):
+        return command.phase == LAND
+    return is_of_landing(getattr(command, "receipt", ""))
+
+
 def check_kind(principal: Principal, kind: type[Command]) -> None:
     """Refuse a principal that may not do this in any project, before the command is decoded."""
     role = "member" if principal.role == "agent" else principal.role  # in case agents may operate
@@ -259,7 +286,7 @@ def check_role(principal: Principal, command: Command, *, agents_may_operate: bo
         role = "member"
     if _LEVEL.get(role, -1) < _LEVEL[needed]:
         raise _too_low(principal, str(type(command).__struct_config__.tag), needed, leads=isinstance(command, _LED))
-    if type(command) in VALIDATING:
+    if type(command) in VALIDATING and not _lands(command):
         check_checker(principal, role, str(type(command).__struct_config__.tag))
     check_own(principal, command)
     check_here(principal, command)

@@ -56,12 +56,13 @@ EVENTS: dict[str, str] = {
     "task.landing": "branch text, new text, old text",
     "task.artifact": "digest text, name text, size integer, media_type text",
     "task.waiting": "waits_for texts",
-    "task.validating": "result text, validator text, late flag",
+    "task.validating": "result text, validator text, late flag, phase? text, commit? text, onto? text",
     "task.validation_taken": "holder text, try integer, validator text",
+    "task.validated": "by text, commit text, onto text, validator text",
     "task.validation_undecided": "retry_at instant, try integer, validator text",
     "task.output_refused": "count integer, reasons texts",
     "task.completed": "result text, result_ref text?, work_product text, duration_ms integer, cost number?, late flag, "
-        "by? text, validator? text",
+        "by? text, validator? text, onto? text, landed_by? text",
     "task.result_refused": "submitted_generation integer, current_generation integer, reason text, work_lost flag, "
         "result text, result_size integer, processing_ms integer",
     "task.failed": "error_class text?, error text, by? text, reasons? texts, validator? text",

@@ -33,6 +33,7 @@ from tenure.testing.engine.graphs import Graphs
 from tenure.testing.engine.health import Health
 from tenure.testing.engine.hooks_and_notices import HooksAndNotices
 from tenure.testing.engine.keys import Keys
+from tenure.testing.engine.landing_phase import LandingPhase
 from tenure.testing.engine.landings import Landings
 from tenure.testing.engine.lengths import Lengths
 from tenure.testing.engine.losses import Losses
@@ -98,6 +99,7 @@ class EngineSuite(
     MovedMoney,
     Models,
     Landings,
+    LandingPhase,
     Runners,
     Reads,
     Artifacts,

@@ -63,8 +63,15 @@ class SpentView(TotalsView):
 
 
 States = Annotated[
-    str, Meta(extra_json_schema={"enum": ["waiting", "review", "running", "passed", "refused", "withdrawn"]})
+    str, Meta(extra_json_schema={"enum": ["waiting", "review", "running", "landing", "passed", "refused", "withdrawn"]})
 ]
+
+
+class LandView(TypedDict):
+    """A commit that is to be on a branch."""
+
+    commit: str
+    onto: str
 
 
 class ValidationView(TypedDict):
@@ -75,6 +82,10 @@ class ValidationView(TypedDict):
     generation: Annotated[int, Meta(description="the task's, of the submitted result")]
     run: int
     validator: str
+    phase: Annotated[str, Meta(extra_json_schema={"enum": ["judge", "land", "landing"]})]
+    land: Annotated[
+        LandView | None, Meta(description="the commit, and the branch that must have it before the result counts")
+    ]
     state: States
     since: Instant
     holder: Annotated[str | None, Meta(description="who validates it now")]
@@ -365,7 +376,12 @@ class TodoEntry(TypedDict):
     """Something that waits for a person, and the commands that end its wait."""
 
     what: Annotated[
-        str, Meta(extra_json_schema={"enum": ["question", "review", "dead letter", "budget", "doubtful cost", "lost"]})
+        str,
+        Meta(
+            extra_json_schema={
+                "enum": ["question", "review", "landing", "dead letter", "budget", "doubtful cost", "lost"]
+            }
+        ),
     ]
     task: str
     key: str
