@@ -139,6 +139,8 @@ def checked(ann: Any) -> None:
     ann.approve("C-002", "fine")
     ann.reject("C-003", "say more")
     ann.approve("C-003")
+    ann.confirm_usage("C-001")
+    ann.reject_usage("C-001")
     ann.add("Landed", track="C")
     landing = _of_another(ann, "C-004")
     ann.submit(landing, "work", land=LandRequest(commit="7" * 40, onto="main"))
