@@ -14,7 +14,7 @@ from tenure.cli.text_format import lasting, plain
 from tenure.core import limits
 from tenure.core.errors import RequestIdReused, TenureError
 from tenure.core.lifecycle import HELD
-from tenure.core.outcomes import Outcome
+from tenure.core.outcomes import Outcome, each_once
 
 if TYPE_CHECKING:
     from tenure.agents.receipts import Kept, Request
@@ -278,7 +278,7 @@ def summary(task: Mapping[str, Any]) -> str:
 def nothing(outcome: Outcome) -> str:
     lines = [f"{outcome.outcome}: {outcome.message}" if outcome.message else outcome.outcome]
     if outcome.counts:
-        lines += ["  " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in outcome.counts.items() if n)]
+        lines += ["  " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in each_once(outcome.counts).items())]
     if outcome.unfinished:
         lines += [f"  this session holds: {', '.join(outcome.unfinished)}"]
     if outcome.hint:

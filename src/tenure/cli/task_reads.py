@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tenure.core.views import TaskView
 
 TITLE = 60
+WHY = 200
 PAGE = limits.LISTED
 TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
 
@@ -171,6 +172,7 @@ def task_text(task: Mapping[str, Any], brief: Mapping[str, Any]) -> str:
     state = style(task["state"], MARKS[task["state"]].colour)
     facts: list[tuple[str, Any]] = [
         ("state", f"{state}{', ' + plain(task['reason']) if task.get('reason') else ''}"),
+        ("dead letter", plain(task.get("dead_letter") or "")),
         ("priority", f"{task['tier']} ({task['priority']})"),
         ("when lost", task["on_lost"] if task["on_lost"] != "retry" else ""),
         ("retries", ", ".join(f"{name} {value}" for name, value in wire(task["retry"]).items())),
@@ -292,7 +294,7 @@ def _remedy(verb: str, ref: str) -> str:
 
 @options(arg("--resolved", action="store_true", help="also reviewed ones"))
 def dlq(run: Run, given: Namespace) -> Answer:
-    """List dead letters: tasks that ran out of attempts and wait for a person (`retry`, `edit`, `adopt`, `cancel`)."""
+    """List dead letters: tasks that are not tried again and wait for a person (`retry`, `edit`, `adopt`, `cancel`)."""
     return shown(run.client.dead_letters(resolved=given.resolved), _letters)
 
 
@@ -302,6 +304,7 @@ def _letters(letters: Sequence[Mapping[str, Any]]) -> str:
         poison = ", at least two agents failed it" if letter["poison_pill"] else ""
         cost = f", {paid(letter['usage'])}" if letter["usage"] else ""
         lines += [f"{letter['key']}  since {moment(letter['dead_lettered_at'])}{poison}{cost}"]
+        lines += [f"  {shorten(plain(letter.get('why') or letter['error']), WHY)}"]
         for failure in letter["history"]:
             took = f" after {lasting(failure['duration'])}" if failure.get("duration") else ""
             took += f" and {money(failure['usage']['cost_usd'])}" if (failure["usage"] or {}).get("cost_usd") else ""

@@ -50,7 +50,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tenure.core import claims, graph, ids, lifecycle, moves, retry, settle
+from tenure.core import claims, dead_letters, graph, ids, lifecycle, moves, retry, settle
 from tenure.core.commands import Principal
 from tenure.core.events import Event
 from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING, Cancelled
@@ -350,18 +350,17 @@ def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
     if work.get(DeadLetter, task.project, dead_letter_id(task)) is not None:
         return  # undone and dead again: the record of this run exists
     tried = [c for c in lineage(work, task) if c.run == task.run]
-    # not an older attempt's error: an expired lease leaves none
-    error = task.last_error if task.last_error and task.last_error.generation == task.generation else None
+    error, policy = dead_letters.last_error(task, tried), brief_of(work, task).retry
     letter = DeadLetter(
         project=task.project,
         id=dead_letter_id(task),
         task=task.id,
         run=task.run,
         dag=task.dag,
-        error_class=error.error_class if error else "lease_expired",
-        error=error.message if error else "all attempts used without a result",
+        error_class=error.error_class,
+        error=error.message,
         history=retry.failure_history(tried),
-        poison_pill=retry.is_poison(brief_of(work, task).retry, task.failures),
+        poison_pill=retry.is_poison(policy, task.failures),
         dead_lettered_at=task.dead_lettered_at or work.instant,
     )
     details: dict[str, Any] = {
@@ -372,7 +371,9 @@ def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
     }
     last = tried[-1] if tried else None
     by = {"agent": last.agent, "session": last.session} if last else {}
-    work.record("task.dead_lettered", letter, task=current(work, task), level="error", details=details, **by)
+    dead = replace(current(work, task), last_error=error)
+    message = dead_letters.why(dead, policy)
+    work.record("task.dead_lettered", letter, task=dead, level="error", message=message, details=details, **by)
 
 
 def resolved(work: UnitOfWork, task: Task, resolution: str, note: str) -> list[Row]:
