@@ -174,7 +174,7 @@ def test_why_explains_each_reason_to_wait(team: Team) -> None:
     assert "publish it" in why("A-004")
     assert "holiday" in why("A-005")
     assert "agent ann holds generation 1" in why("A-006")
-    assert "would overlap the claim of A-006-touchy" in why("A-007")
+    assert "would overlap src/**, reserved by agent ann for A-006-touchy" in why("A-007")
     assert "claiming is stopped for track A: broken build" in why("A-002")
     assert ann.why("B-001")["agents"][0]["why_not"] == ["is not in region eu", "works on A only"]
     assert ann.why("A-001")["priority"]["effective"] == 48  # one task below it weighs two points
@@ -189,7 +189,7 @@ def test_why_tells_of_dead_letters_retries_offers_and_cool_offs(team: Team) -> N
     assert "is retried at" in ann.why("A-001")["reasons"][0]
     team.clock.advance(seconds=60)
     ann.fail(ann.claim().receipt or "", "broken")
-    assert "dead letter after 2 attempts: broken" in ann.why("A-001")["reasons"]
+    assert "dead letter after 2 of 2 attempts: broken" in ann.why("A-001")["reasons"]
     assert [d["key"] for d in ann.dead_letters()] == ["A-001-fragile"]
     ann.retry("A-001", "look again")
     assert ann.dead_letters() == []

@@ -1,0 +1,104 @@
+"""Seeded bugs in what is said of a task: who can claim it, why it is a dead letter."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+AGREE = "tests/engine/test_claim_rules.py::test_why_names_an_obstacle_exactly_where_a_claim_is_refused"
+RULES = "engine/verbs/claim_rules.py"
+SHARES = "engine/verbs/claim_shares.py"
+LETTERS = "core/dead_letters.py"
+
+EXPLANATIONS = (
+    # --- why: each of its rules
+    Mutant("why: knows no limits", RULES, '    "limit": _at_limit,\n', "", AGREE),
+    Mutant("why: knows no generations", RULES, '    "generations": used_up,\n', "", AGREE),
+    Mutant("why: knows no limit of sessions", RULES, '    "sessions": _session_limit,\n', "", AGREE),
+    Mutant("why: knows no tasks set aside", RULES, '    "set_aside": _is_aside,\n', "", AGREE),
+    Mutant("why: knows no runners", RULES, '    "runner": _works_for_a_runner,\n', "", AGREE),
+    Mutant(
+        "why: knows no budgets",
+        RULES,
+        "    denial = _denied_by_budget(claimant, task)\n",
+        "    denial = None\n",
+        AGREE,
+    ),
+    Mutant(
+        "why: knows no budget that is used up for everything",
+        RULES,
+        "    short = unaffordable.closed(claimant.work, claimant.project, claimant.agent.id)\n",
+        "    short = None\n",
+        AGREE,
+    ),
+    Mutant(
+        "why: knows no secrets that cannot be opened",
+        RULES,
+        '    "unreadable": lambda claimant, task: why_unreadable(claimant.work, task),\n',
+        "",
+        "test_with_another_master_key_a_claim_is_refused_and_the_task_stays",
+    ),
+    Mutant(
+        "why: a new session for an agent that has one",
+        "engine/reads/why.py",
+        "sessions.get(agent.id)), task)",
+        "None), task)",
+        AGREE,
+    ),
+    Mutant(
+        "why: knows no limit of the tenant",
+        SHARES,
+        "    return _denial(work, most) if found.free + unused <= 0 else None\n",
+        "    return None\n",
+        AGREE,
+    ),
+    Mutant(
+        "why: forgets the shares that other projects do not use",
+        SHARES,
+        "if found.free + unused <= 0",
+        "if found.free <= 0",
+        AGREE,
+    ),
+    Mutant(
+        "why: what keeps a task from everybody is said of each agent alone",
+        "engine/reads/why.py",
+        "        reasons += shared\n",
+        "",
+        "test_why_of_a_task_that_no_budget_covers_says_of_nobody_that_it_can_take_it",
+    ),
+    Mutant(
+        "why: no word on what has ended",
+        "engine/reads/why.py",
+        '        reasons.append(f"completed{by}")\n',
+        "        pass\n",
+        AGREE,
+    ),
+    # --- dead letters
+    Mutant(
+        "dead letter: an older failure is its reason",
+        LETTERS,
+        "task.last_error.generation == task.generation:\n        return task.last_error\n    found",
+        "True:\n        return task.last_error\n    found",
+        "test_a_dead_letter_names_lost_claims_agents_and_attempts_in_every_view",
+    ),
+    Mutant(
+        "dead letter: the failure before the losses is forgotten",
+        LETTERS,
+        "if before and has_before",
+        "if False",
+        "test_a_dead_letter_names_lost_claims_agents_and_attempts_in_every_view",
+    ),
+    Mutant(
+        "dead letter: no word on a poison pill",
+        LETTERS,
+        "    elif is_poison(policy, task.failures):\n",
+        "    elif False:\n",
+        "test_a_dead_letter_names_lost_claims_agents_and_attempts_in_every_view",
+    ),
+    Mutant(
+        "briefing: lost claims are not told to the next holder",
+        "engine/reads/briefing.py",
+        "_lost(work, task) or task.last_error",
+        "task.last_error",
+        "test_the_next_holder_reads_that_the_claims_before_were_lost",
+    ),
+)
