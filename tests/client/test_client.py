@@ -12,6 +12,7 @@ import tenure
 from tenure import Client, Dependency, NewTask, TenureError
 from tenure.core import commands
 from tenure.core.errors import InvalidInput, NotFound
+from tenure.core.outcomes import Outcome
 from tenure.testing import FakeClock
 
 
@@ -385,6 +386,25 @@ def test_a_waiter_wakes_when_work_is_added(tmp_path: Path) -> None:
         ann.add("Something to do")
         waiter.join(timeout=20)
         assert got == ["GRANTED"]
+
+
+def test_a_claim_by_name_waits_for_the_end_of_another_s_and_for_a_time(tmp_path: Path) -> None:
+    url = str(tmp_path / "t" / "tenure.db")
+    with Client(url, "shop", agent="ann", create=True) as ann, Client(url, "shop", agent="bo") as bo:
+        ann.init()
+        ann.add("One", not_before_in=0.2)
+        receipt = ann.claim("A-001", wait=20).receipt
+        got: list[Outcome] = []
+        waiter = threading.Thread(target=lambda: got.append(bo.claim("A-001", wait=25)))
+        waiter.start()
+        ann.release(receipt)
+        waiter.join(timeout=20)
+        assert [one.outcome for one in got] == ["GRANTED"]
+        assert bo.claim("A-001", wait=25).yours  # its own claim does not end by waiting
+        bo.submit(got[0].receipt, "done")
+        assert ann.claim("A-001", wait=25).outcome == "DENIED_COMPLETED"
+        ann.add("Two", after=["A-001"], draft=True)
+        assert ann.claim("A-002", wait=0.01).outcome == "DENIED_NOT_READY"
 
 
 def test_a_waiter_gives_up_in_time(team: Team) -> None:

@@ -15,7 +15,7 @@ from tenure.core.retry import CLASSES
 from tenure.engine.runtime.tenancy import TenantLimits, check_open
 from tenure.stores.memory import Memory
 from tenure.testing.clock import FakeClock
-from tenure.testing.factories import PROJECT, SECRETS, Scene
+from tenure.testing.factories import SECRETS, Scene
 
 AGENTS = ("ann", "bo", "cy", "dee")
 TRACKS = ("A", "B")
@@ -35,7 +35,7 @@ class RandomScene(Scene):
         if random.random() < 0.25:
             home = Scene(store, clock, seed)
             home.do(c.AddTenant, project="", tenant="acme")
-            few = {"max_concurrent_claims": random.randint(1, 4), "max_active_sessions": random.randint(2, 6)}
+            few = {"max_concurrent_claims": random.randint(1, 4), "max_active_sessions": random.choice((3, 9))}
             home.do(c.ChangeTenant, project="", tenant="acme", limits=few)
             limits = TenantLimits(store, check_open(store, "acme"), lambda: clock.now / 1e6)
             context = replace(SECRETS, tenant="acme", limits=limits)
@@ -44,12 +44,16 @@ class RandomScene(Scene):
             self.do(c.DefineProject, project="q")
             for _ in range(3):
                 self.do(c.Add, project="q", task=NewTask(title="elsewhere"))
-                self.try_to(c.ClaimNext, project="q", agent="zed", session=f"z{random.randint(1, 2)}")
+                answer = self.try_to(c.ClaimNext, project="q", agent="zed", session=f"z{random.randint(1, 2)}")
+                if isinstance(answer, Outcome) and answer.receipt and random.random() < 0.5:
+                    self.do(c.Release, project="q", receipt=answer.receipt)  # its share stays
         self.receipts: list[str] = []
         acts: list[Callable[[Random], None]] = [
             self._add, self._add, self._claim, self._claim, self._end, self._end, self._register, self._budget,
+            self._budget,
             self._limit, self._operate, self._operate, self._agent, self._settings, self._wait,
         ]  # fmt: skip
+        acts += [random.choice(acts)] * random.choice((0, 5, 10))  # what this project has more of
         for _ in range(3):
             self._add(random)
             self._register(random)
@@ -62,7 +66,7 @@ class RandomScene(Scene):
         maybe = _maybe(random)
         constraints = {
             **maybe(0.15, required_capabilities=["rust"]), **maybe(0.1, region="eu"), **maybe(0.1, agent_type="codex"),
-            **maybe(0.3, estimated_cost_usd=random.choice(("0.5", "2", "9"))),
+            **maybe(0.4, estimated_tokens=random.choice((20_000, 200_000, 900_000))),
             **maybe(0.15, max_cost_usd=random.choice(("1", "4"))),
             **maybe(0.2, model_preferences=[random.choice(MODELS)]),
         }  # fmt: skip
@@ -122,20 +126,19 @@ class RandomScene(Scene):
         scopes = ["project", f"agent:{random.choice(AGENTS)}", "tenant"]
         scopes += [f"task:{random.choice(keys)}", f"dag:{random.choice(dags)}"] if keys else []
         scope = random.choice(scopes)
-        project = "" if scope == "tenant" else PROJECT
         if random.random() < 0.15:
-            self.try_to(c.RemoveBudget, project=project, scope=scope)
+            self.try_to(c.RemoveBudget, scope=scope)
             return
         later = {"begins_at": self.now + 60_000_000, "ends_at": self.now + 600_000_000}
         self.try_to(
-            c.SetBudget, project=project, scope=scope, usd=random.choice(("0", "1", "3", "20")),
+            c.SetBudget, scope=scope, usd=random.choice(("0", "1", "3", "20")),
             default_estimate=random.choice(("0.2", "1")), **_maybe(random)(0.2, throttle=True),
             **_maybe(random)(0.1, **later),
         )  # fmt: skip
 
     def _limit(self, random: Random) -> None:
         name = random.choice(("max_concurrent_claims", "max_generations_per_task", "max_active_sessions"))
-        value = random.choice((1, 2, 3, 6, None))
+        value = random.choice((2, 6, None) if name == "max_active_sessions" else (1, 2, 3, 6, None))
         self.try_to(c.DefineProject, change_limits={name: value})
 
     def _operate(self, random: Random) -> None:

@@ -23,7 +23,7 @@ PAIRS = int(os.environ.get("TENURE_CLAIM_PAIRS", "0"))
 
 
 def test_why_names_an_obstacle_exactly_where_a_claim_is_refused() -> None:
-    wanted = PAIRS or 12 * few(50)
+    wanted = PAIRS or 20 * few(50)
     pairs, seed, answers = 0, 0, Counter[tuple[str, str]]()
     while pairs < wanted:
         scene = RandomScene(seed)

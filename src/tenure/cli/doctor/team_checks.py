@@ -285,7 +285,7 @@ def _orphans(patient: Patient) -> Iterator[Finding]:
     from tenure.agents.ended_holders import ended_holders
 
     assert patient.client is not None
-    ended = ended_holders(patient.client)
+    ended = [process for process in ended_holders(patient.client) if process["tasks"]]
     for process in ended:
         yield warning(
             "orphans",

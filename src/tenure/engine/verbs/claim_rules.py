@@ -318,17 +318,6 @@ def _is_aside(claimant: Claimant, task: Task) -> str | None:
     return None if short is None else budget_guard.reason(work, short)
 
 
-def _unpaid(claimant: Claimant, task: Task) -> str | None:
-    """No budget covers this task, or one that covers everything for the agent is used up."""
-    denial = _denied_by_budget(claimant, task)
-    if denial is not None or not (claimant.project.funded or claimant.project.set_aside):
-        return _message(denial)
-    from tenure.engine.budgets import budget_guard, unaffordable
-
-    short = unaffordable.closed(claimant.work, claimant.project, claimant.agent.id)
-    return None if short is None else budget_guard.reason(claimant.work, short)
-
-
 _OF_AGENT: dict[str, Callable[[KnownClaimant, Task], str | None]] = {
     "terminated": lambda claimant, _: _message(denied_by_agent(claimant)),
     "cooling_off": lambda claimant, _: _message(denied_by_cool_off(claimant)),
@@ -341,7 +330,7 @@ _OF_TASK: dict[str, Callable[[KnownClaimant, Task], str | None]] = {
     "generations": used_up,
     "unreadable": lambda claimant, task: why_unreadable(claimant.work, task),
     "conflicting": lambda claimant, task: _message(_denied_by_conflict(claimant, task)),
-    "unaffordable": _unpaid,
+    "unaffordable": lambda claimant, task: _message(_denied_by_budget(claimant, task)),
     "set_aside": _is_aside,
 }
 OF_TASK = frozenset(_OF_TASK) - {"conflicting"}

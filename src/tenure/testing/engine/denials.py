@@ -106,6 +106,18 @@ class Denials(Stage):
             f"would need a new session: project {PROJECT} has 2 active sessions, its max_active_sessions limit"
         ]
 
+    def test_why_names_the_budget_for_which_a_dearer_agent_has_set_the_task_aside(self, scene: Scene) -> None:
+        scene.do(c.DefineProject, routing=True)
+        for agent, model in (("ann", "opus"), ("bo", "haiku")):
+            scene.do(c.Register, agent=agent, models=(model,))
+        scene.do(c.SetBudget, scope="project", usd="0.5", default_estimate="0.1")
+        key = scene.add(constraints={"estimated_tokens": 200_000})
+        assert [agent for agent, why_not in could(scene, key).items() if not why_not] == ["bo"]
+        for agent in ("ann", "bo"):
+            assert scene.next(agent).outcome == "NO_TASK"
+        assert "would reserve" in could(scene, key)["bo"][0]
+        assert scene.claim(key, "bo").outcome == "GRANTED"  # by name it is judged by bo's own price
+
     def test_why_of_a_task_that_no_budget_covers_says_of_nobody_that_it_can_take_it(self, scene: Scene) -> None:
         scene.know("ann", "bo")
         scene.do(c.SetBudget, scope="project", usd="0", default_estimate="1")
