@@ -99,6 +99,27 @@ EXPLANATIONS = (
         "in _MAY_END",
         "tests/client/test_client.py::test_a_claim_by_name_waits_for_the_end_of_another_s_and_for_a_time",
     ),
+    Mutant(
+        "plans: an id in the form of a key is a name alone",
+        "plans/dialects.py",
+        'if "id" in node.entries and "key" not in entries:',
+        "if False:",
+        "tests/plans/test_dialects.py::test_an_id_in_the_form_of_a_key_is_the_key_number_included",
+    ),
+    Mutant(
+        "plans: the id of a subtask is taken for a key",
+        "plans/dialects.py",
+        "key is None or key.path or not",
+        "key is None or not",
+        "tests/plans/test_dialects.py::test_any_other_id_is_a_name_alone",
+    ),
+    Mutant(
+        "limits: a preset is said to hold below it",
+        "core/compliance.py",
+        "if kept is not None and kept < least else",
+        "if False else",
+        "tests/cli/test_audit.py::test_a_preset_is_set_with_the_limits",
+    ),
     # --- dead letters
     Mutant(
         "dead letter: an older failure is its reason",

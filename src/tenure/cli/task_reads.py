@@ -336,6 +336,24 @@ def history(run: Run, given: Namespace) -> Answer:
     return Answer(None, f"{headline(task, len(claims))}\n\n{fitted(claims, run.client.status(at=at)['now'])}")
 
 
+@options(TASK, arg("--kept", action="store_true", help="only refused results, which `adopt` can accept"))
+def results(run: Run, given: Namespace) -> Answer:
+    """Show every result that was submitted for a task, with its data; oldest first.
+
+    A refused result is kept: read it here, then `tenure adopt TASK --kept RESULT` accepts it.
+    """
+    found = [one for one in run.client.results(given.task) if not (given.kept and one["accepted"])]
+    return shown(found, lambda found: "\n\n".join(_result_text(one, given.task) for one in found) or "no results")
+
+
+def _result_text(result: Mapping[str, Any], task: str) -> str:
+    fate = "accepted" if result["accepted"] else f"refused ({result['reason']}), kept"
+    by = f"generation {result['generation']} of {plain(result['agent'])} in session {plain(result['session'])}"
+    lines = [f"{style(result['id'], 'bold')}  {fate}", f"{by}, {moment(result['submitted_at'], 0)}", QUOTED]
+    lines += [plain(result["summary"])] if result["summary"] else []
+    return "\n".join([*lines, fenced(result["data"], f"tenure results {task} --json")])
+
+
 def headline(task: Mapping[str, Any], generations: int) -> str:
     mark = MARKS[task["state"]]
     state = style(f"{mark.sign} {in_words(task['state'])}", mark.colour)
