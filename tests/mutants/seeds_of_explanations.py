@@ -116,9 +116,37 @@ EXPLANATIONS = (
     Mutant(
         "limits: a preset is said to hold below it",
         "core/compliance.py",
-        "if kept is not None and kept < least else",
-        "if False else",
+        "kept is not None and kept < least",
+        "False",
         "tests/cli/test_audit.py::test_a_preset_is_set_with_the_limits",
+    ),
+    Mutant(
+        "run: ends well with a dead letter",
+        "agents/runner/remains.py",
+        "states.get(key) == DEAD_LETTERED)",
+        "False)",
+        "tests/runner/test_failures.py::test_a_failed_task_quotes_the_end_of_stderr",
+    ),
+    Mutant(
+        "run: says nothing of tasks that wait for a person",
+        "agents/runner/remains.py",
+        "bool(client.todo(1))",
+        "False",
+        "tests/runner/test_failures.py::test_a_run_until_empty_says_by_its_exit_code_what_is_left",
+    ),
+    Mutant(
+        "run: a refused result is none of its business",
+        "agents/runner/remains.py",
+        "if key in refused and",
+        "if False and",
+        "tests/runner/test_remains.py::test_a_refused_result_counts_until_the_task_is_completed",
+    ),
+    Mutant(
+        "run: accepted work that has not landed is done",
+        "agents/runner/remains.py",
+        "one.state == COMPLETED and one.key in keys",
+        "False",
+        "tests/runner/test_remains.py::test_accepted_work_of_the_run_that_has_not_landed_counts",
     ),
     # --- dead letters
     Mutant(

@@ -83,9 +83,8 @@ def retention_text(preset: str, kept: int | None) -> str:
     """What a preset means for a project whose history is kept for `kept` days; None: for ever."""
     least = DAYS[preset]
     history = "for ever" if kept is None else f"for {kept} days"
-    below = (
-        f", below the {least} days of the preset, by an owner's decision" if kept is not None and kept < least else ""
-    )
+    is_below = kept is not None and kept < least
+    below = f", below the {least} days of the preset, by an owner's decision" if is_below else ""
     return f"preset {preset}: history is kept {history}{below}; the access log for at least {least} days"
 
 
