@@ -35,8 +35,8 @@ ASSIGNMENT = (
     Mutant(
         "router: a claim does not assign the track",
         CLAIM,
-        "    if claimant.project.router:\n        claimed_on_track(work, held, claimant.agent.id)\n",
-        "",
+        "        claimed_on_track(work, held, claimant.agent.id)\n",
+        "        pass\n",
         "test_a_track_belongs_to_the_first_agent_that_claims_there",
     ),
     Mutant(

@@ -50,7 +50,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tenure.core import claims, dead_letters, graph, ids, lifecycle, moves, retry, settle
+from tenure.core import claims, graph, ids, lifecycle, moves, retry, settle
 from tenure.core.commands import Principal
 from tenure.core.events import Event
 from tenure.core.lifecycle import COMPLETED, DEAD_LETTERED, HELD, PENDING, READY, RETRYING, Cancelled
@@ -347,6 +347,8 @@ def dead_letter_id(task: Task) -> str:
 
 
 def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
+    from tenure.core import dead_letters  # few commands make one; keeps startup fast
+
     if work.get(DeadLetter, task.project, dead_letter_id(task)) is not None:
         return  # undone and dead again: the record of this run exists
     tried = [c for c in lineage(work, task) if c.run == task.run]

@@ -31,7 +31,6 @@ from tenure.engine.verbs.claim_rules import (
 )
 from tenure.engine.verbs.claimant import Claimant, CommandClaimant
 from tenure.engine.verbs.grant_answer import Sent, granted_again, outcome_of, sending, several
-from tenure.engine.verbs.track_router import claimed as claimed_on_track
 
 if TYPE_CHECKING:
     from tenure.core.budgets import Short
@@ -290,6 +289,8 @@ def _grant(work: UnitOfWork, task: Task, claimant: CommandClaimant) -> Outcome:
         details["funds"] = new.funds  # the log has no other trace of the reservation
     kept = work.record("task.claimed", new, *rows, task=held, details=details)
     if claimant.project.router:
+        from tenure.engine.verbs.track_router import claimed as claimed_on_track  # few projects route
+
         claimed_on_track(work, held, claimant.agent.id)
     spread(work)
     return outcome_of(work, kept, new)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tenure.core import claims, lifecycle, limits, moves, priority, reservations
+from tenure.core import claims, lifecycle, limits, moves, priority
 from tenure.core.outcomes import Outcome
 from tenure.core.priority import Obstacle
 from tenure.core.records import Brief, Claim, LastError, Reservation, Task, replace
@@ -25,7 +25,6 @@ from tenure.engine.runtime.rows import brief_of, current_claim, fields_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.engine.verbs.claimant import Claimant, KnownClaimant
-from tenure.engine.verbs.track_router import denied as denied_by_track
 
 Rule = Callable[[Claimant, Task], Outcome | None]
 MOST_GENERATIONS = limits.GENERATIONS
@@ -161,7 +160,11 @@ def _denied_by_skill(claimant: Claimant, task: Task) -> Outcome | None:
 
 
 def _denied_by_track(claimant: Claimant, task: Task) -> Outcome | None:
-    return denied_by_track(claimant.work, task, claimant.agent.id) if claimant.project.router else None
+    if not claimant.project.router:
+        return None
+    from tenure.engine.verbs import track_router  # few projects route; keeps startup fast
+
+    return track_router.denied(claimant.work, task, claimant.agent.id)
 
 
 def denied_by_generations(claimant: Claimant, task: Task) -> Outcome | None:
@@ -204,6 +207,8 @@ def why_unreadable(work: UnitOfWork, task: Task) -> str | None:
 
 
 def patterns_of(brief: Brief) -> tuple[str, ...]:
+    from tenure.core import reservations  # few tasks reserve anything; keeps startup fast
+
     needs = brief.constraints.get("needs", ())
     return tuple(reservations.normalised(p) for p in (*brief.touches, *needs))
 
@@ -212,7 +217,8 @@ def in_the_way(work: UnitOfWork, task: Task, session: str) -> Reservation | None
     """A reservation that keeps this session from claiming the task."""
     if not task.guarded:
         return None
-    from tenure.engine.verbs.reserve import living  # few tasks reserve anything; keeps startup fast
+    from tenure.core import reservations  # as above
+    from tenure.engine.verbs.reserve import living
 
     held = living(work, work.find(Reservation, {"project": task.project}))
     patterns = patterns_of(brief_of(work, task))

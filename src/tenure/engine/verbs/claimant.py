@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tenure.core import commands, inputs, priority
 from tenure.core.priority import Profile
@@ -13,7 +14,9 @@ from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs import agents
 from tenure.engine.verbs.grant_answer import Sent
 from tenure.engine.verbs.lease_length import leases_of
-from tenure.engine.verbs.track_router import Assignments, assignments_for
+
+if TYPE_CHECKING:
+    from tenure.engine.verbs.track_router import Assignments
 
 
 class Claimant:
@@ -33,6 +36,8 @@ class Claimant:
     @cached_property
     def assignments(self) -> Assignments:
         """The tracks that are closed to it, where claims assign them."""
+        from tenure.engine.verbs.track_router import assignments_for  # few projects route; keeps startup fast
+
         return assignments_for(self.work, self.project, self.agent.id)
 
     @property
