@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tenure.core import claims, dead_letters, limits, roles, validation
+from tenure.core import claims, limits, roles, validation
 from tenure.core import queries as q
 from tenure.core.events import Event
 from tenure.core.records import Agent, Claim, LastError, Task
@@ -93,6 +93,8 @@ def _lost(work: UnitOfWork, task: Task) -> LastError | None:
     claim = work.get(Claim, task.project, claims.claim_id(task.id, last)) if last > 0 else None
     if claim is None or claim.reason != "EXPIRED":
         return None
+    from tenure.core import dead_letters  # few claims follow a lost one; keeps startup fast
+
     return dead_letters.lost(
         task, [one for one in lineage(work, task) if one.run == task.run and one.generation <= last]
     )
