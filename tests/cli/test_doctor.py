@@ -291,7 +291,7 @@ def test_what_waits_for_a_person_is_named_with_the_command_that_helps(
     shop.mia.cancel("G-001", "nobody reads it")
     shop.close()
     findings = examine("--project", "shop")
-    letter = the(findings, "C-002-send-a-mail is a dead letter: the mail server says no")
+    letter = the(findings, "C-002-send-a-mail is a dead letter: after 1 of 1 attempts: the mail server says no")
     assert "1 task behind it: G-002-tell-everybody" in letter["message"]
     assert "`tenure retry C-002`" in letter["fix"]
     assert the(findings, "Which region do you mean?")["fix"] == "`tenure answer B-003 TEXT`"
