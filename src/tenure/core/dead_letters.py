@@ -29,7 +29,7 @@ def last_error(task: Task, tried: Sequence[Claim]) -> LastError:
 
 def lost(task: Task, tried: Sequence[Claim]) -> LastError | None:
     """The error of the run's last claims, oldest first, where they were lost; None where the last one was not."""
-    last = []
+    last: list[Claim] = []
     for claim in reversed(tried):
         if claim.reason != "EXPIRED" or claim.run != task.run:
             break

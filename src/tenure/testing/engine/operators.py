@@ -230,7 +230,9 @@ class Operators(Stage):
         (letter,) = scene.rows(DeadLetter)
         message = "the last claim was lost (generation 2 of bo: its lease ran out); generation 1 had failed: boom"
         assert (letter.error_class, letter.error) == ("lease_expired", message)
-        assert scene.task(key).last_error.message == message
+        error = scene.task(key).last_error
+        assert error is not None
+        assert error.message == message
         assert letter.dead_lettered_at == scene.now - 1_000_000
 
     def test_one_agent_alone_makes_no_poison(self, scene: Scene) -> None:
