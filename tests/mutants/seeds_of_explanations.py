@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, on
 
 AGREE = "tests/engine/test_claim_rules.py::test_why_names_an_obstacle_exactly_where_a_claim_is_refused"
 RULES = "engine/verbs/claim_rules.py"
@@ -55,7 +55,7 @@ EXPLANATIONS = (
         SHARES,
         "if found.free + unused <= 0",
         "if found.free <= 0",
-        AGREE,
+        on("memory", "test_why_counts_the_shares_that_other_projects_do_not_use"),
     ),
     Mutant(
         "why: what keeps a task from everybody is said of each agent alone",
@@ -83,7 +83,7 @@ EXPLANATIONS = (
         "agents/receipts.py",
         "class AmbiguousClaim(Ambiguous):",
         "class AmbiguousClaim(NoReceipt):",
-        "tests/cli/test_identity.py::test_with_two_tasks_the_one_must_be_named",
+        "tests/cli/test_verbs.py::test_with_two_tasks_held_the_text_needs_its_task",
     ),
     Mutant(
         "claim: by name nobody waits",
@@ -97,7 +97,7 @@ EXPLANATIONS = (
         "core/claims.py",
         "in _MAY_END and not denial.yours",
         "in _MAY_END",
-        "tests/client/test_client.py::test_a_claim_by_name_waits_for_the_end_of_another_s_and_for_a_time",
+        "tests/core/test_claims.py::test_a_denial_by_ones_own_claim_or_of_a_dead_letter_does_not_end_by_waiting",
     ),
     Mutant(
         "plans: an id in the form of a key is a name alone",
