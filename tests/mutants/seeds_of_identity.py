@@ -39,8 +39,8 @@ IDENTITY = (
     Mutant(
         "identity: own claims of every agent",
         "engine/reads/claim_reads.py",
-        '({} if agent is None else {"agent": agent})',
-        "{}",
+        '"session": session} | ({} if agent is None else {"agent": agent})',
+        '"session": session}',
         "test_a_live_claim_is_its_agents_in_its_session_alone",
     ),
     Mutant(
