@@ -284,10 +284,10 @@ class Receipts:
         names += [f"{claim['ref']}@{claim['generation']} ({str(claim['reason']).lower()})" for claim in lost]
         why = "one of its claims was lost" if lost else f"it holds {len(held)} tasks"
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-        told = "; the answer to that name tells whether you still hold it" if lost else ""
+        more_hint = "; the answer to that name shows whether you still hold it" if lost else ""
         return AmbiguousClaim(
             f"ambiguous claim: agent {self.agent} in session {self.session}: {why}: {', '.join(names[:10])}{more}",
-            f"name it as KEY@GENERATION, or set TENURE_TASK to it; `tenure claim` printed both{told}",
+            f"name it as KEY@GENERATION, or set TENURE_TASK to it; `tenure claim` printed both{more_hint}",
         )
 
     def _none(self, task: str | None) -> NoReceipt:

@@ -117,7 +117,7 @@ def _remains(shared: Shared, client: Client) -> Remains:
 
     try:
         return remains_of(shared, client)
-    except TenureError as error:  # the work is done; what is left of it cannot be read
+    except TenureError as error:  # the work is done; its rest cannot be read
         shared.say(error.message)
         return Remains()
 

@@ -311,7 +311,7 @@ def _works_for_a_runner(claimant: Claimant, _: Task) -> str | None:
 
 
 def _is_aside(claimant: Claimant, task: Task) -> str | None:
-    """The search does not see a task set aside; by name it is judged by what is so now."""
+    """The search does not see a task set aside; a claim by name judges it as it stands now."""
     if task.set_aside_for is None or task.offer_to is not None or _denied_by_conflict(claimant, task):
         return None
     from tenure.engine.budgets import budget_guard, unaffordable
