@@ -14,6 +14,7 @@ from tests.mutants.seeds_of_closing import CLOSING
 from tests.mutants.seeds_of_copies import COPIES
 from tests.mutants.seeds_of_disks import DISKS
 from tests.mutants.seeds_of_epochs import EPOCHS
+from tests.mutants.seeds_of_explanations import EXPLANATIONS
 from tests.mutants.seeds_of_health import HEALTH
 from tests.mutants.seeds_of_identity import IDENTITY
 from tests.mutants.seeds_of_landing import LANDING_PHASE
@@ -64,6 +65,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *COPIES,
     *DISKS,
     *EPOCHS,
+    *EXPLANATIONS,
     *HEALTH,
     *LANDING_PHASE,
     *LEADING,

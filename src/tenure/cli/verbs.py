@@ -75,6 +75,7 @@ READING = {
     "show": Listed("task_reads:show", "show everything about one task"),
     "why": Listed("task_reads:why", "explain why a task is in its state"),
     "history": Listed("task_reads:history", "show who held a task, and how each claim ended"),
+    "results": Listed("task_reads:results", "show every result of a task, refused ones too"),
     "log": Listed("logs:log", "print events, oldest first"),
     "logs": Listed("transcripts:logs", "print or follow the transcript of an agent"),
     "wait": Listed("logs:wait", "wait until tasks have ended"),

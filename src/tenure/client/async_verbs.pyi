@@ -143,7 +143,7 @@ class AsyncVerbs:
         ...
 
     async def dead_letters(self, *, resolved: bool=False) -> list[DeadLetterView]:
-        """Tasks that ran out of attempts and wait for a person."""
+        """Tasks that are not tried again and wait for a person."""
         ...
 
     async def dag(self, id: str) -> DagView:
@@ -752,7 +752,9 @@ class AsyncVerbs:
         ...
 
     async def claim(self, task: str | None=None, *, lease: Duration | None=None, n: int=1, like: bool=False, wait: Duration=0.0, process: Process | None=None, agent_type: str | None=None, request_id: str | None=None, metadata: Mapping[str, Any] | None=None, spawn: str | None=None, **filters: Unpack[ClaimOptions]) -> Claimed:
-        """Claim a task by name, or the best that this agent may claim; `wait` is how long to wait for one.
+        """Claim a task by name, or the best that this agent may claim; `wait` is how long to wait for it.
+
+            By name it waits for a dependency, a retry, another's lease or whatever else may end by itself.
 
             The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
             `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered. The lease `"auto"`

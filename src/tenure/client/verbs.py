@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # only for types: the import of Decimal alone would cost ever
     from tenure.client.arguments import ClaimOptions, TaskFields
     from tenure.client.handles import Ended
     from tenure.client.times import Duration
+    from tenure.core.outcomes import Outcome
     from tenure.core.views import TaskLine
 
 MOST_ADDED = limits.ADDED_AT_ONCE
@@ -149,7 +150,9 @@ class Verbs(OperatorVerbs):
         spawn: str | None = None,
         **filters: Unpack[ClaimOptions],
     ) -> Claimed:
-        """Claim a task by name, or the best that this agent may claim; `wait` is how long to wait for one.
+        """Claim a task by name, or the best that this agent may claim; `wait` is how long to wait for it.
+
+        By name it waits for a dependency, a retry, another's lease or whatever else may end by itself.
 
         The end of `process` proves that the holder is gone; leave it out if the receipt will be passed on.
         `agent_type` (claude, codex, gemini …) chooses the model for an agent that is not registered. The lease `"auto"`
@@ -159,11 +162,29 @@ class Verbs(OperatorVerbs):
         who: dict[str, Any] = {"project": self.project, "agent": self.agent, "session": self.session, "user": self.user}
         who |= {"lease": lease, "process": process, "agent_type": agent_type, "request_id": request_id}
         who |= {"metadata": dict(metadata or {}), "spawn": spawn}
-        if task is not None:
-            return self._as(Claimed, self.do(c.ClaimTask(**who, task=task)))
-        command = c.ClaimNext(**who, n=n, like=like, **as_tuples(filters))
         seconds = seconds_of(wait, "wait")
+        if task is not None:
+            named = c.ClaimTask(**who, task=task)
+            return self._as(Claimed, self._steps(self._claim(named, seconds)) if seconds > 0 else self.do(named))
+        command = c.ClaimNext(**who, n=n, like=like, **as_tuples(filters))
         return self._as(Claimed, self.claim_or_wait(command, seconds) if seconds > 0 else self.do(command))
+
+    async def _claim(self, command: c.ClaimTask, seconds: float) -> Outcome:
+        """The claim of a named task, asked again after each event and when a lease or a delay has ended."""
+        import time
+
+        from tenure.core.claims import may_end
+
+        until = time.monotonic() + seconds
+        while True:
+            mark = await self._each(self.mark())  # before the claim: later events wake us
+            outcome: Outcome = await self._each(self.do(command))
+            left = until - time.monotonic()
+            if left <= 0 or not may_end(outcome):
+                return outcome
+            ends = [in_ for in_ in (outcome.retry_in, outcome.lease) if in_ is not None]
+            await self._each(self.wait_for_news(mark, min(left, LONGEST_WAIT, *(max(PACE, end) for end in ends))))
+            await self._pause(min(PACE, left))
 
     def renew(
         self,

@@ -51,7 +51,7 @@ KINDS: dict[str, str] = {
     "task.failed": "an attempt failed",
     "task.retry_scheduled": "it will be ready again at retry_at",
     "task.retry_due": "its delay is over",
-    "task.dead_lettered": "it has no attempts left and waits for a person",
+    "task.dead_lettered": "it is not tried again and waits for a person",
     "task.lease_expired": "the lease expired",
     "task.process_gone": "the holder's process was proven gone; the claim ended as if its lease had expired",
     "task.released": "the holder released it",

@@ -136,6 +136,7 @@ COORDINATOR_LOG = limit(1000, "notes", "one page of the coordinator's log", "arg
 MAIL_COUNTED = limit(1000, "messages", "unread messages that are counted", _FIXED, "the count stops there")
 RECALLED = limit(100, "tasks", "tasks named when archived tasks come back", _FIXED, "the rest is left out")
 COPY_NAMED = limit(5, "claims", "live claims named when a copy is refused", _FIXED, "the rest is left out")
+LOST_NAMED = limit(5, "claims", "lost claims named in a task's last error", _FIXED, "the first ones are counted")
 OVERVIEW_MINUTES = limit(7 * 24 * 60, "minutes", "the overview's time span", "argument `minutes`, up to this", _INVALID)
 OVERVIEW_EVENTS = limit(20_000, "events", "the part of the log that the overview reads", _FIXED, "`is_whole` is false")
 OVERVIEW_MOVES = limit(2_000, "events", "moves among them", _FIXED, "`is_whole` is false")

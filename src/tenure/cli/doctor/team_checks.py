@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.cli.doctor.findings import MOST, Finding, error, first_of, note, ok, warning
 from tenure.cli.text_format import SECOND, counted, lasting, shorten
-from tenure.core import graph, lifecycle, limits, priority, team
+from tenure.core import dead_letters, graph, lifecycle, limits, priority, team
 from tenure.core.filters import Present, Range
 from tenure.core.lifecycle import QUESTION, RESUMABLE
 from tenure.core.priority import parse_lane
@@ -21,6 +21,7 @@ from tenure.engine.archive.log_readers import holding_back
 from tenure.engine.budgets import doubts
 from tenure.engine.reads.todo import COST
 from tenure.engine.runtime.effects import Report, settle_due
+from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.engine.verbs.reserve import living
@@ -215,7 +216,7 @@ def _dead_letters(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     for task in letters[:MOST]:
         behind = _behind(rows, task)
         held_back = f"; {counted(len(behind), 'task')} behind it: {first_of(behind)}" if behind else ""
-        why = shorten(task.last_error.message, 80) if task.last_error else "out of attempts"
+        why = shorten(dead_letters.why(task, brief_of(rows, task).retry), 120)
         yield warning(
             "stuck",
             f"{task.key} is a dead letter: {why}{held_back}",
@@ -297,7 +298,7 @@ def _orphans(patient: Patient) -> Iterator[Finding]:
     from tenure.agents.ended_holders import ended_holders
 
     assert patient.client is not None
-    ended = ended_holders(patient.client)
+    ended = [process for process in ended_holders(patient.client) if process["tasks"]]
     for process in ended:
         yield warning(
             "orphans",
@@ -350,7 +351,7 @@ def _remote_dead_letters(client: Client) -> Iterator[Finding]:
     for letter in letters[:MOST]:
         yield warning(
             "stuck",
-            f"{letter['key']} is a dead letter",
+            f"{letter['key']} is a dead letter: {shorten(letter.get('why') or letter['error'], 120)}",
             f"`tenure history {letter['key']}` shows how it failed, `tenure retry {letter['key']}` tries again",
         )
     if len(letters) > MOST:

@@ -323,6 +323,7 @@ class TaskInFull(TaskView):
     blocked_by: Sequence[str]
     blocks: Sequence[str]
     subtasks: Sequence[str]
+    dead_letter: NotRequired[Annotated[str, Meta(description="why it is one, in one text")]]
     result: NotRequired[ResultView]
     checkpoint: NotRequired[CheckpointView]
     usage: NotRequired[UsageView]

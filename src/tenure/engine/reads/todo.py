@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tenure.core import lifecycle, limits, validation
+from tenure.core import dead_letters, lifecycle, limits, validation
 from tenure.core import queries as q
 from tenure.core.inputs import SECOND
 from tenure.core.land_request import JUDGE
@@ -48,8 +48,7 @@ def todo(work: UnitOfWork, project: str, *, limit: int = 100) -> list[TodoEntry]
     ]
     for task in waiting:
         if task.state == lifecycle.DEAD_LETTERED:
-            why = task.last_error.message if task.last_error else "no attempts left"
-            found.append((task.dead_lettered_at or 0, DEAD_LETTER, task, why, None))
+            found.append((task.dead_lettered_at or 0, DEAD_LETTER, task, "", None))
             continue
         found += [
             (pause.at or task.updated_at, _CAUSES[pause.cause], task, pause.reason or pause.cause, pause.by)
@@ -71,12 +70,14 @@ def todo(work: UnitOfWork, project: str, *, limit: int = 100) -> list[TodoEntry]
     found.sort(key=lambda entry: (entry[0], entry[2].id))
     tasks = [task for _, _, task, _, _ in found[:limit]]
     briefs = work.get_many(Brief, project, [task.id for task in tasks])
-    return [_entry(work, briefs[task.id].title, *one) for one in found[:limit] for task in (one[2],)]
+    return [_entry(work, briefs[task.id], *one) for one in found[:limit] for task in (one[2],)]
 
 
-def _entry(work: UnitOfWork, title: str, since: int, what: str, task: Task, text: str, by: str | None) -> TodoEntry:
+def _entry(work: UnitOfWork, brief: Brief, since: int, what: str, task: Task, text: str, by: str | None) -> TodoEntry:
+    text = dead_letters.why(task, brief.retry) if what == DEAD_LETTER else text
     entry: TodoEntry = {
-        "what": what, "task": task.id, "key": task.key, "ref": task.ref, "title": title, "since": since, "text": text,
+        "what": what, "task": task.id, "key": task.key, "ref": task.ref, "title": brief.title, "since": since,
+        "text": text,
         "blocks": len(dependents_of(work, task)), "do": DO[what],
     }  # fmt: skip
     if by:

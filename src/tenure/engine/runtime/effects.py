@@ -364,21 +364,22 @@ def dead_letter_id(task: Task) -> str:
 
 
 def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
+    from tenure.core import dead_letters  # few commands make one; keeps startup fast
+
     if work.get(DeadLetter, task.project, dead_letter_id(task)) is not None:
         return  # undone and dead again: the record of this run exists
     tried = [c for c in lineage(work, task) if c.run == task.run]
-    # not an older attempt's error: an expired lease leaves none
-    error = task.last_error if task.last_error and task.last_error.generation == task.generation else None
+    error, policy = dead_letters.last_error(task, tried), brief_of(work, task).retry
     letter = DeadLetter(
         project=task.project,
         id=dead_letter_id(task),
         task=task.id,
         run=task.run,
         dag=task.dag,
-        error_class=error.error_class if error else "lease_expired",
-        error=error.message if error else "all attempts used without a result",
+        error_class=error.error_class,
+        error=error.message,
         history=retry.failure_history(tried),
-        poison_pill=retry.is_poison(brief_of(work, task).retry, task.failures),
+        poison_pill=retry.is_poison(policy, task.failures),
         dead_lettered_at=task.dead_lettered_at or work.instant,
     )
     details: dict[str, Any] = {
@@ -389,7 +390,9 @@ def _write_dead_letter(work: UnitOfWork, task: Task) -> None:
     }
     last = tried[-1] if tried else None
     by = {"agent": last.agent, "session": last.session} if last else {}
-    work.record("task.dead_lettered", letter, task=current(work, task), level="error", details=details, **by)
+    dead = replace(current(work, task), last_error=error)
+    message = dead_letters.why(dead, policy)
+    work.record("task.dead_lettered", letter, task=dead, level="error", message=message, details=details, **by)
 
 
 def resolved(work: UnitOfWork, task: Task, resolution: str, note: str) -> list[Row]:

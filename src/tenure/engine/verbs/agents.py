@@ -106,22 +106,29 @@ def is_over(work: UnitOfWork, session: Session) -> bool:
 
 
 def _check_session_limit(work: UnitOfWork, project: Project) -> None:
+    if "max_active_sessions" in work.tenant_limits:
+        work.need_locks("", lasting=False)  # sessions begin in any project
+    refusal = refused_session(work, project)
+    if refusal is not None:
+        raise refusal
+
+
+def refused_session(work: UnitOfWork, project: Project) -> LimitReached | None:
+    """Why no session may begin in the project."""
     most = project.limits.get("max_active_sessions")
     if most is not None and active_sessions(work, project.id) >= most:
-        raise LimitReached(
+        return LimitReached(
             f"project {project.id} has {most} active sessions, its max_active_sessions limit",
             "end one, or ask an admin to raise the limit",
         )
     most = work.tenant_limits.get("max_active_sessions")
-    if most is None:
-        return
-    work.need_locks("", lasting=False)  # sessions begin in any project
-    if sessions_of_all(work) >= most:
-        name = work.context.tenant
-        raise LimitReached(
-            f"tenant {name} has {most} active sessions in all projects, its max_active_sessions limit",
-            f"end one; the deployment's owner can raise it: tenure tenant limits {name} max_active_sessions=N",
-        )
+    if most is None or sessions_of_all(work) < most:
+        return None
+    name = work.context.tenant
+    return LimitReached(
+        f"tenant {name} has {most} active sessions in all projects, its max_active_sessions limit",
+        f"end one; the deployment's owner can raise it: tenure tenant limits {name} max_active_sessions=N",
+    )
 
 
 def active_sessions(work: UnitOfWork, project: str) -> int:

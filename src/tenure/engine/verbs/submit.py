@@ -202,7 +202,7 @@ def refused(work: UnitOfWork, hold: Hold, cmd: commands.Submit, encoded: bytes, 
         "task.result_refused", result, marked, *signatures(work, hold, result), task=task, holder=claim, **fields
     )
     spread(work)
-    hint = f"your result was kept as refused; see tenure show {task.ref}"
+    hint = f"your result was kept as refused; `tenure results {task.ref}` shows it"
     if task.state == lifecycle.DEAD_LETTERED:
         hint = "the result was kept; the task is a dead letter, and a person can adopt the result"
     return replace(refusal, work_lost=True, result=result.id, hint=hint)
