@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -67,6 +68,17 @@ def test_a_task_that_nobody_claimed_says_so(bare: Tenure, shop: Shop) -> None:
     assert "not claimed yet" in bare("history", "E-001", "--project", "shop").out
     assert bare("history", "E-001", "--project", "shop", "--json").json == []
     assert bare("history", "Q-404", "--project", "shop").code == 4
+
+
+def test_the_data_of_a_refused_result_is_read_before_it_is_adopted(bare: Tenure, shop: Shop) -> None:
+    (kept,) = bare("results", "C-001", "--kept", "--project", "shop", "--json").json
+    assert (kept["accepted"], kept["reason"], kept["summary"]) == (False, "STALE_GENERATION", "what I had")
+    said = bare("results", "C-001", "--project", "shop").out
+    assert f"{kept['id']}  refused (STALE_GENERATION), kept" in said
+    assert "generation 1 of bo in session bo-1" in said
+    assert json.dumps(kept["data"], indent=1) in said
+    assert "accepted" in bare("results", "B-001", "--project", "shop").out
+    assert bare("results", "B-001", "--kept", "--project", "shop").out == "no results\n"
 
 
 def test_a_narrow_terminal_gets_a_narrow_timeline(bare: Tenure, shop: Shop) -> None:

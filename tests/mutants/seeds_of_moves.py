@@ -59,7 +59,7 @@ MOVES = (
     ),
     Mutant(
         "moves: a run has any number of claims",
-        "engine/verbs/claim.py",
+        "engine/verbs/claim_rules.py",
         "    if task.generation < most or work.tally(Claim, of_run, most) < most:",
         "    if True:",
         "test_a_task_that_is_claimed_a_hundred_times_in_a_run_is_a_dead_letter",

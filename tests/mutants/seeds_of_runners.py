@@ -51,15 +51,15 @@ RUNNERS = (
     Mutant(
         "runners: its session claims the next task",
         CLAIM,
-        " or _denied_by_runner(work, claimant, None)",
+        " or denied_by_runner(claimant, None)",
         "",
         "test_its_session_claims_no_other_task",
     ),
     Mutant(
         "runners: its session claims another task by name",
-        CLAIM,
-        "        or _denied_by_runner(work, claimant, task)\n",
-        "",
+        "engine/verbs/claim_rules.py",
+        "    denied_by_runner,\n    _denied_by_state,\n",
+        "    _denied_by_state,\n",
         "test_its_session_claims_no_other_task",
     ),
     Mutant(
@@ -148,5 +148,26 @@ RUNNERS = (
         "own = environment_at(folder, kept) | VARIABLES",
         "own = kept | VARIABLES",
         "tests/worktrees/test_odd_repositories.py::test_a_hook_is_told_the_folder_of_its_worktree",
+    ),
+    Mutant(
+        "an agent without a price starts under a budget in dollars",
+        "agents/runner/prices.py",
+        "    if budget is None:\n",
+        "    if budget is not None:\n",
+        "tests/runner/test_prices.py::test_a_run_whose_cost_no_budget_would_see_is_refused",
+    ),
+    Mutant(
+        "the budget of the task is not looked at before its agent starts",
+        "agents/runner/attempt.py",
+        "        self._check_priced(start)\n",
+        "",
+        "tests/runner/test_prices.py::test_a_budget_of_the_task_counts_too",
+    ),
+    Mutant(
+        "the settings of Codex are not read",
+        "agents/runner/clis/codex_cli.py",
+        "for settings in (chosen, project, user)",
+        "for settings in (chosen,)",
+        "tests/runner/test_prices.py::test_the_model_of_codex_is_read_from_its_settings",
     ),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 _TABLE = """
 claim | claim | claim B-003 --lease 2h
 next | next | next --track B --json
+results | results B-003 | results B-003 --kept
 start | start | start B-003@1
 progress | progress "tests pass" --percent 60 | progress B-003 "half of it" --done-in 20m
 checkpoint save | checkpoint save --next-action "write the tests" | checkpoint save B-003 --data @state.json
@@ -73,6 +74,8 @@ budget show | budget show | budget show agent:ann
 budget alerts | budget alerts | budget alerts --json
 budget projection | budget projection | budget projection dag:DAG
 usage | usage --by model | usage --by track --limit 5
+usage confirm | usage confirm B-003 | usage confirm B-003 --generation 2
+usage reject | usage reject B-003 | usage reject B-003 --generation 2
 usage add | usage add --model claude-sonnet-4-5 --in 12000 --out 800 | usage add B-003 --model gpt-5 --cost 0.42
 model list | model list | model list --json
 model savings | model savings | model savings --json

@@ -157,7 +157,7 @@ adopt = verb_of(
     c.Adopt,
     "Accept a result that was refused and kept.",
     TASK,
-    arg("--kept", metavar="RESULT", help="the id of a kept result (else the newest); `history` shows them"),
+    arg("--kept", metavar="RESULT", help="the id of a kept result (else the newest); `results` shows them"),
     arg("--supersede", action="store_true", help="also while it is held"),
     arg("-m", "--note", default="", metavar="TEXT", help="why"),
     result="kept",

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tenure.core.views import TaskView
 
 TITLE = 60
+WHY = 200
 PAGE = limits.LISTED
 TASK = arg("task", help="id, key, short key (B-003) or an unambiguous prefix")
 
@@ -175,6 +176,7 @@ def task_text(task: Mapping[str, Any], brief: Mapping[str, Any]) -> str:
     state = style(task["state"], MARKS[task["state"]].colour)
     facts: list[tuple[str, Any]] = [
         ("state", f"{state}{', ' + plain(task['reason']) if task.get('reason') else ''}"),
+        ("dead letter", plain(task.get("dead_letter") or "")),
         ("priority", f"{task['tier']} ({task['priority']})"),
         ("when lost", task["on_lost"] if task["on_lost"] != "retry" else ""),
         ("retries", ", ".join(f"{name} {value}" for name, value in wire(task["retry"]).items())),
@@ -252,7 +254,8 @@ def explained(view: Mapping[str, Any]) -> str:
 
 @options(arg("-n", "--limit", type=int, default=50, metavar="N", help="at most N (50)"))
 def todo(run: Run, given: Namespace) -> Answer:
-    """List everything that waits for a person: questions, reviews, dead letters, budgets, lost claims, landings.
+    """List everything that waits for a person: questions, reviews, dead letters, budgets, doubtful costs, lost
+    claims, landings.
 
     The longest wait comes first, with the commands that end it. Accepted work that is on no branch but its own is
     listed where its repository is.
@@ -290,6 +293,8 @@ def _remedy(verb: str, ref: str) -> str:
         return verb
     if verb == "budget set":
         return "tenure budget set --usd AMOUNT"
+    if verb.startswith("usage "):
+        return f"tenure {verb} {ref}"
     noun, _, option = verb.partition(" ")
     more = {"answer": ' "…"', "reject": ' -m "…"'}.get(noun, f" {option}" if option else "")
     return f"tenure {noun} {ref}{more}"
@@ -297,7 +302,7 @@ def _remedy(verb: str, ref: str) -> str:
 
 @options(arg("--resolved", action="store_true", help="also reviewed ones"))
 def dlq(run: Run, given: Namespace) -> Answer:
-    """List dead letters: tasks that ran out of attempts and wait for a person (`retry`, `edit`, `adopt`, `cancel`)."""
+    """List dead letters: tasks that are not tried again and wait for a person (`retry`, `edit`, `adopt`, `cancel`)."""
     return shown(run.client.dead_letters(resolved=given.resolved), _letters)
 
 
@@ -307,6 +312,7 @@ def _letters(letters: Sequence[Mapping[str, Any]]) -> str:
         poison = ", at least two agents failed it" if letter["poison_pill"] else ""
         cost = f", {paid(letter['usage'])}" if letter["usage"] else ""
         lines += [f"{letter['key']}  since {moment(letter['dead_lettered_at'])}{poison}{cost}"]
+        lines += [f"  {shorten(plain(letter.get('why') or letter['error']), WHY)}"]
         for failure in letter["history"]:
             took = f" after {lasting(failure['duration'])}" if failure.get("duration") else ""
             took += f" and {money(failure['usage']['cost_usd'])}" if (failure["usage"] or {}).get("cost_usd") else ""
@@ -336,6 +342,24 @@ def history(run: Run, given: Namespace) -> Answer:
         return Answer(wire(claims))
     task = run.client.show(given.task, at=at)
     return Answer(None, f"{headline(task, len(claims))}\n\n{fitted(claims, run.client.status(at=at)['now'])}")
+
+
+@options(TASK, arg("--kept", action="store_true", help="only refused results, which `adopt` can accept"))
+def results(run: Run, given: Namespace) -> Answer:
+    """Show every result that was submitted for a task, with its data; oldest first.
+
+    A refused result is kept: read it here, then `tenure adopt TASK --kept RESULT` accepts it.
+    """
+    found = [one for one in run.client.results(given.task) if not (given.kept and one["accepted"])]
+    return shown(found, lambda found: "\n\n".join(_result_text(one, given.task) for one in found) or "no results")
+
+
+def _result_text(result: Mapping[str, Any], task: str) -> str:
+    fate = "accepted" if result["accepted"] else f"refused ({result['reason']}), kept"
+    by = f"generation {result['generation']} of {plain(result['agent'])} in session {plain(result['session'])}"
+    lines = [f"{style(result['id'], 'bold')}  {fate}", f"{by}, {moment(result['submitted_at'], 0)}", QUOTED]
+    lines += [plain(result["summary"])] if result["summary"] else []
+    return "\n".join([*lines, fenced(result["data"], f"tenure results {shell_word(task)} --json")])
 
 
 def headline(task: Mapping[str, Any], generations: int) -> str:

@@ -27,6 +27,7 @@ from tenure.core.lifecycle import (
     WITH_RESULT,
     Ending,
 )
+from tenure.core.outcomes import Outcome
 from tenure.core.records import Claim, LastError, RetryPolicy, Task, replace
 from tenure.core.retry import (
     AGENT_TASK_COOL_OFF,
@@ -96,6 +97,18 @@ DENIALS = {
     lifecycle.CLAIMED: "DENIED_ACTIVE_CLAIM",
     lifecycle.RUNNING: "DENIED_ACTIVE_CLAIM",
 }
+
+
+# Denials that end by themselves, or by what others do: a claim by name may wait for that.
+_MAY_END = frozenset({
+    "DENIED_ACTIVE_CLAIM", "DENIED_NOT_READY", "DENIED_OFFERED", "DENIED_CONFLICT", "DENIED_TRACK", "DENIED_LIMIT",
+    "DENIED_BUDGET", "DENIED_PAUSED",
+})  # fmt: skip
+
+
+def may_end(denial: Outcome) -> bool:
+    """Whether it is worthwhile to wait for the end of what denied a claim by name."""
+    return denial.outcome in _MAY_END and not denial.yours and denial.state != DEAD_LETTERED
 
 
 def denial_by_state(task: Task) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.cli.doctor.findings import MOST, Finding, error, first_of, note, ok, warning
 from tenure.cli.text_format import SECOND, counted, lasting, shorten
-from tenure.core import graph, lifecycle, limits, priority, team
+from tenure.core import dead_letters, graph, lifecycle, limits, priority, team
 from tenure.core.filters import Present, Range
 from tenure.core.lifecycle import QUESTION, RESUMABLE
 from tenure.core.priority import parse_lane
@@ -18,7 +18,10 @@ from tenure.core.records import Agent, Edge, Leader, Project, Reservation, Sched
 from tenure.core.safe_text import shell_word
 from tenure.core.signed_results import fingerprint, weakness_of
 from tenure.engine.archive.log_readers import holding_back
+from tenure.engine.budgets import doubts
+from tenure.engine.reads.todo import COST
 from tenure.engine.runtime.effects import Report, settle_due
+from tenure.engine.runtime.rows import brief_of
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 from tenure.engine.verbs.lead import COORDINATOR
 from tenure.engine.verbs.reserve import living
@@ -50,6 +53,7 @@ def work(patient: Patient) -> Iterator[Finding]:
         settle_due(rows, (project,), report)
         found = [*_leases(late, rows.now), *_unsettled(report), *_agents(rows, project), *_stops(rows, project)]
         found += _keys(rows, project)
+        found += _costs([task.key for task, _, _ in doubts.waiting(rows, project)])
         return [*found, *_stuck(rows, project), *_sources(rows, project), *_readers(rows, project)]
 
     yield from client.engine.read(ask)
@@ -97,6 +101,16 @@ def _agents(rows: UnitOfWork, project: str) -> Iterator[Finding]:
                 f"look at its keys, limits and network; it may claim again in {left}",
             )
     yield ok("agents", f"{len(known) - len(silent)} seen recently, {len(silent)} not")
+
+
+def _costs(keys: Sequence[str]) -> Iterator[Finding]:
+    if keys:
+        yield warning(
+            "usage",
+            f"{counted(len(keys), 'task')} reported a cost far above its tokens, which no budget counts: "
+            f"{first_of(keys)}",
+            "`tenure todo` shows the amounts; `tenure usage confirm TASK` or `tenure usage reject TASK` decides",
+        )
 
 
 def _keys(rows: UnitOfWork, project: str) -> Iterator[Finding]:
@@ -202,7 +216,7 @@ def _dead_letters(rows: UnitOfWork, project: str) -> Iterator[Finding]:
     for task in letters[:MOST]:
         behind = _behind(rows, task)
         held_back = f"; {counted(len(behind), 'task')} behind it: {first_of(behind)}" if behind else ""
-        why = shorten(task.last_error.message, 80) if task.last_error else "out of attempts"
+        why = shorten(dead_letters.why(task, brief_of(rows, task).retry), 120)
         yield warning(
             "stuck",
             f"{task.key} is a dead letter: {why}{held_back}",
@@ -290,7 +304,7 @@ def _orphans(patient: Patient) -> Iterator[Finding]:
     from tenure.agents.ended_holders import ended_holders
 
     assert patient.client is not None
-    ended = ended_holders(patient.client)
+    ended = [process for process in ended_holders(patient.client) if process["tasks"]]
     for process in ended:
         yield warning(
             "orphans",
@@ -311,6 +325,8 @@ def _remote_work(client: Client) -> Iterator[Finding]:
     for scope, why in status["stopped"].items():
         yield note("stopped", f"claiming is stopped for {scope.rstrip(':')}{why and ': ' + why}", "`tenure go -h`")
     yield from _remote_sources(status)
+    if status["usage"].get("doubtful_usd"):
+        yield from _costs([one["key"] for one in client.todo() if one["what"] == COST])
     yield from [*_remote_dead_letters(client), *_questions(client)] or [ok("stuck", "no task waits for a person")]
 
 
@@ -341,7 +357,7 @@ def _remote_dead_letters(client: Client) -> Iterator[Finding]:
     for letter in letters[:MOST]:
         yield warning(
             "stuck",
-            f"{letter['key']} is a dead letter",
+            f"{letter['key']} is a dead letter: {shorten(letter.get('why') or letter['error'], 120)}",
             f"`tenure history {shell_word(str(letter['key']))}` shows how it failed, `tenure retry "
             f"{shell_word(str(letter['key']))}` tries again",
         )

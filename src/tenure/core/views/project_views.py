@@ -47,7 +47,7 @@ class LimitView(TypedDict):
     name: str
     meaning: str
     value: Annotated[int | None, Meta(description="null: no limit")]
-    source: Annotated[str, Meta(extra_json_schema={"enum": ["default", "tenant", "project"]})]
+    source: Annotated[str, Meta(extra_json_schema={"enum": ["default", "tenant", "project", "preset"]})]
     used: Annotated[int | None, Meta(description="null: it is not counted")]
 
 
@@ -268,9 +268,9 @@ class CycleError(TypedDict):
 
 
 class Here(TypedDict):
-    """The server that was asked."""
+    """The server that was asked; its instance is told to the deployment's owner."""
 
-    instance: str
+    instance: str | None
     leads: bool
 
 

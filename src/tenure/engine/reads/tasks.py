@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tenure.core import claims, commands, graph, ids, inputs, lifecycle, limits, retry, roles, team
+from tenure.core import dead_letters as letters
 from tenure.core import queries as q
 from tenure.core.errors import InvalidInput, NotFound
 from tenure.core.events import Event
@@ -92,6 +93,8 @@ def show(work: UnitOfWork, project: str, name: str) -> v.TaskInFull:
     view["subtasks"] = (
         [t.key for t in work.find(Task, {"project": project, "parent": task.id})] if task.children else []
     )
+    if task.state == lifecycle.DEAD_LETTERED:
+        view["dead_letter"] = letters.why(task, brief.retry)
     result = task_view.accepted_result(work, task)
     if result is not None:
         view["result"] = result_view(work, result)
@@ -300,6 +303,8 @@ def dead_letters(work: UnitOfWork, project: str, *, resolved: bool = False) -> l
         total = usage_rows.view(row for rows in spent.values() for row in rows)
         entry = {**_fields(letter), "key": task.key if task else None, "history": attempts, "usage": total}
         entry |= {"ref": task.ref if task else None, "title": brief_of(work, task).title if task else None}
+        if task is not None and task.state == lifecycle.DEAD_LETTERED and task.run == letter.run:
+            entry["why"] = letters.why(task, brief_of(work, task).retry)
         entry |= {"blocks": len(behind), "waiting": sorted(one.key for one in behind)[:MOST_BEHIND]}
         out.append(entry)  # type: ignore[arg-type]  # the row's own fields among them
     return out
