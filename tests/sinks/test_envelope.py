@@ -17,7 +17,7 @@ from tests.sinks.messages import errors_of, faults_of
 
 SAMPLES: dict[str, Any] = {
     "text": "x", "integer": 7, "number": 1.5, "flag": True, "instant": 1_700_000_000_000_000, "texts": ["x", "y"],
-    "object": {"deadline": 1_700_000_000_000_000}, "any": [],
+    "object": {"deadline": 1_700_000_000_000_000}, "any": [], "instants": {"task_1": 1_700_000_000_000_000},
 }  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def test_a_ready_task_is_offered_with_the_same_id_by_its_event_and_by_the_sweep(
         kind="task.ready", task="t", key="A-1", version=4, previous_state="pending", new_state="ready", sequence=9
     )
     _, command = messages_of(told, Facts("local", task=row, target="coder"))
-    swept = envelope.execute(Facts("local", target="coder"), row, 4, envelope.LEASE_EXPIRED, now=5)
+    swept = envelope.execute(Facts("local", target="coder"), row, 4, envelope.ANNOUNCED_AGAIN, now=5)
     assert (command.name, command.id, command.sequence) == (names.EXECUTE, swept.id, 9)
     assert errors_of(command) == errors_of(swept) == []
     payload = msgspec.json.decode(command.body)["payload"]

@@ -268,7 +268,7 @@ def _paused(work: UnitOfWork, task: Task, budget: Budget, answer: Outcome) -> Ou
     until = budgets.opens_at(budget, work.now)
     free = moves.paused(free, PauseCause(cause=BUDGET, reason=why, at=work.now, source=budget.id, until=until))
     details = {"budget": budget.id, "percent": budgets.percent(budget)}
-    kept = work.record("task.paused", over, task=free, message=why, holder=task, level="error", details=details)
+    kept = work.record("task.paused", over, task=free, message=why, level="error", details=details)
     spread(work)
     ended = {"outcome": "NO_CLAIM", "lease_until": None, "lease": None} if answer.outcome == "RENEWED" else {}
     return replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -49,6 +50,9 @@ class Claimant:
         self.session = agents.known_session(work, self.project, cmd.session, cmd.agent, self.user)
         self.sent = sent or Sent()
         self.metadata = cmd.metadata
+        self.causes = deque(cmd.caused_by)
+        for cause in cmd.caused_by:
+            inputs.check_text(cause, "caused_by", 200)
         if self.metadata:
             inputs.check_size(self.metadata, "metadata", inputs.LARGEST_CLAIM_METADATA)
 
@@ -523,6 +527,8 @@ def _grant(work: UnitOfWork, task: Task, claimant: Claimant) -> Outcome:
         details["term"] = new.term
     if new.funds:
         details["funds"] = new.funds  # the log has no other trace of the reservation
+    if claimant.causes:
+        details["caused_by"] = claimant.causes.popleft()
     kept = work.record("task.claimed", new, *rows, task=held, details=details)
     if claimant.project.router:
         claimed_on_track(work, held, claimant.agent.id)

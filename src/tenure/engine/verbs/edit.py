@@ -67,7 +67,7 @@ def edit(work: UnitOfWork, cmd: commands.Edit) -> Outcome:
         )
     edited, brief, old = apply_changes(work, task, changes)
     details = {"changes": list(changes), "before": old, "by": work.principal.name}
-    work.record("task.edited", brief, *rows, task=edited, holder=before, details=details)
+    work.record("task.edited", brief, *rows, task=edited, details=details)
     spread(work)
     if "constraints" in changes and edited.capped:
         from tenure.engine.budgets.task_caps import go_on  # few tasks have a cost cap

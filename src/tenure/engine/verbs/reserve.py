@@ -133,6 +133,7 @@ def _group(work: UnitOfWork, project: str, receipt: Receipt) -> list[Reservation
     roles.check_mine(work.principal, rows[0].agent, f"reservation {receipt.name}")
     if code is not None:
         raise Refused(Outcome(outcome=code, directive="abort", message=CODES[code].meaning, hint="reserve again"))
+    work.presented = rows[0]
     return rows
 
 
