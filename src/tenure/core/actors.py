@@ -7,9 +7,13 @@ the holder as its agent: nobody else has to do with it.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenure.core.commands.command import Principal
+
+if TYPE_CHECKING:
+    from tenure.core.events import Event
+    from tenure.core.task_records import Claim
 
 HOLDER = "holder"  # in the details of an event: whose claim it is, where another acted
 BY = "by"  # and who acted, where the event's agent is the one that it is about
@@ -29,6 +33,18 @@ def actor_of(acting: Acting, holder: str | None, *, is_time: bool) -> tuple[str 
     """The agent of an event about a claim, and what its details say beside it. `is_time`: nobody acts."""
     agent = holder if is_time else acting.agent
     return agent, {} if holder in (None, agent) else {HOLDER: holder}
+
+
+def is_by_holder(event: Event, claim: Claim, user: str | None) -> bool:
+    """Whether the event names nobody but the claim's agent and `user`, who claimed, by whoever's key."""
+    is_user = user is None or event.user in (None, user) or event.user.startswith(f"{user} (")
+    return event.agent in (None, claim.agent) and is_user
+
+
+def other_than(event: Event, claim: Claim) -> str:
+    """Who acted for the claim's agent: `ann`, `mia`, `ann (mia)`."""
+    agent = None if event.agent == claim.agent else event.agent
+    return f"{agent} ({event.user})" if agent and event.user else agent or event.user or "somebody"
 
 
 def operator_of(acting: Acting, agent: str) -> dict[str, Any]:

@@ -41,6 +41,8 @@ NEW_TASK, RETRY_DUE, LEASE_EXPIRED, GIVEN_BACK, CLAIM_ENDED, RESUMED, OFFER_ENDE
 # By the kind of the event that made it ready; a failure is given back or retried at once.
 WHY_READY = {
     "task.created": NEW_TASK, "task.ready": NEW_TASK, "task.published": NEW_TASK, "task.unlinked": NEW_TASK,
+    "task.linked": NEW_TASK, "task.waiting": NEW_TASK,  # what it waits for is done already
+   
     "task.retry_due": RETRY_DUE, "task.retried": RETRY_DUE, "task.reset": RETRY_DUE, "task.failed": RETRY_DUE,
     "task.lease_expired": LEASE_EXPIRED, "task.released": GIVEN_BACK, "task.recovered": CLAIM_ENDED,
     "task.process_gone": CLAIM_ENDED, "task.epoch_ended": CLAIM_ENDED, "task.clock_ended": CLAIM_ENDED,

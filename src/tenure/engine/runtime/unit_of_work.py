@@ -267,7 +267,8 @@ class UnitOfWork(Rows):
         if of is None and task is not None:
             of = before if before is not None and before.agent is not None else task
         if agent is None:
-            acting = Acting(who, self.speaker, self._holder_who_acts(task, holder))
+            speaker = self.speaker if of is not None else None
+            acting = Acting(who, speaker, self._holder_who_acts(task, holder))
             agent, named = actor_of(acting, of.agent if of is not None else None, is_time=self.is_time)
             session = (of.session if of is not None else None) or who.session
             if holder is not None:

@@ -225,7 +225,7 @@ class Relays(Stage):
         assert (command["payload"]["key"], command["payload"]["reason"]) == (key, "new_task")
         scene.do(c.Release, receipt=scene.take(key))
         post.run()
-        assert post.sink.bodies("cmd.task.execute")[-1]["payload"]["reason"] == "lease_expired"
+        assert post.sink.bodies("cmd.task.execute")[-1]["payload"]["reason"] == "given_back"
 
     def test_a_task_that_stays_ready_is_announced_again_with_growing_pauses(self, scene: Scene, post: Post) -> None:
         scene.add()
