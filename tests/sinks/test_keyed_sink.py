@@ -98,12 +98,12 @@ def test_alerts_name_project_and_task_and_end_when_the_budget_is_raised(world: W
     assert task is not None
     world.client.set_budget(f"task:{task['key']}", usd="1")
     receipt = world.client.claim(task["key"]).receipt or ""
-    world.client.report_usage(receipt, model="opus", fresh=1, cost_usd="0.95")
+    world.client.do(c.ReportUsage(project="p", receipt=receipt, model="opus", fresh=1, cost_usd="0.95"))
     world.run()
     (ninety, _) = [msgspec.json.decode(text) for text in world.redis.lrange(ALERTS, 0, -1)]
     names = ("project", "task_id", "task", "level", "threshold", "percent")
     assert [ninety[name] for name in names] == ["p", task["id"], task["key"], "warning", 90, 95]
-    assert ninety["message"] == f"budget task:{task['key']}: 95 % used, $0.95 of $1"
+    assert ninety["message"] == f"budget task:{task['key']}: 95 % used, $0.95 of $1.00"
     world.now += 61
     world.run()
     funds = world.redis.hgetall(f"{START}:usage:task:{task['id']}")

@@ -50,8 +50,9 @@ def told(
     kind: str, state: str | None = None, agent: str | None = "ann", project: str = "p", **details: Any
 ) -> list[Message]:
     is_of_task = kind.startswith("task.")
+    about = {"task": "t"} if is_of_task else {}
     event = event_of(
-        kind=kind, time=NOW, project=project, agent=agent, new_state=state, task="t" if is_of_task else None, version=1, details=details
+        kind=kind, time=NOW, project=project, agent=agent, new_state=state, version=1, details=details, **about
     )
     return messages_of(event, Facts("local", task=row_of(Task, id="t") if is_of_task else None, agent_type="coder"))
 
@@ -67,7 +68,8 @@ def test_a_task_moves_from_ready_to_active_and_away(keys: Keys) -> None:
     assert keys.client.zcard(keys.key("tasks:ready:100")) == 0
     keys.mirror.apply(told("task.edited", "claimed", agent="root", holder="ann", changes=[], before={}))
     assert keys.client.hgetall(keys.key("tasks:active")) == {"t": "ann"}  # whoever acted
-    keys.mirror.apply(told("task.cancelled", "cancelled", agent="root", holder="ann", cause="person", reason="", before={}))
+    cancelled = {"cause": "person", "reason": "", "before": {}}
+    keys.mirror.apply(told("task.cancelled", "cancelled", agent="root", holder="ann", **cancelled))
     assert keys.all() == set()
 
 

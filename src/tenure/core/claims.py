@@ -327,7 +327,13 @@ def ended(
 
 
 def counted(
-    task: Task, claim: Claim, policy: RetryPolicy, at: int, error_class: str | None, *, is_failure: bool = True,
+    task: Task,
+    claim: Claim,
+    policy: RetryPolicy,
+    at: int,
+    error_class: str | None,
+    *,
+    is_failure: bool = True,
     is_lost: bool = False,
 ) -> Task:
     """A free task whose attempt counts and failed: as it is, or a dead letter if it was the last.

@@ -42,7 +42,7 @@ NEW_TASK, RETRY_DUE, LEASE_EXPIRED, GIVEN_BACK, CLAIM_ENDED, RESUMED, OFFER_ENDE
 WHY_READY = {
     "task.created": NEW_TASK, "task.ready": NEW_TASK, "task.published": NEW_TASK, "task.unlinked": NEW_TASK,
     "task.linked": NEW_TASK, "task.waiting": NEW_TASK,  # what it waits for is done already
-   
+
     "task.retry_due": RETRY_DUE, "task.retried": RETRY_DUE, "task.reset": RETRY_DUE, "task.failed": RETRY_DUE,
     "task.lease_expired": LEASE_EXPIRED, "task.released": GIVEN_BACK, "task.recovered": CLAIM_ENDED,
     "task.process_gone": CLAIM_ENDED, "task.epoch_ended": CLAIM_ENDED, "task.clock_ended": CLAIM_ENDED,
@@ -146,8 +146,9 @@ def execute(
 
 
 def _message(event: Event, facts: Facts, id: str, name: str, payload: dict[str, Any]) -> Message:
+    cause = event.details.get("caused_by") or event.causation_id
     body = _encoded(
-        id, name, payload, trace=trace_of(facts.task, event), cause=event.details.get("caused_by") or event.causation_id, time=event.time,
+        id, name, payload, trace=trace_of(facts.task, event), cause=cause, time=event.time,
         tenant=facts.tenant, project=event.project, sequence=event.sequence,
     )  # fmt: skip
     return Message(id=id, name=name, body=body, sequence=event.sequence, task=event.task)

@@ -1,8 +1,8 @@
 """The payload fields of every kind of event. The shipped schemas and the reference page are generated from this table.
 
 A row is `name type` for each field, separated by commas. `name?` may be absent; a type that ends in `?` may be null.
-The types: text, integer, number, flag, instant (RFC 3339 text in UTC), texts (a list), object (fields of rows), instants
-(an object whose values are instants), any (as its author wrote it). A duration has its unit in its name.
+The types: text, integer, number, flag, instant (RFC 3339 text in UTC), texts (a list), object (fields of rows),
+instants (an object whose values are instants), any (as its author wrote it). A duration has its unit in its name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runtime state as keys in Redis or Valkey, for programs outside that read them. Written from the log, never read back.
 
-Keys begin with `tenure:TENANT:`; with the prefix of the sink's URL `tenure:PREFIX:TENANT:`. Agents, sessions and tasks are
-those of one project, whose keys begin with `tenure:TENANT:PROJECT:`.
+Keys begin with `tenure:TENANT:`; with the prefix of the sink's URL `tenure:PREFIX:TENANT:`. Agents, sessions and tasks
+are those of one project, whose keys begin with `tenure:TENANT:PROJECT:`.
 
 | key | type | |
 | --- | --- | --- |
@@ -17,8 +17,8 @@ those of one project, whose keys begin with `tenure:TENANT:PROJECT:`.
 | `usage:alerts` | list | the alerts of all budgets that are over a threshold now, newest first |
 
 Tasks are comparable where they age alike, so there is one queue a BOOST, in hundredths of a point a minute (1 where a
-project orders by length). Events of tasks and agents are also published on the channels `tenure:TENANT:tasks:events` and
-`…agents:events`.
+project orders by length). Events of tasks and agents are also published on the channels `tenure:TENANT:tasks:events`
+and `…agents:events`.
 
 The relay calls `apply` with each page that the sink has acknowledged, and `replace` with a snapshot when it starts,
 when the sink has forgotten everything, after a rewind and every minute: only snapshots show who was seen and how
@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -74,10 +75,10 @@ Sums = Mapping[str, float | int | str]
 
 class OfProject(NamedTuple):
     agents: Sequence[Agent] = ()
-    ready: Queues = {}
+    ready: Queues = MappingProxyType({})
     active: Mapping[str, str] = {}  # task → agent
     contexts: Mapping[str, Mapping[str, Any]] = {}  # session → what it is about
-    usage: Sums = {}
+    usage: Sums = MappingProxyType({})
     usage_of_tasks: Mapping[str, Sums] = {}
 
 

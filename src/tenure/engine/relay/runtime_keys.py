@@ -41,6 +41,7 @@ class KeyedSink:
         reordered, has_alerts = self._keys.apply(messages[:sent])
         self._reordered |= reordered
         self._are_alerts_due |= has_alerts
+        self._follow(self._monotonic())
         return sent
 
     def identity(self) -> str:
@@ -51,18 +52,20 @@ class KeyedSink:
             self._keys.replace(snapshot(self._engine))
             self._identity, self._replace_at = identity, now + EVERY
             self._reordered, self._are_alerts_due = set(), False
-        elif (self._reordered or self._are_alerts_due) and now >= self._reorder_at:
-            self._follow()
-            self._reorder_at = now + SOON
+        else:
+            self._follow(now)
         return identity
 
-    def _follow(self) -> None:
-        """What events have changed and do not show."""
+    def _follow(self, now: float) -> None:
+        """Show what events have changed without saying how, at most once in a while."""
+        if not (self._reordered or self._are_alerts_due) or now < self._reorder_at:
+            return
         projects, tenant = sorted(self._reordered), self._engine.tenant
         if projects:
             self._keys.replace_queues(tenant, self._engine.read(lambda tx: {one: queues(tx, one) for one in projects}))
         if self._are_alerts_due:
             self._keys.replace_alerts(tenant, self._engine.read(alerts))
+        self._reorder_at = now + SOON
         self._reordered, self._are_alerts_due = set(), False
 
     def rewound(self) -> None:
@@ -118,10 +121,11 @@ def queues(tx: Transaction, project: str) -> dict[int, list[str]]:
 def alerts(tx: Transaction) -> list[dict[str, Any]]:
     """The thresholds that budgets are over now, the last one first."""
     rows = [budgets.settled(row, tx.now) for row in tx.find(Budget, {})]
+    named = tx.load(Task, {(row.project, row.task) for row in rows if row.alerts and row.task is not None})
+    keys = {task.id: task.key for task in named if task.state not in lifecycle.FINISHED}
+    rows = [row for row in rows if row.task is None or row.task in keys]
     over = [(since, int(at), row) for row in rows for at, since in row.alerts.items()]
-    over = sorted(over, key=lambda one: (one[0], one[1], one[2].project, one[2].id), reverse=True)[: limits.REDIS_ALERTS]
-    named = tx.load(Task, {(row.project, row.task) for _, _, row in over if row.task is not None})
-    keys = {task.id: task.key for task in named}
+    over.sort(key=lambda one: (one[0], one[1], one[2].project, one[2].id), reverse=True)
     return [
         {
             "at": format_instant(since), "project": row.project, "budget": row.id, "task_id": row.task,
@@ -129,7 +133,7 @@ def alerts(tx: Transaction) -> list[dict[str, Any]]:
             "percent": budgets.percent(row),
             "message": f"budget {budget_id(TASK, keys[row.task]) if row.task in keys else row.id}: {used(row)}",
         }
-        for since, at, row in over
+        for since, at, row in over[: limits.REDIS_ALERTS]
     ]  # fmt: skip
 
 

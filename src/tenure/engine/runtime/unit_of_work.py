@@ -83,7 +83,12 @@ class UnitOfWork(Rows):
         return {"lease_until": at, "lease": self.seconds_to(at)}
 
     def begin_command(
-        self, principal: Principal | None, trace_id: str | None, command_id: str | None = None, *, speaker: str | None = None
+        self,
+        principal: Principal | None,
+        trace_id: str | None,
+        command_id: str | None = None,
+        *,
+        speaker: str | None = None,
     ) -> None:
         """Without a principal it is no command of anybody, but what time does."""
         self.principal, self.is_time = principal or Principal(), principal is None
@@ -256,9 +261,9 @@ class UnitOfWork(Rows):
     ) -> None:
         """Append the event; if the change fell due before `now`, the details give that instant.
 
-        `agent` and `session`: whom an event is about that is of no claim, as of one that joins. `holder`: whose claim or
-        reservation it is; without it the task's own holder, before the change or after it. `core/actors.py` says who
-        acted.
+        `agent` and `session`: whom an event is about that is of no claim, as of one that joins. `holder`: whose claim
+        or reservation it is; without it the task's own holder, before the change or after it. `core/actors.py` says
+        who acted.
         """
         details = details or {}
         if self.instant != self.now:

@@ -124,7 +124,9 @@ OF_OTHERS: dict[type[c.Command], Callable[[Scene], Fields]] = {
     c.SaveCheckpoint: _by_receipt(data={"at": 1}),
     c.ReportUsage: _by_receipt(model="opus", fresh=5),
     c.Land: _by_receipt(branch="main", old="1" * 40, new="2" * 40),
-    c.PutArtifact: lambda scene: {**_by_receipt()(scene), "name": "a", "digest": "d" * 64, "size": 1, "since": scene.now},
+    c.PutArtifact: lambda scene: {
+        **_by_receipt()(scene), "name": "a", "digest": "d" * 64, "size": 1, "since": scene.now,
+    },
     c.Submit: _by_receipt(data="done"),
     c.Fail: _by_receipt(message="broken"),
     c.Release: _by_receipt(reason="later"),
