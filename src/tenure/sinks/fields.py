@@ -126,7 +126,7 @@ EVENTS: dict[str, str] = {
     "session.ended": "",
     "message.sent": "mail_id text, mail_type text, to text, recipients texts, action? text, text? text, "
         "reply_to? text?, expires_at? instant?",
-    "budget.set": "budget text, allocated? integer, currency? text, task? text",
+    "budget.set": "budget text, allocated? integer, currency? text, task? text, earlier? integer",
     "budget.removed": "budget text",
     "budget.moved": "budget text, from text, to text, amount integer",
     "budget.alert": "budget text, threshold integer, percent integer",

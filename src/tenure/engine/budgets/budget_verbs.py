@@ -41,7 +41,9 @@ def set_budget(work: UnitOfWork, cmd: commands.SetBudget) -> Outcome:
         _mark(work, cmd.project, row)
     elif (row.period, row.zone) != (before.period, before.zone):
         row = budgets.begun(row, work.now)
-    details = {"budget": row.id, "currency": row.currency, "allocated": row.allocated}
+    details: dict[str, Any] = {"budget": row.id, "currency": row.currency, "allocated": row.allocated}
+    if before is None or row.since != before.since:
+        details["earlier"] = row.earlier  # of which the log has no other trace: see `past/past_budgets.py`
     work.record("budget.set", row, project=row.project, details=details)
     row = keep(work, row)
     text = budgets.amount_text(row.currency, row.allocated) + (f" a {row.period}" if row.period else "")
