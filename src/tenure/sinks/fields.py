@@ -59,7 +59,7 @@ EVENTS: dict[str, str] = {
     "task.unlinked": "needs text, on_failure text",
     "task.claimed":
         "lease_until instant, previous_generation integer, previous_claim text?, term? integer, funds? object, "
-        "caused_by? text",
+        "next_claims? instants, caused_by? text",
     "task.started": "",
     "task.progress": "percent integer?, step text?",
     "task.checkpoint": "",

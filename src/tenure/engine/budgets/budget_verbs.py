@@ -6,6 +6,7 @@ row that it needs the lock of the store's rows. See `UnitOfWork.need_locks`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tenure.core import budgets, commands, ids, inputs, lifecycle, limits, roles
@@ -16,7 +17,7 @@ from tenure.core.lifecycle import PauseCause
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Budget, Dag, Project, Task, replace
 from tenure.engine.budgets import task_caps, unaffordable
-from tenure.engine.budgets.budget_guard import keep, kept_rows
+from tenure.engine.budgets.budget_guard import counts_in, keep, kept_rows
 from tenure.engine.budgets.budget_reads import view
 from tenure.engine.runtime.rows import brief_of, check_agent_name, current_claim, project_of, task_named
 from tenure.engine.runtime.unit_of_work import Handlers, Refused, UnitOfWork
@@ -303,14 +304,23 @@ def resumed(work: UnitOfWork, project: str, id: str, *, but: str | None = None) 
         return ()
     from tenure.engine.verbs.operator_verbs import lift
 
-    def is_over(pause: PauseCause) -> bool:
-        return pause.cause == lifecycle.BUDGET and pause.source == id
+    def lifts(task: Task) -> Callable[[PauseCause], bool]:
+        return lambda pause: (
+            pause.cause == lifecycle.BUDGET
+            and (pause.source == id or (pause.source is None and _may_be_meant(work, task, pause, id)))
+        )
 
     where: dict[str, Any] = {"state": lifecycle.PAUSED} | ({"project": project} if project else {})
-    paused = [task for task in work.find(Task, where) if task.id != but and any(map(is_over, task.pauses))]
+    paused = [task for task in work.find(Task, where) if task.id != but and any(map(lifts(task), task.pauses))]
     for task in paused[:MOST_RESUMED]:
-        lift(work, task, is_over, "task.resumed", f"budget {id} has money left")
+        lift(work, task, lifts(task), "task.resumed", f"budget {id} has money left")
     return tuple(sorted(task.key for task in paused[:MOST_RESUMED]))
+
+
+def _may_be_meant(work: UnitOfWork, task: Task, pause: PauseCause, id: str) -> bool:
+    """Whether a holder that reported `budget_exceeded`, and named no budget, counted in this one."""
+    project, agent = project_of(work, task.project), (pause.by or "").removeprefix("agent:")
+    return id in counts_in(work, project, task, agent)
 
 
 HANDLERS: Handlers = {

@@ -3,7 +3,8 @@
 Counts of budgets have no events. Spent is the usage in the scope that had been reported by then; reserved is what the
 claims of that moment had reserved when they were granted, less what they had spent. Both are exact where claims report
 their usage when they end. A usage row says when it last grew, not by how much. What had been spent before a budget
-began is in its event; in a later period that is over, a row that began before it counts there whole. Alerts have events.
+began is in its event; in a later period that is over, a row that began before it counts there whole. Alerts have
+events, and the last claim says when a throttled budget let the next one be.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def count(work: UnitOfWork, tx: Transaction, project: str, log: PastLog) -> None
         work.put(
             replace(
                 begun, consumed=max(0, spent - earlier), earlier=earlier, reserved=_reserved(row, funds, usage),
-                alerts=_alerts(log, row, begun.since), burn=tuple(b for b in burn if b[0] < work.now // budgets.HOUR),
+                alerts=_alerts(log, row, begun.since), next_claim_at=_next_claim(log, begun),
+                burn=tuple(b for b in burn if b[0] < work.now // budgets.HOUR),
             )
         )  # fmt: skip
 
@@ -84,6 +86,14 @@ def _reserved(budget: Budget, funds: dict[str, dict[str, int]], usage: Iterable[
         if claim in funds and not row.late:
             spent[claim] = spent.get(claim, 0) + _amount(budget, row)
     return sum(max(0, held[budget.id] - spent.get(claim, 0)) for claim, held in funds.items() if budget.id in held)
+
+
+def _next_claim(log: PastLog, budget: Budget) -> int | None:
+    """When a throttled budget let the next claim be, as its last one says."""
+    if not budget.throttle:
+        return None
+    found = (e.details.get("next_claims", {}) for e in reversed(log.events) if e.time >= budget.since)
+    return next((later[budget.id] for later in found if budget.id in later), None)
 
 
 def _alerts(log: PastLog, budget: Budget, since: int) -> dict[str, int]:

@@ -227,6 +227,57 @@ class Relays(Stage):
         post.run()
         assert post.sink.bodies("cmd.task.execute")[-1]["payload"]["reason"] == "given_back"
 
+    def test_a_command_says_why_its_task_is_ready(self, scene: Scene, post: Post) -> None:
+        """Who counts expired leases by it counts them alone."""
+        made = {
+            "new_task": lambda key: None,
+            "given_back": lambda key: scene.fail(scene.take(key), "environment"),
+            "resumed": lambda key: (scene.do(c.Pause, task=key), scene.do(c.Resume, task=key)),
+            "claim_ended": lambda key: (scene.take(key, "bo"), scene.do(c.Recover, task=key)),
+            "retry_due": lambda key: (scene.bury(key, "cy"), scene.do(c.Retry, task=key)),
+            "lease_expired": lambda key: (scene.take(key, "dee", lease=10), scene.pass_time(seconds=11)),
+        }
+        keys = {}
+        for reason, make in made.items():
+            key = scene.add(max_attempts=1 if reason == "retry_due" else 5)
+            keys[key] = reason
+            make(key)
+        scene.do(c.Note, task=key, text="settle")
+        post.run()
+        last = {one["payload"]["key"]: one["payload"]["reason"] for one in post.sink.bodies("cmd.task.execute")}
+        assert last == keys
+
+    def test_dead_letters_and_retries_name_the_state_before_them(self, scene: Scene, post: Post) -> None:
+        scene.dice.next_fraction = 1.0
+        scene.fail(scene.take(scene.add()))
+        scene.fail(scene.take(scene.add(max_attempts=1)))
+        post.run()
+        states = [
+            (body["payload"]["previous_state"], body["payload"]["new_state"])
+            for kind in ("evt.task.retry_scheduled", "evt.task.dead_lettered")
+            for body in post.sink.bodies(kind)
+        ]
+        assert states == [("claimed", "retrying"), ("claimed", "dead_lettered")]
+
+    def test_a_claim_that_a_message_asked_for_names_that_message(self, scene: Scene, post: Post) -> None:
+        one, two = scene.add(), scene.add()
+        scene.do(c.ClaimTask, task=one, agent="ann", session="s", caused_by=("m-1",))
+        scene.do(c.ClaimNext, agent="ann", session="s", caused_by=("m-2", "m-3"), n=2)
+        scene.take(scene.add(), "bo")
+        post.run()
+        first, second, third = post.sink.bodies("evt.task.claimed")
+        assert (first["causation_id"], second["causation_id"]) == ("m-1", "m-2")
+        assert third["causation_id"].startswith("cmd_")
+        assert second["payload"]["key"] == two
+
+    def test_a_person_s_fact_has_the_subject_of_people(self, scene: Scene, post: Post) -> None:
+        scene.do(c.Register, agent="ann", session="s", type="builder")
+        scene.do(c.Emit, name="build_passed", by=c.Principal(role="member", user="mia"))
+        scene.do(c.Emit, name="build_passed", agent="ann")
+        post.run()
+        names = [name for name in post.sink.names("evt.agent.") if "build_passed" in name]
+        assert names == ["evt.agent.human.build_passed.v1", "evt.agent.builder.build_passed.v1"]
+
     def test_a_task_that_stays_ready_is_announced_again_with_growing_pauses(self, scene: Scene, post: Post) -> None:
         scene.add()
         post.run()
