@@ -305,10 +305,7 @@ def resumed(work: UnitOfWork, project: str, id: str, *, but: str | None = None) 
     from tenure.engine.verbs.operator_verbs import lift
 
     def lifts(task: Task) -> Callable[[PauseCause], bool]:
-        return lambda pause: (
-            pause.cause == lifecycle.BUDGET
-            and (pause.source == id or (pause.source is None and _may_be_meant(work, task, pause, id)))
-        )
+        return lambda pause: pause.cause == lifecycle.BUDGET and _is_meant(work, task, pause, id)
 
     where: dict[str, Any] = {"state": lifecycle.PAUSED} | ({"project": project} if project else {})
     paused = [task for task in work.find(Task, where) if task.id != but and any(map(lifts(task), task.pauses))]
@@ -317,10 +314,11 @@ def resumed(work: UnitOfWork, project: str, id: str, *, but: str | None = None) 
     return tuple(sorted(task.key for task in paused[:MOST_RESUMED]))
 
 
-def _may_be_meant(work: UnitOfWork, task: Task, pause: PauseCause, id: str) -> bool:
-    """Whether a holder that reported `budget_exceeded`, and named no budget, counted in this one."""
-    project, agent = project_of(work, task.project), (pause.by or "").removeprefix("agent:")
-    return id in counts_in(work, project, task, agent)
+def _is_meant(work: UnitOfWork, task: Task, pause: PauseCause, id: str) -> bool:
+    """A holder that reports `budget_exceeded` names no budget: any that its task counts in may be meant."""
+    if pause.source is not None:
+        return pause.source == id
+    return id in counts_in(work, project_of(work, task.project), task, (pause.by or "").removeprefix("agent:"))
 
 
 HANDLERS: Handlers = {
