@@ -79,8 +79,8 @@ def test_details_that_a_payload_has_another_name_for_are_not_lost() -> None:
 # Numbers that are no durations: how many, how large, how much, or which.
 NUMBERS = {
     "allocated", "amount", "attempts", "count", "current_generation", "earlier", "from", "keys", "lines", "more",
-    "move", "moved", "percent", "pid", "previous_generation", "result_size", "run", "sequence", "size", "submitted_generation",
-    "tasks", "term", "threshold", "to", "tokens", "tries", "try", "after", "brief", "cost",
+    "move", "moved", "percent", "pid", "previous_generation", "result_size", "run", "sequence", "size",
+    "submitted_generation", "tasks", "term", "threshold", "to", "tokens", "tries", "try", "after", "brief", "cost",
 }  # fmt: skip
 
 
