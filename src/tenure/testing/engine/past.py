@@ -245,7 +245,7 @@ class Past(Stage):
         live = asked(scene, wanted)
         for hours in (0, 72):  # in the budget's first period, and when that is over
             scene.pass_time(hours=hours)
-            scene.do(c.Note, task=scene.add(), text="so that its period is settled")
+            scene.take(scene.add(), "bo")  # which settles its period
             assert _amounts(asked(scene, wanted, then)) == _amounts(live)
         assert live["consumed"] == "0.00"
 
