@@ -244,7 +244,7 @@ class Past(Stage):
         then, wanted = scene.now, q.ShowBudget(project=PROJECT, scope="project")
         live = asked(scene, wanted)
         for hours in (0, 72):  # in the budget's first period, and when that is over
-            scene.pass_time(hours=hours)
+            scene.pass_time(seconds=1, hours=hours)
             scene.take(scene.add(), "bo")  # which settles its period
             assert _amounts(asked(scene, wanted, then)) == _amounts(live)
         assert live["consumed"] == "0.00"
