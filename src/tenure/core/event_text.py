@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tenure.core.actors import BY, HOLDER
+from tenure.core.commands.command import BY, HOLDER
 from tenure.core.events import Event
 from tenure.core.lifecycle import PERSON
 from tenure.core.safe_text import one_line

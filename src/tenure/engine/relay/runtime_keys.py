@@ -126,15 +126,15 @@ def alerts(tx: Transaction) -> list[dict[str, Any]]:
     rows = [row for row in rows if row.task is None or row.task in keys]
     over = [(since, int(at), row) for row in rows for at, since in row.alerts.items()]
     over.sort(key=lambda one: (one[0], one[1], one[2].project, one[2].id), reverse=True)
-    return [
-        {
-            "at": format_instant(since), "project": row.project, "budget": row.id, "task_id": row.task,
-            "task": keys.get(row.task or ""), "level": budgets.LEVELS[at], "threshold": at,
-            "percent": budgets.percent(row),
-            "message": f"budget {budget_id(TASK, keys[row.task]) if row.task in keys else row.id}: {used(row)}",
-        }
-        for since, at, row in over[: limits.REDIS_ALERTS]
-    ]  # fmt: skip
+    return [_alert(row, keys.get(row.task or ""), at, since) for since, at, row in over[: limits.REDIS_ALERTS]]
+
+
+def _alert(row: Budget, task: str | None, at: int, since: int) -> dict[str, Any]:
+    return {
+        "at": format_instant(since), "project": row.project, "budget": row.id, "task_id": row.task, "task": task,
+        "level": budgets.LEVELS[at], "threshold": at, "percent": budgets.percent(row),
+        "message": f"budget {row.id if task is None else budget_id(TASK, task)}: {used(row)}",
+    }  # fmt: skip
 
 
 def _agents(tx: Transaction, project: str, active: Any) -> list[Any]:

@@ -16,8 +16,8 @@ import msgspec
 from msgspec.structs import astuple
 
 from tenure.core import ids, lifecycle
-from tenure.core.actors import Acting, actor_of, operator_of
 from tenure.core.commands import Command, Principal
+from tenure.core.commands.command import actor_of, operator_of
 from tenure.core.decoders import defaults_of
 from tenure.core.errors import Bug, TenureError
 from tenure.core.events import Event
@@ -262,8 +262,8 @@ class UnitOfWork(Rows):
         """Append the event; if the change fell due before `now`, the details give that instant.
 
         `agent` and `session`: whom an event is about that is of no claim, as of one that joins. `holder`: whose claim
-        or reservation it is; without it the task's own holder, before the change or after it. `core/actors.py` says
-        who acted.
+        or reservation it is; without it the task's own holder, before the change or after it. `actor_of`
+        says who acted.
         """
         details = details or {}
         if self.instant != self.now:
@@ -272,14 +272,13 @@ class UnitOfWork(Rows):
         if of is None and task is not None:
             of = before if before is not None and before.agent is not None else task
         if agent is None:
-            speaker = self.speaker if of is not None else None
-            acting = Acting(who, speaker, self._holder_who_acts(task, holder))
-            agent, named = actor_of(acting, of.agent if of is not None else None, is_time=self.is_time)
+            spoken = (self.speaker if of is not None else None) or self._holder_who_acts(task, holder)
+            agent, named = actor_of(who, spoken, of.agent if of is not None else None, is_time=self.is_time)
             session = (of.session if of is not None else None) or who.session
             if holder is not None:
                 generation = holder.generation
         else:
-            named = operator_of(Acting(who, self.speaker), agent)
+            named = operator_of(who, self.speaker, agent)
             session = session or who.session
         details = named | details
         id = self.new_id("evt")

@@ -16,7 +16,7 @@ from tenure.testing.engine.spending import look
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import Scene
 
-BO = {"agent": "bo", "session": "s-bo"}
+BO: dict[str, Any] = {"agent": "bo", "session": "s-bo"}
 PEOPLE = (
     Principal(role="owner", user="mia"),
     Principal(role="owner", user="mia", agent="root", session="shell"),
@@ -33,6 +33,14 @@ def held(scene: Scene, **fields: Any) -> tuple[str, str]:
 
 def _of_task(**more: Any) -> Callable[[Scene], Fields]:
     return lambda scene: {"task": held(scene)[0], **more}
+
+
+def _after(step: Callable[[Scene], object], **fields: Any) -> Callable[[Scene], Fields]:
+    def make(scene: Scene) -> Fields:
+        step(scene)
+        return fields
+
+    return make
 
 
 def _in_state(make: Callable[[Scene, str], object], **more: Any) -> Callable[[Scene], Fields]:
@@ -96,7 +104,7 @@ OF_OTHERS: dict[type[c.Command], Callable[[Scene], Fields]] = {
     c.Recover: _of_task(),
     c.Reassign: _of_task(agent="cy"),
     c.Reset: _of_task(),
-    c.Gone: lambda scene: {"processes": (PROCESS,), "task": held(scene)} and {"processes": (PROCESS,)},
+    c.Gone: _after(held, processes=(PROCESS,)),
     c.Assign: lambda scene: {"task": scene.add(), "agent": "cy"},
     c.Resume: _in_state(lambda scene, key: scene.do(c.Pause, task=key)),
     c.Answer: _in_state(lambda scene, key: scene.do(c.Ask, receipt=scene.take(key, "bo"), question="?"), text="so"),
@@ -114,9 +122,9 @@ OF_OTHERS: dict[type[c.Command], Callable[[Scene], Fields]] = {
     c.TakeValidation: _checked,
     c.RenewValidation: _taken,
     c.Drain: lambda scene: {"agent": "bo"},
-    c.ResumeAgent: lambda scene: scene.do(c.Drain, agent="bo") and {"agent": "bo"},
-    c.Terminate: lambda scene: held(scene) and {"agent": "bo", "graceful": False},
-    c.Leave: lambda scene: held(scene) and {"session": "s-bo"},
+    c.ResumeAgent: _after(lambda scene: scene.do(c.Drain, agent="bo"), agent="bo"),
+    c.Terminate: _after(held, agent="bo", graceful=False),
+    c.Leave: _after(held, session="s-bo"),
     # With the receipt of bo's claim.
     c.Renew: _by_receipt(),
     c.Start: _by_receipt(),
@@ -139,7 +147,7 @@ OF_OTHERS: dict[type[c.Command], Callable[[Scene], Fields]] = {
     c.Unreserve: _hold,
     # In bo's name.
     c.ClaimTask: lambda scene: {"task": scene.add(), **BO},
-    c.ClaimNext: lambda scene: scene.add() and BO,
+    c.ClaimNext: _after(lambda scene: scene.add(), **BO),
     c.Register: lambda scene: BO,
     c.Heartbeat: lambda scene: BO,
     c.Send: lambda scene: {"sender": "bo", "to": "cy", "text": "hello"},
@@ -150,8 +158,8 @@ OF_OTHERS: dict[type[c.Command], Callable[[Scene], Fields]] = {
         "holder": "bo", "agent": True, "term": scene.do(c.Lead, holder="bo", agent=True).term,
     },
     # With the router, from here on.
-    c.AssignTrack: lambda scene: scene.do(c.DefineProject, router=True) and {"code": "B", "agent": "bo"},
-    c.ReleaseTrack: lambda scene: scene.do(c.AssignTrack, code="B", agent="bo") and {"code": "B", "agent": "bo"},
+    c.AssignTrack: _after(lambda scene: scene.do(c.DefineProject, router=True), code="B", agent="bo"),
+    c.ReleaseTrack: _after(lambda scene: scene.do(c.AssignTrack, code="B", agent="bo"), code="B", agent="bo"),
 }  # fmt: skip
 # These concern the project, or rows that no agent holds.
 OF_NOBODY = frozenset(
@@ -237,11 +245,10 @@ class Actors(Stage):
             scene.do(c.Submit, receipt=receipt, data="x", by=alice if key == mine else carol)
         root = Principal(role="member", user="alice", agent="root", key="alice", tenant="local")
         scene.do(c.ClaimTask, task=opened, by=root, **BO)
-        names = ("user", "opened_by", "submitted_by")
         found = [look(scene, tasks.history, key)[0] for key in (mine, others, opened)]
-        assert [[entry.get(name) for name in names] for entry in found] == [
-            ["alice", None, None], ["alice", None, "carol"], ["alice", "root (alice)", None],
-        ]  # fmt: skip
+        assert [entry.get("user") for entry in found] == ["alice"] * 3
+        assert [entry.get("opened_by") for entry in found] == [None, None, "root (alice)"]
+        assert [entry.get("submitted_by") for entry in found] == [None, "carol", None]
 
     def test_a_refused_result_and_a_verdict_say_whose_they_are(self, scene: Scene) -> None:
         key, receipt = held(scene)

@@ -30,6 +30,9 @@ from tenure.testing.samples import event_of
 DAY = 24 * 3600
 
 
+WHY = ("new_task", "given_back", "resumed", "claim_ended", "retry_due", "lease_expired")
+
+
 class Post:
     """A relay in a process that leads, with a sink in memory."""
 
@@ -229,23 +232,20 @@ class Relays(Stage):
 
     def test_a_command_says_why_its_task_is_ready(self, scene: Scene, post: Post) -> None:
         """Who counts expired leases by it counts them alone."""
-        made = {
-            "new_task": lambda key: None,
-            "given_back": lambda key: scene.fail(scene.take(key), "environment"),
-            "resumed": lambda key: (scene.do(c.Pause, task=key), scene.do(c.Resume, task=key)),
-            "claim_ended": lambda key: (scene.take(key, "bo"), scene.do(c.Recover, task=key)),
-            "retry_due": lambda key: (scene.bury(key, "cy"), scene.do(c.Retry, task=key)),
-            "lease_expired": lambda key: (scene.take(key, "dee", lease=10), scene.pass_time(seconds=11)),
-        }
-        keys = {}
-        for reason, make in made.items():
-            key = scene.add(max_attempts=1 if reason == "retry_due" else 5)
-            keys[key] = reason
-            make(key)
-        scene.do(c.Note, task=key, text="settle")
+        keys = {reason: scene.add(max_attempts=1 if reason == "retry_due" else 5) for reason in WHY}
+        scene.fail(scene.take(keys["given_back"]), "environment")
+        scene.do(c.Pause, task=keys["resumed"])
+        scene.do(c.Resume, task=keys["resumed"])
+        scene.take(keys["claim_ended"], "bo")
+        scene.do(c.Recover, task=keys["claim_ended"])
+        scene.bury(keys["retry_due"], "cy")
+        scene.do(c.Retry, task=keys["retry_due"])
+        scene.take(keys["lease_expired"], "dee", lease=10)
+        scene.pass_time(seconds=11)
+        scene.do(c.Note, task=keys["new_task"], text="which settles the others")
         post.run()
         last = {one["payload"]["key"]: one["payload"]["reason"] for one in post.sink.bodies("cmd.task.execute")}
-        assert last == keys
+        assert last == {key: reason for reason, key in keys.items()}
 
     def test_dead_letters_and_retries_name_the_state_before_them(self, scene: Scene, post: Post) -> None:
         scene.dice.next_fraction = 1.0
