@@ -7,7 +7,7 @@ from tenure.core.task_records import Claim
 
 
 def is_by_holder(event: Event, claim: Claim, user: str | None) -> bool:
-    """Whether the event names nobody but the claim's agent and `user`, who claimed, by whoever's key."""
+    """Whether the event names nobody but the claim's agent and `user`, who claimed, by anybody's key."""
     is_user = user is None or event.user in (None, user) or event.user.startswith(f"{user} (")
     return event.agent in (None, claim.agent) and is_user
 

@@ -112,7 +112,7 @@ TEXTS: dict[str, str] = {
     "source.files_changed": "files changed: {paths}",
     "agent.registered": "{who} joins",
     "agent.updated": "{who} updates its profile",
-    "agent.draining": "{who} drains[, told by {by}]: it claims nothing more",
+    "agent.draining": "{who} drains[, asked by {by}]: it claims nothing more",
     "agent.stale": "{who} is stale: it has sent no heartbeat for too long",
     "agent.recovered": "{who} sends heartbeats again",
     "agent.terminating": "{who} is terminated[ by {by}] when it has finished what it holds",

@@ -70,7 +70,7 @@ def messages_of(event: Event, facts: Facts, *, short_names: bool = False) -> lis
     """Every message that the event becomes, in the order in which they are sent."""
     payload = _payload(event, facts)
     name = names.event_name(event.kind, facts.agent_type)
-    if event.kind == EMITTED:  # whoever emits it: a person has no row of an agent
+    if event.kind == EMITTED:  # a person has no row of an agent
         name = names.event_name(event.kind, payload.get("agent_type") or facts.agent_type, payload.get("name"))
     found = [_message(event, facts, event.id, name, payload)]
     if short_names and event.kind == "task.dead_lettered":

@@ -160,7 +160,7 @@ class RuntimeKeys:
 
     def _task(self, together: Any, start: str, payload: Mapping[str, Any]) -> None:
         task, state = payload["task_id"], payload["new_state"]
-        agent = payload.get("holder") or payload["agent_id"]  # whose claim it is, whoever acted
+        agent = payload.get("holder") or payload["agent_id"]  # whose claim it is
         if task is None or state is None:
             return
         if state != "ready":  # a ready one comes with its queue

@@ -90,7 +90,7 @@ class UnitOfWork(Rows):
         *,
         speaker: str | None = None,
     ) -> None:
-        """Without a principal it is no command of anybody, but what time does."""
+        """Without a principal nobody gives a command: time does what happens."""
         self.principal, self.is_time = principal or Principal(), principal is None
         self.speaker, self.presented = speaker, None
         self.trace_id = trace_id

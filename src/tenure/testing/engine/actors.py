@@ -218,7 +218,7 @@ class Actors(Stage):
         scene.do(c.Drain, agent="bo", by=PEOPLE[0])
         (drained,) = scene.events(kind="agent.draining")
         assert (drained.agent, drained.details) == ("bo", {"by": "human:mia"})
-        assert event_text(drained) == "bo drains, told by mia: it claims nothing more"
+        assert event_text(drained) == "bo drains, asked by mia: it claims nothing more"
         scene.do(c.Heartbeat, **BO)
         assert [event.details for event in scene.events(kind="agent.registered")] == [{}]
 
