@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         ClaimNext,
         ClaimTask,
         CloseTenant,
+        ConfirmUsage,
         CreateKey,
         DefineProject,
         DefineTrack,
@@ -122,6 +123,7 @@ if TYPE_CHECKING:
         Recover,
         Register,
         Reject,
+        RejectUsage,
         Release,
         ReleaseTrack,
         RemoveBudget,
@@ -229,6 +231,7 @@ __all__ = [
     "Client",
     "CloseTenant",
     "CommandContext",
+    "ConfirmUsage",
     "Context",
     "CreateKey",
     "DefineProject",
@@ -288,6 +291,7 @@ __all__ = [
     "Refused",
     "Register",
     "Reject",
+    "RejectUsage",
     "Release",
     "ReleaseTrack",
     "RemoveBudget",
@@ -382,11 +386,11 @@ _NAMES = {
     ),
     "tenure.core.commands": (
         "Abort Add AddMany AddTenant Adopt Answer Approve Archive Ask Assign AssignTrack AuditOn Cancel "
-        "ChangeMember ChangeTenant ClaimNext ClaimTask CloseTenant CreateKey DefineProject "
+        "ChangeMember ChangeTenant ClaimNext ClaimTask CloseTenant ConfirmUsage CreateKey DefineProject "
         "DefineTrack Deliver Dependency Drain Edit Emit Fail FilesChanged Gone Heartbeat InviteMember "
         "Judge Land Lead Leave Link MoveBudget NewTask NewTrack Note OpenSecrets Pause PausePool PauseRelay "
         "PauseSchedule PauseTrigger PauseWebhook Plan Process Progress Publish PutArtifact Read "
-        "Reassign Recover Register Reject Release ReleaseTrack RemoveBudget RemoveMember RemovePool "
+        "Reassign Recover Register Reject RejectUsage Release ReleaseTrack RemoveBudget RemoveMember RemovePool "
         "RemoveRelay RemoveSchedule RemoveTrigger RemoveWebhook Renew RenewReservation "
         "RenewValidation ReopenTenant Reorder ReplayWebhook ReportUsage Reseal Reserve Reset Resume "
         "ResumeAgent ResumePool ResumeRelay ResumeSchedule ResumeTrigger ResumeWebhook Retry "

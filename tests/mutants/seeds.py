@@ -41,6 +41,7 @@ from tests.mutants.seeds_of_signing import SIGNING
 from tests.mutants.seeds_of_signing_in import SIGNING_IN
 from tests.mutants.seeds_of_sources import SOURCES
 from tests.mutants.seeds_of_spawners import SPAWNERS
+from tests.mutants.seeds_of_strangers import OF_STRANGERS
 from tests.mutants.seeds_of_tenants import TENANTS
 from tests.mutants.seeds_of_the_server import THE_SERVER
 from tests.mutants.seeds_of_trust import TRUST
@@ -83,6 +84,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *SHARING,
     *SIGNING,
     *SIGNING_IN,
+    *OF_STRANGERS,
     *TENANTS,
     *VALKEY,
     *PREDICATES,

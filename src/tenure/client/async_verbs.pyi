@@ -269,8 +269,11 @@ class AsyncVerbs:
         """A budget's forecast: burn rate, days left, and what all open tasks will need."""
         ...
 
-    async def headroom(self) -> HeadroomView:
-        """Whether budgets allow this agent to claim anything: ask before starting a process for it."""
+    async def headroom(self, task: str | None=None) -> HeadroomView:
+        """Whether budgets allow this agent to claim anything: ask before starting a process for it.
+
+            With a task the budgets that its claim counts in.
+            """
         ...
 
     async def log(self, **filters: Unpack[LogFilters]) -> Page[EventView]:
@@ -559,6 +562,14 @@ class AsyncVerbs:
 
     async def move_budget(self, source: str, target: str, amount: str | Decimal | float) -> Changed:
         """Move an amount that is neither spent nor reserved from one budget to another of its currency and period."""
+        ...
+
+    async def confirm_usage(self, task: str, generation: int | None=None) -> Updated:
+        """Confirm a doubtful cost of the task, or of one attempt: budgets count it from now on."""
+        ...
+
+    async def reject_usage(self, task: str, generation: int | None=None) -> Updated:
+        """Reject a doubtful cost of the task, or of one attempt: it was not spent."""
         ...
 
     async def pause(self, task: str, reason: str='', *, drain: bool=False) -> Updated:

@@ -252,6 +252,10 @@ _sections.append("Budgets and usage")
 BUDGET_USD = limit(1_000_000_000, "dollars", "a budget", _FIXED, _INVALID)
 BUDGET_TOKENS = limit(10**15, "tokens", "a budget", _FIXED, _INVALID)
 USAGE_USD = limit(100_000, "dollars", "one model under one claim", _FIXED, _INVALID)
+USAGE_BELIEVED = limit(10, "times", "a stated cost of one attempt, as a multiple of what its tokens cost", _FIXED,
+    "budgets do not count the rest until a person confirms it")
+USAGE_NOT_DOUBTED = limit(1, "dollars", "a stated cost of one attempt that is never doubted", _FIXED,
+    "a larger one is compared with its tokens")
 USAGE_TOKENS = limit(10**12, "tokens", "one count of one model under one claim", _FIXED, _INVALID)
 USAGE_MODELS = limit(100, "pairs of model and operation", "usage of one claim", _FIXED, _TOO_LARGE)
 USAGE_DURATION = limit(366.0 * _DAYS, "s", "compute time under one claim", _FIXED, _INVALID)

@@ -325,6 +325,9 @@ class Usage(Row, frozen=True, kw_only=True):
     at: int  # when it last grew
     pairs: int = 1  # number of claim-model pairs: more where archived usage is summed
     operation: str = ""  # what it was for, as `review`; "": not named
+    doubtful: int | None = None  # of the cost: no budget counts it until a person confirms it
+    confirmed: int = 0  # of the cost: was doubtful, and counts
+    rejected: int = 0  # reported beside the cost: a person says that it was not spent
 
 
 class Landing(Row, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ from tenure.testing.engine.coordinators import Coordinators
 from tenure.testing.engine.crowded import Crowded
 from tenure.testing.engine.deliveries import Deliveries
 from tenure.testing.engine.denials import Denials
+from tenure.testing.engine.doubtful_costs import DoubtfulCosts
 from tenure.testing.engine.ended_holders import EndedHoldersFirst
 from tenure.testing.engine.endings import Endings
 from tenure.testing.engine.forecasts import Forecasts
@@ -91,6 +92,7 @@ class EngineSuite(
     Receipts,
     Spending,
     Budgets,
+    DoubtfulCosts,
     Bulk,
     BudgetChecks,
     SettingAside,

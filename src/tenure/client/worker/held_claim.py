@@ -50,6 +50,7 @@ class HeldClaim:
         self.why: str | None = None  # the function must stop
         self.has_noticed = False  # and knows it
         self.is_over = False  # the claim has ended
+        self.warning: str | None = None  # what the last answer warned of
         self.change: Outcome | None = None  # the last outcome that reported a changed description
         self.seen: int | None = None  # the number of the description that the function has read
         self.moved: Callable[[], None] = lambda: None  # called for each new generation
@@ -104,13 +105,14 @@ class HeldClaim:
     def heed(self, outcome: Outcome) -> None:
         """Follow the outcome's directive: stop, note a changed description, or log a warning."""
         self.version = max(self.version, outcome.version or 0)
+        warned, self.warning = self.warning, outcome.directive_text if outcome.directive == "warn" else None
         if outcome.directive in STOPPING:
             self.stop(outcome.directive_text or f"asked to {outcome.directive}")
         elif outcome.directive == "changed":
             if self.change is None or self.change.brief != outcome.brief:
                 log.warning("%s: its description was changed", self.key)
             self.change = outcome
-        elif outcome.directive == "warn":
+        elif outcome.directive == "warn" and self.warning != warned:
             log.warning("%s: warned: %s", self.key, outcome.directive_text)
         elif outcome.directive == "terminated":
             log.info("%s: %s", self.key, outcome.directive_text)  # the next claim is denied, and that ends the worker

@@ -27,6 +27,10 @@ class SumsView(TypedDict):
     cost_usd: Usd | None
     unpriced: int
     computed_usd: NotRequired[Annotated[Usd, Meta(description="the part computed from the price table")]]
+    doubtful_usd: NotRequired[
+        Annotated[Usd, Meta(description="the part that no budget counts until a person confirms it")]
+    ]
+    rejected_usd: NotRequired[Annotated[Usd, Meta(description="reported besides; a person says it was not spent")]]
     duration: Annotated[float, Meta(description="seconds of compute")]
 
 
@@ -360,7 +364,9 @@ class BriefingView(TypedDict):
 class TodoEntry(TypedDict):
     """Something that waits for a person, and the commands that end its wait."""
 
-    what: Annotated[str, Meta(extra_json_schema={"enum": ["question", "review", "dead letter", "budget", "lost"]})]
+    what: Annotated[
+        str, Meta(extra_json_schema={"enum": ["question", "review", "dead letter", "budget", "doubtful cost", "lost"]})
+    ]
     task: str
     key: str
     ref: str

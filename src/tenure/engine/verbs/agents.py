@@ -224,9 +224,10 @@ def heartbeat(work: UnitOfWork, cmd: commands.Heartbeat) -> Outcome:
     if agent.terminated_at is not None:
         mail = unread(work, cmd.project, cmd.agent)
         return Outcome(outcome="OK", mail=mail, directive=TERMINATED, directive_text=ended_text(agent))
-    wanted = {t.wanted for t in work.find(Task, {"project": cmd.project, "agent": cmd.agent})}
-    directive = "pause" if "pause" in wanted else "warn" if "warn" in wanted else "continue"
-    return Outcome(outcome="OK", mail=unread(work, cmd.project, cmd.agent), directive=directive)
+    from tenure.engine.verbs import brief  # it knows this module
+
+    asked = brief.strongest(brief.directives(work, cmd.project, cmd.agent))
+    return Outcome(outcome="OK", mail=unread(work, cmd.project, cmd.agent), **asked)
 
 
 def _checked_health(work: UnitOfWork, cmd: commands.Heartbeat) -> dict[str, Any]:

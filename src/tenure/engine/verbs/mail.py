@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tenure.core import claims, commands, ids, inputs, team
+from tenure.core import claims, commands, ids, inputs, roles, team
 from tenure.core.errors import NotFound
 from tenure.core.filters import Present
 from tenure.core.outcomes import Outcome
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def send(work: UnitOfWork, cmd: commands.Send) -> Outcome:
     inputs.check_choice(cmd.type, team.MESSAGE_TYPES, "type")
     inputs.check_text(cmd.text, "message", required=True)
+    roles.check_sender(work.principal, cmd.sender, cmd.type)
     check_agent_name(work, cmd.project, cmd.sender, "sender")
     if not cmd.to.startswith("@"):
         ids.check_name(cmd.to, "recipient")

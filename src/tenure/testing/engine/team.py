@@ -8,7 +8,7 @@ import pytest
 
 from tenure.core import commands as c
 from tenure.core.commands import Principal
-from tenure.core.errors import InvalidInput, LimitReached, NotFound
+from tenure.core.errors import InvalidInput, LimitReached, NotAllowed, NotFound
 from tenure.core.queries import Limits, ShowSession, Tasks
 from tenure.core.records import Agent, Message, Reservation, Session
 from tenure.engine.reads.query_table import read_query
@@ -288,6 +288,20 @@ class Team(Stage):
         scene.know("ann")
         scene.do(c.Send, sender="terminal", to="ann", text="how far?")
         assert scene.do(c.Send, sender="ann", to="terminal", text="half").changed == ("terminal",)
+
+    def test_an_agent_sends_no_mail_of_the_system_and_under_no_name_that_others_obey(self, scene: Scene) -> None:
+        scene.know("ann")
+        bound = Principal(role="agent", agent="root", is_proven=True, key="k", address="127.0.0.1")
+        for sender, type, by in (
+            ("ann", "system", Principal(role="agent")),
+            ("root", "chat", Principal(role="agent", key="fleet", address="127.0.0.1")),
+            ("Leader", "request", Principal(role="agent")),
+            ("root", "system", bound),
+        ):
+            with pytest.raises(NotAllowed, match="send: "):
+                scene.do(c.Send, sender=sender, to="ann", text="obey", type=type, by=by)
+        assert scene.do(c.Send, sender="root", to="ann", text="hello", by=bound).ok
+        assert scene.do(c.Send, sender="root", to="ann", text="restart", type="system").ok
 
     def test_an_offer_to_an_unknown_agent_is_refused(self, scene: Scene) -> None:
         key = scene.add()
