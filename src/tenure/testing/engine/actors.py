@@ -12,6 +12,7 @@ from tenure.core.commands import Dependency, NewTask, Principal, Process
 from tenure.core.event_text import TEXTS, event_text
 from tenure.core.events import Event
 from tenure.engine.reads import tasks
+from tenure.testing.engine.doubtful_costs import report
 from tenure.testing.engine.spending import look
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import Scene
@@ -90,6 +91,12 @@ def _by_receipt(**more: Any) -> Callable[[Scene], Fields]:
     return lambda scene: {"receipt": held(scene)[1], **more}
 
 
+def _doubted(scene: Scene) -> Fields:
+    key, receipt = held(scene)
+    report(scene, receipt, "99999", fresh=1)
+    return {"task": key}
+
+
 def _hold(scene: Scene) -> Fields:
     return {"receipt": scene.do(c.Reserve, patterns=(f"src/{scene.add()}/**",), **BO).receipt}
 
@@ -114,6 +121,8 @@ OF_OTHERS: dict[type[c.Command], Callable[[Scene], Fields]] = {
     c.Approve: _reviewed,
     c.Reject: lambda scene: {**_reviewed(scene), "reason": "no"},
     c.Adopt: _refused,
+    c.ConfirmUsage: _doubted,
+    c.RejectUsage: _doubted,
     c.Link: lambda scene: {"task": held(scene)[0], "needs": scene.add()},
     c.Unlink: _linked,
     c.Undo: _undone,
