@@ -7,6 +7,7 @@ class TestMine(EngineSuite):
 
 from __future__ import annotations
 
+from tenure.testing.engine.actors import Actors
 from tenure.testing.engine.agent_leaders import AgentLeaders
 from tenure.testing.engine.answered import AnsweredRequests
 from tenure.testing.engine.archive import Archive
@@ -112,6 +113,7 @@ class EngineSuite(
     Losses,
     Tracks,
     Team,
+    Actors,
     AgentLeaders,
     Terminating,
     Overview,
