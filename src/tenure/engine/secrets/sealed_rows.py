@@ -19,6 +19,7 @@ from tenure.core.task_secrets import (
     CONTEXT,
     KEPT,
     METADATA,
+    SECRET,
     SHOWN,
     check_names,
     comparable,
@@ -60,7 +61,7 @@ def placed(
         if is_shown:
             raise InvalidInput(
                 f"{shown_name(path)} is {SHOWN}, which only stands for a secret that is there already",
-                "give the secret itself",
+                f'give the secret itself, as in {{"{SECRET}": "the text"}}',
             )
         return vault.moved(value, (before[0], before[1] + path), (after[0], after[1] + path))
 
