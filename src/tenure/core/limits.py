@@ -77,6 +77,8 @@ KNOWN_SECRETS = limit(200, "secrets", "secrets of ended claims that are searched
     "those that it was given first are not searched for")
 SEARCHES_KEPT = limit(64, "senders", "senders whose secrets a process keeps ready to be searched for", _FIXED,
     "the least recent is prepared again")
+PLAIN_LOOKED = limit(500, "tasks", "the newest tasks of a project that `doctor` and `serve` look at for plain secrets", _FIXED,
+    "the rest is not looked at; `tenure secret seal` looks at all")
 SEARCHED_BYTES = limit(8 * _MIB, "bytes", "an artifact that is searched for secrets", _FIXED,
     "the rest is not searched")
 SECRET_LINE = limit(16, "characters", "a line of a secret that is searched for by itself", _FIXED,

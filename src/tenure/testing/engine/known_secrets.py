@@ -11,7 +11,7 @@ import pytest
 
 from tenure.artifacts.memory import MemoryArtifacts
 from tenure.core import commands as c
-from tenure.core.commands import NewTask, Principal
+from tenure.core.commands import NewTask, Principal, Template
 from tenure.core.errors import InvalidInput, SecretsOff, SecretUnreadable, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Message, Request, replace
@@ -20,6 +20,7 @@ from tenure.engine import Engine
 from tenure.engine.archive import mover
 from tenure.engine.duties.sweep import sweep
 from tenure.engine.reads.query_table import read_query
+from tenure.engine.secrets import plain_values
 from tenure.testing.engine.secrets import NO_KEY, OTHER, PLAIN, context_with, with_secret
 from tenure.testing.engine.stage import Stage
 from tenure.testing.factories import PROJECT, Scene
@@ -167,6 +168,36 @@ class KnownSecrets(Stage):
         scene.pass_time(hours=23)
         assert said_everywhere(scene, {}) == 16
         assert looked_at(scene, PLAIN) >= 5 * 100
+
+    # --- stored as given, and sealed later ---
+
+    def test_what_was_stored_without_a_master_key_is_named_and_sealed_later(self, scene: Scene) -> None:
+        engine = Engine(scene.store, scene.dice, NO_KEY)
+        made = {"db_password": PLAIN, "note": "n"}
+        new = NewTask(title="x", metadata=made, spec={"context": {"deep": [{"apiKey": OTHER}]}})
+        free, held, done, odd = (str((engine.do(c.Add(project=PROJECT, task=new)).task or {})["key"]) for _ in "1234")
+        fields: dict[str, Any] = {"project": PROJECT, "template": Template(tasks=(new,))}
+        engine.do(c.SetSchedule(schedule="s", cron="0 0 1 1 *", **fields))
+        scene.finish(done)
+        receipt = scene.take(held)
+        both = {"metadata": {"a_password": PLAIN, "a": {"password": OTHER}}}
+        engine.do(c.Edit(project=PROJECT, task=odd, changes=both))
+        edited = engine.do(c.Edit(project=PROJECT, task=free, changes={"metadata": {**made, "db_password": OTHER}}))
+        seen = plain_values.seen_in(scene.engine)
+        assert {line.partition(" ")[0] for line in seen} == {free, held, done, odd, "schedule"}
+        assert f"{free} metadata.db_password" in seen
+
+        sealed = scene.do(c.Reseal, plain=True)
+        assert (sealed.counts, len(sealed.warnings or ())) == ({"resealed": 6, "left": 2}, 2)
+        assert {line.partition(" ")[0] for line in plain_values.seen_in(scene.engine)} == {held, odd}
+        assert scene.do(c.Undo, command_id=edited.command_id).outcome == "CANNOT_UNDO"
+        assert scene.claim(free).secrets == {"metadata.db_password": OTHER, "deep.0.apiKey": OTHER}
+        assert scene.task(done).sealed
+        made_later = scene.do(c.RunSchedule, schedule="s").tasks or ()
+        assert scene.claim(made_later[0]["key"]).secrets == {"metadata.db_password": PLAIN, "deep.0.apiKey": OTHER}
+        scene.submit(receipt)
+        assert scene.do(c.Reseal, plain=True).counts == {"resealed": 2, "left": 1}
+        scene.sealer.plain.clear()  # type: ignore[union-attr]  # the log has them as they were given
 
 
 def said_everywhere(scene: Scene, spec: Any) -> int:
