@@ -1,6 +1,6 @@
 """Secrets of tasks: how callers mark them, which names do, how they are shown, and what hides them. Pure.
 
-A secret is a text in `spec.context` or in the metadata of a task: `{"$secret": "…"}`, or the value of a name that ends
+A secret is a text in `spec.context`, `spec.arguments` or the metadata of a task: `{"$secret": "…"}`, or the value of a name that ends
 in a word of `secret_names.WORDS`. It is stored as a sealed value (`core/sealed.py`) and shown as `«secret»`. Its path
 is a JSON pointer in the task, as `/spec/context/db/password`; it is authenticated with the sealed value.
 
@@ -32,7 +32,8 @@ VARIABLE = "TENURE_SECRET_"  # what the environment variables of a task's secret
 SEARCHED = limits.SECRET_SEARCHED
 MOST = limits.TASK_SECRETS
 LINE = limits.SECRET_LINE
-CONTEXT, METADATA = "/spec/context", "/metadata"
+CONTEXT, ARGUMENTS, METADATA = "/spec/context", "/spec/arguments", "/metadata"
+PLACES = (CONTEXT, ARGUMENTS, METADATA)  # where a task may have secrets
 
 _WITH_VALUES = frozenset({"task.edited", "task.retried", "task.retry_due"})  # their details have values of the task
 
@@ -67,8 +68,8 @@ def name_of(path: str) -> str:
 
 
 def shown_name(path: str) -> str:
-    """How a secret is called: its names, joined by dots; those of the metadata begin with `metadata`."""
-    inner = path.removeprefix(CONTEXT) if path.startswith(CONTEXT) else path
+    """How a secret is called: its names, joined by dots; outside of the context they begin with that of their place."""
+    inner = path.removeprefix(CONTEXT if path.startswith(CONTEXT) else "/spec")
     return ".".join(name_of(f"/{part}") for part in inner.split("/")[1:]) or "context"
 
 
@@ -119,15 +120,20 @@ def secret_of(path: str, value: Any) -> Marked | None:
     return None
 
 
+def is_place(path: str) -> bool:
+    """Whether a task may have a secret at this path."""
+    return path in PLACES or path.startswith(tuple(f"{place}/" for place in PLACES))
+
+
 def check_places(value: Any, path: str) -> None:
     """Refuse marks outside of the places where a secret may stand: they would be stored as they are."""
 
     def leaf(at: str, found: Any) -> Any:
-        if at in (CONTEXT, METADATA):
+        if at in PLACES:
             return found
         if is_marked(found):
             raise InvalidInput(
-                f"{at[1:].replace('/', '.')} has {SECRET!r}: a task has secrets in spec.context and in metadata",
+                f"{at[1:].replace('/', '.')} has {SECRET!r}: a task has secrets in spec.context, spec.arguments and metadata",
                 "move it there",
             )
         return KEPT

@@ -14,17 +14,16 @@ from tenure.core import limits
 from tenure.core.claims import claim_id
 from tenure.core.commands import NewTask, Template
 from tenure.core.decoders import defaults_of
-from tenure.core.errors import InvalidInput, NotFound, SecretsOff, TenureError
+from tenure.core.errors import InvalidInput, NotAllowed, NotFound, SecretsOff, TenureError
 from tenure.core.ids import parse_receipt
 from tenure.core.inputs import Checked
 from tenure.core.records import Agent, Claim, Project, Session, Task, replace
 from tenure.core.task_secrets import (
-    CONTEXT,
     KEPT,
-    METADATA,
     SEARCHED,
     Hidden,
     check_places,
+    is_place,
     secret_of,
     shown_name,
     walked,
@@ -116,7 +115,7 @@ class Sealing:
         return found
 
     def _leaf(self, path: str, value: Any) -> Any:
-        if not path.startswith((CONTEXT, METADATA)):
+        if not is_place(path):
             return KEPT
         secret = secret_of(path, value)
         if secret is None:
@@ -272,7 +271,7 @@ def check_bytes(work: UnitOfWork, command: c.PutArtifact, secrets: set[str]) -> 
         except NotFound:  # its handler knows what to do without them
             return
         if Hidden(secrets).text(text) != text:
-            raise InvalidInput(
+            raise NotAllowed(
                 f"the artifact {command.name} has a secret of a task",
                 "nothing was stored under that name; take the secret out, and revoke it if it was passed on",
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.core import limits
 from tenure.core.records import Brief, Project, Schedule, Task, Trigger
-from tenure.core.task_secrets import CONTEXT, KEPT, METADATA, secret_of, shown_name, walked
+from tenure.core.task_secrets import KEPT, is_place, secret_of, shown_name, walked
 from tenure.engine.reads.task_view import unpacked
 from tenure.engine.runtime.unit_of_work import UnitOfWork
 
@@ -23,7 +23,7 @@ _IN_TEMPLATE = re.compile(r"^/tasks/\d+(?=/)")
 def is_plain(path: str, value: Any) -> bool:
     """Whether a text at this path, of a task or of a template, would be sealed today."""
     place = _IN_TEMPLATE.sub("", path)
-    if not isinstance(value, str) or not place.startswith((CONTEXT, METADATA)):
+    if not isinstance(value, str) or not is_place(place):
         return False
     return secret_of(place, value) is not None
 

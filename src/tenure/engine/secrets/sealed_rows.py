@@ -16,13 +16,13 @@ from tenure.core.errors import InvalidInput
 from tenure.core.records import Brief, Project, Task, replace
 from tenure.core.sealed import from_value, is_sealed
 from tenure.core.task_secrets import (
-    CONTEXT,
     KEPT,
     METADATA,
     SECRET,
     SHOWN,
     check_names,
     comparable,
+    is_place,
     sealed_in,
     shown_name,
     value_at,
@@ -52,7 +52,7 @@ def placed(
     """
 
     def leaf(path: str, value: Any) -> Any:
-        is_shown = value == SHOWN and (path.startswith((f"{CONTEXT}/", f"{METADATA}/")) or path == CONTEXT)
+        is_shown = value == SHOWN and is_place(path) and path != METADATA
         if not is_shown and not is_sealed(value):
             return KEPT
         there = value_at(known, path)

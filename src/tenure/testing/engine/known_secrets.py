@@ -12,7 +12,7 @@ import pytest
 from tenure.artifacts.memory import MemoryArtifacts
 from tenure.core import commands as c
 from tenure.core.commands import NewTask, Principal, Template
-from tenure.core.errors import InvalidInput, SecretsOff, SecretUnreadable, TenureError
+from tenure.core.errors import NotAllowed, SecretsOff, SecretUnreadable, TenureError
 from tenure.core.outcomes import Outcome
 from tenure.core.records import Message, Request, replace
 from tenure.core.task_secrets import SHOWN, Hidden
@@ -154,7 +154,7 @@ class KnownSecrets(Stage):
             return scene.try_to(c.PutArtifact, by=ANN, **fields)
 
         def both(receipt: str) -> None:
-            assert isinstance(put(receipt, b"\xff" + PLAIN.encode()), InvalidInput)
+            assert isinstance(put(receipt, b"\xff" + PLAIN.encode()), NotAllowed)
             assert put(receipt, b"a log").outcome == "OK"
 
         both(receipt)
