@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -162,3 +163,16 @@ def test_what_was_stored_without_a_key_is_named_by_doctor_and_sealed_by_a_comman
     assert "stored as given" not in tenure("doctor").out
     assert tenure("secret", "seal", "--json").json["sealed"] == 0
     assert tenure("secret", "seal", "--agent", "ann", "--role", "agent").code != 0
+
+
+def test_serve_names_what_was_stored_as_given(tenure: Tenure, tmp_path: Path) -> None:
+    tenure.environ["TENURE_MASTER_KEY_FILE"] = str(tmp_path / "missing.key")
+    assert tenure.process("add", "deploy", "--metadata", f'{{"db_password": "{PLAIN}"}}').code == 0
+    with tenure.start("serve", "--port", 0) as serving:
+        assert serving.stderr is not None
+        line = serving.stderr.readline()
+        assert "A-001-deploy metadata.db_password" in line
+        assert "tenure secret seal" in line
+        assert PLAIN not in line
+        serving.send_signal(signal.SIGTERM)
+        assert serving.wait(60) == 0

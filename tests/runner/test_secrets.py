@@ -36,8 +36,8 @@ def test_an_agent_gets_them_as_variables_and_what_it_prints_is_kept_without_them
 
 
 def test_the_next_attempt_of_the_runner_is_searched_for_the_secrets_of_the_one_before(stage: Stage) -> None:
-    stage.add("Deploy", spec={"context": {"DB_PASSWORD": {"$secret": PLAIN}}}, priority=90)
-    key = stage.add("Tell")
+    first = stage.add("Deploy", spec={"context": {"DB_PASSWORD": {"$secret": PLAIN}}})
+    key = stage.add("Tell", after=[first])
     stage.do(says=[f"it was {PLAIN}"])
     stage.go()
 
