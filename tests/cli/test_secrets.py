@@ -174,5 +174,7 @@ def test_serve_names_what_was_stored_as_given(tenure: Tenure, tmp_path: Path) ->
         assert "A-001-deploy metadata.db_password" in line
         assert "tenure secret seal" in line
         assert PLAIN not in line
+        assert serving.stdout is not None
+        assert serving.stdout.readline().startswith("serving ")
         serving.send_signal(signal.SIGTERM)
         assert serving.wait(60) == 0

@@ -43,7 +43,9 @@ def test_an_argument_is_sealed_by_its_mark_or_its_name_and_opened_for_the_functi
         worker.run(until_empty=True)
         worker.close()
         assert got == [("ann", PLAIN, NAMED, {"api_key": INNER, "host": "db"}, None)] * 2
-        seen = json.dumps([mia.show(key), mia.history(key), mia.task_log(key), mia.log(limit=1000)], default=str, ensure_ascii=False)
+        seen = json.dumps(
+            [mia.show(key), mia.history(key), mia.task_log(key), mia.log(limit=1000)], default=str, ensure_ascii=False
+        )
     seen += caplog.text
     assert "ValueError: «secret» is wrong" in caplog.text
     assert f"in with {SHOWN}" in seen

@@ -146,7 +146,7 @@ def test_a_secret_is_found_inside_of_base64_wherever_it_begins(before: bytes, af
         assert SHOWN in hidden.text(text)
 
 
-ODD = 'pä$s "w\\o&rd\'<1>/%41'  # with everything that some escape changes
+ODD = "pä$s \"w\\o&rd'<1>/%41"  # with everything that some escape changes
 
 
 def every_byte(text: str, form: str) -> str:

@@ -8,6 +8,7 @@ TEST_CIPHER = "tests/sealing/test_cipher.py"
 TEST_MASTER_KEY = "tests/sealing/test_master_key.py"
 
 OF_COMMANDS = "engine/secrets/of_commands.py"
+FOUND = "_secrets_of(work, tasks) | known_to(work, command.project, knowers(agents, keys))"
 EVERYWHERE = "test_an_agent_that_prints_its_secret_everywhere_stores_it_nowhere"
 
 TASKS = (
@@ -112,16 +113,15 @@ TASKS = (
     Mutant(
         "secrets: the holder of another task is not searched",
         OF_COMMANDS,
-        "    secrets = _secrets_of(work, tasks) | known_to(work, command.project, knowers(agents, keys))",
+        f"    secrets = {FOUND}",
         "    secrets = _secrets_of(work, [task for task in tasks if task.id in getattr(command, 'receipt', '')])",
         "test_another_claim_of_the_holder_is_searched_too",
     ),
     Mutant(
         "secrets: what cannot be searched is stored",
         OF_COMMANDS,
-        "    secrets = _secrets_of(work, tasks) | known_to(work, command.project, knowers(agents, keys))",
-        "    try:\n        secrets = _secrets_of(work, tasks) | known_to(work, command.project, knowers(agents, keys))\n"
-        "    except TenureError:\n        return command",
+        f"    secrets = {FOUND}",
+        f"    try:\n        secrets = {FOUND}\n    except TenureError:\n        return command",
         "test_what_cannot_be_searched_is_not_stored",
     ),
     Mutant(
@@ -191,7 +191,7 @@ AFTERWARDS = (
     Mutant(
         "secrets: nothing is searched for once the claim has ended",
         OF_COMMANDS,
-        "_secrets_of(work, tasks) | known_to(work, command.project, knowers(agents, keys))",
+        FOUND,
         "_secrets_of(work, tasks)",
         FOR_A_DAY,
     ),
@@ -247,7 +247,7 @@ AFTERWARDS = (
     Mutant(
         "secrets: what a lost key sealed silences its former holder",
         KNOWN,
-        "        if vault.seals.has_key_of(from_value(entry[\"value\"]))\n",
+        '        if vault.seals.has_key_of(from_value(entry["value"]))\n',
         "",
         "test_what_a_lost_master_key_sealed_stands_in_nobodys_way",
     ),
@@ -292,8 +292,7 @@ AFTERWARDS = (
         "cli/doctor/store_checks.py",
         "if seen := plain_values.seen_in(engine):",
         "if seen := ():",
-        "tests/cli/test_secrets.py::"
-        "test_what_was_stored_without_a_key_is_named_by_doctor_and_sealed_by_a_command",
+        "tests/cli/test_secrets.py::test_what_was_stored_without_a_key_is_named_by_doctor_and_sealed_by_a_command",
     ),
     Mutant(
         "secrets: `serve` does not see what was stored as given",

@@ -1,11 +1,12 @@
 """Secrets of tasks: how callers mark them, which names do, how they are shown, and what hides them. Pure.
 
-A secret is a text in `spec.context`, `spec.arguments` or the metadata of a task: `{"$secret": "…"}`, or the value of a name that ends
-in a word of `secret_names.WORDS`. It is stored as a sealed value (`core/sealed.py`) and shown as `«secret»`. Its path
-is a JSON pointer in the task, as `/spec/context/db/password`; it is authenticated with the sealed value.
+A secret is a text in `spec.context`, `spec.arguments` or the metadata of a task: `{"$secret": "…"}`, or the value of a
+name that ends in a word of `secret_names.WORDS`. It is stored as a sealed value (`core/sealed.py`) and shown as
+`«secret»`. Its path is a JSON pointer in the task, as `/spec/context/db/password`; it is authenticated with the value.
 
 Who was given secrets may repeat them, so what it writes is searched for them: `Hidden` replaces each, plain, in base64,
-or with the escapes of JSON, shells, HTML and URLs (`core/escaped_texts.py`). A secret of fewer than `SEARCHED` characters is sealed but not searched for: it would be found everywhere.
+or with the escapes of JSON, shells, HTML and URLs (`core/escaped_texts.py`). A secret of fewer than `SEARCHED`
+characters is sealed but not searched for: it would be found everywhere.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def check_places(value: Any, path: str) -> None:
             return found
         if is_marked(found):
             raise InvalidInput(
-                f"{at[1:].replace('/', '.')} has {SECRET!r}: a task has secrets in spec.context, spec.arguments and metadata",
+                f"{at[1:].replace('/', '.')} has {SECRET!r}: secrets are in spec.context, spec.arguments and metadata",
                 "move it there",
             )
         return KEPT

@@ -161,7 +161,10 @@ class Attempt:
         """The function's context, and what it returned."""
         if handler.is_async:
             waiting = AsyncContext(self.claim, self._granted)
-            data = self._awaited(partial(handler.function, **arguments_of(handler, self.claim.task, self._granted.secrets or {})), waiting)
+            data = self._awaited(
+                partial(handler.function, **arguments_of(handler, self.claim.task, self._granted.secrets or {})),
+                waiting,
+            )
             return waiting, data
         context = Context(self.claim, self._granted)
         return context, handler.function(context, **arguments_of(handler, self.claim.task, self._granted.secrets or {}))

@@ -16,8 +16,8 @@ from tenure.engine.artifacts import retention
 from tenure.engine.runtime.decision import KEPT
 from tenure.engine.runtime.effects import PAGE, Report, end_agent, settle_due
 from tenure.engine.runtime.unit_of_work import Reads, UnitOfWork
-from tenure.engine.verbs.lead import PROJECT_LEADER, announced
 from tenure.engine.secrets.known_secrets import MARK, kept_on
+from tenure.engine.verbs.lead import PROJECT_LEADER, announced
 from tenure.engine.verbs.reserve import release_reservations
 
 if TYPE_CHECKING:

@@ -61,9 +61,7 @@ def note_given(work: UnitOfWork, task: Task) -> None:
             for digest, entry in fresh.items()
         }
         kept = dict([*others.items(), *added.items()][-MOST:])
-        after = Request(
-            project=task.project, id=knower.row, digest="", outcome={"secrets": kept}, at=work.now
-        )
+        after = Request(project=task.project, id=knower.row, digest="", outcome={"secrets": kept}, at=work.now)
         if row is None or row.outcome != after.outcome:
             work.put(after)
 

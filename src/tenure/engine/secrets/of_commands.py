@@ -207,26 +207,26 @@ class Senders(NamedTuple):
 
 def _senders_of(work: UnitOfWork, command: Any) -> Senders:
     who, field = work.principal, command.declaration.speaks_for
-    agents, keys = {who.agent, getattr(command, field) if field is not None else None}, {who.key}
-    sessions = {who.session, getattr(command, "session", None)} - {None}
+    spoken = getattr(command, field) if field is not None else None
+    agents, keys = {name for name in (who.agent, spoken) if name}, {who.key} if who.key else set()
+    sessions: set[str] = {name for name in (who.session, getattr(command, "session", None)) if name}
     known = work.get_many(Session, command.project, sorted(sessions))
     agents |= {session.agent for session in known.values()}
-    tasks = {}
+    tasks: dict[str, Task | None] = {}
     claim = _claim_by_receipt(work, command)
     if claim is not None:
         agents.add(claim.agent)
-        keys.add(claim.key)
+        keys |= {claim.key} if claim.key else set()
         tasks[claim.task] = work.get(Task, command.project, claim.task)
     named = _by_name(work, command)
     if named is not None:
         tasks[named.id] = named
-    for agent in agents - {None}:
+    for agent in agents:
         where = {"project": command.project, "agent": agent, "sealed": True}
         tasks |= {task.id: task for task in work.find(Task, where, limit=limits.SEARCHED_TASKS)}
     found = [task for task in tasks.values() if task is not None and task.sealed]
-    named_agents = {name for name in agents if name}
-    names = known.keys() | work.get_many(Agent, command.project, sorted(named_agents)).keys()
-    return Senders(named_agents, {key for key in keys if key}, found, names)
+    names = known.keys() | work.get_many(Agent, command.project, sorted(agents)).keys()
+    return Senders(agents, keys, found, names)
 
 
 def _claim_by_receipt(work: UnitOfWork, command: Any) -> Claim | None:

@@ -66,7 +66,7 @@ def _named(work: UnitOfWork) -> Iterator[str]:
         found = {b.id: places(unpacked(work, b.project, b.spec), b.metadata) for b in briefs if b.spec or b.metadata}
         tasks = work.get_many(Task, project.id, [id for id, paths in found.items() if paths])
         yield from (f"{task.key} {shown_name(path)}" for task in tasks.values() for path in found[task.id])
-        for row in (*work.find(Schedule, where, limit=MOST), *work.find(Trigger, where, limit=MOST)):
-            kind = "schedule" if isinstance(row, Schedule) else "trigger"
-            for path in _in(row.template, ""):
-                yield f"{kind} {row.id} {shown_name(_IN_TEMPLATE.sub('', path))}"
+        templates = [(f"schedule {row.id}", row.template) for row in work.find(Schedule, where, limit=MOST)]
+        templates += [(f"trigger {row.id}", row.template) for row in work.find(Trigger, where, limit=MOST)]
+        for name, template in templates:
+            yield from (f"{name} {shown_name(_IN_TEMPLATE.sub('', path))}" for path in _in(template, ""))

@@ -60,7 +60,8 @@ class KnownSecrets(Stage):
         elif end == "cancelled":
             scene.do(c.Cancel, task=receipt.partition("@")[0], reason="x")
         else:
-            scene.do(getattr(c, end), receipt=receipt, **({"message": "x"} if end == "Fail" else {"reason": "x"}))
+            said: dict[str, Any] = {"message" if end == "Fail" else "reason": "x"}
+            scene.do(getattr(c, end), receipt=receipt, **said)
         scene.pass_time(hours=4 if end == "lost" else 23)
         assert sent(scene) == SHOWN
 
