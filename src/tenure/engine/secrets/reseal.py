@@ -110,10 +110,12 @@ class Resealing:
 
     def _known(self, row: Request) -> None:
         entries: dict[str, Any] = row.outcome["secrets"]
+        counted = self.count  # these are copies
         after = {
             digest: {**entry, "value": self._value(entry["value"], entry["owner"], entry["path"])}
             for digest, entry in entries.items()
         }
+        self.count = counted
         if after != entries:  # the digest of a copy is another
             by_digest = {entry["value"][SEALED]["digest"]: entry for entry in after.values()}
             self._work.put(replace(row, outcome={"secrets": by_digest}))

@@ -63,7 +63,9 @@ def reseal(work: UnitOfWork, cmd: commands.Reseal) -> Outcome:
         again.task(work.require(Task, cmd.project, task.id))
     page = tasks[-1].id if len(tasks) == PAGE else None
     message = f"{cmd.project}: secrets sealed: {again.count}"
-    code, counts = "UPDATED" if again.count else "UNCHANGED", {"resealed": again.count, "left": len(again.left)}
+    code, counts = "UPDATED" if again.count else "UNCHANGED", {"resealed": again.count}
+    if cmd.plain:
+        counts["left"] = len(again.left)
     left = tuple(f"{key}: left as given, since it is held, or two names are alike" for key in again.left)
     return Outcome(outcome=code, message=message, counts=counts, next=page, warnings=left or None)
 
